@@ -1,0 +1,177 @@
+/**
+ * The one error class of Leat, with a code that means the same on every carrier and in every language, and its plain-data
+ * form for the wire.
+ *
+ * @module
+ */
+
+/** The gRPC canonical codes, in snake case. `ok` is absent: what succeeds throws nothing. */
+export const LEAT_ERROR_CODES = [
+  "cancelled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const;
+
+/** A gRPC canonical status code in snake case. */
+export type LeatErrorCode = typeof LEAT_ERROR_CODES[number];
+
+/** What a {@linkcode LeatError} carries besides code and message. */
+export interface LeatErrorOptions {
+  readonly cause?: unknown;
+  /** Plain data for programs; the message is for people. */
+  readonly details?: Record<string, unknown>;
+}
+
+/** A {@linkcode LeatError} as plain data: it survives msgpack, structured clone and the journal. */
+export interface WireError {
+  code: LeatErrorCode;
+  message: string;
+  stack?: string;
+  details?: Record<string, unknown>;
+  cause?: WireError;
+}
+
+/** How many causes below an error, and how many levels of its details, travel; deeper ones are cut off. */
+export const WIRE_ERROR_DEPTH_MAX = 8;
+
+/**
+ * An error with a canonical code.
+ *
+ * @example
+ * ```ts
+ * import { LeatError } from "./error.ts";
+ *
+ * try {
+ *   throw new LeatError("not_found", "no dataset 'images'; register it first");
+ * } catch (error) {
+ *   if (LeatError.from(error).code !== "not_found") throw error;
+ * }
+ * ```
+ */
+export class LeatError extends Error {
+  override readonly name = "LeatError";
+  readonly code: LeatErrorCode;
+  readonly details?: Record<string, unknown>;
+
+  constructor(code: LeatErrorCode, message: string, options: LeatErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    if (options.details !== undefined) this.details = options.details;
+  }
+
+  /**
+   * Whatever was thrown, as a `LeatError`: itself if it is one, otherwise wrapped (as `cause`) under the code its name stands
+   * for, or `fallbackCode` where the name stands for none.
+   */
+  static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
+    if (error instanceof LeatError) return error;
+    return new LeatError(codeOf(error, fallbackCode), messageOf(error), { cause: error });
+  }
+
+  /** This error and its causes as plain data. Details that are not plain data become strings. */
+  toWire(): WireError {
+    return wireOf(this, 0);
+  }
+
+  /** The error that {@linkcode LeatError.toWire} wrote down. Never throws: missing or foreign parts become `unknown`. */
+  static fromWire(wire: WireError): LeatError {
+    return errorOf(wire, 0);
+  }
+}
+
+const CODES: ReadonlySet<unknown> = new Set(LEAT_ERROR_CODES);
+
+/** By name and not by class, so that errors of another realm or runtime are known too. */
+const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
+  ["AbortError", "cancelled"],
+  ["TimeoutError", "deadline_exceeded"],
+  ["TimedOut", "deadline_exceeded"],
+  ["NotFound", "not_found"],
+  ["AlreadyExists", "already_exists"],
+  ["PermissionDenied", "permission_denied"],
+  ["NotCapable", "permission_denied"],
+  ["ConnectionRefused", "unavailable"],
+  ["ConnectionReset", "unavailable"],
+  ["ConnectionAborted", "unavailable"],
+  ["BrokenPipe", "unavailable"],
+]);
+
+function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
+  if (typeof error !== "object" || error === null) return fallbackCode;
+  const { name } = error as { name?: unknown };
+  return (typeof name === "string" && CODE_OF_NAME.get(name)) || fallbackCode;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : describe(error);
+}
+
+/** `String(value)`, which itself throws for some values (no prototype, a hostile `toString`). */
+function describe(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}
+
+function wireOf(error: unknown, depth: number): WireError {
+  const wire: WireError = { code: codeOf(error, "unknown"), message: messageOf(error) };
+  if (error instanceof LeatError) {
+    wire.code = error.code;
+    if (error.details !== undefined) {
+      wire.details = plainOf(error.details, 0) as Record<string, unknown>;
+    }
+  } else if (error instanceof Error && error.name !== "Error") {
+    wire.message = `${error.name}: ${error.message}`;
+  }
+  if (error instanceof Error) {
+    if (typeof error.stack === "string") wire.stack = error.stack;
+    if (error.cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX) {
+      wire.cause = wireOf(error.cause, depth + 1);
+    }
+  }
+  return wire;
+}
+
+/** An error must always be able to travel, so what cannot is described instead of refused. */
+function plainOf(value: unknown, depth: number): unknown {
+  if (value === null || ["string", "number", "boolean", "bigint"].includes(typeof value)) {
+    return value;
+  }
+  if (typeof value !== "object" || depth >= WIRE_ERROR_DEPTH_MAX) return describe(value);
+  if (Array.isArray(value)) return value.map((item) => plainOf(item, depth + 1));
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return describe(value);
+  const entries = Object.entries(value).filter(([key]) => key !== "__proto__");
+  return Object.fromEntries(entries.map(([key, item]) => [key, plainOf(item, depth + 1)]));
+}
+
+function errorOf(wire: unknown, depth: number): LeatError {
+  const parts = (typeof wire === "object" && wire !== null ? wire : {}) as Partial<WireError>;
+  const code = CODES.has(parts.code) ? parts.code as LeatErrorCode : "unknown";
+  const message = typeof parts.message === "string" ? parts.message : describe(wire);
+  const error = new LeatError(code, message, {
+    ...(typeof parts.details === "object" && parts.details !== null
+      ? { details: parts.details }
+      : {}),
+    ...(parts.cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX
+      ? { cause: errorOf(parts.cause, depth + 1) }
+      : {}),
+  });
+  if (typeof parts.stack === "string") error.stack = parts.stack;
+  return error;
+}
