@@ -1,0 +1,139 @@
+/**
+ * Dataset nodes: the immutable graph that a pipeline is before it runs.
+ *
+ * A node knows its inputs, its attributes (for serialisation and explanation) and how to make the
+ * iterator that runs it. Graphs are trees: an input used twice appears twice.
+ */
+import { LeatError } from "../core/error.ts";
+import type { IteratorContext } from "./context.ts";
+import type { ElementIterator } from "./iterator.ts";
+import type { ElementSpec } from "./spec.ts";
+
+/** What `cardinality()` answers when only iterating would tell. */
+export const UNKNOWN_CARDINALITY = -2;
+
+/** Named constants of an operator: plain JSON, bigints, typed arrays, tensors, user functions. */
+export type Attributes = Readonly<Record<string, unknown>>;
+
+/** One operator of a pipeline. Immutable. */
+export abstract class DatasetNode {
+  /** The operator's name as the user writes it: `"map"`, `"range"`. */
+  readonly kind: string;
+  readonly inputs: readonly DatasetNode[];
+
+  constructor(kind: string, inputs: readonly DatasetNode[]) {
+    this.kind = kind;
+    this.inputs = inputs;
+  }
+
+  /** Everything but the inputs that `fromWire` needs to build this node again. */
+  abstract get attributes(): Attributes;
+
+  /** The shape and type of elements, as far as it is known before running. */
+  abstract get elementSpec(): ElementSpec;
+
+  /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
+  abstract get cardinality(): number;
+
+  /** Starts running. Cheap: nothing is read before the first `next()`. */
+  abstract makeIterator(context: IteratorContext): ElementIterator;
+
+  /**
+   * Of how many elements runs below this operator should be a multiple, when runs above it should
+   * be one of `multiple`. Only operators that keep elements one to one pass it on.
+   */
+  splitMultiple(_multiple: number): number {
+    return 1;
+  }
+
+  /** The only input of an operator that has one. */
+  protected get input(): DatasetNode {
+    return this.inputs[0]!;
+  }
+}
+
+/** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */
+export interface NodeKind {
+  fromWire(attributes: Attributes, inputs: readonly DatasetNode[]): DatasetNode;
+}
+
+const kinds = new Map<string, NodeKind>();
+
+/** Makes a node kind known to deserialisation. Called once per kind, where the node is defined. */
+export function registerNode(kind: string, nodeKind: NodeKind): void {
+  if (kinds.has(kind)) {
+    throw new LeatError(
+      "already_exists",
+      `A dataset node of kind "${kind}" is registered already.`,
+    );
+  }
+  kinds.set(kind, nodeKind);
+}
+
+/** The registered kind; `unimplemented` for one that this version does not have. */
+export function nodeKind(kind: string): NodeKind {
+  const found = kinds.get(kind);
+  if (found === undefined) {
+    throw new LeatError(
+      "unimplemented",
+      `This version of Leat has no dataset operator "${kind}"; it was serialised by another one.`,
+    );
+  }
+  return found;
+}
+
+/** Makes the iterator of an operator that is implemented outside of the data engine. */
+export type IteratorFactory = (node: DatasetNode, context: IteratorContext) => ElementIterator;
+
+const factories = new Map<string, IteratorFactory>();
+
+/** Provides the iterator of an external operator (`distribute`, `fromId`). The last one wins. */
+export function registerIterator(kind: string, factory: IteratorFactory): void {
+  factories.set(kind, factory);
+}
+
+/** The factory of an external operator; `failed_precondition` when nothing has provided it. */
+export function iteratorFactory(kind: string): IteratorFactory {
+  const factory = factories.get(kind);
+  if (factory === undefined) {
+    throw new LeatError(
+      "failed_precondition",
+      `Nothing here can run "${kind}": import Dataset from mod.ts, which provides its iterator.`,
+    );
+  }
+  return factory;
+}
+
+/** What a `Dataset` shows the engine: the root of its graph. */
+export interface HasNode {
+  readonly node: DatasetNode;
+}
+
+/** The node of a dataset; `undefined` for anything else. */
+export function nodeOf(value: unknown): DatasetNode | undefined {
+  if (typeof value !== "object" || value === null || !("node" in value)) return undefined;
+  return value.node instanceof DatasetNode ? value.node : undefined;
+}
+
+/** The public face of nodes, which operators hand to user functions. */
+export interface Facade {
+  /** The `Dataset` class, for functions that make datasets. */
+  readonly Dataset: unknown;
+  /** A dataset over a node. */
+  wrap(node: DatasetNode): HasNode;
+}
+
+let installedFacade: Facade | undefined;
+
+/** Called once, by the module that defines `Dataset`. */
+export function installFacade(facade: Facade): void {
+  installedFacade = facade;
+}
+
+/** The public face of nodes. */
+export function facade(): Facade {
+  if (installedFacade === undefined) {
+    throw new LeatError("internal", "data/dataset.ts was not loaded before a pipeline was run.");
+  }
+  return installedFacade;
+}

@@ -1,0 +1,49 @@
+/**
+ * The pacer keeps a pipeline from holding its thread: loops that may run long without giving an
+ * element ask it whether the event loop is due a turn.
+ */
+import type { Host } from "./host.ts";
+
+/** The longest synchronous stretch before a pipeline gives way, in milliseconds. */
+export const SLICE_MS = 4;
+
+/** The clock is read after at most this many calls of `due()`. */
+const CHECKS_MAX = 64;
+
+/** Counts calls, then reads the clock. Shared by all iterators of one iteration. */
+export class Pacer {
+  readonly #host: Host;
+  #budget = 1;
+  #left = 1;
+  #checkedAtMs: number;
+  #startedAtMs: number;
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.#checkedAtMs = this.#startedAtMs = host.nowMs();
+  }
+
+  /** True when the current synchronous stretch has run longer than `SLICE_MS`. */
+  due(): boolean {
+    if (--this.#left > 0) return false;
+    return this.#readClock();
+  }
+
+  /** Gives the event loop one macrotask and starts a new stretch. */
+  async yield(): Promise<void> {
+    await this.#host.yield();
+    this.#checkedAtMs = this.#startedAtMs = this.#host.nowMs();
+    this.#left = this.#budget;
+  }
+
+  /** Adapts how often the clock is read to how long the calls in between take. */
+  #readClock(): boolean {
+    const now = this.#host.nowMs();
+    const tookMs = now - this.#checkedAtMs;
+    this.#checkedAtMs = now;
+    if (tookMs > SLICE_MS / 4) this.#budget = Math.max(1, this.#budget >> 2);
+    else if (this.#budget < CHECKS_MAX) this.#budget *= 2;
+    this.#left = this.#budget;
+    return now - this.#startedAtMs > SLICE_MS;
+  }
+}
