@@ -1,0 +1,234 @@
+/**
+ * The one simulated part of the main job: an accelerator that is nothing but the time of its steps. The model
+ * functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../core/error.ts";
+
+/** How long a step takes as a function of the tokens in the batch, padding included. */
+export interface StepModel {
+  /** Part of a step that does not depend on the batch, in milliseconds. */
+  constantMs: number;
+  /** Time for one token, in milliseconds. */
+  perTokenMs: number;
+}
+
+/** How many tokens a padded batch holds. */
+export interface BatchTokens {
+  /** Tokens that are data. */
+  real: number;
+  /** Tokens that the accelerator works through: rows times the padded length. */
+  padded: number;
+}
+
+/** One step of synchronous training on several accelerators. */
+export interface SynchronousStep {
+  /** How long the step takes, in milliseconds: as long as its slowest trainer. */
+  stepMs: number;
+  /** Index of the slowest trainer. */
+  slowest: number;
+  /** Share of the accelerators' time, 0 to 1, in which they wait for the slowest. */
+  idleShare: number;
+}
+
+/**
+ * Tokens of a batch whose rows are padded to one length.
+ *
+ * @param lengths Length of each row before padding, in tokens.
+ * @param paddedLength Length after padding; default the longest row's.
+ */
+export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): BatchTokens {
+  let real = 0;
+  let longest = 0;
+  for (let row = 0; row < lengths.length; row++) {
+    const length = lengths[row] ?? 0;
+    real += length;
+    longest = Math.max(longest, length);
+  }
+  return { real, padded: lengths.length * (paddedLength ?? longest) };
+}
+
+/** Share of padding, 0 to 1, in what the accelerators worked through; 0 when that is nothing. */
+export function paddingShare(batches: Iterable<BatchTokens>): number {
+  let real = 0;
+  let padded = 0;
+  for (const batch of batches) {
+    real += batch.real;
+    padded += batch.padded;
+  }
+  return padded === 0 ? 0 : 1 - real / padded;
+}
+
+/** Time of one step on a batch of so many tokens, padding included, in milliseconds. */
+export function stepTimeMs(model: StepModel, paddedTokens: number): number {
+  return model.constantMs + model.perTokenMs * paddedTokens;
+}
+
+/**
+ * One step of synchronous training: no trainer begins the next before the slowest has finished this one
+ * (section 3.6 of the tf.data service paper).
+ *
+ * @param durationsMs What the step takes each trainer by itself, in milliseconds; at least one.
+ */
+export function synchronousStep(durationsMs: readonly number[]): SynchronousStep {
+  if (durationsMs.length === 0) {
+    throw new LeatError("invalid_argument", "synchronousStep: no trainer takes part");
+  }
+  const stepMs = Math.max(...durationsMs);
+  const busyMs = durationsMs.reduce((sum, duration) => sum + duration, 0);
+  return {
+    stepMs,
+    slowest: durationsMs.indexOf(stepMs),
+    idleShare: stepMs === 0 ? 0 : 1 - busyMs / (stepMs * durationsMs.length),
+  };
+}
+
+/** Where an accelerator takes its time from. */
+export interface Timer {
+  /** Monotonic time in milliseconds. */
+  now(): number;
+  /** Resolves after about `delayMs` milliseconds, or rejects with the signal's reason. */
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The time of this process. */
+export const SYSTEM_TIMER: Timer = {
+  now: () => performance.now(),
+  sleep(delayMs, signal) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return promise;
+    }
+    const abort = () => {
+      clearTimeout(id);
+      reject(signal?.reason);
+    };
+    const id = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, delayMs);
+    signal?.addEventListener("abort", abort, { once: true });
+    return promise;
+  },
+};
+
+/**
+ * An accelerator: `step` takes as long as it is told to. Timers fire late, and a late step shortens the next
+ * ones by as much, so that over a run the time spent in steps is the sum of the steps.
+ *
+ * @example
+ * ```ts
+ * import { Accelerator } from "./accelerator.ts";
+ *
+ * const accelerator = new Accelerator();
+ * for (let step = 0; step < 3; step++) await accelerator.step(5);
+ * console.log(accelerator.busyMs); // 15
+ * ```
+ */
+export class Accelerator {
+  readonly #timer: Timer;
+  #busyMs = 0;
+  #steps = 0;
+  /** How much longer than told the steps so far have taken, in milliseconds. */
+  #lateMs = 0;
+
+  constructor(timer: Timer = SYSTEM_TIMER) {
+    this.#timer = timer;
+  }
+
+  /** Sum of the steps, in milliseconds. */
+  get busyMs(): number {
+    return this.#busyMs;
+  }
+
+  /** Number of steps done. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /**
+   * Lets one step pass.
+   *
+   * @param durationMs How long the step takes, in milliseconds, 0 or more.
+   * @param signal Ends the step early; the promise then rejects with the signal's reason and the step
+   * does not count.
+   */
+  async step(durationMs: number, signal?: AbortSignal): Promise<void> {
+    if (!(durationMs >= 0 && Number.isFinite(durationMs))) {
+      throw new LeatError(
+        "invalid_argument",
+        `Accelerator.step: durationMs is ${durationMs}; 0 or more, finite`,
+      );
+    }
+    signal?.throwIfAborted();
+    const start = this.#timer.now();
+    const remainingMs = durationMs - this.#lateMs;
+    if (remainingMs > 0) await this.#timer.sleep(remainingMs, signal);
+    const elapsedMs = this.#timer.now() - start;
+    this.#lateMs += elapsedMs - durationMs;
+    this.#busyMs += durationMs;
+    this.#steps++;
+  }
+}
+
+/**
+ * Trainers that train one model in step: a step begins when every trainer has its batch, and ends for all of
+ * them when the slowest has ended.
+ */
+export class SynchronousTraining {
+  readonly #accelerator: Accelerator;
+  #trainers: number;
+  #durationsMs: number[] = [];
+  #round = Promise.withResolvers<SynchronousStep>();
+
+  /**
+   * @param trainers How many take part, at least 1.
+   * @param timer Where time comes from.
+   */
+  constructor(trainers: number, timer: Timer = SYSTEM_TIMER) {
+    if (!(Number.isInteger(trainers) && trainers >= 1)) {
+      throw new LeatError(
+        "invalid_argument",
+        `SynchronousTraining: trainers is ${trainers}; an integer of at least 1`,
+      );
+    }
+    this.#trainers = trainers;
+    this.#accelerator = new Accelerator(timer);
+  }
+
+  /** Sum of the steps, in milliseconds. */
+  get busyMs(): number {
+    return this.#accelerator.busyMs;
+  }
+
+  /**
+   * Brings one trainer to the barrier.
+   *
+   * @param durationMs What this trainer's batch takes by itself, in milliseconds.
+   * @returns The step, when the slowest trainer has ended it.
+   */
+  step(durationMs: number): Promise<SynchronousStep> {
+    const { promise } = this.#round;
+    this.#durationsMs.push(durationMs);
+    this.#runWhenComplete();
+    return promise;
+  }
+
+  /** Takes one trainer out: its data has ended. Those at the barrier no longer wait for it. */
+  leave(): void {
+    this.#trainers--;
+    this.#runWhenComplete();
+  }
+
+  #runWhenComplete(): void {
+    if (this.#durationsMs.length === 0 || this.#durationsMs.length < this.#trainers) return;
+    const round = this.#round;
+    const step = synchronousStep(this.#durationsMs);
+    this.#durationsMs = [];
+    this.#round = Promise.withResolvers<SynchronousStep>();
+    this.#accelerator.step(step.stepMs).then(() => round.resolve(step), round.reject);
+  }
+}

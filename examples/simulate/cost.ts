@@ -1,0 +1,163 @@
+/**
+ * What a training job costs: equation 1 of the tf.data service paper (section 4.1) and the cost of
+ * preprocessing for several trainers (section 3.5), as pure functions of resources, time and prices.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../core/error.ts";
+
+const SECONDS_PER_HOUR = 3600;
+
+/** What one unit of each resource costs for one hour, in US dollars. */
+export interface Prices {
+  /** Dollars for one CPU core for one hour (`C_CPU`). */
+  cpuPerCoreHour: number;
+  /** Dollars for one GB of memory for one hour (`C_MEM`). */
+  memoryPerGBHour: number;
+  /** Dollars for one accelerator for one hour (`C_ACC`). */
+  acceleratorPerHour: number;
+}
+
+/** The quantities of equation 1. */
+export interface JobResources {
+  /** Time from the job's first step to its last, in seconds (`t`). */
+  jobSeconds: number;
+  /** Number of preprocessing workers (`n_W`); 0 for colocated preprocessing. */
+  workers: number;
+  /** Cores that one worker kept busy, on average: *used*, since what is idle goes back to a pool. */
+  workerCores: number;
+  /** Memory that one worker used, on average, in GB. */
+  workerMemoryGB: number;
+  /** Number of trainers (`n_T`). */
+  trainers: number;
+  /** Cores of one trainer's host: *available*, since a host with accelerators is paid for whole. */
+  trainerCores: number;
+  /** Memory of one trainer's host, in GB: available, as its cores are. */
+  trainerMemoryGB: number;
+  /** Accelerators of one trainer (`n_ACC/T`). */
+  acceleratorsPerTrainer: number;
+}
+
+/** What a job costs, in US dollars, by who spent it. */
+export interface JobCost {
+  workers: number;
+  trainers: number;
+  total: number;
+}
+
+/** A virtual machine as a cloud sells it: so many cores and so much memory at one price. */
+interface Machine {
+  cores: number;
+  memoryGB: number;
+  dollarsPerHour: number;
+}
+
+/** The machine that the paper's workers and dispatcher run on, at its price of June 2023. */
+export const PAPER_WORKER_MACHINE: Machine = { cores: 8, memoryGB: 32, dollarsPerHour: 0.08 };
+
+/** The machine that the paper's trainers run on (TPU v2-8 VM), accelerator and host together. */
+export const PAPER_TRAINER_MACHINE: Machine = { cores: 96, memoryGB: 335, dollarsPerHour: 4.5 };
+
+/**
+ * How many GB of memory cost as much as one core. The paper prices whole machines; equation 1 wants
+ * cores and memory apart. The list prices of Google's N2 machines have this ratio.
+ */
+const MEMORY_GB_PER_CORE_PRICE = 0.031611 / 0.004237;
+
+/**
+ * The paper's prices for whole machines taken apart into equation 1's units, so that a worker machine in
+ * full use costs 0.08 dollars an hour and a trainer (host and one accelerator) 4.50 dollars an hour.
+ */
+export const PAPER_PRICES: Prices = unitPrices(PAPER_WORKER_MACHINE, PAPER_TRAINER_MACHINE);
+
+function unitPrices(worker: Machine, trainer: Machine): Prices {
+  const coreEquivalents = worker.cores + worker.memoryGB / MEMORY_GB_PER_CORE_PRICE;
+  const cpuPerCoreHour = worker.dollarsPerHour / coreEquivalents;
+  const memoryPerGBHour = cpuPerCoreHour / MEMORY_GB_PER_CORE_PRICE;
+  const host = trainer.cores * cpuPerCoreHour + trainer.memoryGB * memoryPerGBHour;
+  return { cpuPerCoreHour, memoryPerGBHour, acceleratorPerHour: trainer.dollarsPerHour - host };
+}
+
+/**
+ * The cost of a job by equation 1:
+ * `C = t (C_CPU (n_W CPU_W + n_T CPU_T) + C_MEM (n_W MEM_W + n_T MEM_T) + C_ACC n_T n_ACC/T)`.
+ *
+ * @param job What ran, for how long. Cores and memory of workers are averages of what was used, those of
+ * trainers what is there.
+ * @param prices Dollars per unit and hour; default {@linkcode PAPER_PRICES}.
+ * @returns Dollars, split into what the workers and what the trainers cost.
+ *
+ * @example The ResNet-50 job of the paper, preprocessed on its own host
+ * ```ts
+ * import { jobCost } from "./cost.ts";
+ *
+ * const { total } = jobCost({
+ *   jobSeconds: 112_320 / 1.75,
+ *   workers: 0, workerCores: 0, workerMemoryGB: 0,
+ *   trainers: 1, trainerCores: 96, trainerMemoryGB: 335, acceleratorsPerTrainer: 1,
+ * });
+ * console.log(total.toFixed(1)); // 80.2
+ * ```
+ */
+export function jobCost(job: JobResources, prices: Prices = PAPER_PRICES): JobCost {
+  for (const [name, value] of Object.entries(job)) {
+    if (!(value >= 0 && Number.isFinite(value))) {
+      throw new LeatError(
+        "invalid_argument",
+        `jobCost: ${name} is ${value}; it must be a finite number, 0 or more`,
+      );
+    }
+  }
+  const hours = job.jobSeconds / SECONDS_PER_HOUR;
+  const hostPerHour = (cores: number, memoryGB: number) =>
+    cores * prices.cpuPerCoreHour + memoryGB * prices.memoryPerGBHour;
+  const workers = hours * job.workers * hostPerHour(job.workerCores, job.workerMemoryGB);
+  const trainers = hours * job.trainers *
+    (hostPerHour(job.trainerCores, job.trainerMemoryGB) +
+      job.acceleratorsPerTrainer * prices.acceleratorPerHour);
+  return { workers, trainers, total: workers + trainers };
+}
+
+/** Several trainers that run the same input pipeline. */
+export interface SharedProcessing {
+  /** Number of trainers (`k`), at least 1. */
+  trainers: number;
+  /** What preprocessing for one trainer costs (`C`), in any unit. */
+  cost: number;
+  /** Size of the sliding window in relation to the dataset, 0 to 1. */
+  windowShare: number;
+}
+
+/**
+ * What preprocessing for `k` trainers costs without sharing: `k C` (section 3.5).
+ *
+ * @returns The cost, in the unit of `cost`.
+ */
+export function unsharedCost({ trainers, cost }: Omit<SharedProcessing, "windowShare">): number {
+  return trainers * cost;
+}
+
+/**
+ * What preprocessing for `k` trainers costs with sharing (section 3.5): `C` when they run side by side at one
+ * speed, and `k C - (k - 1) window/dataset C` when one follows the other, so that each finds only the last
+ * window of the one before. Every real overlap lies between the two.
+ *
+ * @returns Both ends of the range, in the unit of `cost`.
+ */
+export function sharedCost(shared: SharedProcessing): { concurrent: number; sequential: number } {
+  const { trainers, cost, windowShare } = shared;
+  if (!(trainers >= 1)) {
+    throw new LeatError("invalid_argument", `sharedCost: trainers is ${trainers}; at least 1`);
+  }
+  if (!(windowShare >= 0 && windowShare <= 1)) {
+    throw new LeatError(
+      "invalid_argument",
+      `sharedCost: windowShare is ${windowShare}; it must lie in 0 to 1`,
+    );
+  }
+  return {
+    concurrent: cost,
+    sequential: trainers * cost - (trainers - 1) * windowShare * cost,
+  };
+}

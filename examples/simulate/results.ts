@@ -1,0 +1,210 @@
+/**
+ * What the main job found, as plain data: the experiments fill it, the tables, the findings and the report
+ * read it. Every number says its unit and whether it was measured or modelled.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../core/error.ts";
+
+/** Whether a number was read off a run, or computed from a model (a price, a simulated step time). */
+export type Provenance = "measured" | "modelled";
+
+/** The units that occur. `1` is a share or a ratio. */
+export type Unit =
+  | "1"
+  | "ms"
+  | "s"
+  | "batches"
+  | "batches/s"
+  | "bytes"
+  | "cores"
+  | "USD"
+  | "elements";
+
+/** A number with its unit and where it comes from. */
+export interface Quantity {
+  value: number;
+  unit: Unit;
+  provenance: Provenance;
+}
+
+/** A number read off a run. */
+export function measured(value: number, unit: Unit): Quantity {
+  return { value, unit, provenance: "measured" };
+}
+
+/** A number computed from a model. */
+export function modelled(value: number, unit: Unit): Quantity {
+  return { value, unit, provenance: "modelled" };
+}
+
+/** `quantity / base` as a ratio; modelled when either of the two is. */
+export function ratio(quantity: Quantity, base: Quantity): Quantity {
+  if (quantity.unit !== base.unit) {
+    throw new LeatError(
+      "invalid_argument",
+      `ratio: ${quantity.unit} over ${base.unit}; both must have one unit`,
+    );
+  }
+  const bothMeasured = quantity.provenance === "measured" && base.provenance === "measured";
+  return {
+    value: quantity.value / base.value,
+    unit: "1",
+    provenance: bothMeasured ? "measured" : "modelled",
+  };
+}
+
+/** Everything the report shows. */
+export interface SimulationReport {
+  run: RunDescription;
+  /** In the order in which they are shown. An experiment that did not run is left out. */
+  experiments: Experiment[];
+}
+
+/** On what, when and how the experiments ran. */
+export interface RunDescription {
+  /** Start, as an ISO 8601 time. */
+  startedAt: string;
+  /** Wall-clock time of all experiments, in seconds. */
+  durationSeconds: number;
+  /** What to type to run it again. */
+  commandLine: string;
+  hostCores: number;
+  /** Operating system and architecture, for example `linux x86_64`. */
+  platform: string;
+  /** Versions by name, for example `{ leat: "0.1.0", deno: "2.9.6" }`. */
+  versions: Record<string, string>;
+  /** Sentences about the data that was read, one per corpus. */
+  corpus: string[];
+  /** Whether `--quick` shortened the runs. */
+  quick: boolean;
+}
+
+export type Experiment =
+  | ScaleOutExperiment
+  | SharingExperiment
+  | CoordinatedReadsExperiment
+  | WorkerFailureExperiment;
+
+interface ExperimentBase {
+  /** What a reader should know about how it was done and where it is limited; one sentence or two each. */
+  notes: string[];
+}
+
+/** (a) Colocated preprocessing against 1, 2, 4… workers against an infinitely fast pipeline (Fig. 8, 9). */
+export interface ScaleOutExperiment extends ExperimentBase {
+  kind: "scale_out";
+  hostCores: number;
+  /** One per storage latency, the local files first. */
+  curves: ScaleOutCurve[];
+}
+
+export interface ScaleOutCurve {
+  /** Latency added to each read, in milliseconds; 0 for local files as they are. */
+  storageLatencyMs: number;
+  /** Preprocessing within the trainer. */
+  colocated: ScaleOutRun;
+  /** Preprocessing by so many workers, in rising order. */
+  runs: ScaleOutRun[];
+  /** Throughput with an infinitely fast pipeline, in `batches/s`. */
+  ideal: Quantity;
+  /** The number of workers from which the host's cores, not the number of workers, bound throughput. */
+  coresEndAtWorkers?: number;
+}
+
+export interface ScaleOutRun {
+  /** Number of workers; 0 where preprocessing is colocated. */
+  workers: number;
+  /** In `batches/s`. */
+  throughput: Quantity;
+  /** Share of the trainer's time in which it waited for data, 0 to 1. */
+  stallShare: Quantity;
+  /** Cores that the whole process kept busy, in `cores`. */
+  cpu: Quantity;
+  /** Equation 1 for a thousand batches, in `USD`. */
+  costPerThousandBatches: Quantity;
+}
+
+/** How several trainers with one pipeline are served (Fig. 10). */
+export type SharingMode = "A" | "B" | "C";
+
+/** What the modes are, for headings and legends. */
+export const SHARING_MODES: Record<SharingMode, string> = {
+  A: "one deployment, sharing on",
+  B: "one deployment, sharing off",
+  C: "a deployment each",
+};
+
+/** (b) `k` trainers on one pipeline (Fig. 10). */
+export interface SharingExperiment extends ExperimentBase {
+  kind: "sharing";
+  /** Workers of one deployment. */
+  workers: number;
+  runs: SharingRun[];
+}
+
+export interface SharingRun {
+  mode: SharingMode;
+  /** Number of trainers, `k`. */
+  trainers: number;
+  /** Mean time of a trainer's job, in `s`. */
+  jobTime: Quantity;
+  /** Batches that workers produced for all trainers together, in `batches`. */
+  batchesProduced: Quantity;
+  /** Bytes read from storage, in `bytes`. */
+  bytesRead: Quantity;
+  /** CPU time of preprocessing, in `s`. */
+  cpuTime: Quantity;
+  /** Batches that trainers did not see since the window had moved on, in `batches`. */
+  batchesSkipped: Quantity;
+}
+
+/** (c) Text on several trainers with and without coordinated reads (Fig. 11). */
+export interface CoordinatedReadsExperiment extends ExperimentBase {
+  kind: "coordinated_reads";
+  trainers: number;
+  workers: number;
+  /** Upper ends of the buckets, in tokens. */
+  bucketBoundaries: number[];
+  uncoordinated: ReadsRun;
+  coordinated: ReadsRun;
+}
+
+export interface ReadsRun {
+  /** Share of padding among the tokens that accelerators worked through, 0 to 1. */
+  paddingShare: Quantity;
+  /** Share of accelerator time spent waiting for the slowest trainer of a step, 0 to 1. */
+  idleShare: Quantity;
+  /** Tokens of data, padding not counted, that all trainers together get through, in `tokens/s`. */
+  throughput: Quantity;
+  /** Time of every synchronous step, in milliseconds. */
+  stepTimesMs: number[];
+  /** Where the step times come from. */
+  stepTimesProvenance: Provenance;
+}
+
+/** (d) A worker killed mid-run. */
+export interface WorkerFailureExperiment extends ExperimentBase {
+  kind: "worker_failure";
+  /** Sharding policy of the run, for example `DYNAMIC`. */
+  processingMode: string;
+  /** Width of one interval of the timeline, in milliseconds. */
+  intervalMs: number;
+  /** What each worker delivered. */
+  timeline: WorkerTimeline[];
+  killedWorker: string;
+  /** When it was killed, in milliseconds since the run began. */
+  killedAtMs: number;
+  /** When a replacement was registered, in milliseconds since the run began; absent if none came. */
+  restartedAtMs?: number;
+  /** Elements of one epoch, in `elements`. */
+  elements: { expected: Quantity; delivered: Quantity; lost: Quantity; repeated: Quantity };
+}
+
+export interface WorkerTimeline {
+  worker: string;
+  /** Batches delivered to the trainer in each interval, from the start of the run. */
+  batches: number[];
+  provenance: Provenance;
+}
