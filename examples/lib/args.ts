@@ -1,0 +1,465 @@
+/**
+ * The command line of every program: typed options with defaults, `--help`, and clear refusals.
+ *
+ * Arguments are read by `@std/cli`, and where JSR cannot be reached by `node:util`. The package is
+ * imported by a specifier that static analysis does not see, so that a program starts there too.
+ *
+ * @example
+ * ```ts
+ * import { flag, integer, parseCommandLine } from "./args.ts";
+ *
+ * const program = {
+ *   usage: "deno task simulate",
+ *   summary: "Runs a small cluster.",
+ *   options: {
+ *     quick: flag("Ends within a minute."),
+ *     storageLatencyMs: integer({ help: "Added to every read.", default: 0, min: 0 }),
+ *   },
+ * };
+ * const values = await parseCommandLine(program, ["--storage-latency-ms", "5"]);
+ * if (values.quick || values.storageLatencyMs !== 5) throw new Error("unexpected");
+ * ```
+ *
+ * @module
+ */
+
+import { parseArgs as parseNodeArgs } from "node:util";
+import { LeatError } from "../../core/error.ts";
+
+/** One option of a program. Made by {@linkcode flag}, {@linkcode text}, {@linkcode integer} and their kin. */
+export interface Option<T> {
+  readonly help: string;
+  /** What stands for the value in the help; absent for a flag, which takes none. */
+  readonly placeholder?: string;
+  /** Said after the help: the default, the bounds. */
+  readonly remark: string;
+  /** The value of the texts given for the option, in order; none if it was not given. Throws a plain message. */
+  read(texts: readonly string[]): T;
+}
+
+/** The options of a program by name: `storageLatencyMs` is `--storage-latency-ms`. */
+export type Options = Readonly<Record<string, Option<unknown>>>;
+
+/** The values of options. */
+export type Values<O extends Options> = {
+  readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never;
+};
+
+/** What a program says of itself. */
+export interface Program<O extends Options> {
+  /** How it is called, without its options: `deno task worker`. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly options: O;
+  /** Printed below the options: examples, notes. */
+  readonly notes?: string;
+}
+
+/** The exit status of a program that was called wrongly. */
+export const EXIT_USAGE = 2;
+/** The exit status of a program that failed. */
+export const EXIT_FAILURE = 1;
+
+/**
+ * Runs a program: reads the command line, answers `--help`, calls `main` with the values and turns
+ * what it throws into a message and an exit status.
+ */
+export async function runProgram<O extends Options>(
+  program: Program<O>,
+  main: (values: Values<O>) => void | Promise<void>,
+  args: readonly string[] = Deno.args,
+): Promise<void> {
+  if (wantsHelp(args)) {
+    console.log(helpText(program));
+    return;
+  }
+  let values: Values<O>;
+  try {
+    values = await parseCommandLine(program, args);
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    console.error(`error: ${error.message}\nUsage: ${program.usage} [options]; --help lists them.`);
+    Deno.exitCode = EXIT_USAGE;
+    return;
+  }
+  try {
+    await main(values);
+  } catch (error) {
+    console.error(failureText(error));
+    // Not `exitCode`: sockets and threads of what was half started would keep the process alive.
+    Deno.exit(EXIT_FAILURE);
+  }
+}
+
+/**
+ * The values of a program's options.
+ *
+ * @throws {LeatError} `invalid_argument`, naming the option, the value and the remedy.
+ */
+export async function parseCommandLine<O extends Options>(
+  program: Program<O>,
+  args: readonly string[],
+): Promise<Values<O>> {
+  const named = new Map(
+    Object.entries(program.options).map(([key, o]) => [kebab(key), { key, o }]),
+  );
+  const shape: Shape = { flags: [], valued: [] };
+  for (const [name, { o }] of named) {
+    (o.placeholder === undefined ? shape.flags : shape.valued).push(name);
+  }
+  checkFlags(args, shape.flags);
+  const given = await (await loadReader())(args, shape);
+  for (const [name, { o }] of named) checkPresent(name, o, given.texts.get(name) ?? []);
+  for (const name of given.unknown) throw refuseUnknown(name, [...named.keys()]);
+  const stray = given.positionals[0];
+  if (stray !== undefined) throw refuse(`'${stray}' is not an option: options begin with --`);
+  const values: Record<string, unknown> = {};
+  for (const [name, { key, o }] of named) {
+    values[key] = readOption(name, o, given.texts.get(name) ?? []);
+  }
+  return values as Values<O>;
+}
+
+function checkPresent(name: string, option: Option<unknown>, texts: readonly string[]): void {
+  const { placeholder } = option;
+  if (placeholder === undefined || !texts.includes("")) return;
+  throw refuse(
+    `--${name} needs a value: --${name} ${placeholder} ` +
+      `(or --${name}=${placeholder} if it begins with a dash)`,
+  );
+}
+
+function readOption(name: string, option: Option<unknown>, texts: readonly string[]): unknown {
+  try {
+    return option.read(texts);
+  } catch (error) {
+    if (!(error instanceof Misread)) throw error;
+    throw refuse(`--${name} ${error.message}`);
+  }
+}
+
+/** Whether the command line asks for help, which is answered before anything else is looked at. */
+export function wantsHelp(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === "--help" || arg === "-h");
+}
+
+// ---------------------------------------------------------------------------------------------
+// Kinds of options
+
+/** How an option is described: its help and what stands for its value there. */
+export interface Described {
+  readonly help: string;
+  readonly placeholder?: string;
+}
+
+/** An option that is given or not. */
+export function flag(help: string): Option<boolean> {
+  return { help, remark: "", read: (texts) => texts.length > 0 && texts.at(-1) !== "false" };
+}
+
+/** A text; `undefined` if it is not given and has no default. */
+export function text(o: Described & { readonly default: string }): Option<string>;
+export function text(o: Described & { readonly required: true }): Option<string>;
+export function text(o: Described): Option<string | undefined>;
+export function text(
+  o: Described & { readonly default?: string; readonly required?: true },
+): Option<string | undefined> {
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? "TEXT",
+    remark: o.required ? "required" : remarkDefault(o.default),
+    read(texts) {
+      const given = single(texts) ?? o.default;
+      if (given === undefined && o.required) throw new Misread("is required");
+      return given;
+    },
+  };
+}
+
+/** A text that may be given several times; an empty list if it is not given. */
+export function texts(o: Described): Option<readonly string[]> {
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? "TEXT",
+    remark: "may be repeated",
+    read: (texts) => texts,
+  };
+}
+
+/** One text of a few. */
+export function choice<const C extends string>(
+  choices: readonly C[],
+  o: Described & { readonly default: C },
+): Option<C> {
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? choices.join("|"),
+    remark: remarkDefault(o.default),
+    read(texts) {
+      const given = single(texts) ?? o.default;
+      const chosen = choices.find((one) => one === given);
+      if (chosen === undefined) {
+        throw new Misread(`is '${given}', but has to be one of ${choices.join(", ")}`);
+      }
+      return chosen;
+    },
+  };
+}
+
+/** Bounds of a number, both inclusive. */
+export interface Bounds {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** A whole number; `undefined` if it is not given and has no default. */
+export function integer(o: Described & Bounds & { readonly default: number }): Option<number>;
+export function integer(o: Described & Bounds): Option<number | undefined>;
+export function integer(
+  o: Described & Bounds & { readonly default?: number },
+): Option<number | undefined> {
+  return numeric(o, "N", "a whole number", (text) => /^[+-]?\d+$/.test(text));
+}
+
+/** A number; `undefined` if it is not given and has no default. */
+export function number(o: Described & Bounds & { readonly default: number }): Option<number>;
+export function number(o: Described & Bounds): Option<number | undefined>;
+export function number(
+  o: Described & Bounds & { readonly default?: number },
+): Option<number | undefined> {
+  return numeric(o, "X", "a number", (text) => text.trim() !== "");
+}
+
+function numeric(
+  o: Described & Bounds & { readonly default?: number },
+  placeholder: string,
+  what: string,
+  accepts: (text: string) => boolean,
+): Option<number | undefined> {
+  const { min = -Infinity, max = Infinity } = o;
+  const bounds = boundsText(min, max);
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? placeholder,
+    remark: [remarkDefault(o.default), bounds].filter((part) => part !== "").join(", "),
+    read(texts) {
+      const given = single(texts);
+      if (given === undefined) return o.default;
+      const value = accepts(given) ? Number(given) : NaN;
+      if (!Number.isFinite(value) || value < min || value > max) {
+        const wanted = bounds === "" ? what : `${what}, ${bounds}`;
+        throw new Misread(`is '${given}', but has to be ${wanted}`);
+      }
+      return value;
+    },
+  };
+}
+
+function boundsText(min: number, max: number): string {
+  if (min === -Infinity) return max === Infinity ? "" : `at most ${max}`;
+  return max === Infinity ? `at least ${min}` : `${min} to ${max}`;
+}
+
+function remarkDefault(value: string | number | undefined): string {
+  return value === undefined ? "" : `default ${value}`;
+}
+
+function single(texts: readonly string[]): string | undefined {
+  if (texts.length > 1) {
+    throw new Misread(`is given ${texts.length} times (${texts.join(", ")}): give it once`);
+  }
+  return texts[0];
+}
+
+/** The predicate of a refusal, said of the option's name by the one who knows it. */
+class Misread extends Error {}
+
+// ---------------------------------------------------------------------------------------------
+// Help and refusals
+
+const HELP_COLUMNS = 88;
+/** Longer heads stand on a line of their own. */
+const HEAD_COLUMNS_MAX = 30;
+
+/** The page that `--help` prints. */
+export function helpText<O extends Options>(program: Program<O>): string {
+  const rows = Object.entries(program.options).map(([key, o]): [string, string] => {
+    const head = `--${kebab(key)}${o.placeholder === undefined ? "" : ` ${o.placeholder}`}`;
+    return [head, o.remark === "" ? o.help : `${o.help} (${o.remark})`];
+  });
+  rows.push(["--help, -h", "Shows this page."]);
+  const heads = rows.map(([head]) => head.length).filter((length) => length <= HEAD_COLUMNS_MAX);
+  const indent = 2 + Math.max(...heads) + 2;
+  const lines = rows.flatMap(([head, help]) => {
+    const [first = "", ...more] = wrap(help, HELP_COLUMNS - indent);
+    const rest = more.map((line) => " ".repeat(indent) + line);
+    return head.length > HEAD_COLUMNS_MAX
+      ? [`  ${head}`, " ".repeat(indent) + first, ...rest]
+      : [`  ${head}`.padEnd(indent) + first, ...rest];
+  });
+  const parts = [
+    `Usage: ${program.usage} [options]`,
+    wrap(program.summary, HELP_COLUMNS).join("\n"),
+    `Options:\n${lines.join("\n")}`,
+  ];
+  if (program.notes !== undefined) parts.push(program.notes.trim());
+  return parts.join("\n\n");
+}
+
+function wrap(paragraph: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of paragraph.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= columns) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else {
+      lines.push(word);
+    }
+  }
+  return lines;
+}
+
+function refuse(message: string): LeatError {
+  return new LeatError("invalid_argument", message);
+}
+
+function refuseUnknown(name: string, known: readonly string[]): LeatError {
+  const nearest = known
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  const hint = nearest !== undefined && nearest.distance <= Math.max(1, name.length / 3)
+    ? `; did you mean --${nearest.candidate}?`
+    : "";
+  return refuse(`there is no option ${name.length === 1 ? "-" : "--"}${name}${hint}`);
+}
+
+/** Levenshtein's distance. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      const substituted = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1);
+      next.push(Math.min(substituted, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+function failureText(error: unknown): string {
+  if (!(error instanceof LeatError)) return `error: ${Deno.inspect(error)}`;
+  const lines = [`error: ${error.message} (${error.code})`];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
+    lines.push(`  because: ${cause.message}`);
+  }
+  return lines.join("\n");
+}
+
+function kebab(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The two readers
+
+interface Shape {
+  readonly flags: string[];
+  readonly valued: string[];
+}
+
+/** What stands on a command line; the text of an option without its value is empty. */
+interface Given {
+  readonly texts: ReadonlyMap<string, readonly string[]>;
+  readonly unknown: readonly string[];
+  readonly positionals: readonly string[];
+}
+
+type Reader = (args: readonly string[], shape: Shape) => Given;
+
+/** The part of `@std/cli/parse-args` that is used here. */
+type StdParseArgs = (
+  args: readonly string[],
+  options: {
+    boolean: readonly string[];
+    string: readonly string[];
+    collect: readonly string[];
+    unknown: (arg: string, key?: string) => unknown;
+  },
+) => Record<string, unknown>;
+
+/** Constant, but not a literal type: the compiler and Deno's module graph must not resolve it. */
+const STD_PARSE_ARGS: string = "@std/cli/parse-args";
+
+async function loadReader(): Promise<Reader> {
+  let parseArgs: StdParseArgs;
+  try {
+    ({ parseArgs } = await import(STD_PARSE_ARGS));
+  } catch {
+    return readByNode;
+  }
+  return (args, shape) => readByStd(parseArgs, args, shape);
+}
+
+/** Reads with `@std/cli`'s `parseArgs`. */
+export function readByStd(parseArgs: StdParseArgs, args: readonly string[], shape: Shape): Given {
+  const unknown: string[] = [];
+  const positionals: string[] = [];
+  const parsed = parseArgs(args, {
+    boolean: shape.flags,
+    string: shape.valued,
+    collect: shape.valued,
+    unknown(arg, key) {
+      if (key === undefined) positionals.push(arg);
+      else unknown.push(key);
+      return false;
+    },
+  });
+  const found = new Map<string, readonly string[]>();
+  // What follows a bare `--` is no option, and not shown to `unknown`.
+  positionals.push(...(parsed["_"] ?? []) as string[]);
+  for (const name of shape.flags) if (parsed[name] === true) found.set(name, ["true"]);
+  for (const name of shape.valued) found.set(name, (parsed[name] ?? []) as string[]);
+  return { texts: found, unknown, positionals };
+}
+
+/** Reads with `node:util`'s `parseArgs`. */
+export function readByNode(args: readonly string[], shape: Shape): Given {
+  const { tokens } = parseNodeArgs({
+    args: [...args],
+    strict: false,
+    tokens: true,
+    options: {
+      ...Object.fromEntries(shape.flags.map((name) => [name, { type: "boolean" as const }])),
+      ...Object.fromEntries(shape.valued.map((name) => [name, { type: "string" as const }])),
+    },
+  });
+  const found = new Map<string, string[]>();
+  const unknown: string[] = [];
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    const valued = shape.valued.includes(token.name);
+    if (!valued && !shape.flags.includes(token.name)) {
+      unknown.push(token.name);
+      continue;
+    }
+    // A following option is not a value, as `@std/cli` has it.
+    const missing = valued && !token.inlineValue && token.value?.startsWith("-");
+    const text = missing ? "" : token.value ?? (valued ? "" : "true");
+    found.set(token.name, [...found.get(token.name) ?? [], text]);
+  }
+  return { texts: found, unknown, positionals };
+}
+
+/** Before either reader: they take `--flag=anything` for true. */
+function checkFlags(args: readonly string[], flags: readonly string[]): void {
+  for (const arg of args) {
+    const [, name = "", value = ""] = /^--([^=]+)=(.*)$/.exec(arg) ?? [];
+    if (flags.includes(name) && value !== "true" && value !== "false") {
+      throw refuse(`--${name} is '${value}', but takes no value: write --${name} alone`);
+    }
+  }
+}
