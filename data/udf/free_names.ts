@@ -1,0 +1,307 @@
+/**
+ * What a function's source says about where it can run: the names it takes from around it, and what ties it to
+ * its place (`this`, `import.meta`, …). A self-contained function can be rebuilt in another thread or on another host.
+ */
+
+import { type AnyNode, type Expression, parse, type Program } from "acorn";
+import { analyze, type Reference } from "eslint-scope";
+import { LeatError } from "../../core/error.ts";
+
+/** Longest source of one function, in UTF-16 code units: beyond it, it is a program and belongs in a module. */
+export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
+
+/** What {@linkcode analyzeFunction} finds. */
+export interface FunctionAnalysis {
+  /** The function as one expression: a method's source gets the `function` it lacks. */
+  readonly source: string;
+  /** Names read or written inside and bound nowhere inside, JavaScript's own globals left out, in order of first use. */
+  readonly freeNames: readonly string[];
+  /** What cannot be taken elsewhere, as a user would write it: `this`, `super`, `new.target`, `import.meta`, `import()`. */
+  readonly placeBound: readonly string[];
+  /** Uses of the clock and of ambient luck: `Date`, `Math.random`, …, in order of first use. */
+  readonly ambientNames: readonly string[];
+}
+
+/**
+ * Globals that a self-contained function may name. The first group is the language's own, without `eval` (which could
+ * name anything); the second is platform that keeps no state, asks for no permission and is the same in every
+ * thread: without text codecs no function could read the bytes of a record.
+ */
+const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
+  ...["globalThis", "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt"],
+  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
+  ...[
+    "Object",
+    "Function",
+    "Boolean",
+    "Symbol",
+    "Number",
+    "BigInt",
+    "Math",
+    "Date",
+    "String",
+    "RegExp",
+    "Temporal",
+  ],
+  ...[
+    "Error",
+    "AggregateError",
+    "EvalError",
+    "RangeError",
+    "ReferenceError",
+    "SuppressedError",
+    "SyntaxError",
+  ],
+  ...[
+    "TypeError",
+    "URIError",
+    "Array",
+    "Map",
+    "Set",
+    "WeakMap",
+    "WeakSet",
+    "WeakRef",
+    "FinalizationRegistry",
+  ],
+  ...[
+    "Int8Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "Int16Array",
+    "Uint16Array",
+    "Int32Array",
+    "Uint32Array",
+  ],
+  ...["BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array", "Float64Array"],
+  ...[
+    "ArrayBuffer",
+    "SharedArrayBuffer",
+    "DataView",
+    "Atomics",
+    "JSON",
+    "Promise",
+    "Reflect",
+    "Proxy",
+    "Intl",
+  ],
+  ...["Iterator", "AsyncIterator", "DisposableStack", "AsyncDisposableStack"],
+
+  ...["TextEncoder", "TextDecoder", "atob", "btoa", "URL", "URLSearchParams", "structuredClone"],
+  ...["CompressionStream", "DecompressionStream", "WebAssembly", "console"],
+]);
+
+/** Globals whose value differs from run to run, whatever is done with them. `globalThis` reaches all of them. */
+const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
+  ...["Date", "Temporal", "globalThis", "WeakRef", "FinalizationRegistry", "Function"],
+]);
+
+const MATH_EXCEPT_RANDOM = new Set(
+  Object.getOwnPropertyNames(Math).filter((name) => name !== "random"),
+);
+
+/**
+ * Parses one function and finds its free names.
+ *
+ * @param source What `Function.prototype.toString` returns: an arrow, a `function`, a method, a getter, each `async`
+ * or a generator or not. TypeScript's types are gone by then.
+ * @throws {LeatError} `invalid_argument` when it is native or bound, a class, not a function, or longer than
+ * {@linkcode FUNCTION_SOURCE_LENGTH_MAX}.
+ *
+ * @example
+ * ```ts
+ * import { analyzeFunction } from "./data/udf/free_names.ts";
+ * analyzeFunction("(x) => Math.abs(x - mean)").freeNames; // ["mean"]
+ * ```
+ */
+export function analyzeFunction(source: string): FunctionAnalysis {
+  if (source.length > FUNCTION_SOURCE_LENGTH_MAX) {
+    throw refuse(
+      source,
+      `its source is ${source.length} characters long, more than ${FUNCTION_SOURCE_LENGTH_MAX}`,
+    );
+  }
+  if (/\{\s*\[native code\]\s*\}\s*$/.test(source)) {
+    throw refuse(
+      source,
+      "it is native or bound, so it has no source; write an arrow function around it",
+    );
+  }
+  const { expression, program, node } = parseFunction(source);
+  const finder = new PlaceFinder();
+  finder.visit(node, true);
+  const through = freeReferences(program);
+  return {
+    source: expression,
+    freeNames: distinct(
+      through.map((reference) => reference.identifier.name)
+        .filter((name) => !ALLOWED_GLOBALS.has(name)),
+    ),
+    placeBound: distinct(finder.found),
+    ambientNames: distinct(
+      through.flatMap((reference) => ambientUse(reference, finder.parentOfIdentifierAt)),
+    ),
+  };
+}
+
+interface ParsedFunction {
+  readonly expression: string;
+  readonly program: Program;
+  readonly node: AnyNode;
+}
+
+function parseFunction(source: string): ParsedFunction {
+  const direct = tryParse(source);
+  if (direct.program === undefined) {
+    const expression = methodAsFunction(source);
+    const method = expression === undefined ? undefined : tryParse(expression);
+    const node = method?.program && onlyExpression(method.program);
+    if (expression === undefined || method?.program === undefined || node === undefined) {
+      throw refuse(source, "its source does not parse", method?.error ?? direct.error);
+    }
+    return { expression, program: method.program, node };
+  }
+  const node = onlyExpression(direct.program);
+  if (node?.type === "ClassExpression") {
+    throw refuse(source, "it is a class; write an arrow function that makes one");
+  }
+  if (node?.type !== "FunctionExpression" && node?.type !== "ArrowFunctionExpression") {
+    throw refuse(source, "it is not one function expression");
+  }
+  return { expression: source, program: direct.program, node };
+}
+
+/**
+ * The source of a method, getter or setter as a `function` expression; `undefined` if it is none of these.
+ *
+ * It is read as the only member of a class body, where, unlike in an object literal, private names (`#f() {}`) parse too.
+ */
+function methodAsFunction(source: string): string | undefined {
+  const member = `class extends Object {${source}\n}`;
+  const program = tryParse(member).program;
+  const node = program && onlyExpression(program);
+  if (node?.type !== "ClassExpression" || node.body.body.length !== 1) return undefined;
+  const [method] = node.body.body;
+  if (method?.type !== "MethodDefinition") return undefined;
+  const fn = method.value;
+  const finder = new PlaceFinder();
+  finder.visit(fn, true);
+  if (finder.found.includes("super")) {
+    throw refuse(source, "it uses `super`, which ties it to its class");
+  }
+  const keyword = `${fn.async ? "async " : ""}function${fn.generator ? "*" : ""}`;
+  return `${keyword} ${member.slice(fn.start - 1, fn.end - 1)}`;
+}
+
+/** Parses one expression; the bracket comes on a line of its own since the source may end in a comment. */
+function tryParse(expression: string): { program?: Program; error?: unknown } {
+  try {
+    return {
+      program: parse(`(${expression}\n)`, {
+        ecmaVersion: "latest",
+        sourceType: "module",
+        ranges: true,
+      }),
+    };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function onlyExpression(program: Program): Expression | undefined {
+  const [statement] = program.body;
+  return program.body.length === 1 && statement?.type === "ExpressionStatement"
+    ? statement.expression
+    : undefined;
+}
+
+function freeReferences(program: Program): Reference[] {
+  // acorn's tree is ESTree with `ranges`, which is what the analyser asks for; the two packages type it apart.
+  const tree = program as unknown as Parameters<typeof analyze>[0];
+  const scopes = analyze(tree, { ecmaVersion: 2025, sourceType: "module" });
+  const through = scopes.globalScope?.through ?? [];
+  return through.toSorted((a, b) => startOf(a) - startOf(b));
+}
+
+function startOf(reference: Reference): number {
+  return (reference.identifier as unknown as AnyNode).start;
+}
+
+/** How a free reference reaches clock or luck; at most one description. */
+function ambientUse(
+  reference: Reference,
+  parentOfIdentifierAt: ReadonlyMap<number, AnyNode>,
+): string[] {
+  const { name } = reference.identifier;
+  if (AMBIENT_GLOBALS.has(name)) return [name];
+  if (name !== "Math") return [];
+  const parent = parentOfIdentifierAt.get(startOf(reference));
+  const member = parent?.type === "MemberExpression" && parent.object.start === startOf(reference)
+    ? parent
+    : undefined;
+  const plain = member && !member.computed && member.property.type === "Identifier"
+    ? member.property.name
+    : undefined;
+  if (plain !== undefined && MATH_EXCEPT_RANDOM.has(plain)) return [];
+  // `Math` handed on as a value, or indexed by something computed, may end in `random` as well.
+  return [plain === "random" ? "Math.random" : "Math (used otherwise than as `Math.name`)"];
+}
+
+/** Walks a tree for what belongs to the place where the function was written, and notes identifiers' parents. */
+class PlaceFinder {
+  readonly found: string[] = [];
+  readonly parentOfIdentifierAt = new Map<number, AnyNode>();
+
+  /** @param outer whether `this` here is the function's own, or that of what surrounds it. */
+  visit(node: AnyNode, outer: boolean): void {
+    this.#note(node, outer);
+    for (const [key, child] of children(node)) {
+      if (child.type === "Identifier") this.parentOfIdentifierAt.set(child.start, node);
+      const rebinds = child.type === "FunctionExpression" || child.type === "FunctionDeclaration" ||
+        child.type === "StaticBlock" || (node.type === "PropertyDefinition" && key === "value");
+      this.visit(child, outer && !rebinds);
+    }
+  }
+
+  #note(node: AnyNode, outer: boolean): void {
+    if (node.type === "ThisExpression" && outer) this.found.push("this");
+    else if (node.type === "Super" && outer) this.found.push("super");
+    else if (node.type === "ImportExpression") this.found.push("import()");
+    else if (node.type === "MetaProperty") {
+      if (node.meta.name === "import") this.found.push("import.meta");
+      else if (outer) this.found.push("new.target");
+    }
+  }
+}
+
+function* children(node: AnyNode): Generator<[key: string, child: AnyNode]> {
+  for (const [key, value] of Object.entries(node)) {
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (isNode(child)) yield [key, child];
+    }
+  }
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null && "type" in value &&
+    typeof value.type === "string";
+}
+
+function distinct(names: readonly string[]): string[] {
+  return [...new Set(names)];
+}
+
+const EXCERPT_LENGTH = 80;
+
+/** The beginning of a function's source on one line, for messages. */
+export function excerptOf(source: string): string {
+  const line = source.slice(0, 4 * EXCERPT_LENGTH).replace(/\s+/g, " ");
+  return line.length > EXCERPT_LENGTH ? `${line.slice(0, EXCERPT_LENGTH)}…` : line;
+}
+
+function refuse(source: string, why: string, cause?: unknown): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `This function cannot be taken elsewhere: ${why}: ${excerptOf(source)}`,
+    { cause },
+  );
+}

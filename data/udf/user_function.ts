@@ -1,0 +1,349 @@
+/**
+ * User functions that travel: how a function given to `map`, `filter`, … is written down, and how another thread or
+ * host gets it back. Where a pipeline runs in the place it was made, the function itself is called and nothing here is needed.
+ */
+
+import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Host } from "../host.ts";
+import { analyzeFunction, excerptOf, type FunctionAnalysis } from "./free_names.ts";
+
+/** Any function; operators give the exact signature. */
+// deno-lint-ignore no-explicit-any -- parameters are contravariant: nothing narrower accepts every function
+export type AnyFunction = (...args: any[]) => unknown;
+
+/** What operators accept: a function, or a reference to one. */
+export type UserFunction<F extends AnyFunction = AnyFunction> = F | ModuleFunction<F>;
+
+/** What a function is given by name, in its last argument: plain data, tensors, and functions that travel themselves. */
+export type Captures = Readonly<Record<string, unknown>>;
+
+/** A function and its captures, rebuilt or about to travel. */
+export interface BoundFunction<F extends AnyFunction = AnyFunction> {
+  readonly fn: UserFunction<F>;
+  readonly captures?: Captures;
+}
+
+/** A function that can be called, with the captures its last argument carries. */
+export interface LoadedFunction<F extends AnyFunction = AnyFunction> {
+  readonly fn: F;
+  readonly captures?: Captures;
+}
+
+/** A function by module and name, or by source, as plain data. */
+export type WireFunction =
+  & ({ readonly module: string; readonly name: string } | { readonly source: string })
+  & { readonly captures?: WireCaptures };
+
+/** Captures with their functions taken out: the codec knows data and tensors, but no functions. */
+export interface WireCaptures {
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Where in `values` (`null` stands there) each function belongs. */
+  readonly functions: readonly { readonly path: Path; readonly fn: WireFunction }[];
+}
+
+type Path = readonly (string | number)[];
+
+/** A reference to an exported function; made by {@linkcode udf}. */
+export class ModuleFunction<F extends AnyFunction = AnyFunction> {
+  /** Carries the signature in types alone. */
+  declare readonly signature: F;
+  /** The module's absolute URL. */
+  readonly module: string;
+  /** The name it exports the function by. */
+  readonly name: string;
+
+  /** @throws {LeatError} `invalid_argument` where `module` is no absolute URL that others could import, or `name` is empty. */
+  constructor(module: string, name: string) {
+    if (typeof module !== "string" || !URL.canParse(module) || module.startsWith("blob:")) {
+      throw new LeatError(
+        "invalid_argument",
+        `udf() takes the absolute URL of a module, not ${JSON.stringify(module)}; ` +
+          `write udf(import.meta.resolve("./functions.ts"), "name").`,
+      );
+    }
+    if (typeof name !== "string" || name === "") {
+      throw new LeatError(
+        "invalid_argument",
+        `udf() takes the name of an export of ${module}, not ${JSON.stringify(name)}.`,
+      );
+    }
+    this.module = module;
+    this.name = name;
+  }
+}
+
+/**
+ * Names a function by the module that exports it, so that it can be imported wherever the pipeline runs.
+ *
+ * @param module Its absolute URL, which must mean the same module to every host: `import.meta.resolve("./f.ts")`.
+ * @param name The export; `"default"` for the default one.
+ * @throws {LeatError} `invalid_argument` for a relative URL, a `blob:` URL or an empty name.
+ *
+ * @example
+ * ```ts
+ * import { udf } from "./data/udf/user_function.ts";
+ * const augment = udf(import.meta.resolve("./augment.ts"), "augment");
+ * ```
+ */
+export function udf<F extends AnyFunction = AnyFunction>(
+  module: string,
+  name: string,
+): ModuleFunction<F> {
+  return new ModuleFunction<F>(module, name);
+}
+
+/**
+ * Writes a function down as plain data.
+ *
+ * A reference is written as it is. Of any other function the source is written, so it must be self-contained: everything
+ * it needs comes through its parameters, or through `captures` in its last one.
+ *
+ * @throws {LeatError} `failed_precondition` naming the free names, or `this`, `import.meta`, … where the function uses
+ * them; `invalid_argument` for native and bound functions, classes, and captures that are not plain data.
+ *
+ * @example
+ * ```ts
+ * import { serializeFunction } from "./data/udf/user_function.ts";
+ * serializeFunction((x: number, { mean }: { mean: number }) => x - mean, { mean: 3 });
+ * ```
+ */
+export function serializeFunction(fn: UserFunction, captures?: Captures): WireFunction {
+  const wire = serializeAlone(fn, "");
+  return captures === undefined ? wire : { ...wire, captures: serializeCaptures(captures) };
+}
+
+/**
+ * Reads what {@linkcode serializeFunction} wrote. References stay references: {@linkcode loadFunction} imports them.
+ *
+ * The source is examined again before it is evaluated, because it may have been written by somebody else.
+ *
+ * @throws {LeatError} `invalid_argument` for what no `serializeFunction` wrote, `failed_precondition` for source that is not
+ * self-contained.
+ */
+export function deserializeFunction(wire: unknown): BoundFunction {
+  if (!isPlainObject(wire)) throw malformed("it is no object");
+  const fn = deserializeAlone(wire);
+  return wire.captures === undefined
+    ? { fn }
+    : { fn, captures: deserializeCaptures(wire.captures) };
+}
+
+/**
+ * Makes a function and the functions among its captures callable: at once where nothing has to be imported.
+ *
+ * @throws {LeatError} `failed_precondition` where the module cannot be imported, `not_found` where it has no such
+ * export, `invalid_argument` where that is not a function.
+ */
+export function loadFunction<F extends AnyFunction>(
+  bound: BoundFunction<F>,
+  host: Pick<Host, "importModule">,
+): LoadedFunction<F> | Promise<LoadedFunction<F>> {
+  const { fn, captures } = bound;
+  const references = captures === undefined ? [] : referencesIn(captures);
+  if (!(fn instanceof ModuleFunction) && references.length === 0) return bound as LoadedFunction<F>;
+  return loadModules(fn, captures, references, host);
+}
+
+/**
+ * The clock and the ambient luck that a function's source names (`Date`, `Math.random`, …), its captured functions
+ * included. They make a stream differ from run to run. Of functions in modules nothing is known.
+ */
+export function ambientNamesOf(wire: WireFunction): string[] {
+  const own = "source" in wire ? analyzeFunction(wire.source).ambientNames : [];
+  const captured = wire.captures?.functions.flatMap(({ fn }) => ambientNamesOf(fn)) ?? [];
+  return [...new Set([...own, ...captured])];
+}
+
+/** @param where the capture that holds the function, or `""`. */
+function serializeAlone(fn: unknown, where: string): WireFunction {
+  if (fn instanceof ModuleFunction) return { module: fn.module, name: fn.name };
+  if (typeof fn !== "function") {
+    throw new LeatError(
+      "invalid_argument",
+      `a user function is a function or udf(…), not ${typeof fn}`,
+    );
+  }
+  const analysis = analyzeFunction(Function.prototype.toString.call(fn));
+  requireSelfContained(analysis, where);
+  return { source: analysis.source };
+}
+
+function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
+  const { freeNames, placeBound, source } = analysis;
+  if (freeNames.length === 0 && placeBound.length === 0) return;
+  const which = where === "" ? "This function" : `The function in captures${where}`;
+  const names = freeNames.join(", ");
+  const remedies = [`export it from a module and give udf(import.meta.resolve("./f.ts"), "name")`];
+  if (freeNames.length > 0 && where === "") {
+    remedies.unshift(
+      `pass what it needs by name, (…, { ${names} }) => … with { captures: { ${names} } }`,
+    );
+  } else if (freeNames.length > 0) remedies.unshift(`give it ${names} as parameters`);
+  const uses = [
+    ...(freeNames.length > 0 ? [`${names} from around it`] : []),
+    ...placeBound,
+  ].join(" and ");
+  throw new LeatError(
+    "failed_precondition",
+    `${which} cannot travel to another thread or host, because it uses ${uses}. Either ${
+      remedies.join(", or ")
+    }. The function: ${excerptOf(source)}`,
+    { details: { freeNames: [...freeNames], placeBound: [...placeBound] } },
+  );
+}
+
+function serializeCaptures(captures: Captures): WireCaptures {
+  if (!isPlainObject(captures)) {
+    throw new LeatError("invalid_argument", "captures are a plain object of named values");
+  }
+  const functions: { path: Path; fn: WireFunction }[] = [];
+  const copy = (value: unknown, path: Path): unknown => {
+    if (typeof value === "function" || value instanceof ModuleFunction) {
+      functions.push({ path, fn: serializeAlone(value, pathText(path)) });
+      return null;
+    }
+    if (isLeaf(value)) return value;
+    if (path.length < TREE_DEPTH_MAX) {
+      if (Array.isArray(value)) return value.map((item, i) => copy(item, [...path, i]));
+      if (isPlainObject(value) && !Object.hasOwn(value, "__proto__")) {
+        return Object.fromEntries(
+          Object.entries(value).map(([key, item]) => [key, copy(item, [...path, key])]),
+        );
+      }
+    }
+    throw cannotCapture(value, path);
+  };
+  const values = copy(captures, []) as Record<string, unknown>;
+  return { values, functions };
+}
+
+function cannotCapture(value: unknown, path: Path): LeatError {
+  const found = path.length >= TREE_DEPTH_MAX
+    ? `nests deeper than ${TREE_DEPTH_MAX} levels (TREE_DEPTH_MAX)`
+    : typeof value === "object" && value !== null
+    ? `is ${value.constructor?.name ?? "an object"} (or has a key __proto__)`
+    : `is ${String(value)}`;
+  return new LeatError(
+    "invalid_argument",
+    `captures${
+      pathText(path)
+    } ${found}; captures that travel are plain objects and arrays of numbers, bigints, ` +
+      "booleans, strings, null, typed arrays, tensors and self-contained functions.",
+  );
+}
+
+function deserializeAlone(wire: Record<string, unknown>): UserFunction {
+  if (typeof wire.source === "string") {
+    const analysis = analyzeFunction(wire.source);
+    requireSelfContained(analysis, "");
+    return evaluate(analysis.source);
+  }
+  if (typeof wire.module === "string" && typeof wire.name === "string") {
+    return new ModuleFunction(wire.module, wire.name);
+  }
+  throw malformed("it has neither source nor module and name");
+}
+
+/**
+ * `Function` and not an import of a `data:` URL: it answers at once, keeps nothing in the module cache for ever, and asks for
+ * no permission. Either way the code sees the global scope alone. It is strict, as the module was that it comes from.
+ */
+function evaluate(source: string): AnyFunction {
+  return new Function(`"use strict"; return (${source}\n);`)() as AnyFunction;
+}
+
+function deserializeCaptures(wire: unknown): Captures {
+  if (!isPlainObject(wire) || !isPlainObject(wire.values) || !Array.isArray(wire.functions)) {
+    throw malformed("its captures are not { values, functions }");
+  }
+  let values: unknown = wire.values;
+  for (const entry of wire.functions as unknown[]) {
+    if (!isPlainObject(entry) || !Array.isArray(entry.path) || !isPlainObject(entry.fn)) {
+      throw malformed("a function among its captures is not { path, fn }");
+    }
+    values = replaceAt(values, entry.path, deserializeAlone(entry.fn));
+  }
+  return values as Captures;
+}
+
+/** A copy of `tree` that holds `value` at `path`, which must lead to something there. */
+function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unknown {
+  const [key, ...rest] = path;
+  if (path.length === 0) return value;
+  if (Array.isArray(tree) && typeof key === "number" && Object.hasOwn(tree, key)) {
+    return tree.with(key, replaceAt(tree[key], rest, value));
+  }
+  if (isPlainObject(tree) && typeof key === "string" && Object.hasOwn(tree, key)) {
+    return { ...tree, [key]: replaceAt(tree[key], rest, value) };
+  }
+  throw malformed(`its captures have nothing at ${JSON.stringify(path)}`);
+}
+
+/** Every reference among the captures with its place. */
+function referencesIn(captures: Captures): { path: Path; fn: ModuleFunction }[] {
+  const found: { path: Path; fn: ModuleFunction }[] = [];
+  const visit = (value: unknown, path: Path): void => {
+    if (value instanceof ModuleFunction) found.push({ path, fn: value });
+    else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
+      for (const [key, item] of Object.entries(value)) {
+        visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
+      }
+    }
+  };
+  visit(captures, []);
+  return found;
+}
+
+async function loadModules<F extends AnyFunction>(
+  fn: UserFunction<F>,
+  captures: Captures | undefined,
+  references: readonly { path: Path; fn: ModuleFunction }[],
+  host: Pick<Host, "importModule">,
+): Promise<LoadedFunction<F>> {
+  const loaded = fn instanceof ModuleFunction ? await importFunction(fn, host) as F : fn;
+  if (captures === undefined) return { fn: loaded };
+  let tree: unknown = captures;
+  for (const { path, fn } of references) {
+    tree = replaceAt(tree, path, await importFunction(fn, host));
+  }
+  return { fn: loaded, captures: tree as Captures };
+}
+
+async function importFunction(
+  { module, name }: ModuleFunction,
+  host: Pick<Host, "importModule">,
+): Promise<AnyFunction> {
+  let exports: Record<string, unknown>;
+  try {
+    exports = await host.importModule(module);
+  } catch (cause) {
+    throw new LeatError(
+      "failed_precondition",
+      `The module ${module} of the user function "${name}" cannot be imported here: ${
+        LeatError.from(cause).message
+      }`,
+      { cause },
+    );
+  }
+  if (!Object.hasOwn(exports, name)) {
+    throw new LeatError(
+      "not_found",
+      `The module ${module} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
+    );
+  }
+  const found = exports[name];
+  if (typeof found === "function") return found as AnyFunction;
+  throw new LeatError(
+    "invalid_argument",
+    `The export "${name}" of ${module} is ${typeof found}, not a function.`,
+  );
+}
+
+function pathText(path: Path): string {
+  return path.map((key) => typeof key === "number" ? `[${key}]` : `.${key}`).join("");
+}
+
+function malformed(why: string): LeatError {
+  return new LeatError("invalid_argument", `This is no serialised user function: ${why}.`);
+}

@@ -1,0 +1,228 @@
+/** Functions that travel: written down, sent through bytes, read back, called. */
+
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Tensor, tensor } from "../../../core/tensor.ts";
+import {
+  ambientNamesOf,
+  type AnyFunction,
+  type Captures,
+  deserializeFunction,
+  loadFunction,
+  serializeFunction,
+  udf,
+  type UserFunction,
+} from "../../../data/udf/user_function.ts";
+
+const FIXTURE = import.meta.resolve("./fixture_functions.ts");
+const importer = {
+  importModule: (url: string) => import(url) as Promise<Record<string, unknown>>,
+};
+
+/** Through plain data and back, as far as a call. */
+async function travel(fn: UserFunction, captures?: Captures) {
+  const wire = structuredClone(serializeFunction(fn, captures));
+  return await loadFunction(deserializeFunction(wire), importer);
+}
+
+function codeOf(run: () => unknown): string {
+  return (assertThrows(run, LeatError) as LeatError).code;
+}
+
+Deno.test("serializeFunction takes a self-contained function to the same results", async () => {
+  const { fn, captures } = await travel(
+    (x: number, { mean, std }: { mean: number; std: number }) => (x - mean) / std,
+    { mean: 10, std: 4 },
+  );
+  assertEquals(fn(18, captures), 2);
+});
+
+Deno.test("serializeFunction takes async functions, generators and methods", async () => {
+  const holder = {
+    later: async (x: number) => await Promise.resolve(x + 1),
+    *twice(x: number) {
+      yield x;
+      yield x;
+    },
+    add(x: number, y: number) {
+      return x + y;
+    },
+  };
+  assertEquals(await (await travel(holder.later)).fn(1), 2);
+  assertEquals([...(await travel(holder.twice)).fn(3) as Iterable<number>], [3, 3]);
+  assertEquals((await travel(holder.add)).fn(3, 4), 7);
+});
+
+Deno.test("deserializeFunction gives a strict function that sees no scope but the global one", async () => {
+  const { fn } = await travel(() => {
+    try {
+      (Object.freeze([1]) as number[])[0] = 2;
+      return "sloppy";
+    } catch (error) {
+      return (error as Error).name;
+    }
+  });
+  assertEquals(fn(), "TypeError");
+});
+
+Deno.test("a function that came back travels again as the same bytes", async () => {
+  const first = serializeFunction((x: number) => x * 2 /* twice */);
+  const { fn } = await loadFunction(deserializeFunction(first), importer);
+  assertEquals(serializeFunction(fn), first);
+});
+
+Deno.test("serializeFunction refuses free names, names them and shows both remedies", () => {
+  const mean = 3, std = 2;
+  const error = assertThrows(
+    () => serializeFunction((x: number) => (x - mean) / std),
+    LeatError,
+  ) as LeatError;
+  assertEquals(error.code, "failed_precondition");
+  assertStringIncludes(error.message, "mean, std");
+  assertStringIncludes(error.message, "{ captures: { mean, std } }");
+  assertStringIncludes(error.message, 'udf(import.meta.resolve("./f.ts"), "name")');
+  assertEquals(error.details, { freeNames: ["mean", "std"], placeBound: [] });
+});
+
+Deno.test("serializeFunction refuses this, import.meta and import()", () => {
+  const sources = [
+    function (this: unknown) {
+      return this;
+    },
+    () => import.meta.url,
+    (name: string) => import(name),
+  ];
+  for (const fn of sources) {
+    assertEquals(codeOf(() => serializeFunction(fn as AnyFunction)), "failed_precondition");
+  }
+});
+
+Deno.test("serializeFunction refuses native functions and non-functions", () => {
+  assertEquals(codeOf(() => serializeFunction(Math.sqrt)), "invalid_argument");
+  assertEquals(codeOf(() => serializeFunction(3 as unknown as AnyFunction)), "invalid_argument");
+});
+
+Deno.test("captures carry data, tensors, functions and references wherever they stand", async () => {
+  const captures = {
+    table: new Float32Array([1, 2]),
+    weights: tensor([1, 2, 3]),
+    big: 2n ** 60n,
+    nothing: null,
+    nested: { steps: [(x: number) => x + 1, udf(FIXTURE, "double"), 5] },
+  };
+  const wire = serializeFunction(
+    (x: number, { nested, table }: {
+      nested: { steps: [AnyFunction, AnyFunction, number] };
+      table: Float32Array;
+    }) => (nested.steps[0](nested.steps[1](x)) as number) + nested.steps[2] + table[1]!,
+    captures,
+  );
+  assertStrictEquals(wire.captures?.values.weights, captures.weights);
+  assertEquals(wire.captures?.values.nested, { steps: [null, null, 5] });
+  const loaded = await loadFunction(deserializeFunction(wire), importer);
+  assertEquals(loaded.fn(10, loaded.captures), 10 * 2 + 1 + 5 + 2);
+  assert(loaded.captures?.weights instanceof Tensor);
+  assertEquals(loaded.captures?.big, 2n ** 60n);
+});
+
+Deno.test("captures that cannot travel are refused by their path", () => {
+  const outside = 1;
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+  const cases: [Captures, string, string][] = [
+    [{ a: { b: [1, new Map()] } }, "captures.a.b[1] is Map", "invalid_argument"],
+    [{ a: undefined }, "captures.a is undefined", "invalid_argument"],
+    [{ a: Symbol("s") }, "captures.a is Symbol(s)", "invalid_argument"],
+    [{ a: new Date(0) }, "captures.a is Date", "invalid_argument"],
+    [JSON.parse('{ "a": { "__proto__": 1 } }'), "__proto__", "invalid_argument"],
+    [cyclic, "nests deeper", "invalid_argument"],
+    [{ a: { f: () => outside } }, "captures.a.f", "failed_precondition"],
+  ];
+  for (const [captures, message, code] of cases) {
+    const error = assertThrows(() => serializeFunction(() => 1, captures), LeatError) as LeatError;
+    assertStringIncludes(error.message, message);
+    assertEquals(error.code, code);
+  }
+});
+
+Deno.test("udf names a function by module and export", async () => {
+  assertEquals(serializeFunction(udf(FIXTURE, "double")), { module: FIXTURE, name: "double" });
+  assertEquals((await travel(udf(FIXTURE, "double"))).fn(4), 8);
+  assertEquals((await travel(udf(FIXTURE, "default"))).fn(4), 16);
+});
+
+Deno.test("udf refuses what no other host could import", () => {
+  for (const url of ["./f.ts", "f", "", "blob:null/1"]) {
+    assertEquals(codeOf(() => udf(url, "f")), "invalid_argument", url);
+  }
+  assertEquals(codeOf(() => udf(FIXTURE, "")), "invalid_argument");
+});
+
+Deno.test("loadFunction says when the module, the export or the function is missing", async () => {
+  const cases: [string, string, string, string][] = [
+    [import.meta.resolve("./no_such_module.ts"), "f", "failed_precondition", "no_such_module.ts"],
+    [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
+    [FIXTURE, "toString", "not_found", "exports no"],
+    [FIXTURE, "ONE", "invalid_argument", "is number, not a function"],
+  ];
+  for (const [module, name, code, message] of cases) {
+    const error = await assertRejects(() => travel(udf(module, name)), LeatError) as LeatError;
+    assertEquals(error.code, code);
+    assertStringIncludes(error.message, message);
+  }
+});
+
+Deno.test("loadFunction answers at once, with the closure itself, where nothing is to be imported", () => {
+  const fn = (x: number) => x;
+  const captures = { a: 1 };
+  const loaded = loadFunction({ fn, captures }, importer);
+  assert(!(loaded instanceof Promise));
+  assertStrictEquals(loaded.fn, fn);
+  assertStrictEquals(loaded.captures, captures);
+});
+
+Deno.test("deserializeFunction examines what strangers wrote before evaluating it", () => {
+  const stolen = "__leat_test_stolen";
+  const wires: unknown[] = [
+    null,
+    "() => 1",
+    {},
+    { source: 1 },
+    { module: "./relative.ts", name: "f" },
+    { source: `(globalThis.${stolen} = 1, () => 1)` },
+    { source: `() => 1) + (globalThis.${stolen} = 1` },
+    { source: "() => Deno.exit()" },
+    { source: "() => 1", captures: [] },
+    {
+      source: "() => 1",
+      captures: { values: {}, functions: [{ path: ["a"], fn: { source: "() => 1" } }] },
+    },
+    {
+      source: "() => 1",
+      captures: {
+        values: { a: 1 },
+        functions: [{ path: ["constructor"], fn: { source: "() => 1" } }],
+      },
+    },
+  ];
+  for (const wire of wires) {
+    assertThrows(() => deserializeFunction(wire), LeatError);
+  }
+  assertEquals(stolen in globalThis, false);
+});
+
+Deno.test("ambientNamesOf looks into captured functions too, and not into modules", () => {
+  const wire = serializeFunction((x: number) => x + Date.now(), {
+    jitter: () => Math.random(),
+    other: udf(FIXTURE, "double"),
+  });
+  assertEquals(ambientNamesOf(wire), ["Date", "Math.random"]);
+  assertEquals(ambientNamesOf(serializeFunction(udf(FIXTURE, "double"))), []);
+});
