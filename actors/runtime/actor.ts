@@ -1,0 +1,105 @@
+/**
+ * What an actor is made of, and what it may touch.
+ *
+ * @module
+ */
+import type { LeatError } from "../../core/error.ts";
+import type { AnswerOf, Handlers, MethodOf, RequestOf } from "./protocol.ts";
+import type { FencedRef, Ref } from "./ref.ts";
+import type { Random, Timer, World } from "./world.ts";
+
+/** One life of an actor. */
+export interface Actor<P> {
+  readonly handlers: Handlers<P>;
+  /** Runs before the first message; messages wait until it is done. */
+  start?(): void | Promise<void>;
+  /** Runs after the children have stopped; may still ask others. `error` is why it died, if it did. */
+  stop?(error: LeatError | undefined): void | Promise<void>;
+}
+
+/** Makes one life of an actor. */
+export type ActorFactory<P> = (context: ActorContext<P>) => Actor<P>;
+
+/** How an ask waits. */
+export interface AskOptions {
+  /** When to give up, in ms. There is no ask without a deadline. */
+  readonly timeoutMs: number;
+  /**
+   * Send the ask again (with the same id, so that it is handled once) each time this many ms have
+   * passed without an answer, and, with a growing delay, each time the receiver is `unavailable`.
+   * Left out: it is sent once.
+   */
+  readonly attemptMs?: number;
+}
+
+/** How a supervisor treats its children. */
+export interface Supervision {
+  /** Restart the child that died, or it and all started after it. Default `one_for_one`. */
+  readonly strategy?: "one_for_one" | "rest_for_one";
+  /** More restarts than this within `periodMs` and the supervisor itself dies. Default 10. */
+  readonly intensity?: number;
+  /** Default 60,000. */
+  readonly periodMs?: number;
+  /** Delay before the first restart; doubles with each within the period. Default 10. */
+  readonly backoffMinMs?: number;
+  /** Default 5,000. */
+  readonly backoffMaxMs?: number;
+}
+
+/** What to start as a child, and what to do when it dies. */
+export interface ChildSpec<P> {
+  /** The last part of its path; unique among its siblings, without `/`. */
+  readonly name: string;
+  readonly create: ActorFactory<P>;
+  /** A word for what it is, seen in inspection. Default: its name. */
+  readonly kind?: string;
+  /**
+   * `permanent`: always restarted. `transient`: restarted when it died of an error. `temporary`:
+   * never. Default `permanent`.
+   */
+  readonly restart?: "permanent" | "transient" | "temporary";
+  /** How many messages may wait; beyond it asks get `resource_exhausted`. Default 10,000. */
+  readonly mailboxMax?: number;
+  /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */
+  readonly stopTimeoutMs?: number;
+  /** How it treats its own children. */
+  readonly supervision?: Supervision;
+}
+
+/** What one life of an actor may touch. After its end every method does nothing. */
+export interface ActorContext<P = unknown> {
+  /** This life's reference. */
+  readonly self: FencedRef<P>;
+  readonly world: World;
+  /** Luck of its own. */
+  readonly random: Random;
+  /** Aborted when this life ends. */
+  readonly signal: AbortSignal;
+  /** Sends a message at most once, in order with other messages to the same actor. */
+  tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void;
+  /**
+   * Sends a message and waits for its answer.
+   *
+   * @throws LeatError `deadline_exceeded` when no answer came in time, `unavailable` when the node
+   * cannot be reached, `failed_precondition` when the reference is to an earlier life,
+   * `cancelled` when this life ends, and whatever the receiver answered with.
+   */
+  ask<Q, M extends MethodOf<Q>>(
+    target: Ref<Q>,
+    method: M,
+    request: RequestOf<Q, M>,
+    options: AskOptions,
+  ): Promise<AnswerOf<Q, M>>;
+  /** Calls `down` once when the target dies, cannot be reached or does not exist; the answer stops watching. */
+  watch(target: Ref, down: (error: LeatError) => void): () => void;
+  /** Starts a child. */
+  spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
+  /** Stops a child, its own children first; does nothing when there is none of that name. */
+  stopChild(name: string): Promise<void>;
+  /** The child of that name, if it lives. */
+  child(name: string): FencedRef | undefined;
+  /** A timer that this life's end cancels. An error in it kills the actor. */
+  timer(delayMs: number, fn: () => void): Timer;
+  /** Work beside the handlers; an error in it (but not `cancelled`) kills the actor. */
+  run(work: () => Promise<void>): void;
+}

@@ -1,0 +1,200 @@
+/**
+ * The open asks of a node: each is settled exactly once, by an answer, its deadline, the loss of the
+ * receiver's node or the end of the asker.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { AskOptions } from "./actor.ts";
+import type { Cell } from "./cell.ts";
+import { Deadlines } from "./deadlines.ts";
+import { formatRef, type Ref } from "./ref.ts";
+import type { Random, World } from "./world.ts";
+
+/** Delay before an ask is repeated to a receiver that is unavailable; doubles up to the maximum. */
+const RETRY_MIN_MS = 20;
+const RETRY_MAX_MS = 2_000;
+
+/** An ask that waits for its answer. */
+export interface OpenAsk {
+  readonly id: number;
+  readonly asker: Cell;
+  readonly target: Ref;
+  readonly method: string;
+  readonly body: unknown;
+  readonly deadlineMs: number;
+  readonly attemptMs: number | undefined;
+  readonly resolve: (body: unknown) => void;
+  readonly reject: (error: LeatError) => void;
+  refusals: number;
+  lastError: LeatError | undefined;
+  deadlineBucket: number;
+  attemptBucket: number | undefined;
+}
+
+/** Keeps the open asks of one node. */
+export class Asks {
+  readonly #world: World;
+  readonly #luck: Random;
+  readonly #send: (ask: OpenAsk) => void;
+  readonly #open = new Map<number, OpenAsk>();
+  readonly #deadlines: Deadlines<OpenAsk>;
+  readonly #attempts: Deadlines<OpenAsk>;
+  #lastId = 0;
+
+  constructor(world: World, send: (ask: OpenAsk) => void) {
+    this.#world = world;
+    this.#luck = world.random.fork("ask back-off");
+    this.#send = send;
+    this.#deadlines = new Deadlines(world, (ask) => this.#expired(ask));
+    this.#attempts = new Deadlines(world, (ask) => this.#again(ask));
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  begin(
+    asker: Cell,
+    target: Ref,
+    method: string,
+    body: unknown,
+    options: AskOptions,
+  ): Promise<unknown> {
+    if (!(options.timeoutMs >= 0)) {
+      const error = `ask "${method}" needs a timeoutMs of at least 0, got ${options.timeoutMs}`;
+      return Promise.reject(new LeatError("invalid_argument", error));
+    }
+    return new Promise((resolve, reject) => {
+      const ask: OpenAsk = {
+        id: ++this.#lastId,
+        asker,
+        target,
+        method,
+        body,
+        deadlineMs: this.#world.nowMs() + options.timeoutMs,
+        attemptMs: options.attemptMs,
+        resolve,
+        reject,
+        refusals: 0,
+        lastError: undefined,
+        deadlineBucket: 0,
+        attemptBucket: undefined,
+      };
+      this.#open.set(ask.id, ask);
+      ask.deadlineBucket = this.#deadlines.add(ask.deadlineMs, ask);
+      if (ask.attemptMs !== undefined) this.#markOpen(ask);
+      this.#attempt(ask);
+    });
+  }
+
+  /** Settles the ask with that id, if it is open and was made by that life. */
+  answered(id: number, incarnation: string | undefined, body: unknown): boolean {
+    const ask = this.#take(id, incarnation);
+    ask?.resolve(body);
+    return ask !== undefined;
+  }
+
+  /** Refuses the ask with that id, or tries it again when that may help. */
+  refused(id: number, incarnation: string | undefined, error: LeatError): boolean {
+    const ask = this.#open.get(id);
+    if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
+    const again = ask.attemptMs !== undefined &&
+      (error.code === "unavailable" || error.code === "resource_exhausted");
+    if (!again) {
+      this.#take(id, incarnation)!.reject(error);
+      return true;
+    }
+    ask.lastError = error;
+    const doublings = Math.min(20, ask.refusals++);
+    const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
+    this.#scheduleAttempt(ask, delayMs * (0.5 + this.#luck.next() / 2));
+    return true;
+  }
+
+  /** The node cannot be reached: refuses what was asked of it. */
+  nodeLost(node: string, error: LeatError): void {
+    for (const ask of [...this.#open.values()]) {
+      if (ask.target.node === node) this.refused(ask.id, ask.asker.self.incarnation, error);
+    }
+  }
+
+  /** The life has ended: nobody waits for its asks any more. */
+  askerEnded(asker: Cell): void {
+    for (const ask of [...this.#open.values()]) {
+      if (ask.asker === asker) {
+        this.#take(ask.id, asker.self.incarnation)?.reject(asker.endedError());
+      }
+    }
+  }
+
+  clear(): void {
+    this.#deadlines.clear();
+    this.#attempts.clear();
+  }
+
+  #attempt(ask: OpenAsk): void {
+    if (ask.attemptMs !== undefined) this.#scheduleAttempt(ask, ask.attemptMs);
+    try {
+      this.#send(ask);
+    } catch (error) {
+      this.#take(ask.id, ask.asker.self.incarnation)?.reject(LeatError.from(error, "internal"));
+    }
+  }
+
+  #again(ask: OpenAsk): void {
+    ask.attemptBucket = undefined;
+    if (this.#open.has(ask.id)) this.#attempt(ask);
+  }
+
+  #scheduleAttempt(ask: OpenAsk, delayMs: number): void {
+    if (ask.attemptBucket !== undefined) this.#attempts.remove(ask.attemptBucket, ask);
+    ask.attemptBucket = this.#attempts.add(this.#world.nowMs() + delayMs, ask);
+  }
+
+  #expired(ask: OpenAsk): void {
+    const waitedMs = this.#world.nowMs() - ask.deadlineMs;
+    const error = ask.lastError?.code === "unavailable"
+      ? new LeatError("unavailable", ask.lastError.message, { cause: ask.lastError })
+      : new LeatError(
+        "deadline_exceeded",
+        `${formatRef(ask.target)} did not answer "${ask.method}" in time`,
+        { cause: ask.lastError, details: { overdueMs: waitedMs } },
+      );
+    this.#take(ask.id, ask.asker.self.incarnation)?.reject(error);
+  }
+
+  #take(id: number, incarnation: string | undefined): OpenAsk | undefined {
+    const ask = this.#open.get(id);
+    if (ask === undefined || ask.asker.self.incarnation !== incarnation) return undefined;
+    this.#open.delete(id);
+    this.#deadlines.remove(ask.deadlineBucket, ask);
+    if (ask.attemptBucket !== undefined) this.#attempts.remove(ask.attemptBucket, ask);
+    if (ask.attemptMs !== undefined) this.#markSettled(ask);
+    return ask;
+  }
+
+  #markOpen(ask: OpenAsk): void {
+    const key = askTargetKey(ask.target);
+    const open = ask.asker.repeatable.get(key);
+    if (open === undefined) ask.asker.repeatable.set(key, new Set([ask.id]));
+    else open.add(ask.id);
+  }
+
+  #markSettled(ask: OpenAsk): void {
+    const key = askTargetKey(ask.target);
+    const open = ask.asker.repeatable.get(key);
+    open?.delete(ask.id);
+    if (open?.size === 0) ask.asker.repeatable.delete(key);
+  }
+}
+
+/** The lowest id of an open repeatable ask from this life to this target: all below are settled. */
+export function settledBelow(ask: OpenAsk): number {
+  for (const id of ask.asker.repeatable.get(askTargetKey(ask.target)) ?? []) return id;
+  return ask.id;
+}
+
+function askTargetKey(target: Ref): string {
+  return `${target.node} ${target.path}`;
+}

@@ -1,0 +1,353 @@
+/**
+ * A cell is one life of an actor: its mailbox, its turns, its timers and its end.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Actor, ActorContext, AskOptions, ChildSpec } from "./actor.ts";
+import { type Answer, Answers } from "./answers.ts";
+import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
+import { Fifo } from "./fifo.ts";
+import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
+import { ReceiveMarks, SendNumbers } from "./numbering.ts";
+import type { AnswerOf, Delivery, Handlers, MethodOf, RequestOf } from "./protocol.ts";
+import { type FencedRef, formatRef, type Ref } from "./ref.ts";
+import { Supervisor } from "./supervisor.ts";
+import type { Random, Timer, World } from "./world.ts";
+
+/** Messages that may wait in a mailbox unless the child's spec says otherwise. */
+export const MAILBOX_MAX = 10_000;
+/** How long an actor's `stop()` may take unless the child's spec says otherwise, in ms. */
+export const STOP_TIMEOUT_MS = 5_000;
+
+/** What a cell needs from the system it lives in. */
+export interface CellSystem {
+  readonly world: World;
+  newIncarnation(): string;
+  // deno-lint-ignore no-explicit-any -- actors of one system speak different protocols
+  startCell(parent: Cell, spec: ChildSpec<any>): Cell;
+  ended(cell: Cell): void;
+  schedule(cell: Cell): void;
+  tell(source: Cell, target: Ref, method: string, body: unknown): void;
+  ask(
+    source: Cell,
+    target: Ref,
+    method: string,
+    body: unknown,
+    options: AskOptions,
+  ): Promise<unknown>;
+  answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
+  watch(source: Cell, target: Ref, down: (error: LeatError) => void): () => void;
+  notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void;
+  drop(envelope: Envelope, reason: DropReason): void;
+  emit(event: InspectionEvent): void;
+  gaveUp(cell: Cell, error: LeatError): void;
+}
+
+type Waiting = { readonly envelope: TellEnvelope | AskEnvelope; readonly deadlineMs: number };
+
+/** One life of an actor, and the context that the actor sees. */
+export class Cell implements ActorContext<unknown> {
+  readonly self: FencedRef;
+  readonly world: World;
+  readonly random: Random;
+  readonly parent: Cell | undefined;
+  readonly children: Supervisor<Cell>;
+  readonly numbers = new SendNumbers();
+  readonly marks = new ReceiveMarks();
+  /** Open asks of this life that may be repeated, by target: the lowest is the settled mark. */
+  readonly repeatable = new Map<string, Set<number>>();
+  readonly answers = new Answers();
+  readonly watchers = new Map<string, { readonly watcher: FencedRef; readonly id: number }>();
+  /** Whether it waits in the system's run queue. */
+  queued = false;
+  state: "starting" | "running" | "stopping" | "stopped" = "starting";
+  readonly #system: CellSystem;
+  // deno-lint-ignore no-explicit-any -- see CellSystem
+  readonly #spec: ChildSpec<any>;
+  readonly #mailbox = new Fifo<Waiting>();
+  readonly #timers = new Set<Timer>();
+  readonly #abort = new AbortController();
+  #actor: Actor<unknown> | undefined;
+  #terminated: Promise<void> | undefined;
+
+  // deno-lint-ignore no-explicit-any -- see CellSystem
+  constructor(system: CellSystem, node: string, parent: Cell | undefined, spec: ChildSpec<any>) {
+    this.#system = system;
+    this.#spec = spec;
+    this.world = system.world;
+    this.parent = parent;
+    const base = parent === undefined || parent.self.path === "/" ? "" : parent.self.path;
+    const incarnation = system.newIncarnation();
+    this.self = { node, path: `${base}/${spec.name}`, incarnation };
+    this.random = system.world.random.fork(`${this.self.path}#${incarnation}`);
+    this.children = new Supervisor<Cell>({
+      world: system.world,
+      startCell: (child) => system.startCell(this, child),
+      onRestart: (cell, delayMs) => system.emit({ type: "restart", ref: cell.self, delayMs }),
+      giveUp: (error) => {
+        system.emit({ type: "give_up", ref: this.self, error });
+        if (this.parent === undefined) system.gaveUp(this, error);
+        else this.crash(error);
+      },
+    }, spec.supervision);
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get info(): ActorInfo {
+    return {
+      ref: this.self,
+      kind: this.#spec.kind ?? this.#spec.name,
+      state: this.state === "stopped" ? "stopping" : this.state,
+      mailboxLength: this.#mailbox.length,
+    };
+  }
+
+  /** Makes the actor and runs its `start`. */
+  begin(): void {
+    this.#system.emit({ type: "start", ref: this.self });
+    let started: void | Promise<void>;
+    try {
+      this.#actor = this.#spec.create(this as unknown as ActorContext<never>);
+      started = this.#actor.start?.();
+    } catch (error) {
+      this.world.macrotask(() => this.crash(error));
+      return;
+    }
+    if (started instanceof Promise) started.then(() => this.#ready(), (error) => this.crash(error));
+    else this.#ready();
+  }
+
+  /** Puts a message in the mailbox. */
+  enqueue(envelope: TellEnvelope | AskEnvelope): void {
+    if (this.#mailbox.length >= (this.#spec.mailboxMax ?? MAILBOX_MAX)) {
+      this.#system.drop(envelope, "mailbox_full");
+      this.#refuse(
+        envelope,
+        new LeatError(
+          "resource_exhausted",
+          `The mailbox of ${
+            formatRef(this.self)
+          } is full (${this.#mailbox.length} messages); ask again later`,
+        ),
+      );
+      return;
+    }
+    const deadlineMs = envelope.kind === "ask" ? this.world.nowMs() + envelope.timeoutMs : Infinity;
+    this.#mailbox.push({ envelope, deadlineMs });
+    if (this.state === "running") this.#system.schedule(this);
+  }
+
+  /** Handles the oldest message. True: there are more. */
+  turn(): boolean {
+    if (this.state !== "running") return false;
+    const waiting = this.#mailbox.shift();
+    if (waiting === undefined) return false;
+    const { envelope, deadlineMs } = waiting;
+    if (deadlineMs <= this.world.nowMs()) {
+      this.#system.drop(envelope, "expired");
+      if (envelope.kind === "ask") this.answers.drop(envelope.source.incarnation, envelope.id);
+    } else {
+      this.#system.emit({ type: "deliver", envelope });
+      this.#handle(envelope, { source: envelope.source, deadlineMs });
+    }
+    return this.#mailbox.length > 0;
+  }
+
+  /** Ends this life because of an error and tells the supervisor. */
+  crash(error: unknown): void {
+    if (this.state === "stopping" || this.state === "stopped") return;
+    const cause = LeatError.from(error, "internal");
+    this.world.log("error", `${formatRef(this.self)} died: ${cause.message}`, {
+      code: cause.code,
+      stack: cause.stack,
+    });
+    this.terminate(cause).then(() => this.parent?.children.died(this, cause));
+  }
+
+  /** Ends this life; repeated calls wait for the same end. */
+  terminate(error: LeatError | undefined): Promise<void> {
+    if (this.#terminated === undefined) {
+      this.state = "stopping";
+      this.#terminated = this.#end(error);
+    }
+    return this.#terminated;
+  }
+
+  tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void {
+    if (this.state !== "stopped") this.#system.tell(this, target, method, request);
+  }
+
+  ask<Q, M extends MethodOf<Q>>(
+    target: Ref<Q>,
+    method: M,
+    request: RequestOf<Q, M>,
+    options: AskOptions,
+  ): Promise<AnswerOf<Q, M>> {
+    if (this.state === "stopped") return Promise.reject(this.endedError());
+    return this.#system.ask(this, target, method, request, options) as Promise<AnswerOf<Q, M>>;
+  }
+
+  watch(target: Ref, down: (error: LeatError) => void): () => void {
+    if (this.state === "stopped") return () => {};
+    return this.#system.watch(this, target, (error) => this.guarded(() => down(error)));
+  }
+
+  spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q> {
+    return this.children.start(spec).self as FencedRef<Q>;
+  }
+
+  stopChild(name: string): Promise<void> {
+    return this.children.stop(name);
+  }
+
+  child(name: string): FencedRef | undefined {
+    return this.children.get(name)?.cell?.self;
+  }
+
+  timer(delayMs: number, fn: () => void): Timer {
+    if (this.state === "stopping" || this.state === "stopped") return { cancel() {} };
+    const timers = this.#timers;
+    const inner = this.world.timer(delayMs, () => {
+      timers.delete(timer);
+      this.guarded(fn);
+    });
+    const timer: Timer = {
+      cancel() {
+        timers.delete(timer);
+        inner.cancel();
+      },
+    };
+    timers.add(timer);
+    return timer;
+  }
+
+  run(work: () => Promise<void>): void {
+    const failed = (error: unknown) => {
+      if (error instanceof LeatError && error.code === "cancelled") return;
+      this.crash(error);
+    };
+    try {
+      work().catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** Runs a callback of the actor; an error in it kills the actor. */
+  guarded(fn: () => void): void {
+    if (this.state === "stopped") return;
+    try {
+      fn();
+    } catch (error) {
+      this.crash(error);
+    }
+  }
+
+  /** Why nothing can be asked by this life any more. */
+  endedError(): LeatError {
+    return new LeatError("cancelled", `${formatRef(this.self)} has ended`);
+  }
+
+  #ready(): void {
+    if (this.state !== "starting") return;
+    this.state = "running";
+    if (this.#mailbox.length > 0) this.#system.schedule(this);
+  }
+
+  #handle(envelope: TellEnvelope | AskEnvelope, delivery: Delivery): void {
+    const handlers = this.#actor!.handlers as Handlers<
+      Record<string, (request: unknown) => unknown>
+    >;
+    if (!Object.hasOwn(handlers, envelope.method)) {
+      this.#refuse(
+        envelope,
+        new LeatError(
+          "unimplemented",
+          `${formatRef(this.self)} has no method "${envelope.method}"`,
+        ),
+      );
+      return;
+    }
+    let answer: unknown;
+    try {
+      answer = handlers[envelope.method]!(envelope.body, delivery);
+    } catch (error) {
+      this.#failed(envelope, error);
+      return;
+    }
+    if (answer instanceof Promise) {
+      answer.then((body) => this.#reply(envelope, body), (error) => this.#failed(envelope, error));
+    } else {
+      this.#reply(envelope, answer);
+    }
+  }
+
+  #reply(envelope: TellEnvelope | AskEnvelope, body: unknown): void {
+    if (envelope.kind !== "ask" || this.state === "stopped") return;
+    const answer: Answer = { kind: "reply", body };
+    if (envelope.settledBelow !== undefined) {
+      this.answers.settle(envelope.source.incarnation, envelope.id, answer);
+    }
+    this.#system.answer(this, envelope, answer);
+  }
+
+  #failed(envelope: TellEnvelope | AskEnvelope, error: unknown): void {
+    const failure = LeatError.from(error, "internal");
+    this.#refuse(envelope, failure);
+    if (!(error instanceof LeatError)) this.crash(error);
+  }
+
+  /** Answers an ask with an error. An `unavailable` one is not remembered: asking again may succeed. */
+  #refuse(envelope: TellEnvelope | AskEnvelope, error: LeatError): void {
+    if (envelope.kind !== "ask" || this.state === "stopped") return;
+    const answer: Answer = { kind: "failure", error: error.toWire() };
+    if (envelope.settledBelow !== undefined) {
+      const { source, id } = envelope;
+      if (error.code === "unavailable" || error.code === "resource_exhausted") {
+        this.answers.drop(source.incarnation, id);
+      } else this.answers.settle(source.incarnation, id, answer);
+    }
+    this.#system.answer(this, envelope, answer);
+  }
+
+  async #end(error: LeatError | undefined): Promise<void> {
+    this.#abort.abort(this.endedError());
+    for (const timer of [...this.#timers]) timer.cancel();
+    await this.children.stopAll();
+    try {
+      await this.#stopActor(error);
+    } catch (failure) {
+      this.world.log("error", `${formatRef(this.self)} failed to stop cleanly`, {
+        error: LeatError.from(failure).message,
+      });
+    }
+    const gone = error ?? new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
+    for (let left = this.#mailbox.shift(); left !== undefined; left = this.#mailbox.shift()) {
+      this.#system.drop(left.envelope, "no_such_actor");
+      this.#refuse(left.envelope, new LeatError("unavailable", gone.message, { cause: gone }));
+    }
+    for (const { watcher, id } of this.watchers.values()) {
+      this.#system.notifyDown(this, watcher, id, gone);
+    }
+    this.state = "stopped";
+    this.#system.ended(this);
+    this.#system.emit({ type: "stop", ref: this.self, error });
+  }
+
+  async #stopActor(error: LeatError | undefined): Promise<void> {
+    const stopped = this.#actor?.stop?.(error);
+    if (!(stopped instanceof Promise)) return;
+    const timeoutMs = this.#spec.stopTimeoutMs ?? STOP_TIMEOUT_MS;
+    await new Promise<void>((resolve, reject) => {
+      const timer = this.world.timer(
+        timeoutMs,
+        () => reject(new LeatError("deadline_exceeded", `stop() took longer than ${timeoutMs} ms`)),
+      );
+      stopped.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+}

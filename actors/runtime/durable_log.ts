@@ -1,0 +1,35 @@
+/**
+ * The durable log that an actor's state rests on.
+ *
+ * @module
+ */
+
+/** What a log held when it was opened. */
+export interface LogContents {
+  /** The latest snapshot, if the log was ever compacted. */
+  readonly snapshot: Uint8Array | undefined;
+  /** The records appended after it, in order. */
+  readonly records: readonly Uint8Array[];
+}
+
+/**
+ * An append-only log of records. A record is durable when a `sync` that began after its `append`
+ * has resolved; a crash loses a suffix of what was not, and never anything else.
+ */
+export interface DurableLog {
+  /** Everything durable, oldest first. */
+  read(): Promise<LogContents>;
+  /** Adds a record; durable only after `sync`. */
+  append(record: Uint8Array): void;
+  /**
+   * Makes all records appended so far durable. Calls may overlap and are answered together.
+   *
+   * @throws LeatError `resource_exhausted` when the disk is full, `data_loss` when it fails. The log
+   * is unusable after that: a state may have been applied that no restart would find.
+   */
+  sync(): Promise<void>;
+  /** Replaces everything appended so far by a snapshot, atomically. */
+  compact(snapshot: Uint8Array): Promise<void>;
+  /** Syncs and releases the log. */
+  close(): Promise<void>;
+}

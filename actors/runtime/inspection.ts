@@ -1,0 +1,66 @@
+/**
+ * Inspection: everything the runtime does that a test, a trace or a live page may want to see.
+ *
+ * @module
+ */
+import type { LeatError } from "../../core/error.ts";
+import type { Envelope } from "./envelope.ts";
+import type { FencedRef } from "./ref.ts";
+
+/** Why an envelope was not delivered. */
+export type DropReason =
+  | "not_newer"
+  | "no_such_actor"
+  | "restarting"
+  | "stale_incarnation"
+  | "mailbox_full"
+  | "expired"
+  | "unreachable"
+  | "too_large"
+  | "unwanted_reply";
+
+/** Something the runtime did. */
+export type InspectionEvent =
+  | { readonly type: "send"; readonly envelope: Envelope }
+  | { readonly type: "deliver"; readonly envelope: Envelope }
+  | { readonly type: "drop"; readonly envelope: Envelope; readonly reason: DropReason }
+  | { readonly type: "gap"; readonly envelope: Envelope; readonly missing: number }
+  | { readonly type: "start"; readonly ref: FencedRef }
+  | { readonly type: "stop"; readonly ref: FencedRef; readonly error: LeatError | undefined }
+  | { readonly type: "restart"; readonly ref: FencedRef; readonly delayMs: number }
+  | { readonly type: "give_up"; readonly ref: FencedRef; readonly error: LeatError }
+  | { readonly type: "link_up"; readonly node: string }
+  | { readonly type: "link_down"; readonly node: string; readonly error: LeatError };
+
+/** Receives every event of a system. */
+export type Observer = (event: InspectionEvent) => void;
+
+/** What can be seen of a living actor. */
+export interface ActorInfo {
+  readonly ref: FencedRef;
+  /** The kind it was spawned as, or its name when it was spawned from a function. */
+  readonly kind: string;
+  readonly state: "starting" | "running" | "stopping";
+  readonly mailboxLength: number;
+}
+
+/** Hands events to observers; costs one check when nobody looks. */
+export class Inspector {
+  readonly #observers = new Set<Observer>();
+  /** Whether anybody looks: callers check it before they make an event. */
+  active = false;
+
+  /** Adds an observer; the answer removes it. */
+  observe(observer: Observer): () => void {
+    this.#observers.add(observer);
+    this.active = true;
+    return () => {
+      this.#observers.delete(observer);
+      this.active = this.#observers.size > 0;
+    };
+  }
+
+  emit(event: InspectionEvent): void {
+    for (const observer of this.#observers) observer(event);
+  }
+}

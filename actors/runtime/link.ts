@@ -1,0 +1,48 @@
+/**
+ * The seam between the actor runtime and its carriers: a link moves envelopes between two nodes.
+ *
+ * @module
+ */
+import type { LeatError } from "../../core/error.ts";
+import type { Envelope } from "./envelope.ts";
+
+/** Names one life of a node. */
+export interface NodeId {
+  readonly node: string;
+  /** 64 random bits drawn at node start, in hexadecimal. */
+  readonly incarnation: string;
+}
+
+/**
+ * A two-way connection between two nodes. It promises little: an accepted envelope arrives at most
+ * once, envelopes of one (source, target) pair arrive in order, and `closed` always settles.
+ */
+export interface Link {
+  /** The node at the other end. */
+  readonly remote: NodeId;
+  /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
+  readonly closed: Promise<LeatError>;
+  /** Bytes accepted and not yet handed to the carrier below. */
+  readonly bufferedBytes: number;
+  /** Registers the receiver and begins delivery; called once. Envelopes before it are kept. */
+  start(receive: (envelope: Envelope) => void): void;
+  /**
+   * Accepts an envelope. False: the link is closed, and the envelope is lost.
+   *
+   * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries.
+   */
+  send(envelope: Envelope): boolean;
+  /** Resolves when the link has room again, or is closed. */
+  ready(): Promise<void>;
+  /** Closes the link at once; envelopes not yet sent are lost. */
+  close(reason?: LeatError): void;
+}
+
+/** Opens links to nodes that this node has none to. */
+export interface Connector {
+  /**
+   * @throws LeatError `unavailable` when the node cannot be reached now, `unauthenticated` when it
+   * refuses this one, `not_found` when nothing is known by that name.
+   */
+  connect(node: string): Promise<Link>;
+}

@@ -1,0 +1,40 @@
+/**
+ * Protocols: what an actor can be asked, as a TypeScript interface of functions from a plain-data
+ * request to a plain-data answer.
+ *
+ * @module
+ */
+import type { FencedRef } from "./ref.ts";
+
+/** The names of a protocol's methods. */
+export type MethodOf<P> = Extract<keyof P, string>;
+
+/** The request of method `M`. */
+export type RequestOf<P, M extends keyof P> = P[M] extends
+  (request: infer R, ...rest: never[]) => unknown ? R : never;
+
+/** The answer of method `M`. */
+export type AnswerOf<P, M extends keyof P> = P[M] extends (...args: never[]) => infer A ? Awaited<A>
+  : never;
+
+/** What a handler is told about the message beside its request. */
+export interface Delivery {
+  /** Who sent it. */
+  readonly source: FencedRef;
+  /** When the asker stops waiting, on this node's monotonic clock in ms; Infinity for a tell. */
+  readonly deadlineMs: number;
+}
+
+/**
+ * An actor's behaviour: one function for each method. Its synchronous part runs alone (a turn); the
+ * answer may come later as a promise, while other messages are handled.
+ *
+ * A handler that throws a `LeatError` answers with it and lives on. Any other error is a bug: the
+ * asker gets `internal`, the actor dies and its supervisor decides.
+ */
+export type Handlers<P> = {
+  readonly [M in MethodOf<P>]: (
+    request: RequestOf<P, M>,
+    delivery: Delivery,
+  ) => AnswerOf<P, M> | Promise<AnswerOf<P, M>>;
+};

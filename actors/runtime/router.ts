@@ -1,0 +1,140 @@
+/**
+ * Which link leads to which node.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Envelope } from "./envelope.ts";
+import type { Connector, Link } from "./link.ts";
+
+/** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
+const WAITING_MAX = 1_024;
+
+/** What the router tells the system. */
+export interface RouterOwner {
+  receive(envelope: Envelope): void;
+  /** The envelopes could not be sent. */
+  unreachable(envelopes: readonly Envelope[], error: LeatError): void;
+  linkUp(node: string): void;
+  /** The last link to this life of the node is gone. */
+  linkDown(node: string, error: LeatError): void;
+}
+
+/** Sends envelopes over the links of one node, opening links where there are none. */
+export class Router {
+  readonly #owner: RouterOwner;
+  readonly #connector: Connector | undefined;
+  /** Links by remote node; the first is used for sending, so that order is kept. */
+  readonly #links = new Map<string, Link[]>();
+  readonly #waiting = new Map<string, Envelope[]>();
+  #stopped = false;
+
+  constructor(owner: RouterOwner, connector: Connector | undefined) {
+    this.#owner = owner;
+    this.#connector = connector;
+  }
+
+  /** The nodes there is a link to. */
+  get nodes(): string[] {
+    return [...this.#links.keys()];
+  }
+
+  /** Takes a link into use. A link from a new life of a node replaces those of its earlier life. */
+  attach(link: Link): void {
+    const { node, incarnation } = link.remote;
+    if (this.#stopped) return link.close(new LeatError("cancelled", "This node has stopped"));
+    const earlier = (this.#links.get(node) ?? []).filter((other) =>
+      other.remote.incarnation !== incarnation
+    );
+    for (const other of earlier) {
+      const error = new LeatError("unavailable", `${node} has restarted`);
+      other.close(error);
+      this.#detach(other, error);
+    }
+    const links = this.#links.get(node);
+    if (links === undefined) {
+      this.#links.set(node, [link]);
+      this.#owner.linkUp(node);
+    } else links.push(link);
+    link.closed.then((error) => this.#detach(link, error));
+    link.start((envelope) => this.#owner.receive(envelope));
+    this.#flush(node, link);
+  }
+
+  /** Sends an envelope, or says later that it could not be sent. */
+  send(envelope: Envelope): void {
+    const node = envelope.target.node;
+    const link = this.#links.get(node)?.[0];
+    if (link !== undefined) this.#sendOver(link, envelope);
+    else this.#sendLater(node, envelope);
+  }
+
+  /** Resolves when the link to the node, if there is one, has room. */
+  ready(node: string): Promise<void> {
+    return this.#links.get(node)?.[0]?.ready() ?? Promise.resolve();
+  }
+
+  /** Closes all links. */
+  stop(): void {
+    this.#stopped = true;
+    const error = new LeatError("cancelled", "The node at the other end has stopped");
+    for (const links of [...this.#links.values()]) {
+      for (const link of [...links]) link.close(error);
+    }
+    this.#links.clear();
+    this.#waiting.clear();
+  }
+
+  #sendOver(link: Link, envelope: Envelope): void {
+    if (link.send(envelope)) return;
+    const { node } = link.remote;
+    this.#owner.unreachable([envelope], unavailable(node, "the link has closed"));
+  }
+
+  #sendLater(node: string, envelope: Envelope): void {
+    const waiting = this.#waiting.get(node);
+    if (waiting !== undefined) {
+      if (waiting.length < WAITING_MAX) waiting.push(envelope);
+      else {
+        const why = `${WAITING_MAX} messages already wait for a link`;
+        this.#owner.unreachable([envelope], unavailable(node, why));
+      }
+      return;
+    }
+    if (this.#connector === undefined || this.#stopped) {
+      this.#owner.unreachable([envelope], unavailable(node, "there is no link to it"));
+      return;
+    }
+    this.#waiting.set(node, [envelope]);
+    this.#connector.connect(node).then((link) => this.attach(link), (error) => {
+      const lost = this.#waiting.get(node);
+      this.#waiting.delete(node);
+      if (lost !== undefined && !this.#stopped) {
+        this.#owner.unreachable(lost, LeatError.from(error, "unavailable"));
+      }
+    });
+  }
+
+  #flush(node: string, link: Link): void {
+    const waiting = this.#waiting.get(node);
+    if (waiting === undefined) return;
+    this.#waiting.delete(node);
+    const first = this.#links.get(node)?.[0] ?? link;
+    for (const envelope of waiting) this.#sendOver(first, envelope);
+  }
+
+  #detach(link: Link, error: LeatError): void {
+    const { node } = link.remote;
+    const links = this.#links.get(node);
+    const at = links?.indexOf(link) ?? -1;
+    if (links === undefined || at < 0) return;
+    links.splice(at, 1);
+    if (links.length > 0) return;
+    this.#links.delete(node);
+    if (!this.#stopped) this.#owner.linkDown(node, error);
+  }
+}
+
+function unavailable(node: string, why: string): LeatError {
+  return new LeatError("unavailable", `Cannot reach ${node}: ${why}`);
+}

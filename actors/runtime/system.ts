@@ -1,0 +1,470 @@
+/**
+ * An actor system is one node: the actors of one thread or process, and the links to other nodes.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { AskOptions, ChildSpec, Supervision } from "./actor.ts";
+import type { Answer } from "./answers.ts";
+import { Asks, type OpenAsk, settledBelow } from "./asks.ts";
+import { copyBody } from "./body.ts";
+import { Cell, type CellSystem } from "./cell.ts";
+import type { AskEnvelope, Envelope } from "./envelope.ts";
+import { Fifo } from "./fifo.ts";
+import { type ActorInfo, type DropReason, Inspector, type Observer } from "./inspection.ts";
+import type { Connector, Link, NodeId } from "./link.ts";
+import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
+import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
+import { type FencedRef, formatRef, type Ref } from "./ref.ts";
+import { Router } from "./router.ts";
+import type { World } from "./world.ts";
+
+/** Turns taken in one macrotask before timers and sockets get their chance. */
+const TURNS_PER_MACROTASK = 128;
+
+/** Makes an actor from plain data, so that another node can have one started here. */
+// deno-lint-ignore no-explicit-any -- kinds speak different protocols
+export type ActorKind = (config: any) => Omit<ChildSpec<any>, "name">;
+
+/** How to set up a node. */
+export interface SystemOptions {
+  /** The node's name: unique among those it talks to; its URL where it listens on a socket. */
+  readonly node: string;
+  readonly world: World;
+  /** Opens links on demand. Without it only nodes with an attached link can be reached. */
+  readonly connector?: Connector;
+  /** What other nodes may have started here through `/node`; default nothing. */
+  readonly kinds?: Readonly<Record<string, ActorKind>>;
+  /** How the node treats its top-level actors. */
+  readonly supervision?: Supervision;
+}
+
+interface Watch {
+  readonly watcher: Cell;
+  readonly target: Ref;
+  readonly down: (error: LeatError) => void;
+}
+
+/**
+ * One node of actors.
+ *
+ * Its promise about messages: at most once, and in order between one sender and one receiver. An ask
+ * always ends, by an answer or an error. Nothing else is promised, on any carrier.
+ */
+export class ActorSystem implements AsyncDisposable {
+  readonly id: NodeId;
+  readonly world: World;
+  /** Resolves when the top-level actors died too often to be restarted. */
+  readonly failed: Promise<LeatError>;
+  readonly #core: Core;
+
+  constructor(options: SystemOptions) {
+    this.world = options.world;
+    this.#core = new Core(options);
+    this.id = this.#core.id;
+    this.failed = this.#core.failed;
+    const kinds = options.kinds ?? {};
+    this.spawn<NodeProtocol>({
+      name: NODE_ACTOR_NAME,
+      create: (context) =>
+        createNodeActor(context, { kinds, root: this.#core.root, list: () => this.actors() }),
+    });
+  }
+
+  /** Starts a top-level actor. */
+  spawn<P>(spec: ChildSpec<P>): FencedRef<P> {
+    return this.#core.root.spawn(spec);
+  }
+
+  /** Stops a top-level actor. */
+  stopActor(name: string): Promise<void> {
+    return this.#core.root.stopChild(name);
+  }
+
+  /** Sends from outside any actor. See `ActorContext.tell`. */
+  tell<P, M extends MethodOf<P>>(target: Ref<P>, method: M, request: RequestOf<P, M>): void {
+    this.#core.root.tell(target, method, request);
+  }
+
+  /** Asks from outside any actor. See `ActorContext.ask`. */
+  ask<P, M extends MethodOf<P>>(
+    target: Ref<P>,
+    method: M,
+    request: RequestOf<P, M>,
+    options: AskOptions,
+  ): Promise<AnswerOf<P, M>> {
+    return this.#core.root.ask(target, method, request, options);
+  }
+
+  /** Watches from outside any actor. See `ActorContext.watch`. */
+  watch(target: Ref, down: (error: LeatError) => void): () => void {
+    return this.#core.root.watch(target, down);
+  }
+
+  /** Takes a link to another node into use. */
+  attach(link: Link): void {
+    this.#core.router.attach(link);
+  }
+
+  /** The nodes there is a link to now. */
+  get linkedNodes(): string[] {
+    return this.#core.router.nodes;
+  }
+
+  /** Sees everything the runtime does on this node; the answer stops it. */
+  inspect(observer: Observer): () => void {
+    return this.#core.inspector.observe(observer);
+  }
+
+  /** The actors that live on this node. */
+  actors(): ActorInfo[] {
+    return this.#core.actors();
+  }
+
+  /** Stops all actors in reverse order of starting, then closes the links. */
+  stop(): Promise<void> {
+    return this.#core.stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+/** The machinery behind a system, apart from what its users see. */
+class Core implements CellSystem {
+  readonly id: NodeId;
+  readonly world: World;
+  readonly root: Cell;
+  readonly router: Router;
+  readonly inspector = new Inspector();
+  readonly failed: Promise<LeatError>;
+  readonly #fail: (error: LeatError) => void;
+  readonly #cells = new Map<string, Cell>();
+  readonly #asks: Asks;
+  readonly #watches = new Map<number, Watch>();
+  readonly #local = new Fifo<Envelope>();
+  readonly #runnable = new Fifo<Cell>();
+  #lastWatch = 0;
+  #lastIncarnation = 0;
+  #scheduled = false;
+  #draining = false;
+
+  constructor(options: SystemOptions) {
+    this.world = options.world;
+    this.id = { node: options.node, incarnation: options.world.random.fork("node").hex64() };
+    const failed = Promise.withResolvers<LeatError>();
+    this.failed = failed.promise;
+    this.#fail = failed.resolve;
+    this.#asks = new Asks(this.world, (ask) => this.#sendAsk(ask));
+    this.router = new Router({
+      receive: (envelope) => this.#receive(envelope),
+      unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
+      linkUp: (node) => this.emit({ type: "link_up", node }),
+      linkDown: (node, error) => {
+        this.emit({ type: "link_down", node, error });
+        this.#nodeLost(node, error);
+      },
+    }, options.connector);
+    const rootSpec: ChildSpec<unknown> = {
+      name: "",
+      kind: "root",
+      create: () => ({ handlers: {} }),
+      ...(options.supervision === undefined ? {} : { supervision: options.supervision }),
+    };
+    this.root = new Cell(this, options.node, undefined, rootSpec);
+    this.#cells.set(this.root.self.path, this.root);
+    this.root.begin();
+  }
+
+  actors(): ActorInfo[] {
+    return [...this.#cells.values()].filter((cell) => cell !== this.root).map((cell) => cell.info);
+  }
+
+  async stop(): Promise<void> {
+    await this.root.terminate(undefined);
+    this.#asks.clear();
+    this.router.stop();
+  }
+
+  newIncarnation(): string {
+    return `${this.id.incarnation}-${++this.#lastIncarnation}`;
+  }
+
+  // deno-lint-ignore no-explicit-any -- see CellSystem
+  startCell(parent: Cell, spec: ChildSpec<any>): Cell {
+    const cell = new Cell(this, this.id.node, parent, spec);
+    this.#cells.set(cell.self.path, cell);
+    cell.begin();
+    return cell;
+  }
+
+  ended(cell: Cell): void {
+    if (this.#cells.get(cell.self.path) === cell) this.#cells.delete(cell.self.path);
+    this.#asks.askerEnded(cell);
+    for (const [id, watch] of this.#watches) if (watch.watcher === cell) this.#watches.delete(id);
+  }
+
+  gaveUp(_cell: Cell, error: LeatError): void {
+    this.world.log("error", `Node ${this.id.node} gives up: ${error.message}`);
+    this.#fail(error);
+  }
+
+  emit(event: Parameters<Observer>[0]): void {
+    if (this.inspector.active) this.inspector.emit(event);
+  }
+
+  drop(envelope: Envelope, reason: DropReason): void {
+    this.emit({ type: "drop", envelope, reason });
+  }
+
+  tell(source: Cell, target: Ref, method: string, body: unknown): void {
+    this.#post({ kind: "tell", ...this.#header(source, target), method, body });
+  }
+
+  ask(
+    source: Cell,
+    target: Ref,
+    method: string,
+    body: unknown,
+    options: AskOptions,
+  ): Promise<unknown> {
+    return this.#asks.begin(source, target, method, body, options);
+  }
+
+  answer(source: Cell, ask: AskEnvelope, answer: Answer): void {
+    const header = this.#header(source, ask.source);
+    try {
+      this.#post({ ...header, id: ask.id, ...answer } as Envelope);
+    } catch (error) {
+      const failure = LeatError.from(error, "internal").toWire();
+      this.#post({
+        ...this.#header(source, ask.source),
+        kind: "failure",
+        id: ask.id,
+        error: failure,
+      });
+    }
+  }
+
+  watch(source: Cell, target: Ref, down: (error: LeatError) => void): () => void {
+    const id = ++this.#lastWatch;
+    this.#watches.set(id, { watcher: source, target, down });
+    this.#post({ kind: "watch", ...this.#header(source, target), id });
+    return () => {
+      if (this.#watches.delete(id) && source.state !== "stopped") {
+        this.#post({ kind: "unwatch", ...this.#header(source, target), id });
+      }
+    };
+  }
+
+  notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void {
+    this.#post({ kind: "down", ...this.#header(cell, watcher), id, error: error.toWire() });
+  }
+
+  schedule(cell: Cell): void {
+    if (cell.queued) return;
+    cell.queued = true;
+    this.#runnable.push(cell);
+    if (!this.#draining) this.#wake();
+  }
+
+  #header(source: Cell, target: Ref): { source: FencedRef; target: Ref; number: number } {
+    return {
+      source: source.self,
+      target,
+      number: source.numbers.next(`${target.node} ${target.path}`),
+    };
+  }
+
+  #sendAsk(ask: OpenAsk): void {
+    const envelope: AskEnvelope = {
+      kind: "ask",
+      ...this.#header(ask.asker, ask.target),
+      id: ask.id,
+      method: ask.method,
+      body: ask.body,
+      timeoutMs: Math.max(0, ask.deadlineMs - this.world.nowMs()),
+      ...(ask.attemptMs === undefined ? {} : { settledBelow: settledBelow(ask) }),
+    };
+    this.#post(envelope);
+  }
+
+  #post(envelope: Envelope): void {
+    this.emit({ type: "send", envelope });
+    if (envelope.target.node !== this.id.node) {
+      this.router.send(envelope);
+      return;
+    }
+    this.#local.push(
+      "body" in envelope ? { ...envelope, body: copyBody(envelope.body) } : envelope,
+    );
+    this.#wake();
+  }
+
+  /** An envelope from a link: it is already a macrotask of its own. */
+  #receive(envelope: Envelope): void {
+    this.#dispatch(envelope);
+    this.#drain(0);
+  }
+
+  #wake(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.world.macrotask(() => {
+      this.#scheduled = false;
+      this.#drain(this.#local.length);
+    });
+  }
+
+  /** Takes turns, then delivers up to `deliveries` local envelopes and takes the turns they cause. */
+  #drain(deliveries: number): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    let left = deliveries;
+    for (let steps = 0; steps < TURNS_PER_MACROTASK; steps++) {
+      const cell = this.#runnable.shift();
+      if (cell !== undefined) {
+        cell.queued = false;
+        if (cell.turn()) this.schedule(cell);
+        continue;
+      }
+      // What is sent in this macrotask is delivered in a later one: the continuations of those who
+      // sent it run first, as they do on every other carrier.
+      const envelope = left-- > 0 ? this.#local.shift() : undefined;
+      if (envelope === undefined) break;
+      this.#dispatch(envelope);
+    }
+    this.#draining = false;
+    if (this.#runnable.length > 0 || this.#local.length > 0) this.#wake();
+  }
+
+  #dispatch(envelope: Envelope): void {
+    switch (envelope.kind) {
+      case "reply":
+      case "failure":
+        return this.#dispatchAnswer(envelope);
+      case "down":
+        return this.#dispatchDown(envelope.id, LeatError.fromWire(envelope.error));
+      default:
+        return this.#dispatchToActor(envelope);
+    }
+  }
+
+  #dispatchAnswer(envelope: Extract<Envelope, { kind: "reply" | "failure" }>): void {
+    const asker = this.#cells.get(envelope.target.path);
+    if (asker !== undefined && !this.#accept(asker, envelope)) return;
+    const incarnation = envelope.target.incarnation;
+    const wanted = envelope.kind === "reply"
+      ? this.#asks.answered(envelope.id, incarnation, envelope.body)
+      : this.#asks.refused(envelope.id, incarnation, LeatError.fromWire(envelope.error));
+    if (wanted) this.emit({ type: "deliver", envelope });
+    else this.drop(envelope, "unwanted_reply");
+  }
+
+  #dispatchDown(id: number, error: LeatError): void {
+    const watch = this.#watches.get(id);
+    this.#watches.delete(id);
+    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(error);
+  }
+
+  #dispatchToActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
+    const { target } = envelope;
+    const cell = this.#cells.get(target.path);
+    if (
+      cell === undefined || cell === this.root || cell.state === "stopping" ||
+      cell.state === "stopped"
+    ) {
+      const restarting = this.#isRestarting(target.path);
+      this.drop(envelope, restarting ? "restarting" : "no_such_actor");
+      this.#refuse(
+        envelope,
+        restarting
+          ? new LeatError("unavailable", `${formatRef(target)} is restarting`)
+          : new LeatError("not_found", `There is no actor ${formatRef(target)}`),
+      );
+      return;
+    }
+    if (target.incarnation !== undefined && target.incarnation !== cell.self.incarnation) {
+      this.drop(envelope, "stale_incarnation");
+      this.#refuse(
+        envelope,
+        new LeatError(
+          "failed_precondition",
+          `${formatRef(target)} is gone; ${formatRef(cell.self)} has taken its place`,
+          { details: { reason: "stale_incarnation", incarnation: cell.self.incarnation } },
+        ),
+      );
+      return;
+    }
+    if (!this.#accept(cell, envelope)) return;
+    if (envelope.kind === "tell") cell.enqueue(envelope);
+    else if (envelope.kind === "ask") this.#dispatchAsk(cell, envelope);
+    else {
+      const key = `${envelope.source.incarnation} ${envelope.id}`;
+      if (envelope.kind === "watch") {
+        cell.watchers.set(key, { watcher: envelope.source, id: envelope.id });
+      } else cell.watchers.delete(key);
+    }
+  }
+
+  #dispatchAsk(cell: Cell, envelope: AskEnvelope): void {
+    if (envelope.settledBelow !== undefined) {
+      const { source, id, settledBelow } = envelope;
+      const known = cell.answers.begin(source.incarnation, id, settledBelow);
+      if (known === "pending") return;
+      if (known !== "new") return this.answer(cell, envelope, known);
+    }
+    cell.enqueue(envelope);
+  }
+
+  #accept(cell: Cell, envelope: Envelope): boolean {
+    const missing = cell.marks.accept(envelope.source.incarnation, envelope.number);
+    if (missing < 0) this.drop(envelope, "not_newer");
+    else if (missing > 0) this.emit({ type: "gap", envelope, missing });
+    return missing >= 0;
+  }
+
+  /** Whether the path belongs to an actor that its supervisor is about to start again, or that is ending. */
+  #isRestarting(path: string): boolean {
+    if (this.#cells.has(path)) return path !== this.root.self.path;
+    const slash = path.lastIndexOf("/");
+    const parent = this.#cells.get(slash === 0 ? "/" : path.slice(0, slash));
+    return parent?.children.get(path.slice(slash + 1)) !== undefined;
+  }
+
+  /** Answers what nobody here can take, in the root's name. */
+  #refuse(envelope: Envelope, error: LeatError): void {
+    const wire = error.toWire();
+    if (envelope.kind === "ask") {
+      const header = this.#header(this.root, envelope.source);
+      this.#post({ kind: "failure", ...header, id: envelope.id, error: wire });
+    } else if (envelope.kind === "watch") {
+      this.#post({
+        kind: "down",
+        ...this.#header(this.root, envelope.source),
+        id: envelope.id,
+        error: wire,
+      });
+    }
+  }
+
+  #unreachable(envelopes: readonly Envelope[], error: LeatError): void {
+    for (const envelope of envelopes) {
+      this.drop(envelope, "unreachable");
+      if (envelope.kind === "ask") {
+        this.#asks.refused(envelope.id, envelope.source.incarnation, error);
+      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, error);
+    }
+  }
+
+  #nodeLost(node: string, error: LeatError): void {
+    const lost = new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
+      cause: error,
+    });
+    this.#asks.nodeLost(node, lost);
+    for (const [id, watch] of [...this.#watches]) {
+      if (watch.target.node === node) this.#dispatchDown(id, lost);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * The world an actor lives in: time, timers, luck, durable logs and fault points. Actors take all of
+ * these from here and never from globals, which is what lets the same code run in a simulator.
+ *
+ * @module
+ */
+import type { DurableLog } from "./durable_log.ts";
+
+/** A timer that has been set. */
+export interface Timer {
+  /** Prevents the timer from firing; does nothing once it has. */
+  cancel(): void;
+}
+
+/** A source of luck. Draws from one fork never shift those of another. */
+export interface Random {
+  /** A number in [0, 1). */
+  next(): number;
+  /** An integer in [0, n). */
+  int(n: number): number;
+  /** 64 bits as 16 hexadecimal digits. */
+  hex64(): string;
+  /** An independent source, named. */
+  fork(label: string): Random;
+}
+
+/** How grave a log line is. */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** What actors see of the machine. */
+export interface World {
+  /** Monotonic time in ms; its origin means nothing. */
+  nowMs(): number;
+  /** Wall-clock time in ms since 1970, for people and journals; may jump. */
+  wallMs(): number;
+  /** Calls `fn` once, not before `delayMs` have passed. */
+  timer(delayMs: number, fn: () => void): Timer;
+  /** Calls `fn` in a later macrotask, in the order of calls. */
+  macrotask(fn: () => void): void;
+  readonly random: Random;
+  /** Opens the durable log of that name, creating it if need be. */
+  openLog(name: string): Promise<DurableLog>;
+  /** A line for the operator. `fields` are plain data. */
+  log(level: LogLevel, message: string, fields?: Record<string, unknown>): void;
+  /** True when the simulator wants the named fault to happen now; false for ever in production. */
+  fault(point: string): boolean;
+}
