@@ -121,7 +121,7 @@ Deno.test("readByNode and readByStd read a command line alike", async () => {
     "2",
     "--peer=a=b",
     "--peer",
-    "",
+    "b",
     "--odd=1",
     "-x",
     "--",
