@@ -1,0 +1,244 @@
+/**
+ * What the dispatcher can be asked, by clients and by workers (paper section 3.1). All of it is
+ * control: small, idempotent, journaled where state changes. Batches never pass through here.
+ *
+ * Requests that change state carry a `requestId` chosen by the asker (a repeated one gets the same
+ * answer, also from a dispatcher that was restarted in between) or are idempotent by nature.
+ *
+ * @module
+ */
+import type { Split } from "../../data/splits.ts";
+import type { WireError } from "../../core/error.ts";
+import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
+
+/** How source data is divided among workers (paper section 3.3). */
+export const ShardingPolicy = {
+  /** Every worker produces the whole dataset, each in its own random order. */
+  OFF: "off",
+  /** Splits are handed out first come first served; each to one worker. */
+  DYNAMIC: "dynamic",
+} as const;
+
+/** One of {@linkcode ShardingPolicy}'s values. */
+export type ShardingPolicy = typeof ShardingPolicy[keyof typeof ShardingPolicy];
+
+/** Identifies the dispatcher's incarnation and what it can do. */
+export interface DispatcherInfo {
+  readonly version: string;
+  /** Drawn when the journal was created: tells one cluster from another. */
+  readonly clusterId: string;
+}
+
+/** A registered pipeline. */
+export interface DatasetDefinition {
+  readonly datasetId: string;
+  /** `Dataset.serialize()`. */
+  readonly graph: Uint8Array;
+  readonly fingerprint: string;
+  /** A count, or -1 for infinite, or -2 for unknown: messages hold no Infinity. */
+  readonly cardinality: number;
+}
+
+/** What all clients of a job must agree on. */
+export interface JobParameters {
+  readonly datasetId: string;
+  readonly processingMode: ShardingPolicy;
+  /** Present for coordinated reads (section 3.6): batches of one round for this many consumers. */
+  readonly numConsumers?: number;
+  /** Ephemeral data sharing (section 3.5): all trainers read one stream through each task's window. */
+  readonly sharing: boolean;
+}
+
+/** One task of an iteration: the pipeline, on one worker. */
+export interface TaskDefinition {
+  readonly taskId: number;
+  readonly iterationId: number;
+  readonly jobId: number;
+  readonly dataset: DatasetDefinition;
+  readonly parameters: JobParameters;
+  readonly repetition: number;
+  /** Journaled luck: 16 hexadecimal digits; differs per task under OFF. */
+  readonly seed: string;
+}
+
+/** Where a client reads one task. */
+export interface TaskSource {
+  readonly taskId: number;
+  /** The worker's stable name. */
+  readonly worker: string;
+  /** The task, or the cache or scheduler that stands before it. */
+  readonly source: FencedRef<ElementSourceProtocol>;
+}
+
+/**
+ * Which tasks serve the rounds from `fromRound` on: round r is served by `taskIds[r % length]`
+ * (coordinated reads). A schedule with no tasks means that rounds wait.
+ */
+export interface RoundSchedule {
+  readonly version: number;
+  readonly fromRound: number;
+  readonly taskIds: readonly number[];
+}
+
+/** What a worker says of a task at each heartbeat. */
+export interface TaskStatus {
+  readonly taskId: number;
+  /** Present once clients can read. */
+  readonly source?: FencedRef<ElementSourceProtocol>;
+  /** Every element was produced (they may still be waiting for clients to fetch them). */
+  readonly completed: boolean;
+}
+
+/** The dispatcher's protocol. */
+export interface DispatcherProtocol {
+  /**
+   * Who is there.
+   */
+  hello(request: null): DispatcherInfo;
+
+  /**
+   * Registers a pipeline. Without `datasetId` equal fingerprints share one id.
+   *
+   * @throws `already_exists` when `datasetId` is taken by another fingerprint (both are shown).
+   */
+  registerDataset(request: {
+    readonly graph: Uint8Array;
+    readonly fingerprint: string;
+    readonly cardinality: number;
+    readonly datasetId?: string;
+  }): { readonly datasetId: string };
+
+  /** @throws `not_found`. */
+  getDataset(request: { readonly datasetId: string }): DatasetDefinition;
+
+  /**
+   * Joins iteration `repetition` of a job as a new client, creating job and iteration if need be.
+   * Without `jobName` the job is this client's own.
+   *
+   * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
+   * coordinated reads or sharing are asked of a finite dataset, or both together;
+   * `failed_precondition` when another client holds this consumer index.
+   */
+  openIteration(request: {
+    readonly requestId: string;
+    readonly jobName?: string;
+    readonly parameters: JobParameters;
+    readonly repetition: number;
+    readonly consumerIndex?: number;
+  }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
+
+  /**
+   * Keeps a client alive and tells it what to read.
+   *
+   * @throws `not_found` for a client that was released or timed out, `failed_precondition` when the
+   * iteration was garbage collected.
+   */
+  clientHeartbeat(request: {
+    readonly clientId: number;
+    /** Coordinated reads: the next round this consumer has not fetched anything of. */
+    readonly nextRound?: number;
+    /** Coordinated reads: the newest schedule it has accepted; it fetches no round beyond it. */
+    readonly acceptedSchedule?: number;
+    /** Tasks it could not reach, with the round it wanted. */
+    readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+  }): {
+    readonly tasks: readonly TaskSource[];
+    /** No task of the iteration will ever produce anything more. */
+    readonly finished: boolean;
+    /** Why the iteration cannot go on, if it cannot. */
+    readonly error?: WireError;
+    /** Coordinated reads: the schedules in force, oldest first. */
+    readonly schedules?: readonly RoundSchedule[];
+    /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
+    readonly proposed?: RoundSchedule;
+  };
+
+  /** Releases a client; idempotent. */
+  releaseClient(request: { readonly clientId: number }): null;
+
+  /**
+   * Registers a worker at its first call, keeps it alive after that, and gives it work. A worker
+   * actor of a new life under a known name ends the tasks of the earlier life.
+   *
+   * @throws `failed_precondition` when a newer life of the same name is registered.
+   */
+  workerHeartbeat(request: {
+    /** Stable: the advertised address, or a name given by the operator. */
+    readonly name: string;
+    readonly worker: FencedRef<WorkerProtocol>;
+    readonly tags: readonly string[];
+    /** All tasks it holds. */
+    readonly tasks: readonly TaskStatus[];
+  }): {
+    /** Tasks it should hold and did not name. */
+    readonly newTasks: readonly TaskDefinition[];
+    /** Tasks it named that it should drop: ended, fenced or unknown. */
+    readonly endedTasks: readonly number[];
+  };
+
+  /**
+   * The next split of a source for a task (DYNAMIC). `number` counts the task's requests for this
+   * source from 1: a repeated number gets the same split.
+   *
+   * @throws `not_found`/`failed_precondition` when the task has ended (the worker drops that task),
+   * and whatever listing the source's splits failed with.
+   */
+  getSplit(request: {
+    readonly taskId: number;
+    readonly number: number;
+    readonly source: number;
+    readonly repetition: number;
+  }): {
+    /** Null: the repetition has no more splits for anybody. */
+    readonly split: (Split & { readonly index: number }) | null;
+    /** How many splits the source has, per repetition. */
+    readonly total: number;
+  };
+
+  /** A snapshot of everything for people. */
+  describe(request: null): DispatcherDescription;
+}
+
+/** What {@linkcode DispatcherProtocol.describe} answers. */
+export interface DispatcherDescription {
+  readonly clusterId: string;
+  readonly workers: readonly {
+    readonly name: string;
+    readonly ref: Ref;
+    readonly tags: readonly string[];
+    readonly alive: boolean;
+    readonly lastHeardMs: number;
+    readonly tasks: number;
+  }[];
+  readonly jobs: readonly {
+    readonly jobId: number;
+    readonly name: string;
+    readonly parameters: JobParameters;
+    readonly iterations: readonly {
+      readonly iterationId: number;
+      readonly repetition: number;
+      readonly clients: number;
+      readonly tasks: readonly {
+        readonly taskId: number;
+        readonly worker: string;
+        readonly state: string;
+      }[];
+      readonly finished: boolean;
+      /** Per source: how many splits of the current repetition were handed out, of how many. */
+      readonly splits: readonly {
+        readonly repetition: number;
+        readonly handedOut: number;
+        readonly total: number;
+      }[];
+    }[];
+  }[];
+}
+
+/** Where a dispatcher lives on its node. */
+export const DISPATCHER_PATH = "/dispatcher";
+
+/** A reference to the dispatcher of a node. */
+export function dispatcherAt(node: string): Ref<DispatcherProtocol> {
+  return { node, path: DISPATCHER_PATH };
+}

@@ -1,0 +1,71 @@
+/**
+ * What workers and their tasks can be asked. A task, the sliding-window cache before it and the
+ * coordinated-read scheduler before it all speak the same {@linkcode ElementSourceProtocol}.
+ *
+ * @module
+ */
+import type { WireError } from "../../core/error.ts";
+import type { SplitTable } from "../../data/splits.ts";
+import type { Payload } from "../../transport/payload.ts";
+import type { DatasetDefinition } from "../dispatcher/protocol.ts";
+
+/** What the dispatcher asks of a worker. */
+export interface WorkerProtocol {
+  /** Lists the splits of a pipeline's sources, on a runner thread. @throws what the listing failed with. */
+  listSplits(request: { readonly dataset: DatasetDefinition }): { readonly table: SplitTable };
+  /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
+  wake(request: null): null;
+}
+
+/** One answer to a request for an element. */
+export type ElementAnswer =
+  /** An encoded element (see the wire format). */
+  | { readonly kind: "element"; readonly element: Payload }
+  /** This element failed; the next request gets the one after it. */
+  | { readonly kind: "error"; readonly error: WireError }
+  /** There will be no more for this client. */
+  | { readonly kind: "end" }
+  /** Coordinated reads: this round is skipped by all consumers. */
+  | { readonly kind: "skip" };
+
+/** Asks for one element. */
+export interface GetElementRequest {
+  readonly clientId: number;
+  /** Counts this client's requests to this source from 1; a repeated one gets the same answer. */
+  readonly sequence: number;
+  /** All answers up to this sequence have arrived: they need not be kept. */
+  readonly acknowledged: number;
+  /** Sharing: whose pointer to move. */
+  readonly trainerId?: string;
+  /** Coordinated reads. */
+  readonly consumerIndex?: number;
+  readonly round?: number;
+}
+
+/** What clients ask of a task, a cache or a scheduler. */
+export interface ElementSourceProtocol {
+  /**
+   * The next element for this client; answers when there is one.
+   *
+   * @throws `failed_precondition` for a round that was served before, or a client that has left.
+   */
+  getElement(request: GetElementRequest): ElementAnswer;
+  /** Forgets a client and what is kept for it; idempotent. */
+  leave(request: { readonly clientId: number }): null;
+  /** Figures for people. */
+  stats(request: null): ElementSourceStats;
+}
+
+/** Figures of an element source. */
+export interface ElementSourceStats {
+  readonly role: "task" | "cache" | "reads";
+  /** Elements asked of what is behind it (for a task: produced by the pipeline). */
+  readonly produced: number;
+  /** Elements handed to clients, repetitions not counted. */
+  readonly served: number;
+  readonly bufferedBytes: number;
+  /** Bytes that the task's pipeline has read from files. */
+  readonly bytesRead: number;
+  /** Sharing: elements skipped by trainers that fell behind the window. */
+  readonly skipped: number;
+}
