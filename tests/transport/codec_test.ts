@@ -1,0 +1,247 @@
+/**
+ * The codec by example: what goes in comes out, aligned and uncopied, and what cannot travel is refused by its path.
+ *
+ * @module
+ */
+
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
+import {
+  decodeMessage,
+  encodeMessage,
+  ENVELOPE_DEPTH_MAX,
+  PAYLOAD_ALIGNMENT,
+} from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
+
+/** The error of `fn`, which must be a `LeatError` of that code. */
+function refusal(code: LeatErrorCode, fn: () => unknown): LeatError {
+  const error = assertThrows(fn, LeatError) as LeatError;
+  assertEquals(error.code, code, error.message);
+  return error;
+}
+
+function roundTrip<T>(value: T): T {
+  return decodeMessage(encodeMessage(value)) as T;
+}
+
+Deno.test("codec keeps numbers that JSON would lose", () => {
+  const numbers = [0, -0, 127, 128, -32, -33, 65536, -(2 ** 31), 2 ** 32, 2 ** 53, 0.1, 5e-324];
+  for (const number of [...numbers, NaN, Infinity, -Infinity]) {
+    assertStrictEquals(roundTrip({ number }).number, number);
+  }
+});
+
+Deno.test("codec keeps bigints of 64 bits, and refuses wider ones by their path", () => {
+  for (const big of [0n, -1n, 2n ** 63n - 1n, 2n ** 64n - 1n, -(2n ** 63n)]) {
+    assertStrictEquals(roundTrip([big])[0], big);
+  }
+  const error = refusal("invalid_argument", () => encodeMessage({ a: [2n ** 64n] }));
+  assertStringIncludes(error.message, "$.a[0]");
+  refusal("invalid_argument", () => encodeMessage(-(2n ** 63n) - 1n));
+});
+
+Deno.test("codec keeps the order of keys and drops those whose value is undefined", () => {
+  const sent = { z: 1, gone: undefined, a: { b: undefined }, m: [] };
+  assertEquals(JSON.stringify(roundTrip(sent)), '{"z":1,"a":{},"m":[]}');
+  assert("gone" in sent, "the caller's object stays as it was");
+});
+
+Deno.test("codec takes objects whose keys msgpackr would call", () => {
+  const odd = { constructor: 1, toJSON: "x", hasOwnProperty: -0, length: 3 };
+  assertEquals(roundTrip(odd), odd);
+  const bare = Object.assign(Object.create(null), { toJSON: 1, a: undefined, b: 2 });
+  assertEquals(roundTrip(bare), { toJSON: 1, b: 2 });
+});
+
+Deno.test("codec keeps an object of more than 65,535 keys", () => {
+  const wide = Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`k${i}`, i]));
+  assertEquals(Object.keys(roundTrip(wide)).length, 70_000);
+});
+
+Deno.test("codec keeps text with a byte-order mark, emoji, and any length", () => {
+  for (const length of [1, 15, 31, 32, 33, 63, 64, 255, 256, 65_536]) {
+    for (const unit of ["a", "é", "漢", "😀", "\uFEFF"]) {
+      const text = unit.repeat(length);
+      assertStrictEquals(roundTrip(text), text);
+    }
+  }
+});
+
+Deno.test("codec refuses what cannot travel, naming its path", () => {
+  const cyclic: unknown[] = [];
+  cyclic.push(cyclic);
+  const refused: [unknown, string][] = [
+    [undefined, "$"],
+    [{ a: [1, undefined] }, "$.a[1]"],
+    [{ "odd key": () => 1 }, '$["odd key"]'],
+    [[Symbol("s")], "$[0]"],
+    [{ m: new Map() }, "$.m"],
+    [{ s: new Set() }, "$.s"],
+    [{ d: new Date(0) }, "$.d"],
+    [{ e: new Error("x") }, "$.e"],
+    [{ p: Promise.resolve() }, "$.p"],
+    [{ b: new ArrayBuffer(1) }, "$.b"],
+    [{ c: new Uint8ClampedArray(1) }, "$.c"],
+    [{ half: "\ud83d" }, "$.half"],
+    [{ "\ud83d": 1 }, "surrogate"],
+    [{ t: new Tensor("string", [2], ["fine", "\udc00"]) }, "$.t: element 1"],
+    [JSON.parse('{"a":{"__proto__":1}}'), "$.a.__proto__"],
+    [cyclic, "circular"],
+    [{ t: new Tensor("int8", new Array(33).fill(1), new Int8Array(1)) }, "32 axes"],
+  ];
+  for (const [value, path] of refused) {
+    const error = refusal("invalid_argument", () => encodeMessage(value));
+    assertStringIncludes(error.message, path);
+  }
+  assertEquals(roundTrip({ after: "a refusal" }), { after: "a refusal" });
+});
+
+Deno.test("codec takes structure as deep as its limit, and no deeper", () => {
+  const nested = (depth: number) => {
+    let value: unknown = 0;
+    for (let i = 0; i < depth; i++) value = [value];
+    return value;
+  };
+  assertEquals(roundTrip(nested(ENVELOPE_DEPTH_MAX)), nested(ENVELOPE_DEPTH_MAX));
+  const error = refusal("invalid_argument", () => encodeMessage(nested(ENVELOPE_DEPTH_MAX + 1)));
+  assertStringIncludes(error.message, "ENVELOPE_DEPTH_MAX");
+});
+
+Deno.test("encodeMessage aligns every payload and decodeMessage views it in place", () => {
+  const sent = {
+    image: tensor(new Float32Array([1, 2, 3]), { shape: [3, 1] }),
+    ids: new BigInt64Array([-1n]),
+    name: "x",
+  };
+  const frame = encodeMessage(sent);
+  const { image, ids } = decodeMessage(frame) as typeof sent;
+  for (const view of [image.data as Float32Array, ids]) {
+    assertStrictEquals(view.buffer, frame.buffer);
+    assertEquals(view.byteOffset % PAYLOAD_ALIGNMENT, 0);
+  }
+  assertEquals(image, sent.image);
+  assertEquals(ids, sent.ids);
+});
+
+Deno.test("decodeMessage copies payloads of a frame that lies at an odd offset", () => {
+  const sent = { a: new Float64Array([1.5, -0]), b: new Uint16Array([7]), c: new Uint8Array(300) };
+  const frame = encodeMessage(sent);
+  for (const offset of [1, 2, 4, 8]) {
+    const moved = new Uint8Array(frame.length + offset).subarray(offset);
+    moved.set(frame);
+    assertEquals(decodeMessage(moved), sent);
+  }
+});
+
+Deno.test("decodeMessage with copy outlives its frame", () => {
+  const frame = encodeMessage({ a: new Int32Array([1, 2]), t: tensor(["x", "yz"]) });
+  const decoded = decodeMessage(frame, { copy: true });
+  frame.fill(0);
+  assertEquals(decoded, { a: new Int32Array([1, 2]), t: tensor(["x", "yz"]) });
+});
+
+Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, never msgpackr's pool", () => {
+  const first = encodeMessage({ a: 1 });
+  const before = first.slice();
+  const second = encodeMessage({ b: 2 });
+  assertEquals(first.buffer.byteLength, first.length);
+  assert(first.buffer !== second.buffer);
+  structuredClone(second, { transfer: [second.buffer] });
+  assertEquals(first, before);
+  assertStrictEquals(first.constructor, Uint8Array);
+});
+
+Deno.test("encodeMessage leaves headroom before the message, in the same buffer", () => {
+  const sent = { t: tensor([1, 2, 3]) };
+  const frame = encodeMessage(sent, { headroomBytes: 64 });
+  assertEquals(frame.byteOffset, 64);
+  assertEquals(frame.buffer.byteLength, 64 + frame.length);
+  assertEquals(frame, encodeMessage(sent));
+  const decoded = decodeMessage(frame) as typeof sent;
+  assertStrictEquals((decoded.t.data as Float64Array).buffer, frame.buffer);
+});
+
+Deno.test("encodeMessage writes into shared memory, and decodeMessage reads from it in place", () => {
+  const sent = {
+    t: tensor(["shared", "😀"]),
+    f: new Float32Array([1]),
+    bytes: new Uint8Array([1, 2]),
+  };
+  const frame = encodeMessage(sent, { into: "shared" });
+  assertInstanceOf(frame.buffer, SharedArrayBuffer);
+  const decoded = decodeMessage(frame) as typeof sent;
+  assertStrictEquals(decoded.f.buffer, frame.buffer);
+  assertEquals(decoded.f[0], 1);
+  assertEquals(decoded.t, sent.t);
+  assertEquals(decoded.bytes, sent.bytes);
+});
+
+Deno.test("Payload carries an encoded message that decodes in place where it arrives", () => {
+  const inner = encodeMessage({ t: tensor(new Float32Array([1, 2])) });
+  const frame = encodeMessage({ sequence: 3, batch: new Payload(inner) });
+  const { batch } = decodeMessage(frame) as { batch: Payload };
+  assertInstanceOf(batch, Payload);
+  assertEquals(batch.byteLength, inner.length);
+  assertEquals(batch.shared, false);
+  const { t } = decodeMessage(batch.bytes) as { t: Tensor };
+  assertStrictEquals((t.data as Float32Array).buffer, frame.buffer);
+  assertEquals(t.toArray(), [1, 2]);
+});
+
+Deno.test("Payload on shared memory encodes, and says that it is shared", () => {
+  const inner = encodeMessage([1, 2, 3], { into: "shared" });
+  const payload = new Payload(inner);
+  assertEquals(payload.shared, true);
+  const decoded = roundTrip(payload);
+  assertEquals(decodeMessage(decoded.bytes), [1, 2, 3]);
+});
+
+Deno.test("codec gives Uint8Array back as Uint8Array, also from a Buffer frame, in the envelope and as payload", async () => {
+  const { Buffer } = await import("node:buffer");
+  for (const length of [0, 1, 255, 256]) {
+    const sent = { bytes: new Uint8Array(length).fill(7) };
+    const frame = Buffer.from(encodeMessage({ bytes: Buffer.from(sent.bytes) }));
+    const decoded = decodeMessage(frame) as typeof sent;
+    assertStrictEquals(decoded.bytes.constructor, Uint8Array);
+    assertEquals(decoded, sent);
+  }
+});
+
+Deno.test("encodeMessage refuses a message over bytesMax, naming size and limit", () => {
+  const error = refusal(
+    "resource_exhausted",
+    () => encodeMessage({ t: new Uint8Array(1000) }, { bytesMax: 1063 }),
+  );
+  assertStringIncludes(error.message, "1064");
+  assertStringIncludes(error.message, "1063");
+  assertEquals(encodeMessage({ t: new Uint8Array(1000) }, { bytesMax: 1064 }).length, 1064);
+});
+
+Deno.test("decodeMessage refuses a frame over bytesMax, naming size and limit", () => {
+  const error = refusal(
+    "resource_exhausted",
+    () => decodeMessage(new Uint8Array(11), { bytesMax: 10 }),
+  );
+  assertEquals(error.details, { byteLength: 11, bytesMax: 10 });
+});
+
+Deno.test("codec keeps ragged tensors and tensors of no elements and of no axes", () => {
+  const sent = {
+    ragged: new RaggedTensor(tensor([1, 2, 3]), new BigInt64Array([0n, 0n, 2n, 3n])),
+    words: new RaggedTensor(tensor(["a", "", "ü"]), new BigInt64Array([0n, 3n])),
+    none: Tensor.zeros("float16", [0, 4]),
+    scalar: new Tensor("bool", [], new Uint8Array([1])),
+    noWords: Tensor.zeros("string", [0]),
+    blocks: new Tensor("bytes", [2], [new Uint8Array(0), new Uint8Array([1, 2])]),
+  };
+  assertEquals(roundTrip(sent), sent);
+});

@@ -1,0 +1,174 @@
+/**
+ * Messages as bytes: a msgpack envelope and, behind it, the payloads of its tensors, each aligned so that the receiver uses it where it lies.
+ * The format is written down in `docs/wire.md`. This is the only place that knows msgpackr.
+ *
+ * @module
+ */
+
+// The subpath resolves to the plain JavaScript build; the package's root reads the environment and tries to load a native helper.
+import { addExtension, Packr, RESERVE_START_SPACE, RESET_BUFFER_MODE } from "msgpackr/pack";
+import { LeatError } from "../core/error.ts";
+import {
+  MESSAGE_BYTES_MAX,
+  MESSAGE_HEADER_BYTES,
+  PAYLOAD_HEADER_BYTES,
+  payloadStart,
+  TOKEN,
+} from "./codec/format.ts";
+import { MessagePlan, type PayloadPart, RawMsgpack } from "./codec/plan.ts";
+import { readMessage } from "./codec/reader.ts";
+
+export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
+
+/** How {@linkcode encodeMessage} writes. */
+export interface EncodeOptions {
+  /** Zero bytes to leave free before the message, in the same buffer. A multiple of 64 keeps payloads aligned. Default 0. */
+  readonly headroomBytes?: number;
+  /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
+  readonly bytesMax?: number;
+  /** What to write into. Default `"arraybuffer"`. */
+  readonly into?: "arraybuffer" | "shared";
+}
+
+/** How {@linkcode decodeMessage} reads. */
+export interface DecodeOptions {
+  /** A larger message is refused unread. Default {@linkcode MESSAGE_BYTES_MAX}. */
+  readonly bytesMax?: number;
+  /** Copies payloads, so that what is returned outlives the frame. Default `false`: they are views of it. */
+  readonly copy?: boolean;
+}
+
+/**
+ * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null, typed arrays, tensors, ragged tensors
+ * and {@linkcode Payload}s. Each payload is copied once. Keys whose value is `undefined` are left out.
+ *
+ * @returns The message, alone in a buffer of exactly `headroomBytes` and its own length, to keep or to transfer.
+ * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an array, functions, symbols, Map, Set, Date and other
+ * class instances, bigints beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX};
+ * `resource_exhausted` for a message of more than `bytesMax` bytes.
+ *
+ * @example
+ * ```ts
+ * import { decodeMessage, encodeMessage } from "./codec.ts";
+ *
+ * const frame = encodeMessage({ step: 7, image: new Float32Array(1024) });
+ * decodeMessage(frame);
+ * ```
+ */
+export function encodeMessage(
+  value: unknown,
+  options: EncodeOptions & { readonly into: "shared" },
+): Uint8Array<SharedArrayBuffer>;
+export function encodeMessage(
+  value: unknown,
+  options?: EncodeOptions & { readonly into?: "arraybuffer" },
+): Uint8Array<ArrayBuffer>;
+export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Array;
+export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
+  const plan = new MessagePlan();
+  const envelope = plan.envelope(value);
+  // A view of msgpackr's own pool, which its next call overwrites: it is copied before this function returns.
+  const packed = packr.pack(envelope, PACK_MODE);
+  const starts: number[] = [];
+  let byteLength = packed.length;
+  for (const part of plan.parts) {
+    const start = payloadStart(byteLength);
+    starts.push(start);
+    byteLength = start + part.byteLength;
+  }
+  const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
+  if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
+  writeUint32(packed, 0, TOKEN.UINT32, packed.length - MESSAGE_HEADER_BYTES);
+  const frame = allocate(byteLength, options);
+  frame.set(packed);
+  let end = packed.length;
+  for (const [i, part] of plan.parts.entries()) {
+    const start = starts[i]!;
+    frame.fill(TOKEN.NIL, end, start - PAYLOAD_HEADER_BYTES);
+    writeUint32(frame, start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
+    end = start + part.byteLength;
+    writePart(frame.subarray(start, end), part);
+  }
+  return frame;
+}
+
+/**
+ * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must not change any more; only where the frame does not
+ * lie on a multiple of the item size in its buffer are they copied. Bytes in the envelope come back as `Uint8Array`s of their own.
+ *
+ * @throws {LeatError} `data_loss` for a message that ends before what it announces; `resource_exhausted` for one of more than `bytesMax` bytes;
+ * `invalid_argument` for anything that no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
+ * named twice, never or not at all, a shape of another size than its payload, a repeated key or `__proto__`, text that is not UTF-8, structure deeper
+ * than {@linkcode ENVELOPE_DEPTH_MAX}. Nothing is allocated for what is announced and not there.
+ */
+export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPTIONS): unknown {
+  const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
+  if (frame.length > bytesMax) throw tooLarge(frame.length, bytesMax);
+  return readMessage(frame, options.copy === true);
+}
+
+const NO_OPTIONS = {};
+
+const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
+
+/** `variableMapSize`, because without it an object of more than 65,535 keys is written with a wrong length. */
+const packr = new Packr({ useRecords: false, variableMapSize: true });
+const encoder = new TextEncoder();
+
+// Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one private class and no type number:
+// one must be given, and 256 is none that a byte could name.
+addExtension(
+  {
+    Class: RawMsgpack,
+    type: 256,
+    pack(raw: RawMsgpack, allocate: AllocateForWrite) {
+      const { bytes } = raw;
+      const { target, position } = allocate(bytes.length);
+      for (let i = 0; i < bytes.length; i++) target[position + i] = bytes[i]!;
+    },
+  } as unknown as Parameters<typeof addExtension>[0],
+);
+
+/** What msgpackr hands to an extension's `pack` and its type declarations leave out. */
+type AllocateForWrite = (bytes: number) => { target: Uint8Array; position: number };
+
+function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
+  const { headroomBytes = 0 } = options;
+  const size = headroomBytes + byteLength;
+  if (options.into === "shared") {
+    return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);
+  }
+  if (headroomBytes === 0) return new Uint8Array(byteLength);
+  return new Uint8Array(new ArrayBuffer(size), headroomBytes, byteLength);
+}
+
+function writePart(target: Uint8Array, part: PayloadPart): void {
+  const { source } = part;
+  if (!Array.isArray(source)) {
+    target.set(source);
+  } else if (typeof source[0] === "string") {
+    encoder.encodeInto((source as string[]).join(""), target);
+  } else {
+    let position = 0;
+    for (const block of source as Uint8Array[]) {
+      target.set(block, position);
+      position += block.byteLength;
+    }
+  }
+}
+
+function writeUint32(target: Uint8Array, position: number, token: number, value: number): void {
+  target[position] = token;
+  target[position + 1] = value >>> 24;
+  target[position + 2] = value >>> 16;
+  target[position + 3] = value >>> 8;
+  target[position + 4] = value;
+}
+
+function tooLarge(byteLength: number, bytesMax: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `a message of ${byteLength} bytes is over the limit of ${bytesMax} bytes; send smaller batches or raise the limit`,
+    { details: { byteLength, bytesMax } },
+  );
+}

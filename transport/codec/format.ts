@@ -1,0 +1,88 @@
+/**
+ * The numbers of the message format: what writer and reader must agree on. `docs/wire.md` is this in words.
+ *
+ * @module
+ */
+
+import type { DType } from "../../core/dtype.ts";
+
+/** Every payload begins at a multiple of this many bytes from the start of its message: a cache line, and any dtype's alignment. */
+export const PAYLOAD_ALIGNMENT = 64;
+
+/** Before the envelope: `uint32` and the envelope's length. */
+export const MESSAGE_HEADER_BYTES = 5;
+
+/** Before a payload: `bin32` and the payload's length. */
+export const PAYLOAD_HEADER_BYTES = 5;
+
+/** The largest message that is encoded or decoded unless the caller says otherwise: 1 GiB. Beyond it: `resource_exhausted`. */
+export const MESSAGE_BYTES_MAX = 2 ** 30;
+
+/** How deep arrays and maps may nest in an envelope. Beyond it: `invalid_argument`. */
+export const ENVELOPE_DEPTH_MAX = 128;
+
+/** The largest `Uint8Array` that is written into the envelope; a longer one becomes a payload. The reader takes any. */
+export const INLINE_BYTES_MAX = 255;
+
+/** How many axes a tensor on the wire may have. */
+export const TENSOR_RANK_MAX = 32;
+
+/** The msgpack tokens that the format names. */
+export const TOKEN = {
+  NIL: 0xc0,
+  BIN8: 0xc4,
+  BIN32: 0xc6,
+  EXT8: 0xc7,
+  FLOAT64: 0xcb,
+  UINT32: 0xce,
+} as const;
+
+/** The msgpack extension types that stand for payloads. */
+export const EXT = {
+  /** A typed array: payload u32, dtype u8. */
+  TYPED_ARRAY: 0x41,
+  /** A `Payload`: payload u32. */
+  PAYLOAD: 0x50,
+  /** A ragged tensor: row splits' payload u32, then as a tensor. */
+  RAGGED: 0x52,
+  /** A tensor: payload u32, dtype u8, rank u8, rank × u32. */
+  TENSOR: 0x54,
+} as const;
+
+/** The dtypes' numbers on the wire. They never change; a new dtype gets a new one. */
+export const DTYPE_CODES: Readonly<Record<DType, number>> = {
+  int8: 0,
+  uint8: 1,
+  int16: 2,
+  uint16: 3,
+  int32: 4,
+  uint32: 5,
+  int64: 6,
+  uint64: 7,
+  float16: 8,
+  float32: 9,
+  float64: 10,
+  bool: 11,
+  string: 12,
+  bytes: 13,
+};
+
+/** The dtype of each number. */
+export const DTYPE_OF_CODE: readonly DType[] = Object.entries(DTYPE_CODES)
+  .sort(([, a], [, b]) => a - b)
+  .map(([dtype]) => dtype as DType);
+
+/** The first offset from `position` on where a payload can begin, its header before it. */
+export function payloadStart(position: number): number {
+  return Math.ceil((position + PAYLOAD_HEADER_BYTES) / PAYLOAD_ALIGNMENT) * PAYLOAD_ALIGNMENT;
+}
+
+/** A path into a message, for error messages: `$`, `$.body.image`, `$[0]`. */
+export function pathText(path: readonly (string | number)[]): string {
+  let text = "$";
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`;
+    else text += /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+  }
+  return text;
+}

@@ -1,0 +1,469 @@
+/**
+ * The strict reader. It takes what `docs/wire.md` describes and nothing else: msgpackr's own reader also follows records, references and
+ * other extensions that a stranger could use, allocates what a length merely claims, and renames or drops what it does not like.
+ *
+ * @module
+ */
+
+import { type FixedDType, isFixedDType, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { Payload } from "../payload.ts";
+import {
+  DTYPE_OF_CODE,
+  ENVELOPE_DEPTH_MAX,
+  EXT,
+  MESSAGE_HEADER_BYTES,
+  PAYLOAD_ALIGNMENT,
+  PAYLOAD_HEADER_BYTES,
+  payloadStart,
+  TENSOR_RANK_MAX,
+  TOKEN,
+} from "./format.ts";
+
+/** The value of one whole message. Errors as `decodeMessage` documents them. */
+export function readMessage(frame: Uint8Array, copy: boolean): unknown {
+  // Parts of a Buffer are Buffers; what is handed out are Uint8Arrays.
+  const bytes = frame.constructor === Uint8Array
+    ? frame
+    : new Uint8Array(frame.buffer, frame.byteOffset, frame.byteLength);
+  if (bytes.length < MESSAGE_HEADER_BYTES) {
+    throw truncated("the header", 0, MESSAGE_HEADER_BYTES, bytes.length);
+  }
+  if (bytes[0] !== TOKEN.UINT32) {
+    throw malformed(0, `a message begins with the token 0xce, not 0x${bytes[0]!.toString(16)}`);
+  }
+  const envelopeEnd = MESSAGE_HEADER_BYTES + uint32At(bytes, 1);
+  if (envelopeEnd > bytes.length) {
+    throw truncated("the envelope", MESSAGE_HEADER_BYTES, envelopeEnd, bytes.length);
+  }
+  const payloads = envelopeEnd === bytes.length
+    ? NO_PAYLOADS
+    : new PayloadTable(bytes, envelopeEnd, copy);
+  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads);
+  const value = reader.read(0);
+  if (reader.position !== envelopeEnd) {
+    throw malformed(reader.position, `the envelope goes on after its value up to ${envelopeEnd}`);
+  }
+  payloads.finish();
+  return value;
+}
+
+/** The payloads of one message: where they lie, and which of them the envelope has named. */
+class PayloadTable {
+  readonly #bytes: Uint8Array;
+  readonly #copy: boolean;
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+  readonly #named: boolean[] = [];
+
+  constructor(bytes: Uint8Array, position: number, copy: boolean) {
+    this.#bytes = bytes;
+    this.#copy = copy;
+    while (position < bytes.length) position = this.#readHeader(position);
+  }
+
+  /** Notes the payload whose padding begins at `position`; returns its end. */
+  #readHeader(position: number): number {
+    const bytes = this.#bytes;
+    const start = payloadStart(position);
+    if (start > bytes.length) {
+      throw truncated(
+        `the header of payload ${this.#starts.length}`,
+        position,
+        start,
+        bytes.length,
+      );
+    }
+    const header = start - PAYLOAD_HEADER_BYTES;
+    for (let i = position; i < header; i++) {
+      if (bytes[i] !== TOKEN.NIL) throw malformed(i, "padding is nil (0xc0)");
+    }
+    if (bytes[header] !== TOKEN.BIN32) {
+      throw malformed(
+        header,
+        `a payload is a bin32 (0xc6) that begins at a multiple of ${PAYLOAD_ALIGNMENT} bytes`,
+      );
+    }
+    const end = start + uint32At(bytes, header + 1);
+    if (end > bytes.length) {
+      throw truncated(`payload ${this.#starts.length}`, start, end, bytes.length);
+    }
+    this.#starts.push(start);
+    this.#ends.push(end);
+    this.#named.push(false);
+    return end;
+  }
+
+  /** The bytes of payload `index`, which the envelope names here, once. */
+  bytes(index: number, at: number): Uint8Array {
+    const start = this.#starts[index];
+    if (start === undefined) {
+      throw new LeatError(
+        "data_loss",
+        `byte ${at} names payload ${index} of a message that holds ${this.#starts.length}`,
+      );
+    }
+    // Were a payload taken twice, a small message could cost any amount of work.
+    if (this.#named[index]) throw malformed(at, `payload ${index} is named a second time`);
+    this.#named[index] = true;
+    const end = this.#ends[index]!;
+    return this.#copy ? this.#bytes.slice(start, end) : this.#bytes.subarray(start, end);
+  }
+
+  /** The payload as elements of `dtype`. */
+  array(index: number, dtype: FixedDType, at: number): TypedArray {
+    const bytes = this.bytes(index, at);
+    const constructor = TYPED_ARRAYS[dtype];
+    const itemBytes = constructor.BYTES_PER_ELEMENT;
+    if (bytes.length % itemBytes !== 0) {
+      throw malformed(
+        at,
+        `payload ${index} of ${bytes.length} bytes is no whole number of ${dtype} (${itemBytes} bytes each)`,
+      );
+    }
+    const aligned = bytes.byteOffset % itemBytes === 0 ? bytes : bytes.slice();
+    return new constructor(aligned.buffer, aligned.byteOffset, aligned.length / itemBytes);
+  }
+
+  /** Nothing may travel that nobody reads. */
+  finish(): void {
+    const index = this.#named.indexOf(false);
+    if (index >= 0) throw malformed(this.#starts[index]!, `payload ${index} is never named`);
+  }
+}
+
+const NO_PAYLOADS = new PayloadTable(new Uint8Array(0), 0, false);
+
+/** Reads msgpack from `MESSAGE_HEADER_BYTES` up to `end`. */
+class EnvelopeReader {
+  position = MESSAGE_HEADER_BYTES;
+  readonly #bytes: Uint8Array;
+  readonly #end: number;
+  readonly #payloads: PayloadTable;
+
+  constructor(bytes: Uint8Array, end: number, payloads: PayloadTable) {
+    this.#bytes = bytes;
+    this.#end = end;
+    this.#payloads = payloads;
+  }
+
+  read(depth: number): unknown {
+    const token = this.#uint(1);
+    if (token < 0x80) return token;
+    if (token < 0x90) return this.#map(token & 0x0f, depth);
+    if (token < 0xa0) return this.#array(token & 0x0f, depth);
+    if (token < 0xc0) return this.#string(token & 0x1f);
+    if (token >= 0xe0) return token - 0x100;
+    switch (token) {
+      case 0xc0:
+        return null;
+      case 0xc2:
+        return false;
+      case 0xc3:
+        return true;
+      case 0xca:
+      case 0xcb:
+      case 0xcf:
+      case 0xd0:
+      case 0xd1:
+      case 0xd2:
+      case 0xd3:
+        return this.#number(token);
+      case 0xcc:
+        return this.#uint(1);
+      case 0xcd:
+        return this.#uint(2);
+      case 0xce:
+        return this.#uint(4);
+      default:
+        return this.#long(token, depth);
+    }
+  }
+
+  /** The tokens that a length follows. */
+  #long(token: number, depth: number): unknown {
+    switch (token) {
+      case 0xd9:
+        return this.#string(this.#uint(1));
+      case 0xda:
+        return this.#string(this.#uint(2));
+      case 0xdb:
+        return this.#string(this.#uint(4));
+      case 0xdc:
+        return this.#array(this.#uint(2), depth);
+      case 0xdd:
+        return this.#array(this.#uint(4), depth);
+      case 0xde:
+        return this.#map(this.#uint(2), depth);
+      case 0xdf:
+        return this.#map(this.#uint(4), depth);
+      case 0xc4:
+        return this.#bin(this.#uint(1));
+      case 0xc5:
+        return this.#bin(this.#uint(2));
+      case 0xc6:
+        return this.#bin(this.#uint(4));
+      case 0xc7:
+        return this.#ext(this.#uint(1));
+      case 0xc8:
+        return this.#ext(this.#uint(2));
+      case 0xc9:
+        return this.#ext(this.#uint(4));
+      case 0xd4:
+      case 0xd5:
+      case 0xd6:
+      case 0xd7:
+      case 0xd8:
+        return this.#ext(1 << (token - 0xd4));
+      default:
+        throw malformed(this.position - 1, `0x${token.toString(16)} is no msgpack token`);
+    }
+  }
+
+  /** Claims the next `count` bytes; returns where they begin. */
+  #take(count: number): number {
+    const start = this.position;
+    if (count > this.#end - start) throw truncated("a value", start, start + count, this.#end);
+    this.position = start + count;
+    return start;
+  }
+
+  #uint(count: 1 | 2 | 4): number {
+    const bytes = this.#bytes;
+    const at = this.#take(count);
+    if (count === 1) return bytes[at]!;
+    if (count === 2) return bytes[at]! << 8 | bytes[at + 1]!;
+    return uint32At(bytes, at);
+  }
+
+  #number(token: number): number | bigint {
+    const count = token === 0xd0
+      ? 1
+      : token === 0xd1
+      ? 2
+      : token === 0xca || token === 0xd2
+      ? 4
+      : 8;
+    const at = this.#take(count);
+    for (let i = 0; i < count; i++) scratch[count - 1 - i] = this.#bytes[at + i]!;
+    switch (token) {
+      case 0xca:
+        return asFloat32[0]!;
+      case 0xcb:
+        return asFloat64[0]!;
+      case 0xcf:
+        return asUint64[0]!;
+      case 0xd0:
+        return asInt8[0]!;
+      case 0xd1:
+        return asInt16[0]!;
+      case 0xd2:
+        return asInt32[0]!;
+      default:
+        return asInt64[0]!;
+    }
+  }
+
+  #string(length: number): string {
+    const at = this.#take(length);
+    if (length <= INTERNED_LENGTH_MAX) {
+      const text = interned(this.#bytes, at, length);
+      if (text !== undefined) return text;
+    }
+    return textOf(this.#bytes.subarray(at, at + length), at);
+  }
+
+  #bin(length: number): Uint8Array {
+    const at = this.#take(length);
+    return this.#bytes.slice(at, at + length);
+  }
+
+  #array(length: number, depth: number): unknown[] {
+    this.#enter(length, depth);
+    const array: unknown[] = [];
+    for (let i = 0; i < length; i++) array.push(this.read(depth + 1));
+    return array;
+  }
+
+  #map(length: number, depth: number): Record<string, unknown> {
+    this.#enter(2 * length, depth);
+    const start = this.position;
+    const object: Record<string, unknown> = {};
+    for (let i = 0; i < length; i++) {
+      const at = this.position;
+      const key = this.#key();
+      if (key === "__proto__") throw malformed(at, "the key __proto__");
+      object[key] = this.read(depth + 1);
+    }
+    if (Object.keys(object).length !== length) throw malformed(start, "a map names a key twice");
+    return object;
+  }
+
+  #key(): string {
+    const at = this.position;
+    const token = this.#uint(1);
+    if (token >= 0xa0 && token < 0xc0) return this.#string(token & 0x1f);
+    if (token >= 0xd9 && token <= 0xdb) return this.#long(token, 0) as string;
+    throw malformed(at, "the keys of a map are strings");
+  }
+
+  /** Every item takes a byte at least, so a length that claims more is known to be wrong before anything is made for it. */
+  #enter(items: number, depth: number): void {
+    if (depth >= ENVELOPE_DEPTH_MAX) {
+      throw malformed(
+        this.position,
+        `structure deeper than ${ENVELOPE_DEPTH_MAX} levels (ENVELOPE_DEPTH_MAX)`,
+      );
+    }
+    if (items > this.#end - this.position) {
+      throw truncated(`${items} values`, this.position, this.position + items, this.#end);
+    }
+  }
+
+  #ext(length: number): unknown {
+    const at = this.position;
+    const type = this.#uint(1);
+    const end = this.#take(length) + length;
+    // The fields are read from the start again, each claim checked like any other.
+    this.position = end - length;
+    const value = this.#extValue(type, at);
+    if (this.position !== end) {
+      throw malformed(at, `an extension 0x${type.toString(16)} of ${length} bytes`);
+    }
+    return value;
+  }
+
+  #extValue(type: number, at: number): unknown {
+    switch (type) {
+      case EXT.TENSOR:
+        return this.#tensor(at);
+      case EXT.RAGGED: {
+        const splits = this.#payloads.array(this.#uint(4), "int64", at) as BigInt64Array;
+        return new RaggedTensor(this.#tensor(at), splits);
+      }
+      case EXT.TYPED_ARRAY: {
+        const index = this.#uint(4);
+        const dtype = DTYPE_OF_CODE[this.#uint(1)];
+        if (dtype === undefined || dtype === "bool" || !isFixedDType(dtype)) {
+          throw malformed(at, `a typed array of dtype ${dtype ?? "unknown"}`);
+        }
+        return this.#payloads.array(index, dtype, at);
+      }
+      case EXT.PAYLOAD:
+        return new Payload(this.#payloads.bytes(this.#uint(4), at));
+      default:
+        throw malformed(at, `the extension type 0x${type.toString(16)} is unknown`);
+    }
+  }
+
+  #tensor(at: number): Tensor {
+    const index = this.#uint(4);
+    const code = this.#uint(1);
+    const dtype = DTYPE_OF_CODE[code];
+    if (dtype === undefined) throw malformed(at, `the dtype ${code} is unknown`);
+    const rank = this.#uint(1);
+    if (rank > TENSOR_RANK_MAX) {
+      throw malformed(at, `a tensor of ${rank} axes; there may be ${TENSOR_RANK_MAX}`);
+    }
+    const shape: number[] = [];
+    for (let axis = 0; axis < rank; axis++) shape.push(this.#uint(4));
+    if (isFixedDType(dtype)) {
+      return new Tensor(dtype, shape, this.#payloads.array(index, dtype, at));
+    }
+    const items = this.#items(index, at, dtype === "string");
+    return new Tensor(dtype, shape, items as string[] | Uint8Array[]);
+  }
+
+  /** Strings or blocks: offsets in payload `index`, the bytes in the next. */
+  #items(index: number, at: number, text: boolean): (string | Uint8Array)[] {
+    const offsets = this.#payloads.array(index, "uint32", at) as Uint32Array;
+    const block = this.#payloads.bytes(index + 1, at);
+    const count = offsets.length - 1;
+    if (count < 0 || offsets[0] !== 0 || offsets[count] !== block.length) {
+      throw malformed(
+        at,
+        `offsets that do not go from 0 to the ${block.length} bytes of their block`,
+      );
+    }
+    const items: (string | Uint8Array)[] = [];
+    for (let i = 0; i < count; i++) {
+      const start = offsets[i]!;
+      const end = offsets[i + 1]!;
+      if (end < start || end > block.length) throw malformed(at, `offset ${i + 1} is out of order`);
+      const item = block.subarray(start, end);
+      items.push(text ? textOf(item, at) : item);
+    }
+    return items;
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function textOf(bytes: Uint8Array, at: number): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    throw new LeatError("invalid_argument", `text at byte ${at} of a message is not UTF-8`, {
+      cause,
+    });
+  }
+}
+
+/** Names of fields and states come again and again; a short one is looked up by its bytes instead of being made anew. */
+const INTERNED_LENGTH_MAX = 32;
+const INTERN_SLOTS = 1024;
+const internTable = new Array<string>(INTERN_SLOTS).fill("");
+
+/** The string of `length` ASCII bytes from `at` on; `undefined` where they are not all ASCII. */
+function interned(bytes: Uint8Array, at: number, length: number): string | undefined {
+  let hash = length;
+  let all = 0;
+  for (let i = at; i < at + length; i++) {
+    const byte = bytes[i]!;
+    all |= byte;
+    hash = Math.imul(hash, 31) + byte | 0;
+  }
+  if (all >= 0x80) return undefined;
+  const slot = (hash ^ hash >>> 15) & (INTERN_SLOTS - 1);
+  const known = internTable[slot]!;
+  if (known.length === length && sameAscii(known, bytes, at)) return known;
+  const codes: number[] = [];
+  for (let i = at; i < at + length; i++) codes.push(bytes[i]!);
+  return internTable[slot] = String.fromCharCode(...codes);
+}
+
+function sameAscii(text: string, bytes: Uint8Array, at: number): boolean {
+  for (let i = 0; i < text.length; i++) {
+    if (text.charCodeAt(i) !== bytes[at + i]) return false;
+  }
+  return true;
+}
+
+// Numbers are read through these: their bytes are turned around into the host's order, which on every host of Deno is little-endian.
+const scratch = new Uint8Array(8);
+const asInt8 = new Int8Array(scratch.buffer);
+const asInt16 = new Int16Array(scratch.buffer);
+const asInt32 = new Int32Array(scratch.buffer);
+const asInt64 = new BigInt64Array(scratch.buffer);
+const asUint64 = new BigUint64Array(scratch.buffer);
+const asFloat32 = new Float32Array(scratch.buffer);
+const asFloat64 = new Float64Array(scratch.buffer);
+
+function uint32At(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
+}
+
+function truncated(what: string, start: number, end: number, present: number): LeatError {
+  return new LeatError(
+    "data_loss",
+    `a message ends early: ${what} at byte ${start} needs ${end - start} bytes, ${
+      Math.max(0, present - start)
+    } are there`,
+    { details: { expectedBytes: end, presentBytes: present } },
+  );
+}
+
+function malformed(at: number, what: string): LeatError {
+  return new LeatError("invalid_argument", `malformed message at byte ${at}: ${what}`);
+}

@@ -1,0 +1,30 @@
+/**
+ * A block of bytes that travels inside a message as it is.
+ *
+ * @module
+ */
+
+/**
+ * Bytes that were encoded before (a batch on its way through, say) and that nobody on the way needs to read. In a message
+ * they take an aligned place of their own, so an encoded message inside of one decodes without a copy where it arrives.
+ * The bytes must not change while anyone holds the payload.
+ */
+export class Payload {
+  readonly bytes: Uint8Array;
+  /** Whether the bytes may be read by several threads at once, and so need not be copied or moved to reach one. */
+  readonly shared: boolean;
+
+  /**
+   * @param bytes Kept, not copied.
+   * @param options `shared`: default is whether the bytes lie on a `SharedArrayBuffer`.
+   */
+  constructor(bytes: Uint8Array, options: { readonly shared?: boolean } = {}) {
+    this.bytes = bytes;
+    this.shared = options.shared ?? bytes.buffer instanceof SharedArrayBuffer;
+  }
+
+  /** How many bytes there are. */
+  get byteLength(): number {
+    return this.bytes.byteLength;
+  }
+}
