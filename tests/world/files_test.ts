@@ -1,0 +1,168 @@
+/** Files on Deno: real files in a temporary folder. */
+
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { DenoFiles, withStorageLatency } from "../../world/files.ts";
+
+/** Runs `fn` in a temporary folder that holds `files` (name to contents), then removes it. */
+async function withFolder(
+  files: Record<string, string | Uint8Array>,
+  fn: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (const [name, contents] of Object.entries(files)) {
+      const path = `${folder}/${name}`;
+      await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+      const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
+      await Deno.writeFile(path, bytes);
+    }
+    await fn(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("DenoFiles reads at any offset, in any order, and counts", async () => {
+  const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
+  await withFolder({ data: bytes }, async (folder) => {
+    const files = new DenoFiles();
+    const file = await files.open(`${folder}/data`);
+    assertEquals(file.sizeBytes, 1000);
+    const into = new Uint8Array(100);
+    for (const offset of [0, 100, 900, 37, 37, 137]) {
+      assertEquals(await file.read(into, offset), 100);
+      assertEquals(into, bytes.slice(offset, offset + 100), `offset ${offset}`);
+    }
+    assertEquals(await file.read(into, 950), 50);
+    assertEquals(await file.read(into, 1000), 0);
+    assertEquals(await file.read(into, 5000), 0);
+    assertEquals(files.stats(), { bytesRead: 650, reads: 9, opens: 1 });
+    file.close();
+    file.close();
+    const error = assertThrows(() => file.read(into, 0), LeatError) as LeatError;
+    assertEquals(error.code, "failed_precondition");
+  });
+});
+
+Deno.test("DenoFiles.open names the path and the reason", async () => {
+  await withFolder({ "folder/file": "x" }, async (folder) => {
+    const files = new DenoFiles();
+    const cases: [string, string][] = [
+      [`${folder}/missing`, "not_found"],
+      [`${folder}/folder`, "invalid_argument"],
+      [`${folder}/folder/file/below`, "not_found"],
+      [`${folder}/${"n".repeat(300)}`, "invalid_argument"],
+    ];
+    for (const [path, code] of cases) {
+      const error = await assertRejects(() => files.open(path), LeatError) as LeatError;
+      assertEquals(error.code, code, path);
+      assertStringIncludes(error.message, path);
+    }
+    assertEquals(files.stats().opens, 0);
+  });
+});
+
+Deno.test({
+  name: "DenoFiles.open refuses a path that the program has no permission for",
+  permissions: { read: false },
+  fn: async () => {
+    const error = await assertRejects(() => new DenoFiles().open("/etc/hostname"), LeatError);
+    assertEquals((error as LeatError).code, "permission_denied");
+  },
+});
+
+Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
+  const names = [
+    "10.txt",
+    "9.txt",
+    ".hidden.txt",
+    "a/1.txt",
+    "a/2.rec",
+    "a/b/3.txt",
+    "a/b/c/4.txt",
+  ];
+  const odd = ["[x].txt", "a/s p.txt", "é.txt", "b/1.txt", ".git/5.txt", "a*b/6.txt"];
+  const all = Object.fromEntries([...names, ...odd].map((name) => [name, ""]));
+  await withFolder(all, async (folder) => {
+    await Deno.symlink("../a", `${folder}/b/link`);
+    await Deno.symlink("nowhere", `${folder}/b/dangling.txt`);
+    await Deno.symlink("circle.txt", `${folder}/b/circle.txt`);
+    await Deno.symlink("..", `${folder}/b/up`);
+    await Deno.symlink("1.txt", `${folder}/b/also.txt`);
+    const cases: [pattern: string, ...found: string[]][] = [
+      ["*.txt", "10.txt", "9.txt", "[x].txt", "é.txt"],
+      ["?.txt", "9.txt", "é.txt"],
+      ["[0-9]*.txt", "10.txt", "9.txt"],
+      ["[[]x].txt", "[x].txt"],
+      ["\\[x\\].txt", "[x].txt"],
+      [".*.txt", ".hidden.txt"],
+      ["*/1.txt", "a/1.txt", "b/1.txt"],
+      ["{a,b}/1.txt", "a/1.txt", "b/1.txt"],
+      ["a/{b/3,1}.txt", "a/1.txt", "a/b/3.txt"],
+      ["a/{b/c,b}/*.txt", "a/b/3.txt", "a/b/c/4.txt"],
+      ["a/**", "a/1.txt", "a/2.rec", "a/b/3.txt", "a/b/c/4.txt", "a/s p.txt"],
+      ["a/**/*.txt", "a/1.txt", "a/b/3.txt", "a/b/c/4.txt", "a/s p.txt"],
+      ["a/**/c/*.txt", "a/b/c/4.txt"],
+      ["b/**/*.txt", "b/1.txt", "b/also.txt"],
+      ["b/link/1.txt", "b/link/1.txt"],
+      ["b/*/1.txt", "b/link/1.txt"],
+      ["**/6.txt", "a*b/6.txt"],
+      ["a\\*b/*", "a*b/6.txt"],
+      ["a/1.txt", "a/1.txt"],
+      ["a/s p.txt", "a/s p.txt"],
+      ["a"],
+      ["a/"],
+      ["nothing/*"],
+      ["9.txt/*"],
+      ["*.none"],
+    ];
+    const files = new DenoFiles();
+    for (const [pattern, ...found] of cases) {
+      assertEquals(
+        await files.list(`${folder}/${pattern}`),
+        found.map((name) => `${folder}/${name}`),
+        pattern,
+      );
+    }
+  });
+});
+
+Deno.test("DenoFiles.list answers relative to the current folder, as the pattern is written", async () => {
+  const files = new DenoFiles();
+  assertEquals(await files.list("tests/world/files_t*.ts"), ["tests/world/files_test.ts"]);
+  assertEquals(await files.list("./tests/world/files_t*.ts"), ["./tests/world/files_test.ts"]);
+  assert((await files.list("*.json")).includes("deno.json"));
+});
+
+Deno.test("withStorageLatency delays every request, and requests wait side by side", async () => {
+  await withFolder({ data: "0123456789" }, async (folder) => {
+    const near = new DenoFiles();
+    const far = withStorageLatency(near, 5);
+    const opening = far.open(`${folder}/data`);
+    assertEquals(near.stats().opens, 0);
+    const file = await opening;
+    const first = new Uint8Array(4), second = new Uint8Array(4);
+    const reads = [file.read(first, 0), file.read(second, 4)];
+    assert(reads.every((read) => read instanceof Promise));
+    assertEquals(near.stats().reads, 0);
+    assertEquals(await Promise.all(reads), [4, 4]);
+    assertEquals(new TextDecoder().decode(first) + new TextDecoder().decode(second), "01234567");
+    assertEquals(near.stats(), { bytesRead: 8, reads: 2, opens: 1 });
+    file.close();
+    assertEquals(await far.list(`${folder}/*`), [`${folder}/data`]);
+    await assertRejects(() => far.open(`${folder}/missing`), LeatError);
+  });
+});
+
+Deno.test("withStorageLatency refuses what is no duration", () => {
+  for (const ms of [-1, NaN, Infinity]) {
+    assertThrows(() => withStorageLatency(new DenoFiles(), ms), LeatError);
+  }
+});

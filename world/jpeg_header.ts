@@ -1,0 +1,101 @@
+/**
+ * What the markers of a JPEG say before anything is decoded (ITU-T T.81, annex B), and what is wrong with one that cannot be.
+ */
+
+import { LeatError } from "../core/error.ts";
+
+/** The frame header: size in pixels, and 1 component for grey, 3 for colour, 4 for CMYK. */
+export interface JpegHeader {
+  readonly width: number;
+  readonly height: number;
+  readonly components: number;
+}
+
+const START_OF_IMAGE = 0xd8;
+const END_OF_IMAGE = 0xd9;
+const START_OF_SCAN = 0xda;
+/** 0xc0 to 0xcf begin a frame, but for these: Huffman tables, an extension, arithmetic conditioning. */
+const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
+
+/** How other kinds of files begin, to name what was handed over instead of a JPEG. */
+const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]])[] = [
+  ["a PNG", [0x89, 0x50, 0x4e, 0x47]],
+  ["a GIF", [0x47, 0x49, 0x46, 0x38]],
+  ["a BMP", [0x42, 0x4d]],
+  ["a WebP or another RIFF file", [0x52, 0x49, 0x46, 0x46]],
+  ["a TIFF", [0x49, 0x49, 0x2a, 0x00]],
+  ["a TIFF", [0x4d, 0x4d, 0x00, 0x2a]],
+  ["gzip", [0x1f, 0x8b]],
+];
+
+/**
+ * Finds the frame header.
+ *
+ * @throws {LeatError} `data_loss` for empty bytes, what is no JPEG, and a JPEG that ends or breaks off before its frame header.
+ */
+export function readJpegHeader(bytes: Uint8Array): JpegHeader {
+  if (bytes.length === 0) throw new LeatError("data_loss", "Not a JPEG: there are no bytes.");
+  if (bytes[0] !== 0xff || (bytes.length > 1 && bytes[1] !== START_OF_IMAGE)) throw notJpeg(bytes);
+  let at = 2;
+  while (at + 4 <= bytes.length) {
+    if (bytes[at] !== 0xff) throw broken(bytes, `no marker stands at byte ${at}`);
+    const marker = bytes[at + 1]!;
+    if (marker === 0xff) {
+      at++; // fill byte
+      continue;
+    }
+    if (marker === START_OF_SCAN || marker === END_OF_IMAGE) {
+      throw broken(bytes, `it has no frame header before byte ${at}`);
+    }
+    const length = bytes[at + 2]! << 8 | bytes[at + 3]!;
+    if (length < 2) throw broken(bytes, `the segment at byte ${at} claims ${length} bytes`);
+    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAMES.has(marker)) return readFrame(bytes, at);
+    at += 2 + length;
+  }
+  throw broken(bytes, "it is truncated before its frame header");
+}
+
+/** Why the library may have refused a JPEG whose header is sound. */
+export function damagedJpeg(bytes: Uint8Array, header: JpegHeader, cause: unknown): LeatError {
+  const why = hasEnd(bytes)
+    ? "its compressed data is damaged"
+    : "it is truncated: its end-of-image marker is missing";
+  return new LeatError(
+    "data_loss",
+    `Damaged JPEG of ${header.width} × ${header.height} pixels, ${bytes.length} bytes: ${why}.`,
+    { cause },
+  );
+}
+
+function readFrame(bytes: Uint8Array, at: number): JpegHeader {
+  if (at + 10 > bytes.length) throw broken(bytes, "it is truncated within its frame header");
+  const height = bytes[at + 5]! << 8 | bytes[at + 6]!;
+  const width = bytes[at + 7]! << 8 | bytes[at + 8]!;
+  const components = bytes[at + 9]!;
+  if (width === 0 || height === 0) {
+    throw broken(bytes, `its frame header claims ${width} × ${height} pixels`);
+  }
+  return { width, height, components };
+}
+
+/** Zeros that some writers pad with may follow the end. */
+function hasEnd(bytes: Uint8Array): boolean {
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end--;
+  return end >= 2 && bytes[end - 2] === 0xff && bytes[end - 1] === END_OF_IMAGE;
+}
+
+function notJpeg(bytes: Uint8Array): LeatError {
+  const other = OTHER_FORMATS.find(([, begin]) => begin.every((byte, i) => bytes[i] === byte));
+  const begin = bytes.subarray(0, 4).toHex();
+  return new LeatError(
+    "data_loss",
+    `Not a JPEG: ${bytes.length} bytes that begin with ${begin}${
+      other ? `, like ${other[0]}` : ""
+    }.`,
+  );
+}
+
+function broken(bytes: Uint8Array, why: string): LeatError {
+  return new LeatError("data_loss", `Damaged JPEG of ${bytes.length} bytes: ${why}.`);
+}
