@@ -20,6 +20,7 @@ type Room = string | undefined;
 /** Longest first: a file belongs to the first that holds it. */
 const ROOMS = [
   "actors/runtime",
+  "actors/elements",
   "actors/dispatcher",
   "actors/worker",
   "actors/cache",
@@ -39,7 +40,7 @@ const ROOMS = [
   "mod.ts",
 ] as const;
 
-const SERVICE = ["actors/runtime", "transport", "data", "core"];
+const SERVICE = ["actors/elements", "actors/runtime", "transport", "data", "core"];
 const PRODUCTION = [...ROOMS.filter((room) => !isWorkshop(room) && room !== "mod.ts")];
 
 /** What each room may import besides itself; a room that is absent may import everything. */
@@ -48,6 +49,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   data: ["core"],
   "actors/runtime": ["core"],
   transport: ["actors/runtime", "core"],
+  "actors/elements": ["actors/runtime", "transport", "core"],
   "actors/dispatcher": SERVICE,
   "actors/worker": SERVICE,
   "actors/cache": SERVICE,

@@ -181,8 +181,8 @@ export interface DispatcherProtocol {
    * The next split of a source for a task (DYNAMIC). `number` counts the task's requests for this
    * source from 1: a repeated number gets the same split.
    *
-   * @throws `not_found`/`failed_precondition` when the task has ended (the worker drops that task),
-   * and whatever listing the source's splits failed with.
+   * @throws `failed_precondition` with `details.reason` {@linkcode TASK_ENDED} when the task has ended
+   * or is unknown (the worker drops that task), and whatever listing the source's splits failed with.
    */
   getSplit(request: {
     readonly taskId: number;
@@ -234,6 +234,9 @@ export interface DispatcherDescription {
     }[];
   }[];
 }
+
+/** The `details.reason` with which `getSplit` refuses a task that has ended. */
+export const TASK_ENDED = "task_ended";
 
 /** Where a dispatcher lives on its node. */
 export const DISPATCHER_PATH = "/dispatcher";

@@ -1,0 +1,125 @@
+/**
+ * The asking side of an element source: numbers requests, acknowledges answers, and asks again for
+ * what was lost on the way. Used by clients, and by the cache and the scheduler towards their task.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { Ref } from "../runtime/ref.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+} from "../worker/protocol.ts";
+
+/** Delay before asking a source again that could not be reached; doubles up to the maximum. */
+const RETRY_MIN_MS = 20;
+const RETRY_MAX_MS = 1_000;
+
+/** Who asks, and how patiently. */
+export interface ElementFetcherOptions {
+  readonly clientId: number;
+  readonly trainerId?: string;
+  readonly consumerIndex?: number;
+  /** How long one request may stay open before it is asked again, in ms. */
+  readonly requestTimeoutMs: number;
+  /** Called when the source could not be reached; fetching goes on until `stop()`. */
+  readonly onUnreachable?: (error: LeatError) => void;
+}
+
+/** Fetches elements from one source, exactly once each. */
+export class ElementFetcher {
+  readonly source: Ref<ElementSourceProtocol>;
+  readonly #context: ActorContext;
+  readonly #options: ElementFetcherOptions;
+  readonly #answered = new Set<number>();
+  readonly #stop = Promise.withResolvers<never>();
+  #sequence = 0;
+  #acknowledged = 0;
+  #stopped = false;
+
+  constructor(
+    context: ActorContext,
+    source: Ref<ElementSourceProtocol>,
+    options: ElementFetcherOptions,
+  ) {
+    this.#context = context;
+    this.source = source;
+    this.#options = options;
+    this.#stop.promise.catch(() => {});
+  }
+
+  /**
+   * The next element of this client. Calls may overlap; each asks for an element of its own.
+   *
+   * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
+   * `cancelled` after `stop()`.
+   */
+  async fetch(round?: number): Promise<ElementAnswer> {
+    const sequence = ++this.#sequence;
+    for (let failures = 0;; failures++) {
+      if (this.#stopped) throw stoppedError();
+      try {
+        const answer = await Promise.race([this.#ask(sequence, round), this.#stop.promise]);
+        this.#acknowledge(sequence);
+        return answer;
+      } catch (error) {
+        if (this.#stopped || !isTransient(error)) throw error;
+        if (error.code === "unavailable") {
+          this.#options.onUnreachable?.(error);
+          await Promise.race([this.#pause(failures), this.#stop.promise]);
+        }
+      }
+    }
+  }
+
+  /** Ends all fetching: open calls are rejected with `cancelled`. */
+  stop(): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#stop.reject(stoppedError());
+  }
+
+  /** Stops, and tells the source to keep nothing for this client. */
+  leave(): void {
+    this.stop();
+    this.#context.tell(this.source, "leave", { clientId: this.#options.clientId });
+  }
+
+  #ask(sequence: number, round: number | undefined): Promise<ElementAnswer> {
+    const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
+    const request: GetElementRequest = {
+      clientId,
+      sequence,
+      acknowledged: this.#acknowledged,
+      ...(trainerId === undefined ? {} : { trainerId }),
+      ...(consumerIndex === undefined ? {} : { consumerIndex }),
+      ...(round === undefined ? {} : { round }),
+    };
+    return this.#context.ask(this.source, "getElement", request, { timeoutMs: requestTimeoutMs });
+  }
+
+  #acknowledge(sequence: number): void {
+    this.#answered.add(sequence);
+    while (this.#answered.delete(this.#acknowledged + 1)) this.#acknowledged++;
+  }
+
+  #pause(failures: number): Promise<void> {
+    const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(failures, 20));
+    return new Promise((resolve) => {
+      this.#context.timer(delayMs * (0.5 + this.#context.random.next() / 2), resolve);
+    });
+  }
+}
+
+/** Whether asking the same source again may succeed. */
+function isTransient(error: unknown): error is LeatError {
+  return error instanceof LeatError &&
+    (error.code === "unavailable" || error.code === "deadline_exceeded" ||
+      error.code === "resource_exhausted");
+}
+
+function stoppedError(): LeatError {
+  return new LeatError("cancelled", "The client has stopped reading");
+}

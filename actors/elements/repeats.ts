@@ -1,0 +1,111 @@
+/**
+ * Answers kept until their client has acknowledged them, so that a lost answer loses no element.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { World } from "../runtime/world.ts";
+import type { ElementAnswer, GetElementRequest } from "../worker/protocol.ts";
+
+/** Answers kept per client; a client that asks for more without acknowledging is refused. */
+const UNACKNOWLEDGED_MAX = 1_024;
+/** A client not heard of for this long is forgotten, in ms. */
+const CLIENT_IDLE_MS = 600_000;
+
+interface Client {
+  readonly answers: Map<number, ElementAnswer | Promise<ElementAnswer>>;
+  acknowledged: number;
+  heardMs: number;
+}
+
+/** Answers each (client, sequence) once and repeats the same answer when asked again. */
+export class Repeats {
+  readonly #world: World;
+  readonly #clients = new Map<number, Client>();
+  #sweptMs: number;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#sweptMs = world.nowMs();
+  }
+
+  /** How many clients have been heard of lately. */
+  get clients(): number {
+    return this.#clients.size;
+  }
+
+  /** The answer given before to this request, or the one that `produce` gives now. */
+  answer(
+    request: GetElementRequest,
+    produce: () => ElementAnswer | Promise<ElementAnswer>,
+  ): ElementAnswer | Promise<ElementAnswer> {
+    const client = this.#heard(request);
+    const { sequence } = request;
+    if (sequence <= client.acknowledged) {
+      throw new LeatError(
+        "aborted",
+        `Client ${request.clientId} asks for element ${sequence} again, which it has acknowledged`,
+      );
+    }
+    const known = client.answers.get(sequence);
+    if (known !== undefined) return repeatable(known);
+    if (client.answers.size >= UNACKNOWLEDGED_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `Client ${request.clientId} has ${client.answers.size} elements it has not acknowledged`,
+      );
+    }
+    const answer = produce();
+    client.answers.set(sequence, answer);
+    if (answer instanceof Promise) {
+      answer.then(
+        (settled) => client.answers.has(sequence) && client.answers.set(sequence, settled),
+        () => client.answers.delete(sequence),
+      );
+    }
+    return answer;
+  }
+
+  /** Forgets a client. */
+  leave(clientId: number): void {
+    this.#clients.delete(clientId);
+  }
+
+  #heard(request: GetElementRequest): Client {
+    const now = this.#world.nowMs();
+    let client = this.#clients.get(request.clientId);
+    if (client === undefined) {
+      client = { answers: new Map(), acknowledged: 0, heardMs: now };
+      this.#clients.set(request.clientId, client);
+      this.#sweep(now);
+    }
+    client.heardMs = now;
+    if (request.acknowledged > client.acknowledged) {
+      client.acknowledged = request.acknowledged;
+      for (const sequence of client.answers.keys()) {
+        if (sequence <= request.acknowledged) client.answers.delete(sequence);
+      }
+    }
+    return client;
+  }
+
+  #sweep(now: number): void {
+    if (now - this.#sweptMs < CLIENT_IDLE_MS) return;
+    this.#sweptMs = now;
+    for (const [id, client] of this.#clients) {
+      if (now - client.heardMs > CLIENT_IDLE_MS) this.#clients.delete(id);
+    }
+  }
+}
+
+/** An answer may have been moved to the client's thread, which then has it already. */
+function repeatable(
+  answer: ElementAnswer | Promise<ElementAnswer>,
+): ElementAnswer | Promise<ElementAnswer> {
+  if (answer instanceof Promise || answer.kind !== "element") return answer;
+  const buffer = answer.element.bytes.buffer;
+  if (buffer instanceof ArrayBuffer && buffer.detached) {
+    throw new LeatError("aborted", "This element was handed over to its client's thread before");
+  }
+  return answer;
+}

@@ -1,0 +1,223 @@
+/**
+ * A task: one pipeline on one worker. The actor keeps the runner a little ahead of its clients and
+ * hands each element to the client that asks first.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { Payload } from "../../transport/payload.ts";
+import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { Fifo } from "../runtime/fifo.ts";
+import type { Ref } from "../runtime/ref.ts";
+import type { ElementAnswer, ElementSourceProtocol, GetElementRequest } from "./protocol.ts";
+import { Repeats } from "../elements/repeats.ts";
+import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
+import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
+
+/** Elements produced ahead of any request, per task. */
+const AHEAD_ELEMENTS_MAX = 2;
+/** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+const AHEAD_BYTES_MAX = 64 * 2 ** 20;
+/** How often a runner that died is started again before the task fails for good. */
+const RUNNER_RESTARTS_MAX = 3;
+
+/** What a task needs. */
+export interface TaskOptions {
+  readonly definition: TaskDefinition;
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  readonly runners: RunnerFactory;
+  /** How long a task waits for a split while the dispatcher is away, in ms. */
+  readonly dispatcherTimeoutMs: number;
+  /** Called once, when the pipeline has produced everything. */
+  readonly onCompleted: () => void;
+  /** Called when the dispatcher says that the task has ended. */
+  readonly onFenced: () => void;
+}
+
+/** Makes a task actor. */
+export function createTask(
+  context: ActorContext<ElementSourceProtocol>,
+  options: TaskOptions,
+): Actor<ElementSourceProtocol> {
+  const task = new Task(context, options);
+  return {
+    handlers: {
+      getElement: (request) => task.getElement(request),
+      leave: ({ clientId }) => {
+        task.leave(clientId);
+        return null;
+      },
+      stats: () => task.stats(),
+    },
+    start: () => task.start(),
+    stop: () => task.stop(),
+  };
+}
+
+class Task {
+  readonly #context: ActorContext;
+  readonly #options: TaskOptions;
+  readonly #repeats: Repeats;
+  /** Outlives a runner that dies: its requests go on being numbered. */
+  readonly #splits: TaskSplits;
+  readonly #ahead = new Fifo<ElementAnswer>();
+  readonly #waiting = new Fifo<(answer: ElementAnswer) => void>();
+  #aheadBytes = 0;
+  #pulling = 0;
+  #runner: Runner | undefined;
+  #restarts = 0;
+  #ended = false;
+  #produced = 0;
+  #served = 0;
+  #bytesRead = 0;
+
+  constructor(context: ActorContext, options: TaskOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#repeats = new Repeats(context.world);
+    this.#splits = new TaskSplits(context, options.definition.taskId, options);
+  }
+
+  start(): void {
+    this.#startRunner();
+    this.#pull();
+  }
+
+  stop(): void {
+    this.#retireRunner();
+    const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
+    const answer: ElementAnswer = { kind: "error", error: gone.toWire() };
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      next(answer);
+    }
+  }
+
+  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+    return this.#repeats.answer(request, () => this.#take());
+  }
+
+  leave(clientId: number): void {
+    this.#repeats.leave(clientId);
+  }
+
+  stats() {
+    return {
+      role: "task" as const,
+      produced: this.#produced,
+      served: this.#served,
+      bufferedBytes: this.#aheadBytes,
+      bytesRead: this.#bytesRead + (this.#runner?.bytesRead ?? 0),
+      skipped: 0,
+    };
+  }
+
+  #take(): ElementAnswer | Promise<ElementAnswer> {
+    const ready = this.#ahead.shift();
+    if (ready !== undefined) {
+      if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
+      this.#served++;
+      this.#pull();
+      return ready;
+    }
+    if (this.#ended) return { kind: "end" };
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#pull();
+    });
+  }
+
+  /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
+  #pull(): void {
+    const runner = this.#runner;
+    while (
+      runner !== undefined && !this.#ended && this.#aheadBytes < AHEAD_BYTES_MAX &&
+      this.#pulling + this.#ahead.length <
+        Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + AHEAD_ELEMENTS_MAX
+    ) {
+      this.#pulling++;
+      this.#context.run(async () => {
+        let outcome: RunnerOutcome;
+        try {
+          outcome = await runner.next();
+        } catch (error) {
+          this.#pulling--;
+          this.#runnerDied(runner, LeatError.from(error, "unavailable"));
+          return;
+        }
+        this.#pulling--;
+        if (runner === this.#runner) this.#came(outcome);
+      });
+    }
+  }
+
+  #came(outcome: RunnerOutcome): void {
+    if (outcome.kind === "end") return this.#end();
+    this.#produced++;
+    const answer: ElementAnswer = outcome.kind === "element"
+      ? { kind: "element", element: new Payload(outcome.frame) }
+      : { kind: "error", error: outcome.error };
+    if (this.#fenced(answer)) return;
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) {
+      this.#ahead.push(answer);
+      if (answer.kind === "element") this.#aheadBytes += answer.element.byteLength;
+    } else {
+      this.#served++;
+      waiting(answer);
+    }
+    this.#pull();
+  }
+
+  /** A task whose splits are refused because it has ended is dropped, not reported to clients. */
+  #fenced(answer: ElementAnswer): boolean {
+    if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
+    this.#retireRunner();
+    this.#options.onFenced();
+    return true;
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#retireRunner();
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      next({ kind: "end" });
+    }
+    this.#options.onCompleted();
+  }
+
+  #startRunner(): void {
+    const { definition, runners } = this.#options;
+    const { dataset, parameters, repetition, seed } = definition;
+    const settings: RunnerSettings = {
+      graph: dataset.graph,
+      seed,
+      salt: parameters.processingMode === "off" ? seed : "0000000000000000",
+      epoch: repetition,
+      splits: parameters.processingMode === "dynamic",
+      shared: parameters.sharing,
+    };
+    this.#runner = runners.start(settings, this.#splits);
+  }
+
+  #retireRunner(): void {
+    if (this.#runner === undefined) return;
+    this.#bytesRead += this.#runner.bytesRead;
+    this.#runner.dispose();
+    this.#runner = undefined;
+  }
+
+  #runnerDied(runner: Runner, error: LeatError): void {
+    if (runner !== this.#runner) return;
+    this.#retireRunner();
+    this.#context.world.log("error", `The runner of task ${this.#options.definition.taskId} died`, {
+      error: error.message,
+    });
+    this.#came({ kind: "error", error: error.toWire() });
+    if (this.#restarts++ < RUNNER_RESTARTS_MAX) {
+      this.#startRunner();
+      this.#pull();
+    } else this.#end();
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * A task's way to the dispatcher's splits.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Split } from "../../data/splits.ts";
+import { type DispatcherProtocol, TASK_ENDED } from "../dispatcher/protocol.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { Ref } from "../runtime/ref.ts";
+import type { RunnerSplits } from "./runner.ts";
+
+/** How long one request for a split may go unanswered before it is asked again, in ms. */
+const SPLIT_ATTEMPT_MS = 2_000;
+
+/** The `details.reason` of the error an element fails with once the dispatcher has ended its task. */
+export const TASK_FENCED = "task_fenced";
+
+/** Asks the dispatcher for one split after the other; each request is numbered and handled once. */
+export class TaskSplits implements RunnerSplits {
+  readonly #context: ActorContext;
+  readonly #taskId: number;
+  readonly #dispatcher: Ref<DispatcherProtocol>;
+  readonly #timeoutMs: number;
+  /** Per source: requests made so far. */
+  readonly #numbers: number[] = [];
+  /** Per source: the size of its table, once an answer has told. */
+  readonly #totals: number[] = [];
+
+  constructor(
+    context: ActorContext,
+    taskId: number,
+    options: { readonly dispatcher: Ref<DispatcherProtocol>; readonly dispatcherTimeoutMs: number },
+  ) {
+    this.#context = context;
+    this.#taskId = taskId;
+    this.#dispatcher = options.dispatcher;
+    this.#timeoutMs = options.dispatcherTimeoutMs;
+  }
+
+  async next(source: number, repetition: number): Promise<Split | null> {
+    const number = this.#numbers[source] = (this.#numbers[source] ?? 0) + 1;
+    const request = { taskId: this.#taskId, number, source, repetition };
+    try {
+      const { split, total } = await this.#context.ask(this.#dispatcher, "getSplit", request, {
+        timeoutMs: this.#timeoutMs,
+        attemptMs: SPLIT_ATTEMPT_MS,
+      });
+      this.#totals[source] = total;
+      return split;
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.details?.["reason"] !== TASK_ENDED) throw failure;
+      throw new LeatError("failed_precondition", failure.message, {
+        details: { reason: TASK_FENCED },
+      });
+    }
+  }
+
+  /** Known from the first split on; a pipeline asks only after it has read some. */
+  total(source: number): Promise<number> {
+    return Promise.resolve(this.#totals[source] ?? 0);
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The worker: registers with the dispatcher, holds a task for each iteration it is given, and says
+ * how they are doing (paper section 3.1). It keeps nothing that a restart would miss (section 3.4).
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { nodeActorOf } from "../runtime/node_actor.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
+import type { ActorKind } from "../runtime/system.ts";
+import type { ElementSourceProtocol, WorkerProtocol } from "./protocol.ts";
+import type { RunnerFactory } from "./runner.ts";
+import { createTask } from "./task.ts";
+
+/** How long one heartbeat may go unanswered before it is sent again, in ms. */
+const HEARTBEAT_ATTEMPT_MS = 2_000;
+/** How long another node may take to start a cache or scheduler, in ms. */
+const PLACE_TIMEOUT_MS = 30_000;
+
+/** How a worker is set up. */
+export interface WorkerOptions {
+  /** Stable and unique among workers: its advertised address, or a name given by the operator. */
+  readonly name: string;
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  readonly runners: RunnerFactory;
+  readonly tags?: readonly string[];
+  /** Time between heartbeats, in ms. Default 30,000. News travels at once whatever this is. */
+  readonly heartbeatMs?: number;
+  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
+  readonly dispatcherTimeoutMs?: number;
+  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  readonly windowBytesMax?: number;
+  /** Coordinated reads: how long a round may be late before all consumers skip it, in ms. Default 100. */
+  readonly skipAfterMs?: number;
+  /** What to put before the tasks of sharing and of coordinated jobs. */
+  readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
+  /** Nodes on which to place them. Default: this one. */
+  readonly placement?: { readonly cache?: string; readonly reads?: string };
+}
+
+interface HeldTask {
+  readonly definition: TaskDefinition;
+  source: FencedRef<ElementSourceProtocol> | undefined;
+  completed: boolean;
+  /** A cache or scheduler that was placed on another node. */
+  placed: { readonly node: string; readonly name: string } | undefined;
+}
+
+/** Makes the worker actor. */
+export function createWorker(
+  context: ActorContext<WorkerProtocol>,
+  options: WorkerOptions,
+): Actor<WorkerProtocol> {
+  const worker = new Worker(context, options);
+  return {
+    handlers: {
+      listSplits: async ({ dataset }) => ({
+        table: await options.runners.listSplits(dataset.graph),
+      }),
+      wake: () => {
+        worker.wake();
+        return null;
+      },
+    },
+    start: () => worker.start(),
+    stop: () => worker.stop(),
+  };
+}
+
+class Worker {
+  readonly #context: ActorContext<WorkerProtocol>;
+  readonly #options: WorkerOptions;
+  readonly #tasks = new Map<number, HeldTask>();
+  #wake: () => void = () => {};
+  #woken = false;
+
+  constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#context.run(() => this.#heartbeats());
+  }
+
+  /** Placed actors are the worker's, though they are no children of its. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#tasks.values()].map((task) => this.#unplace(task)));
+  }
+
+  wake(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  async #heartbeats(): Promise<void> {
+    const { heartbeatMs = 30_000 } = this.#options;
+    while (!this.#context.signal.aborted) {
+      this.#woken = false;
+      if (!(await this.#heartbeat())) return;
+      if (this.#woken) continue;
+      await new Promise<void>((resolve) => {
+        const timer = this.#context.timer(heartbeatMs, resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    }
+  }
+
+  /** False: another life has taken this worker's name, and this one is to stop. */
+  async #heartbeat(): Promise<boolean> {
+    const { name, dispatcher, tags = [], heartbeatMs = 30_000 } = this.#options;
+    const tasks = [...this.#tasks.values()].map(statusOf);
+    try {
+      const { newTasks, endedTasks } = await this.#context.ask(
+        dispatcher,
+        "workerHeartbeat",
+        { name, worker: this.#context.self, tags, tasks },
+        {
+          timeoutMs: Math.max(heartbeatMs, 3 * HEARTBEAT_ATTEMPT_MS),
+          attemptMs: HEARTBEAT_ATTEMPT_MS,
+        },
+      );
+      await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
+      for (const definition of newTasks) this.#startTask(definition);
+      return true;
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.code === "cancelled") throw failure;
+      if (failure.code === "failed_precondition") {
+        this.#context.world.log("error", `Worker "${name}" stops working: ${failure.message}`, {
+          remedy: "give each worker a name (or an address) of its own",
+        });
+        await Promise.all([...this.#tasks.keys()].map((taskId) => this.#endTask(taskId)));
+        return false;
+      }
+      this.#context.world.log(
+        "warn",
+        `Worker "${name}" cannot reach its dispatcher: ${failure.message}`,
+      );
+      return true;
+    }
+  }
+
+  #startTask(definition: TaskDefinition): void {
+    const { taskId } = definition;
+    if (this.#tasks.has(taskId)) return;
+    const held: HeldTask = { definition, source: undefined, completed: false, placed: undefined };
+    this.#tasks.set(taskId, held);
+    const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
+    const task = this.#context.spawn<ElementSourceProtocol>({
+      name: `task-${taskId}`,
+      kind: "task",
+      restart: "temporary",
+      create: (context) =>
+        createTask(context, {
+          definition,
+          dispatcher,
+          runners,
+          dispatcherTimeoutMs,
+          onCompleted: () => this.#completed(held),
+          onFenced: () => this.#context.run(() => this.#endTask(taskId)),
+        }),
+    });
+    // A task that dies has lost its place in the data; a second one would not know which splits it had.
+    this.#context.watch(task, () => this.#completed(held));
+    this.#context.run(async () => {
+      const source = await this.#front(held, task);
+      if (this.#tasks.get(taskId) !== held) return this.#unplace(held);
+      held.source = source;
+      this.wake();
+    });
+  }
+
+  #completed(held: HeldTask): void {
+    if (held.completed) return;
+    held.completed = true;
+    this.wake();
+  }
+
+  /** What clients of the task are to talk to: the task, or what stands before it. */
+  async #front(
+    held: HeldTask,
+    task: FencedRef<ElementSourceProtocol>,
+  ): Promise<FencedRef<ElementSourceProtocol>> {
+    const { parameters } = held.definition;
+    const { windowBytesMax = 2 ** 30, skipAfterMs = 100 } = this.#options;
+    if (parameters.sharing) {
+      const config = { task, windowBytesMax };
+      return await this.#place(held, "cache", config);
+    }
+    if (parameters.numConsumers !== undefined) {
+      const config = { task, numConsumers: parameters.numConsumers, skipAfterMs };
+      return await this.#place(held, "reads", config);
+    }
+    return task;
+  }
+
+  async #place(
+    held: HeldTask,
+    kind: "cache" | "reads",
+    config: unknown,
+  ): Promise<FencedRef<ElementSourceProtocol>> {
+    const { placement = {}, fronts } = this.#options;
+    const { taskId } = held.definition;
+    const node = placement[kind];
+    if (node === undefined || node === this.#context.self.node) {
+      const spec = { ...fronts[kind](config), name: `${kind}-${taskId}`, kind };
+      return this.#context.spawn<ElementSourceProtocol>(spec);
+    }
+    const name = `${kind}-${this.#context.self.incarnation}-${taskId}`;
+    held.placed = { node, name };
+    return await this.#context.ask(nodeActorOf(node), "spawn", { kind, name, config }, {
+      timeoutMs: PLACE_TIMEOUT_MS,
+      attemptMs: HEARTBEAT_ATTEMPT_MS,
+    }) as FencedRef<ElementSourceProtocol>;
+  }
+
+  async #endTask(taskId: number): Promise<void> {
+    const held = this.#tasks.get(taskId);
+    if (held === undefined) return;
+    this.#tasks.delete(taskId);
+    await Promise.all([
+      this.#context.stopChild(`cache-${taskId}`),
+      this.#context.stopChild(`reads-${taskId}`),
+      this.#unplace(held),
+    ]);
+    await this.#context.stopChild(`task-${taskId}`);
+  }
+
+  async #unplace({ placed }: HeldTask): Promise<void> {
+    if (placed === undefined) return;
+    const { node, name } = placed;
+    try {
+      await this.#context.ask(nodeActorOf(node), "stop", { name }, {
+        timeoutMs: HEARTBEAT_ATTEMPT_MS,
+      });
+    } catch (error) {
+      this.#context.world.log("warn", `Could not stop ${name} on ${node}`, {
+        error: LeatError.from(error).message,
+      });
+    }
+  }
+}
+
+function statusOf({ definition: { taskId }, source, completed }: HeldTask): TaskStatus {
+  return source === undefined ? { taskId, completed } : { taskId, source, completed };
+}
