@@ -1,0 +1,206 @@
+/**
+ * The codec by law: over nested elements of every dtype, decoding undoes encoding; and whatever happens to the bytes on the way, the worst
+ * outcome is a `LeatError`.
+ *
+ * @module
+ */
+
+import fc from "fast-check";
+import { type DType, DTYPES, type FixedDType, TYPED_ARRAYS } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+
+const text = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 80 }),
+  fc.string({ unit: "binary", maxLength: 80 }),
+);
+const key = text.filter((name) => name !== "__proto__");
+const bytes = fc.uint8Array({ maxLength: 600 });
+
+/** Random bytes as a typed array: NaNs of every payload, subnormals and infinities come by themselves. */
+function typedArray(dtype: FixedDType, length: number): fc.Arbitrary<Uint8Array> {
+  const itemBytes = TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT;
+  const max = dtype === "bool" ? 1 : 255;
+  const size = { minLength: length * itemBytes, maxLength: length * itemBytes };
+  return fc.uint8Array({ ...size, max }).map((raw) =>
+    new TYPED_ARRAYS[dtype](raw.slice().buffer, 0, length) as Uint8Array
+  );
+}
+
+function tensorOf(dtype: DType, shape: number[]): fc.Arbitrary<Tensor> {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const exactly = { minLength: size, maxLength: size };
+  if (dtype === "string") {
+    return fc.array(text, exactly).map((data) => new Tensor(dtype, shape, data));
+  }
+  if (dtype === "bytes") {
+    return fc.array(bytes, exactly).map((data) => new Tensor(dtype, shape, data));
+  }
+  return typedArray(dtype, size).map((data) => new Tensor(dtype, shape, data as never));
+}
+
+const dtypes = fc.constantFrom(...DTYPES);
+const shapes = fc.array(fc.nat(4), { maxLength: 4 });
+const tensors = fc.tuple(dtypes, shapes).chain(([dtype, shape]) => tensorOf(dtype, shape));
+
+const ragged = fc.tuple(dtypes, fc.array(fc.nat(3), { maxLength: 5 })).chain(([dtype, lengths]) => {
+  const splits = new BigInt64Array(lengths.length + 1);
+  lengths.forEach((length, i) => splits[i + 1] = splits[i]! + BigInt(length));
+  const rows = Number(splits[lengths.length]);
+  return tensorOf(dtype, [rows, 2]).map((values) => new RaggedTensor(values, splits));
+});
+
+const typedArrays = fc.tuple(
+  fc.constantFrom(...Object.keys(TYPED_ARRAYS).filter((d) => d !== "bool") as FixedDType[]),
+  fc.nat(40),
+).chain(([dtype, length]) => typedArray(dtype, length));
+
+const leaves = fc.oneof(
+  fc.double(),
+  fc.integer(),
+  fc.maxSafeInteger(),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }),
+  fc.boolean(),
+  fc.constant(null),
+  text,
+  bytes,
+  typedArrays,
+  tensors,
+  ragged,
+  bytes.map((block) => new Payload(block)),
+);
+
+const { elements } = fc.letrec((tie) => ({
+  elements: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    leaves,
+    fc.array(tie("elements"), { maxLength: 6 }),
+    fc.dictionary(key, tie("elements"), { maxKeys: 6, noNullPrototype: false }),
+  ),
+}));
+
+/** Equal to the last bit: -0 is not 0, NaNs agree in their bytes, classes and the order of keys count. */
+function assertSame(actual: unknown, expected: unknown): void {
+  if (typeof expected !== "object" || expected === null) {
+    return assert(Object.is(actual, expected), `${String(actual)} is not ${String(expected)}`);
+  }
+  assert(typeof actual === "object" && actual !== null);
+  if (ArrayBuffer.isView(expected)) {
+    assertEquals(actual.constructor, expected.constructor);
+    return assertEquals(rawBytes(actual as Uint8Array), rawBytes(expected));
+  }
+  // Whether a payload is shared is a matter of where the frame lies.
+  if (expected instanceof Payload) return assertSame((actual as Payload).bytes, expected.bytes);
+  if (expected instanceof Tensor || expected instanceof RaggedTensor) {
+    assertEquals(actual.constructor, expected.constructor);
+  } else {
+    assertEquals(Array.isArray(actual), Array.isArray(expected));
+  }
+  assertEquals(Object.keys(actual), Object.keys(expected));
+  for (const [name, value] of Object.entries(expected)) {
+    assertSame((actual as Record<string, unknown>)[name], value);
+  }
+}
+
+function rawBytes(view: ArrayBufferView): string {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength).toHex();
+}
+
+Deno.test("decodeMessage undoes encodeMessage for nested elements of every dtype", () => {
+  fc.assert(
+    fc.property(elements, fc.boolean(), (element, shared) => {
+      const frame = encodeMessage(element, { into: shared ? "shared" : "arraybuffer" });
+      assertSame(decodeMessage(frame), element);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+Deno.test("codec round trip covers every dtype, dense and ragged, with and without axes", () => {
+  for (const dtype of DTYPES) {
+    for (const shape of [[], [0], [3], [2, 0, 2], [2, 3]]) {
+      fc.assert(
+        fc.property(tensorOf(dtype, shape), (value) => {
+          assertSame(decodeMessage(encodeMessage(value)), value);
+        }),
+        { numRuns: 10 },
+      );
+    }
+  }
+});
+
+Deno.test("encodeMessage is a function of its value: the same bytes again, whatever was encoded between", () => {
+  fc.assert(
+    fc.property(elements, elements, (element, other) => {
+      const first = encodeMessage(element);
+      encodeMessage(other);
+      assertEquals(encodeMessage(decodeMessage(first)).toHex(), first.toHex());
+    }),
+    { numRuns: 200 },
+  );
+});
+
+Deno.test("decodeMessage refuses every truncation of a message as data_loss", () => {
+  fc.assert(
+    fc.property(elements, (element) => {
+      const frame = encodeMessage(element);
+      const step = Math.max(1, Math.floor(frame.length / 200));
+      for (let length = 0; length < frame.length; length += step) {
+        const error = assertThrows(
+          () => decodeMessage(frame.slice(0, length)),
+          LeatError,
+        ) as LeatError;
+        assertEquals(error.code, "data_loss", error.message);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+Deno.test("decodeMessage meets flipped bytes with a value or a LeatError, never with anything else", () => {
+  const flips = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 });
+  let refused = 0;
+  fc.assert(
+    fc.property(elements, flips, (element, changes) => {
+      const frame = encodeMessage(element);
+      // Most of a frame is payload, where anything goes: every other flip hits the envelope.
+      const envelopeBytes = Math.min(frame.length, 64);
+      for (const [i, [at, mask]] of changes.entries()) {
+        const index = at % (i % 2 === 0 ? envelopeBytes : frame.length);
+        frame[index] = frame[index]! ^ mask;
+      }
+      try {
+        decodeMessage(frame);
+      } catch (error) {
+        if (!(error instanceof LeatError)) throw error;
+        refused++;
+      }
+    }),
+    { numRuns: 3000 },
+  );
+  assert(refused > 500, `only ${refused} of 3000 damaged messages were refused`);
+});
+
+Deno.test("decodeMessage meets random bytes after a valid header with a value or a LeatError", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 1, maxLength: 300 }), (envelope) => {
+      const frame = new Uint8Array([
+        0xce,
+        0,
+        0,
+        envelope.length >> 8,
+        envelope.length & 0xff,
+        ...envelope,
+      ]);
+      try {
+        decodeMessage(frame);
+      } catch (error) {
+        if (!(error instanceof LeatError)) throw error;
+      }
+    }),
+    { numRuns: 3000 },
+  );
+});
