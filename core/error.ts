@@ -64,7 +64,7 @@ export const WIRE_ERROR_DEPTH_MAX = 8;
 export class LeatError extends Error {
   override readonly name = "LeatError";
   readonly code: LeatErrorCode;
-  readonly details?: Record<string, unknown>;
+  declare readonly details?: Record<string, unknown>;
 
   constructor(code: LeatErrorCode, message: string, options: LeatErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
@@ -129,17 +129,19 @@ function describe(value: unknown): string {
 }
 
 function wireOf(error: unknown, depth: number): WireError {
-  const wire: WireError = { code: codeOf(error, "unknown"), message: messageOf(error) };
+  // Half a surrogate pair has no UTF-8, and would keep the error from travelling.
+  const message = messageOf(error).toWellFormed();
+  const wire: WireError = { code: codeOf(error, "unknown"), message };
   if (error instanceof LeatError) {
     wire.code = error.code;
     if (error.details !== undefined) {
       wire.details = plainOf(error.details, 0) as Record<string, unknown>;
     }
   } else if (error instanceof Error && error.name !== "Error") {
-    wire.message = `${error.name}: ${error.message}`;
+    wire.message = `${error.name}: ${message}`;
   }
   if (error instanceof Error) {
-    if (typeof error.stack === "string") wire.stack = error.stack;
+    if (typeof error.stack === "string") wire.stack = error.stack.toWellFormed();
     if (error.cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX) {
       wire.cause = wireOf(error.cause, depth + 1);
     }
@@ -149,15 +151,18 @@ function wireOf(error: unknown, depth: number): WireError {
 
 /** An error must always be able to travel, so what cannot is described instead of refused. */
 function plainOf(value: unknown, depth: number): unknown {
-  if (value === null || ["string", "number", "boolean", "bigint"].includes(typeof value)) {
-    return value;
+  if (value === null || ["number", "boolean"].includes(typeof value)) return value;
+  if (typeof value === "bigint" && BigInt.asIntN(64, value) === value) return value;
+  if (typeof value !== "object" || depth >= WIRE_ERROR_DEPTH_MAX) {
+    return describe(value).toWellFormed();
   }
-  if (typeof value !== "object" || depth >= WIRE_ERROR_DEPTH_MAX) return describe(value);
   if (Array.isArray(value)) return value.map((item) => plainOf(item, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return describe(value);
   const entries = Object.entries(value).filter(([key]) => key !== "__proto__");
-  return Object.fromEntries(entries.map(([key, item]) => [key, plainOf(item, depth + 1)]));
+  return Object.fromEntries(
+    entries.map(([key, item]) => [key.toWellFormed(), plainOf(item, depth + 1)]),
+  );
 }
 
 function errorOf(wire: unknown, depth: number): LeatError {

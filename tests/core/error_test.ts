@@ -1,0 +1,92 @@
+/** @module Errors: their codes, what foreign errors become, and their way over the wire. */
+
+import {
+  LEAT_ERROR_CODES,
+  LeatError,
+  WIRE_ERROR_DEPTH_MAX,
+  type WireError,
+} from "../../core/error.ts";
+import { assert, assertEquals, assertInstanceOf, assertStrictEquals } from "../assert.ts";
+
+Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a LeatError as it is", async () => {
+  const thrown: [unknown, string][] = [
+    [new DOMException("stop", "AbortError"), "cancelled"],
+    [new DOMException("late", "TimeoutError"), "deadline_exceeded"],
+    [new Deno.errors.NotFound("file"), "not_found"],
+    [new Deno.errors.PermissionDenied("file"), "permission_denied"],
+    [new Deno.errors.NotCapable("read"), "permission_denied"],
+    [new Deno.errors.ConnectionRefused("port"), "unavailable"],
+    [new TypeError("x"), "unknown"],
+    ["text", "unknown"],
+    [undefined, "unknown"],
+    [Object.create(null), "unknown"],
+  ];
+  for (const [error, code] of thrown) {
+    const made = LeatError.from(error);
+    assertEquals(made.code, code);
+    assertStrictEquals(made.cause, error);
+  }
+  assertEquals(LeatError.from(new TypeError("x"), "internal").code, "internal");
+  assertEquals(LeatError.from(new Deno.errors.NotFound(), "internal").code, "not_found");
+  const own = new LeatError("aborted", "m");
+  assertStrictEquals(LeatError.from(own, "internal"), own);
+  const real = await Deno.readFile("./no such file").catch((error) => error);
+  assertEquals(LeatError.from(real).code, "not_found");
+});
+
+Deno.test("LeatError keeps details and cause only where they were given", () => {
+  const bare = new LeatError("internal", "m");
+  assert(!("details" in bare) && !("cause" in bare));
+  assertEquals(bare.name, "LeatError");
+  const full = new LeatError("internal", "m", { cause: 1, details: { a: 1 } });
+  assertEquals([full.cause, full.details], [1, { a: 1 }]);
+});
+
+Deno.test("toWire and fromWire keep code, message, stack, details and causes", () => {
+  const cause = new LeatError("data_loss", "inner", { details: { at: 5n } });
+  const sent = new LeatError("unavailable", "outer", { cause, details: { list: [1, null] } });
+  const wire = structuredClone(sent.toWire());
+  const received = LeatError.fromWire(wire);
+  assertInstanceOf(received, LeatError);
+  assertEquals([received.code, received.message], ["unavailable", "outer"]);
+  assertEquals(received.stack, sent.stack);
+  assertEquals(received.details, { list: [1, null] });
+  const inner = received.cause as LeatError;
+  assertEquals([inner.code, inner.message, inner.details], ["data_loss", "inner", { at: 5n }]);
+});
+
+Deno.test("toWire makes foreign causes and odd details travel", () => {
+  const details = { f: () => 1, m: new Map(), deep: { d: new Date(0) }, half: "\ud83d" };
+  const wire = new LeatError("internal", "half \ud83d", { cause: new TypeError("bad"), details })
+    .toWire();
+  assertEquals(wire.cause?.message, "TypeError: bad");
+  assertEquals(wire.details?.["m"], "[object Map]");
+  assertEquals(typeof (wire.details?.["deep"] as Record<string, unknown>)["d"], "string");
+  assertEquals([wire.message, wire.details?.["half"]], ["half \ufffd", "\ufffd"]);
+  structuredClone(wire);
+});
+
+Deno.test("toWire and fromWire cut endless causes and details", () => {
+  const circular: Record<string, unknown> = {};
+  circular["self"] = circular;
+  const error = new LeatError("internal", "m", { details: circular });
+  error.cause = error;
+  let depth = 0;
+  for (let wire: WireError | undefined = error.toWire(); wire; wire = wire.cause) depth++;
+  assertEquals(depth, WIRE_ERROR_DEPTH_MAX + 1);
+  const endless: WireError = { code: "internal", message: "m" };
+  endless.cause = endless;
+  depth = 0;
+  for (let at: unknown = LeatError.fromWire(endless); at; at = (at as Error).cause) depth++;
+  assertEquals(depth, WIRE_ERROR_DEPTH_MAX + 1);
+});
+
+Deno.test("fromWire takes whatever a stranger sends", () => {
+  for (const wire of [null, 7, "x", {}, { code: "nonsense", message: 5 }, []]) {
+    assertEquals(LeatError.fromWire(wire as unknown as WireError).code, "unknown");
+  }
+});
+
+Deno.test("LEAT_ERROR_CODES are the sixteen canonical ones", () => {
+  assertEquals(new Set(LEAT_ERROR_CODES).size, 16);
+});

@@ -1,0 +1,90 @@
+/** @module Trees: walking, zipping, paths and sizes. */
+
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, tensor } from "../../core/tensor.ts";
+import {
+  byteSize,
+  flattenTree,
+  isLeaf,
+  mapTree,
+  TREE_DEPTH_MAX,
+  treePaths,
+  zipTrees,
+} from "../../core/tree.ts";
+import { assertEquals, assertStrictEquals, assertThrows } from "../assert.ts";
+
+const RAGGED = new RaggedTensor(tensor([1]), new BigInt64Array([0n, 1n]));
+const TREE = { b: [1, { "odd key": "x" }], a: new Uint8Array(2), e: [], n: null, r: RAGGED };
+
+function refused(fn: () => unknown, part: string): void {
+  const error = assertThrows(fn, LeatError, part) as LeatError;
+  assertEquals(error.code, "invalid_argument");
+}
+
+Deno.test("flattenTree and treePaths go depth first in the order of the keys", () => {
+  assertEquals(flattenTree(TREE), [1, "x", TREE.a, null, RAGGED]);
+  assertEquals(treePaths(TREE), ["$.b[0]", '$.b[1]["odd key"]', "$.a", "$.n", "$.r"]);
+  assertEquals(treePaths(5), ["$"]);
+});
+
+Deno.test("isLeaf takes scalars, typed arrays and tensors, and nothing that has structure or behaviour", () => {
+  for (const leaf of [0, 1n, false, "", null, new Float16Array(1), tensor(1), RAGGED]) {
+    assertEquals(isLeaf(leaf), true);
+  }
+  for (const other of [[], {}, undefined, () => 1, new Map(), new Date(0), Symbol("s")]) {
+    assertEquals(isLeaf(other), false);
+  }
+});
+
+Deno.test("mapTree keeps structure and the order of keys, and leaves the tree alone", () => {
+  const doubled = mapTree({ z: 1, a: [2, { q: 3 }] }, (leaf) => (leaf as number) * 2);
+  assertEquals(JSON.stringify(doubled), '{"z":2,"a":[4,{"q":6}]}');
+  assertStrictEquals((mapTree(TREE, (leaf) => leaf) as typeof TREE).a, TREE.a);
+});
+
+Deno.test("mapTree calls may nest: fn may itself walk a tree", () => {
+  const tags = mapTree({ a: 1, b: 2 }, (leaf) => mapTree([leaf], (inner) => `${inner}`));
+  assertEquals(tags, { a: ["1"], b: ["2"] });
+});
+
+Deno.test("zipTrees brings the leaves of one place together", () => {
+  const sums = zipTrees(
+    [{ a: 1, b: [2] }, { b: [20], a: 10 }, { a: 100, b: [200] }],
+    (leaves) => (leaves as number[]).reduce((a, b) => a + b),
+  );
+  assertEquals(JSON.stringify(sums), '{"a":111,"b":[222]}');
+});
+
+Deno.test("zipTrees names the path and the element where structures differ", () => {
+  const leaf = () => 0;
+  refused(
+    () => zipTrees([{ a: [1] }, { a: [1] }, { a: [1, 2] }], leaf),
+    "0 and 2 differ in structure at $.a",
+  );
+  refused(() => zipTrees([{ a: 1 }, { b: 1 }], leaf), "{a} and an object of {b}");
+  refused(() => zipTrees([{ a: 1 }, { a: { c: 1 } }], leaf), "$.a");
+  refused(() => zipTrees([{ a: 1 }, { a: undefined }], leaf), "$.a");
+  refused(() => zipTrees([[1], { 0: 1 }], leaf), "$");
+  refused(() => zipTrees([{ toString: 1 }, {}], leaf), "$");
+  refused(() => zipTrees([], leaf), "at least one");
+});
+
+Deno.test("walks refuse what has no place in an element, naming its path", () => {
+  const circular: unknown[] = [];
+  circular.push(circular);
+  const proto = JSON.parse('{"a":{"__proto__":1}}');
+  for (const walk of [flattenTree, (tree: unknown) => mapTree(tree, () => 0)]) {
+    refused(() => walk({ a: [undefined] }), "undefined at $.a[0]");
+    refused(() => walk([{ m: new Map() }]), "Map at $[0].m");
+    refused(() => walk({ f: () => 1 }), "$.f");
+    refused(() => walk(proto), "$.a.__proto__");
+    refused(() => walk(circular), `${TREE_DEPTH_MAX} levels`);
+  }
+});
+
+Deno.test("byteSize adds up leaves and places, and is never 0 for structure", () => {
+  assertEquals(byteSize(1), 8);
+  assertEquals(byteSize([1, 2n, true, "abc", null]), 8 + 8 + 1 + 3 + 1 + 5 * 8);
+  assertEquals(byteSize({ t: tensor(new Float32Array(256)) }), 1024 + 8);
+  assertEquals(byteSize({ r: RAGGED }), RAGGED.byteLength + 8);
+});
