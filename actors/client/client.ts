@@ -1,0 +1,179 @@
+/**
+ * The client actor: what a training process runs to read from the service. It joins an iteration of
+ * a job, keeps itself alive at the dispatcher, learns there which tasks to read, and reads them
+ * directly from the workers.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { DispatcherProtocol, JobParameters } from "../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { formatRef, type Ref } from "../runtime/ref.ts";
+import type { Feed } from "./feed.ts";
+import { FirstComeReader } from "./first_come.ts";
+import type { Reader } from "./reader.ts";
+import { RoundReader } from "./rounds.ts";
+
+/** How long one request to the dispatcher may go unanswered before it is sent again, in ms. */
+const ATTEMPT_MS = 1_000;
+/** How long saying good-bye may take, in ms. */
+const RELEASE_TIMEOUT_MS = 1_000;
+/** First delay between heartbeats while there is news to wait for; doubles up to the refresh time. */
+const REFRESH_MIN_MS = 10;
+
+/** How a client is set up. */
+export interface ClientOptions {
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  /** The pipeline, or the id under which it was registered before. */
+  readonly dataset:
+    | { readonly graph: Uint8Array; readonly fingerprint: string; readonly cardinality: number }
+    | { readonly datasetId: string };
+  readonly parameters: Omit<JobParameters, "datasetId">;
+  readonly jobName?: string;
+  readonly repetition: number;
+  readonly consumerIndex?: number;
+  readonly trainerId?: string;
+  /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
+  readonly maxOutstandingRequests?: number;
+  /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
+  readonly bufferBytesMax?: number;
+  /** Time between heartbeats, in ms. Default 1,000. */
+  readonly refreshMs?: number;
+  /** How long the first answer of the dispatcher may take, in ms. Default 10,000. */
+  readonly firstAnswerTimeoutMs?: number;
+  /** How long one request for an element may stay open before it is asked again, in ms. Default 30,000. */
+  readonly requestTimeoutMs?: number;
+}
+
+/** A client has no protocol of its own: nobody asks it anything. */
+export type ClientProtocol = Record<never, never>;
+
+/** Makes the client actor, which feeds `feed` until it is stopped. */
+export function createClient(
+  context: ActorContext<ClientProtocol>,
+  options: ClientOptions,
+  feed: Feed,
+): Actor<ClientProtocol> {
+  const client = new Client(context, options, feed);
+  return {
+    handlers: {},
+    start: () => context.run(() => client.run()),
+    stop: () => client.stop(),
+  };
+}
+
+class Client {
+  readonly #context: ActorContext;
+  readonly #options: ClientOptions;
+  readonly #feed: Feed;
+  readonly #reader: Reader;
+  #clientId: number | undefined;
+  #refreshNow: () => void = () => {};
+  #refreshAsked = false;
+  #idleRefreshes = 0;
+
+  constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
+    this.#context = context;
+    this.#options = options;
+    this.#feed = feed;
+    const surroundings = { context, options, feed, refresh: () => this.#refresh() };
+    this.#reader = options.parameters.numConsumers === undefined
+      ? new FirstComeReader(surroundings)
+      : new RoundReader(surroundings);
+    feed.onTaken = () => this.#reader.pump();
+  }
+
+  async run(): Promise<void> {
+    try {
+      this.#clientId = await this.#join();
+      this.#reader.joined(this.#clientId);
+      while (!this.#feed.closed && !this.#context.signal.aborted) {
+        this.#refreshAsked = false;
+        await this.#heartbeat(this.#clientId);
+        if (!this.#feed.closed && !this.#refreshAsked) await this.#pause();
+      }
+    } catch (error) {
+      const failure = LeatError.from(error);
+      this.#feed.fail(failure);
+      if (failure.code === "cancelled") throw failure;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#feed.fail(new LeatError("cancelled", "The iterator was disposed"));
+    this.#reader.stop();
+    if (this.#clientId === undefined) return;
+    const { dispatcher } = this.#options;
+    // The dispatcher finds out by itself when it does not hear of a client any more.
+    await this.#context.ask(dispatcher, "releaseClient", { clientId: this.#clientId }, {
+      timeoutMs: RELEASE_TIMEOUT_MS,
+    }).catch(() => {});
+  }
+
+  async #join(): Promise<number> {
+    const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
+    const { firstAnswerTimeoutMs = 10_000 } = this.#options;
+    const patience = { timeoutMs: firstAnswerTimeoutMs, attemptMs: ATTEMPT_MS };
+    const datasetId = "datasetId" in dataset
+      ? dataset.datasetId
+      : (await this.#context.ask(dispatcher, "registerDataset", dataset, patience)
+        .catch((error) => Promise.reject(this.#unanswered(error)))).datasetId;
+    const { clientId } = await this.#context.ask(dispatcher, "openIteration", {
+      requestId: this.#context.random.hex64(),
+      ...(jobName === undefined ? {} : { jobName }),
+      parameters: { ...parameters, datasetId },
+      repetition,
+      ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    }, patience).catch((error) => Promise.reject(this.#unanswered(error)));
+    return clientId;
+  }
+
+  #unanswered(error: unknown): unknown {
+    const failure = LeatError.from(error);
+    if (failure.code !== "deadline_exceeded" && failure.code !== "unavailable") return failure;
+    const { dispatcher, firstAnswerTimeoutMs = 10_000 } = this.#options;
+    return new LeatError(
+      "unavailable",
+      `No dispatcher answered at ${dispatcher.node} within ${firstAnswerTimeoutMs} ms (${failure.message}); ` +
+        `check the address, and that \`deno task dispatcher\` runs there`,
+      { cause: failure, details: { dispatcher: formatRef(dispatcher) } },
+    );
+  }
+
+  async #heartbeat(clientId: number): Promise<void> {
+    const { dispatcher, refreshMs = 1_000 } = this.#options;
+    const request = { clientId, ...this.#reader.report() };
+    try {
+      const answer = await this.#context.ask(dispatcher, "clientHeartbeat", request, {
+        timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
+        attemptMs: ATTEMPT_MS,
+      });
+      if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+      if (this.#reader.learn(answer)) this.#idleRefreshes = 0;
+    } catch (error) {
+      const failure = LeatError.from(error);
+      // A client that has tasks goes on without a dispatcher.
+      if (failure.code !== "unavailable" && failure.code !== "deadline_exceeded") throw failure;
+    }
+  }
+
+  /** News is expected: do not wait for the next regular heartbeat. */
+  #refresh(): void {
+    this.#refreshAsked = true;
+    this.#idleRefreshes = 0;
+    this.#refreshNow();
+  }
+
+  #pause(): Promise<void> {
+    const { refreshMs = 1_000 } = this.#options;
+    const soonMs = REFRESH_MIN_MS * 2 ** Math.min(this.#idleRefreshes++, 20);
+    const delayMs = this.#reader.expectsNews ? Math.min(refreshMs, soonMs) : refreshMs;
+    return new Promise((resolve) => {
+      const timer = this.#context.timer(delayMs, resolve);
+      this.#refreshNow = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The bounded buffer between a client actor and the training loop that reads from it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../runtime/fifo.ts";
+import type { ElementAnswer } from "../worker/protocol.ts";
+
+/** What there is for the training loop. */
+export type Fed = Extract<ElementAnswer, { kind: "element" | "error" | "end" }>;
+
+/** Elements that have arrived and were not taken yet. */
+export class Feed {
+  readonly #ready = new Fifo<Exclude<Fed, { kind: "end" }>>();
+  #bytes = 0;
+  #taker: PromiseWithResolvers<Fed> | undefined;
+  #closed: Fed | LeatError | undefined;
+  /** Called when something was taken: there is room for more. */
+  onTaken: () => void = () => {};
+
+  /** Elements that wait to be taken. */
+  get length(): number {
+    return this.#ready.length;
+  }
+
+  /** Their size in bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get closed(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  push(fed: Exclude<Fed, { kind: "end" }>): void {
+    if (this.#closed !== undefined) return;
+    const taker = this.#taker;
+    if (taker !== undefined) {
+      this.#taker = undefined;
+      taker.resolve(fed);
+      this.onTaken();
+      return;
+    }
+    this.#ready.push(fed);
+    if (fed.kind === "element") this.#bytes += fed.element.byteLength;
+  }
+
+  /** There will be no more; what waits can still be taken. */
+  end(): void {
+    this.#close({ kind: "end" });
+  }
+
+  /** Reading cannot go on; what waits can still be taken, then `take` throws. */
+  fail(error: LeatError): void {
+    this.#close(error);
+  }
+
+  /** The next element, now or later; one call at a time. */
+  take(): Fed | Promise<Fed> {
+    const fed = this.#ready.shift();
+    if (fed !== undefined) {
+      if (fed.kind === "element") this.#bytes -= fed.element.byteLength;
+      this.onTaken();
+      return fed;
+    }
+    if (this.#closed instanceof LeatError) throw this.#closed;
+    if (this.#closed !== undefined) return this.#closed;
+    this.#taker = Promise.withResolvers<Fed>();
+    this.onTaken();
+    return this.#taker.promise;
+  }
+
+  #close(how: Fed | LeatError): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = how;
+    const taker = this.#taker;
+    this.#taker = undefined;
+    if (how instanceof LeatError) taker?.reject(how);
+    else taker?.resolve(how);
+  }
+}

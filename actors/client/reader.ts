@@ -1,0 +1,62 @@
+/**
+ * What the two ways of reading have in common: first come first served, and in rounds.
+ *
+ * @module
+ */
+import type { DispatcherProtocol, TaskSource } from "../dispatcher/protocol.ts";
+import { ElementFetcher } from "../elements/fetcher.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { ClientOptions } from "./client.ts";
+import type { Feed } from "./feed.ts";
+
+/** What a client says of itself in a heartbeat. */
+export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbeat">, "clientId">;
+/** What it hears. */
+export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
+
+/** A way of reading the tasks of an iteration. */
+export interface Reader {
+  /** Whether the next heartbeat may bring news that reading waits for. */
+  readonly expectsNews: boolean;
+  /** The dispatcher has let the client in. */
+  joined(clientId: number): void;
+  /** What to say in the next heartbeat. */
+  report(): HeartbeatReport;
+  /** What a heartbeat brought. True: something was new. */
+  learn(news: HeartbeatNews): boolean;
+  /** Asks for as much as there is room for. */
+  pump(): void;
+  stop(): void;
+}
+
+/** What a reader is made of. */
+export interface ReaderSurroundings {
+  readonly context: ActorContext;
+  readonly options: ClientOptions;
+  readonly feed: Feed;
+  /** Asks for a heartbeat now. */
+  readonly refresh: () => void;
+}
+
+/** Names one source of a task. */
+export function sourceKey({ taskId, source }: TaskSource): string {
+  return `${taskId} ${source.incarnation}`;
+}
+
+/** The fetcher of a task. */
+export function fetcherOf(
+  { context, options }: ReaderSurroundings,
+  clientId: number,
+  { source }: TaskSource,
+  onUnreachable: () => void,
+): ElementFetcher {
+  const { trainerId, consumerIndex, requestTimeoutMs = 30_000 } = options;
+  return new ElementFetcher(context, source, {
+    clientId,
+    requestTimeoutMs,
+    onUnreachable,
+    ...(trainerId === undefined ? {} : { trainerId }),
+    ...(consumerIndex === undefined ? {} : { consumerIndex }),
+  });
+}
