@@ -5,6 +5,7 @@
  * @module
  */
 
+import { Buffer } from "node:buffer";
 // The subpath resolves to the plain JavaScript build; the package's root reads the environment and tries to load a native helper.
 import { addExtension, Packr, RESERVE_START_SPACE, RESET_BUFFER_MODE } from "msgpackr/pack";
 import { LeatError } from "../core/error.ts";
@@ -69,26 +70,14 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
   const envelope = plan.envelope(value);
   // A view of msgpackr's own pool, which its next call overwrites: it is copied before this function returns.
   const packed = packr.pack(envelope, PACK_MODE);
-  const starts: number[] = [];
-  let byteLength = packed.length;
-  for (const part of plan.parts) {
-    const start = payloadStart(byteLength);
-    starts.push(start);
-    byteLength = start + part.byteLength;
-  }
+  writeUint32(packed, 0, TOKEN.UINT32, packed.length - MESSAGE_HEADER_BYTES);
+  const byteLength = endOf(plan.parts, packed.length);
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-  writeUint32(packed, 0, TOKEN.UINT32, packed.length - MESSAGE_HEADER_BYTES);
   const frame = allocate(byteLength, options);
   frame.set(packed);
-  let end = packed.length;
-  for (const [i, part] of plan.parts.entries()) {
-    const start = starts[i]!;
-    frame.fill(TOKEN.NIL, end, start - PAYLOAD_HEADER_BYTES);
-    writeUint32(frame, start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
-    end = start + part.byteLength;
-    writePart(frame.subarray(start, end), part);
-  }
+  if (plan.parts.length > 0) writePayloads(frame, plan.parts, packed.length);
+  if (packed.length > POOL_BYTES_MAX) packr.useBuffer(Buffer.allocUnsafeSlow(POOL_BYTES));
   return frame;
 }
 
@@ -115,6 +104,10 @@ const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const encoder = new TextEncoder();
 
+/** msgpackr keeps the buffer of the largest envelope it ever wrote; after one beyond this it gets a new one of its usual size. */
+const POOL_BYTES_MAX = 2 ** 20;
+const POOL_BYTES = 8192;
+
 // Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one private class and no type number:
 // one must be given, and 256 is none that a byte could name.
 addExtension(
@@ -140,6 +133,22 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
   }
   if (headroomBytes === 0) return new Uint8Array(byteLength);
   return new Uint8Array(new ArrayBuffer(size), headroomBytes, byteLength);
+}
+
+/** Where a message ends whose envelope ends at `position`. */
+function endOf(parts: readonly PayloadPart[], position: number): number {
+  for (const part of parts) position = payloadStart(position) + part.byteLength;
+  return position;
+}
+
+function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], position: number): void {
+  for (const part of parts) {
+    const start = payloadStart(position);
+    frame.fill(TOKEN.NIL, position, start - PAYLOAD_HEADER_BYTES);
+    writeUint32(frame, start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
+    position = start + part.byteLength;
+    writePart(frame.subarray(start, position), part);
+  }
 }
 
 function writePart(target: Uint8Array, part: PayloadPart): void {

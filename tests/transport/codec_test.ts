@@ -245,3 +245,10 @@ Deno.test("codec keeps ragged tensors and tensors of no elements and of no axes"
   };
   assertEquals(roundTrip(sent), sent);
 });
+
+Deno.test("encodeMessage after a very large envelope goes on as before", () => {
+  const large = "水".repeat(2 ** 20);
+  assertStrictEquals(roundTrip({ large }).large, large);
+  const after = { text: "é".repeat(100), list: Array.from({ length: 5000 }, (_, i) => i) };
+  assertEquals(roundTrip(after), after);
+});

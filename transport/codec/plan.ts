@@ -88,9 +88,9 @@ export class MessagePlan {
     }
     if (value instanceof Tensor) return this.#tensor(value, depth);
     if (value instanceof RaggedTensor) return this.#ragged(value, depth);
-    if (value instanceof Payload) return this.#payload(value);
+    if (value instanceof Payload) return this.#payload(value, depth);
     const dtype = dtypeOf(value);
-    if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype);
+    if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype, depth);
     throw this.#refusal(depth, `${value.constructor?.name ?? "an object"} ${CANNOT_TRAVEL}`);
   }
 
@@ -141,7 +141,7 @@ export class MessagePlan {
 
   #ragged(ragged: RaggedTensor, depth: number): RawMsgpack {
     const bytes = ext(EXT.RAGGED);
-    putUint32(bytes, this.#add(bytesOf(ragged.rowSplits)));
+    putUint32(bytes, this.#add(bytesOf(ragged.rowSplits), depth));
     this.#putTensor(bytes, ragged.values, depth);
     return sealed(bytes);
   }
@@ -156,30 +156,40 @@ export class MessagePlan {
     }
     const index = Array.isArray(data)
       ? this.#addBlock(data as string[] | Uint8Array[], dtype, depth)
-      : this.#add(bytesOf(data as TypedArray));
+      : this.#add(bytesOf(data as TypedArray), depth);
     putUint32(bytes, index);
     bytes.push(DTYPE_CODES[dtype], shape.length);
     for (const length of shape) putUint32(bytes, length);
   }
 
-  #typedArray(array: TypedArray, dtype: DType): RawMsgpack {
+  #typedArray(array: TypedArray, dtype: DType, depth: number): RawMsgpack {
     if (dtype === "uint8" && array.byteLength <= INLINE_BYTES_MAX) {
       return new RawMsgpack([TOKEN.BIN8, array.byteLength, ...(array as Uint8Array)]);
     }
     const bytes = ext(EXT.TYPED_ARRAY);
-    putUint32(bytes, this.#add(bytesOf(array)));
+    putUint32(bytes, this.#add(bytesOf(array), depth));
     bytes.push(DTYPE_CODES[dtype]);
     return sealed(bytes);
   }
 
-  #payload(payload: Payload): RawMsgpack {
+  #payload(payload: Payload, depth: number): RawMsgpack {
     const bytes = ext(EXT.PAYLOAD);
-    putUint32(bytes, this.#add(payload.bytes));
+    putUint32(bytes, this.#add(payload.bytes, depth));
     return sealed(bytes);
   }
 
-  #add(source: Uint8Array): number {
-    return this.parts.push({ byteLength: source.byteLength, source }) - 1;
+  #add(source: Uint8Array, depth: number): number {
+    return this.#push({ byteLength: source.byteLength, source }, depth);
+  }
+
+  #push(part: PayloadPart, depth: number): number {
+    if (part.byteLength > UINT32_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `${part.byteLength} bytes at ${this.#at(depth)}; one payload holds at most ${UINT32_MAX}`,
+      );
+    }
+    return this.parts.push(part) - 1;
   }
 
   /** Strings or blocks as two payloads: where each begins (uint32, one more than there are), and all of them in a row. */
@@ -197,16 +207,8 @@ export class MessagePlan {
       byteLength += typeof item === "string" ? utf8Length(item) : item!.byteLength;
       offsets[i + 1] = byteLength;
     }
-    if (byteLength > UINT32_MAX) {
-      throw new LeatError(
-        "resource_exhausted",
-        `a ${dtype} tensor of ${byteLength} bytes at ${
-          this.#at(depth)
-        }; one payload holds ${UINT32_MAX}`,
-      );
-    }
-    const index = this.#add(bytesOf(offsets));
-    this.parts.push({ byteLength, source: items });
+    const index = this.#add(bytesOf(offsets), depth);
+    this.#push({ byteLength, source: items }, depth);
     return index;
   }
 
