@@ -1,0 +1,60 @@
+/**
+ * A host that counts the bytes its pipeline reads.
+ *
+ * @module
+ */
+import type { Files, Host, ImageCodec, OpenFile } from "../../data/host.ts";
+
+/** Passes everything on to another host, and counts. */
+export class MeteredHost implements Host {
+  readonly #host: Host;
+  readonly files: Files;
+  bytesRead = 0;
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.files = {
+      open: async (path) => this.#metered(await host.files.open(path)),
+      list: (pattern) => host.files.list(pattern),
+    };
+  }
+
+  get images(): ImageCodec {
+    return this.#host.images;
+  }
+
+  nowMs(): number {
+    return this.#host.nowMs();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#host.sleep(ms, signal);
+  }
+
+  yield(): Promise<void> {
+    return this.#host.yield();
+  }
+
+  entropy64(): bigint {
+    return this.#host.entropy64();
+  }
+
+  importModule(url: string): Promise<Record<string, unknown>> {
+    return this.#host.importModule(url);
+  }
+
+  #metered(file: OpenFile): OpenFile {
+    const count = (bytes: number) => {
+      this.bytesRead += bytes;
+      return bytes;
+    };
+    return {
+      sizeBytes: file.sizeBytes,
+      read(into, offset) {
+        const read = file.read(into, offset);
+        return typeof read === "number" ? count(read) : read.then(count);
+      },
+      close: () => file.close(),
+    };
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A runner that runs its pipeline in the thread it is made in. Runner threads hold one each; the
+ * simulator, and programs that start no threads, use it as it is.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { Dataset } from "../../data/dataset.ts";
+import type { Host } from "../../data/host.ts";
+import { type ElementIterator, END } from "../../data/iterator.ts";
+import { listSplitTable, type SplitSource, type SplitTable } from "../../data/splits.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { MeteredHost } from "./metered_host.ts";
+import type {
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+} from "./runner.ts";
+
+/** Runs one pipeline. */
+export class PipelineRunner implements Runner {
+  readonly #settings: RunnerSettings;
+  readonly #splits: RunnerSplits;
+  readonly #host: MeteredHost;
+  #iterator: ElementIterator | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #disposed = false;
+
+  constructor(settings: RunnerSettings, splits: RunnerSplits, host: Host) {
+    this.#settings = settings;
+    this.#splits = splits;
+    this.#host = new MeteredHost(host);
+  }
+
+  get bytesRead(): number {
+    return this.#host.bytesRead;
+  }
+
+  next(): Promise<RunnerOutcome> {
+    const outcome = this.#last.then(() => this.#step());
+    this.#last = outcome.catch(() => {});
+    return outcome;
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+    this.#iterator?.dispose();
+  }
+
+  async #step(): Promise<RunnerOutcome> {
+    if (this.#disposed) return { kind: "end" };
+    try {
+      this.#iterator ??= this.#open();
+      const element = await this.#iterator.next();
+      if (element === END) return { kind: "end" };
+      return { kind: "element", frame: this.#encode(element) };
+    } catch (error) {
+      return { kind: "error", error: LeatError.from(error).toWire() };
+    }
+  }
+
+  #open(): ElementIterator {
+    const { graph, seed, salt, epoch, splits } = this.#settings;
+    return Dataset.deserialize(graph).openIterator({
+      host: this.#host,
+      seed: BigInt(`0x${seed}`),
+      salt: BigInt(`0x${salt}`),
+      epoch,
+      ...(splits ? { splits: sourceOf(this.#splits) } : {}),
+    });
+  }
+
+  #encode(element: unknown): Uint8Array {
+    return this.#settings.shared
+      ? encodeMessage(element, { into: "shared" })
+      : encodeMessage(element);
+  }
+}
+
+/** Makes runners that run in the thread they are made in. */
+export class PipelineRunners implements RunnerFactory {
+  readonly #host: Host;
+  readonly #running = new Set<Runner>();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    const runner = new PipelineRunner(settings, splits, this.#host);
+    this.#running.add(runner);
+    return runner;
+  }
+
+  listSplits(graph: Uint8Array): Promise<SplitTable> {
+    return listSplitTable(Dataset.deserialize(graph).node, this.#host);
+  }
+
+  close(): Promise<void> {
+    for (const runner of this.#running) runner.dispose();
+    this.#running.clear();
+    return Promise.resolve();
+  }
+}
+
+function sourceOf(splits: RunnerSplits): SplitSource {
+  return {
+    next: async (source, repetition) => (await splits.next(source, repetition)) ?? END,
+    total: (source) => splits.total(source),
+  };
+}

@@ -1,0 +1,252 @@
+/**
+ * Live progress of the main job: bars where a person looks on, occasional plain lines where none does.
+ *
+ * @module
+ */
+
+// @ts-types="@types/cli-progress"
+import cliProgress from "cli-progress";
+import process from "node:process";
+import type { Writable } from "node:stream";
+
+/** Where progress is drawn: standard error, or a stream that a test reads. */
+export type ProgressStream = Writable & { isTTY?: boolean };
+
+/** How {@linkcode Progress} draws. */
+export interface ProgressOptions {
+  /** How many experiments there will be. */
+  experiments: number;
+  /** Where to draw; default standard error, so that standard output holds results alone. */
+  stream?: ProgressStream;
+  /** Least time between two plain lines about one run, in milliseconds; default 5,000. */
+  plainIntervalMs?: number;
+  /** What Ctrl-C does once the terminal is as it was; default: exit with status 130. */
+  onInterrupt?: () => void;
+}
+
+/** How far a run is. */
+export interface RunProgress {
+  /** How many units are done. */
+  done: number;
+  /** Share of the trainer's time spent waiting for data, 0 to 1. */
+  stallShare?: number;
+}
+
+interface Run {
+  name: string;
+  total: number;
+  unit: string;
+  startedMs: number;
+  latest: RunProgress;
+}
+
+/** How progress reaches the reader; one implementation for a terminal, one for a log. */
+interface View {
+  beginExperiment(name: string, runs: number): void;
+  beginRun(run: Run): void;
+  update(run: Run): void;
+  endRun(run: Run, summary: string | undefined): void;
+  note(line: string): void;
+  close(): void;
+}
+
+const INTERRUPTED_EXIT_STATUS = 130;
+const PLAIN_INTERVAL_MS = 5_000;
+const NAME_WIDTH = 34;
+const FRAMES_PER_SECOND = 10;
+/** Shows the cursor and lets long lines wrap: what the bars switch off. */
+const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
+
+/**
+ * Progress through experiments, each of several runs, each of so many units of work.
+ *
+ * Bars are drawn when the stream is a terminal. Anywhere else one line is written when an experiment begins, one when a
+ * run ends, and one every few seconds between.
+ *
+ * @example
+ * ```ts
+ * import { Progress } from "./progress.ts";
+ *
+ * using progress = new Progress({ experiments: 1 });
+ * progress.beginExperiment("scale-out", 1);
+ * progress.beginRun("4 workers", 200);
+ * progress.update({ done: 100, stallShare: 0.2 });
+ * progress.endRun();
+ * ```
+ */
+export class Progress implements Disposable {
+  readonly #view: View;
+  readonly #interrupt: () => void;
+  #run: Run | undefined;
+  #closed = false;
+
+  constructor(options: ProgressOptions) {
+    const stream = options.stream ?? process.stderr;
+    this.#view = stream.isTTY
+      ? new BarView(stream, options.experiments)
+      : new PlainView(stream, options.plainIntervalMs ?? PLAIN_INTERVAL_MS);
+    const onInterrupt = options.onInterrupt ?? (() => Deno.exit(INTERRUPTED_EXIT_STATUS));
+    this.#interrupt = () => {
+      this.close();
+      onInterrupt();
+    };
+    Deno.addSignalListener("SIGINT", this.#interrupt);
+    globalThis.addEventListener("unload", this.#closeOnUnload);
+  }
+
+  /** Begins an experiment of so many runs; the one before counts as done. */
+  beginExperiment(name: string, runs: number): void {
+    this.#view.beginExperiment(name, runs);
+  }
+
+  /** Begins a run of `total` units of work. */
+  beginRun(name: string, total: number, unit = "batches"): void {
+    this.#run = { name, total, unit, startedMs: performance.now(), latest: { done: 0 } };
+    this.#view.beginRun(this.#run);
+  }
+
+  /** Says how far the current run is; call as often as you like. */
+  update(progress: RunProgress): void {
+    if (this.#run === undefined) return;
+    this.#run.latest = progress;
+    this.#view.update(this.#run);
+  }
+
+  /** Ends the current run, with a line about what came of it for those who read a log. */
+  endRun(summary?: string): void {
+    if (this.#run === undefined) return;
+    this.#view.endRun(this.#run, summary);
+    this.#run = undefined;
+  }
+
+  /** Writes a line that stays. */
+  note(line: string): void {
+    this.#view.note(line);
+  }
+
+  /** Ends drawing and leaves the terminal as it was found. Calling it again does nothing. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#view.close();
+    Deno.removeSignalListener("SIGINT", this.#interrupt);
+    globalThis.removeEventListener("unload", this.#closeOnUnload);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  readonly #closeOnUnload = () => this.close();
+}
+
+/** Three bars: experiments, runs of the current one, work of the current run. */
+class BarView implements View {
+  readonly #stream: ProgressStream;
+  readonly #bars: cliProgress.MultiBar;
+  readonly #experiments: cliProgress.SingleBar;
+  readonly #runs: cliProgress.SingleBar;
+  readonly #work: cliProgress.SingleBar;
+  #experimentsBegun = 0;
+
+  constructor(stream: ProgressStream, experiments: number) {
+    this.#stream = stream;
+    this.#bars = new cliProgress.MultiBar({
+      stream,
+      format: `{name} {bar} {value}/{total} {detail}`,
+      barsize: 24,
+      hideCursor: true,
+      linewrap: false,
+      clearOnComplete: true,
+      gracefulExit: false,
+      fps: FRAMES_PER_SECOND,
+      emptyOnZero: true,
+      // Without it a line written above shifts the bars that have not changed since.
+      forceRedraw: true,
+    }, cliProgress.Presets.shades_classic);
+    this.#experiments = this.#bars.create(experiments, 0, payload("experiments", ""));
+    this.#runs = this.#bars.create(0, 0, payload("", "runs"));
+    this.#work = this.#bars.create(0, 0, payload("", ""));
+  }
+
+  beginExperiment(name: string, runs: number): void {
+    this.#experiments.update(this.#experimentsBegun++, payload("experiments", ""));
+    this.#runs.start(runs, 0, payload(name, "runs"));
+  }
+
+  beginRun(run: Run): void {
+    this.#work.start(run.total, 0, payload(run.name, run.unit));
+  }
+
+  update(run: Run): void {
+    this.#work.update(run.latest.done, payload(run.name, detail(run)));
+  }
+
+  endRun(): void {
+    this.#runs.increment();
+  }
+
+  note(line: string): void {
+    this.#bars.log(`${line}\n`);
+  }
+
+  close(): void {
+    this.#bars.stop();
+    this.#stream.write(RESTORE_TERMINAL);
+  }
+}
+
+/** Lines for a log. */
+class PlainView implements View {
+  readonly #stream: ProgressStream;
+  readonly #intervalMs: number;
+  #experiment = "";
+  #writtenMs = 0;
+
+  constructor(stream: ProgressStream, intervalMs: number) {
+    this.#stream = stream;
+    this.#intervalMs = intervalMs;
+  }
+
+  beginExperiment(name: string, runs: number): void {
+    this.#experiment = name;
+    this.note(`${name}: ${runs} ${runs === 1 ? "run" : "runs"}`);
+  }
+
+  beginRun(): void {
+    this.#writtenMs = performance.now();
+  }
+
+  update(run: Run): void {
+    if (performance.now() - this.#writtenMs < this.#intervalMs) return;
+    this.#writtenMs = performance.now();
+    this.note(this.#line(run));
+  }
+
+  endRun(run: Run, summary: string | undefined): void {
+    this.note(this.#line(run) + (summary === undefined ? "" : `: ${summary}`));
+  }
+
+  note(line: string): void {
+    this.#stream.write(`${line}\n`);
+  }
+
+  close(): void {}
+
+  #line(run: Run): string {
+    return `${this.#experiment}: ${run.name}: ${run.latest.done}/${run.total} ${detail(run)}`;
+  }
+}
+
+function payload(name: string, detail: string): { name: string; detail: string } {
+  const cut = name.length > NAME_WIDTH ? `${name.slice(0, NAME_WIDTH - 1)}…` : name;
+  return { name: cut.padEnd(NAME_WIDTH), detail };
+}
+
+function detail(run: Run): string {
+  const seconds = (performance.now() - run.startedMs) / 1000;
+  const { done, stallShare } = run.latest;
+  const rate = seconds > 0 ? `, ${(done / seconds).toFixed(1)} ${run.unit}/s` : "";
+  const stall = stallShare === undefined ? "" : `, ${(stallShare * 100).toFixed(0)} % stalled`;
+  return `${run.unit}${rate}${stall}`;
+}

@@ -1,0 +1,352 @@
+/**
+ * What each experiment comes to: its name, a sentence or three computed from its numbers, and its table. The terminal
+ * and the report show the same.
+ *
+ * @module
+ */
+
+import {
+  type CoordinatedReadsExperiment,
+  type Experiment,
+  type Quantity,
+  ratio,
+  type ReadsRun,
+  type ScaleOutCurve,
+  type ScaleOutExperiment,
+  type ScaleOutRun,
+  SHARING_MODES,
+  type SharingExperiment,
+  type SharingMode,
+  type SharingRun,
+  type WorkerFailureExperiment,
+} from "./results.ts";
+import { type Cell, formatNumber, type Table } from "./table.ts";
+
+/** An experiment in words and one table. */
+export interface Summary {
+  title: string;
+  /** What was found, in plain words. */
+  finding: string;
+  table: Table;
+}
+
+/** Says what an experiment found. */
+export function summarize(experiment: Experiment): Summary {
+  switch (experiment.kind) {
+    case "scale_out":
+      return summarizeScaleOut(experiment);
+    case "sharing":
+      return summarizeSharing(experiment);
+    case "coordinated_reads":
+      return summarizeCoordinatedReads(experiment);
+    case "worker_failure":
+      return summarizeWorkerFailure(experiment);
+  }
+}
+
+/** The run of a curve with the highest throughput; undefined where no worker ran. */
+export function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
+  return curve.runs.reduce<ScaleOutRun | undefined>(
+    (best, run) => best && best.throughput.value >= run.throughput.value ? best : run,
+    undefined,
+  );
+}
+
+/** How a curve is called. */
+export function curveName(curve: ScaleOutCurve): string {
+  return curve.storageLatencyMs === 0
+    ? "local files"
+    : `storage latency ${formatNumber(curve.storageLatencyMs, 0)} ms`;
+}
+
+/** The run that others are held against: one trainer with a deployment of its own (Fig. 10). */
+export function sharingBaseline(experiment: SharingExperiment): SharingRun | undefined {
+  const ofOneTrainer = experiment.runs.filter((run) => run.trainers === 1);
+  return ofOneTrainer.find((run) => run.mode === "C") ?? ofOneTrainer[0];
+}
+
+/** The `share`-quantile of some numbers, 0 to 1, by the nearest rank. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const rank = Math.min(Math.max(Math.ceil(share * sorted.length), 1), sorted.length);
+  return sorted[rank - 1] ?? Number.NaN;
+}
+
+/** The arithmetic mean. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function summarizeScaleOut(experiment: ScaleOutExperiment): Summary {
+  const rows: Cell[][] = experiment.curves.flatMap((curve) => {
+    const row = (name: string | number, run: ScaleOutRun): Cell[] => [
+      curveName(curve),
+      String(name),
+      run.throughput,
+      ratio(run.throughput, curve.colocated.throughput),
+      run.stallShare,
+      run.cpu,
+      run.costPerThousandBatches,
+      ratio(curve.colocated.costPerThousandBatches, run.costPerThousandBatches),
+    ];
+    return [
+      row("colocated", curve.colocated),
+      ...curve.runs.map((run) => row(countOf(run.workers, "worker"), run)),
+      [
+        curveName(curve),
+        "ideal",
+        curve.ideal,
+        ratio(curve.ideal, curve.colocated.throughput),
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ],
+    ];
+  });
+  return {
+    title: "Scale-out: preprocessing moved to workers",
+    finding: experiment.curves.map((curve) => scaleOutFinding(experiment, curve)).join(" "),
+    table: {
+      title: "Throughput and cost by number of workers",
+      columns: [
+        { heading: "storage" },
+        { heading: "preprocessing" },
+        { heading: "throughput", unit: "batches/s", digits: 2 },
+        { heading: "speedup", unit: "×", digits: 2 },
+        { heading: "waiting for data", unit: "%", digits: 0 },
+        { heading: "CPU in use", unit: "cores", digits: 2 },
+        { heading: "cost of 1,000 batches", unit: "USD", digits: 4 },
+        { heading: "cost saving", unit: "×", digits: 2 },
+      ],
+      rows,
+    },
+  };
+}
+
+function scaleOutFinding(experiment: ScaleOutExperiment, curve: ScaleOutCurve): string {
+  const { colocated, ideal } = curve;
+  const place = curve.storageLatencyMs === 0 ? "With local files" : `With ${curveName(curve)}`;
+  const share = ratio(colocated.throughput, ideal);
+  const start = `${place}, preprocessing within the trainer reaches ` +
+    `${figure(colocated.throughput)} batches/s, ${percent(share)} of the ${figure(ideal)} that ` +
+    `an infinitely fast pipeline allows`;
+  const best = fastestRun(curve);
+  if (best === undefined) return `${start}.`;
+  const speedup = ratio(best.throughput, colocated.throughput);
+  const saving = ratio(colocated.costPerThousandBatches, best.costPerThousandBatches);
+  const cost = saving.value >= 1
+    ? `a batch then costs ${figure(saving)} times less`
+    : `a batch then costs ${
+      figure(ratio(best.costPerThousandBatches, colocated.costPerThousandBatches))
+    } times as much`;
+  const reach = `${start}; ${countOf(best.workers, "worker")} ${
+    best.workers === 1 ? "reaches" : "reach"
+  } ${figure(best.throughput)} (${figure(speedup)}×, ${
+    percent(ratio(best.throughput, ideal))
+  } of the ideal), and ${cost}.`;
+  if (curve.coresEndAtWorkers === undefined) return reach;
+  return `${reach} From ${countOf(curve.coresEndAtWorkers, "worker")} on, this host's ` +
+    `${countOf(experiment.hostCores, "core")} bound the curve, not the number of workers.`;
+}
+
+function summarizeSharing(experiment: SharingExperiment): Summary {
+  const baseline = sharingBaseline(experiment);
+  const rows = experiment.runs.map((run): Cell[] => [
+    `${run.mode}: ${SHARING_MODES[run.mode]}`,
+    run.trainers,
+    run.batchesProduced,
+    run.bytesRead,
+    run.cpuTime,
+    baseline && ratio(run.cpuTime, baseline.cpuTime),
+    run.jobTime,
+    baseline && ratio(run.jobTime, baseline.jobTime),
+    run.batchesSkipped,
+  ]);
+  return {
+    title: "Sharing: several trainers on one pipeline",
+    finding: sharingFinding(experiment),
+    table: {
+      title: "Preprocessing and job time by number of trainers",
+      columns: [
+        { heading: "mode" },
+        { heading: "trainers" },
+        { heading: "produced", unit: "batches", digits: 0 },
+        { heading: "read", unit: "MB", digits: 1 },
+        { heading: "CPU time", unit: "s", digits: 2 },
+        { heading: "CPU time, of one trainer's", unit: "×", digits: 2 },
+        { heading: "job time", unit: "s", digits: 2 },
+        { heading: "job time, of one trainer's", unit: "×", digits: 2 },
+        { heading: "skipped", unit: "batches", digits: 0 },
+      ],
+      rows,
+    },
+  };
+}
+
+function sharingFinding(experiment: SharingExperiment): string {
+  const baseline = sharingBaseline(experiment);
+  if (baseline === undefined) {
+    return "No run had a single trainer, so there is nothing to hold the others against.";
+  }
+  const sentences = (["A", "B", "C"] as SharingMode[]).flatMap((mode) => {
+    const most = experiment.runs.filter((run) => run.mode === mode && run.trainers > 1)
+      .reduce<SharingRun | undefined>((a, b) => a && a.trainers > b.trainers ? a : b, undefined);
+    if (most === undefined) return [];
+    const times = (quantity: (run: SharingRun) => Quantity) =>
+      `${figure(ratio(quantity(most), quantity(baseline)))}×`;
+    return [
+      `${most.trainers} trainers in mode ${mode} (${SHARING_MODES[mode]}) take ` +
+      `${times((run) => run.batchesProduced)} the batches, ${
+        times((run) => run.bytesRead)
+      } the bytes read and ` +
+      `${times((run) => run.cpuTime)} the CPU time of one trainer, and a job ${
+        times((run) => run.jobTime)
+      } its time.`,
+    ];
+  });
+  return sentences.join(" ");
+}
+
+function summarizeCoordinatedReads(experiment: CoordinatedReadsExperiment): Summary {
+  const { uncoordinated, coordinated } = experiment;
+  const row = (name: string, run: ReadsRun): Cell[] => {
+    const time = (value: number): Quantity => ({
+      value,
+      unit: "ms",
+      provenance: run.stepTimesProvenance,
+    });
+    return [
+      name,
+      run.paddingShare,
+      run.idleShare,
+      time(mean(run.stepTimesMs)),
+      time(quantile(run.stepTimesMs, 0.5)),
+      time(quantile(run.stepTimesMs, 0.95)),
+      run.throughput,
+    ];
+  };
+  return {
+    title: "Coordinated reads: text of uneven length",
+    finding: coordinatedReadsFinding(experiment),
+    table: {
+      title: `Padding and step time, ${countOf(experiment.trainers, "trainer")} in step`,
+      columns: [
+        { heading: "reads" },
+        { heading: "padding", unit: "%", digits: 1 },
+        { heading: "waiting for the slowest", unit: "%", digits: 1 },
+        { heading: "step, mean", unit: "ms", digits: 1 },
+        { heading: "step, median", unit: "ms", digits: 1 },
+        { heading: "step, 95th percentile", unit: "ms", digits: 1 },
+        { heading: "throughput without padding", unit: "tokens/s", digits: 0 },
+      ],
+      rows: [row("uncoordinated", uncoordinated), row("coordinated", coordinated)],
+    },
+  };
+}
+
+function coordinatedReadsFinding(experiment: CoordinatedReadsExperiment): string {
+  const { uncoordinated, coordinated, trainers } = experiment;
+  const speedup = ratio(coordinated.throughput, uncoordinated.throughput);
+  return `When ${trainers} trainers in step get batches of one bucket from one worker, padding goes from ` +
+    `${percent(uncoordinated.paddingShare)} to ${
+      percent(coordinated.paddingShare)
+    } of all tokens and the time ` +
+    `spent waiting for the slowest from ${percent(uncoordinated.idleShare)} to ` +
+    `${percent(coordinated.idleShare)}. Training goes ${
+      formatNumber(speedup.value, 2)
+    } times as fast, counted in ` +
+    `tokens of data.`;
+}
+
+function summarizeWorkerFailure(experiment: WorkerFailureExperiment): Summary {
+  const { expected, delivered, lost, repeated } = experiment.elements;
+  const before = rateAround(experiment, experiment.killedAtMs, -1);
+  const after = rateAround(experiment, experiment.killedAtMs, 1);
+  const provenance = experiment.timeline.every((it) => it.provenance === "measured")
+    ? "measured"
+    : "modelled";
+  const rate = (value: number | undefined): Quantity | undefined =>
+    value === undefined ? undefined : { value, unit: "batches/s", provenance };
+  return {
+    title: "A worker killed mid-run",
+    finding: workerFailureFinding(experiment, before, after),
+    table: {
+      title: `One epoch under ${experiment.processingMode}`,
+      columns: [
+        { heading: "killed" },
+        { heading: "expected", unit: "elements", digits: 0 },
+        { heading: "delivered", unit: "elements", digits: 0 },
+        { heading: "lost", unit: "elements", digits: 0 },
+        { heading: "repeated", unit: "elements", digits: 0 },
+        { heading: "before the kill", unit: "batches/s", digits: 1 },
+        { heading: "after the kill", unit: "batches/s", digits: 1 },
+      ],
+      rows: [[
+        experiment.killedWorker,
+        expected,
+        delivered,
+        lost,
+        repeated,
+        rate(before),
+        rate(after),
+      ]],
+    },
+  };
+}
+
+function workerFailureFinding(
+  experiment: WorkerFailureExperiment,
+  before: number | undefined,
+  after: number | undefined,
+): string {
+  const { expected, delivered, lost, repeated } = experiment.elements;
+  const seconds = formatNumber(experiment.killedAtMs / 1000, 1);
+  const survivors =
+    experiment.timeline.filter((it) => it.worker !== experiment.killedWorker).length;
+  const rates = before === undefined || after === undefined
+    ? ""
+    : `: from ${formatNumber(before, 1)} to ${formatNumber(after, 1)} batches/s`;
+  const replacement = experiment.restartedAtMs === undefined
+    ? ""
+    : ` A replacement was registered ${
+      formatNumber((experiment.restartedAtMs - experiment.killedAtMs) / 1000, 1)
+    } s later.`;
+  return `${experiment.killedWorker} was killed ${seconds} s into the run and the other ` +
+    `${countOf(survivors, "worker")} went on${rates}.${replacement} Of ${
+      formatNumber(expected.value, 0)
+    } elements the ` +
+    `trainer got ${formatNumber(delivered.value, 0)}; ${
+      formatNumber(lost.value, 0)
+    } were lost with the splits that ` +
+    `the worker held, and ${formatNumber(repeated.value, 0)} came twice.`;
+}
+
+/** Mean rate over whole intervals before (`side` -1) or after (1) a time, in batches/s; the last interval is cut off. */
+function rateAround(
+  experiment: WorkerFailureExperiment,
+  timeMs: number,
+  side: -1 | 1,
+): number | undefined {
+  const intervals = Math.max(0, ...experiment.timeline.map((it) => it.batches.length));
+  const whole = intervals - 1;
+  const from = side < 0 ? 0 : Math.ceil(timeMs / experiment.intervalMs);
+  const to = side < 0 ? Math.min(Math.floor(timeMs / experiment.intervalMs), whole) : whole;
+  if (to <= from) return undefined;
+  const batches = experiment.timeline
+    .flatMap((it) => it.batches.slice(from, to))
+    .reduce((sum, value) => sum + value, 0);
+  return batches / ((to - from) * experiment.intervalMs / 1000);
+}
+
+function countOf(count: number, noun: string): string {
+  return `${formatNumber(count, 0)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function figure(quantity: Quantity): string {
+  return formatNumber(quantity.value);
+}
+
+function percent(share: Quantity): string {
+  return `${formatNumber(share.value * 100, 0)} %`;
+}

@@ -1,0 +1,134 @@
+/**
+ * Tables as plain data, and as aligned text for a terminal. The report sets the same tables in HTML.
+ *
+ * @module
+ */
+
+import TextTable from "cli-table3";
+import { LeatError } from "../../core/error.ts";
+import type { Quantity, Unit } from "./results.ts";
+
+/** A cell: words, a count, or a number that knows its unit and where it comes from. */
+export type Cell = string | number | Quantity | undefined;
+
+export interface Column {
+  /** What the column holds; the unit goes into `unit`. */
+  heading: string;
+  /** The unit that all numbers of the column are shown in; quantities are converted to it. */
+  unit?: DisplayUnit;
+  /** Digits after the point; default 0 for words and counts, otherwise enough for three figures. */
+  digits?: number;
+}
+
+/** A table with a row of headings. Every row has as many cells as there are columns. */
+export interface Table {
+  title: string;
+  columns: Column[];
+  rows: Cell[][];
+}
+
+/** A unit to show a number in: the unit of the number, or a handier one. */
+export type DisplayUnit = Unit | "%" | "×" | "MB";
+
+/** Stands behind a number that comes from a model. */
+export const MODELLED_MARK = "◇";
+
+/** The sentence that explains {@linkcode MODELLED_MARK}. */
+export const MODELLED_LEGEND = `${MODELLED_MARK} modelled; every other number was measured`;
+
+const CONVERSIONS: Partial<Record<DisplayUnit, { from: Unit; factor: number }>> = {
+  "%": { from: "1", factor: 100 },
+  "×": { from: "1", factor: 1 },
+  MB: { from: "bytes", factor: 1e-6 },
+};
+
+/** The heading of a column with its unit, for example `time (s)`. */
+export function headingOf(column: Column): string {
+  return column.unit === undefined || column.unit === "1"
+    ? column.heading
+    : `${column.heading} (${column.unit})`;
+}
+
+/**
+ * A cell as it is shown: a quantity in its column's unit with {@linkcode MODELLED_MARK} behind a modelled one, an
+ * absent one as a dash.
+ *
+ * @throws {LeatError} `invalid_argument` when the cell's unit cannot be shown in the column's.
+ */
+export function cellText(cell: Cell, column: Column): string {
+  if (cell === undefined) return "–";
+  if (typeof cell === "string") return cell;
+  if (typeof cell === "number") return formatNumber(cell, column.digits ?? 0);
+  const shown = formatNumber(displayValue(cell, column.unit ?? cell.unit), column.digits);
+  return cell.provenance === "modelled" ? `${shown} ${MODELLED_MARK}` : shown;
+}
+
+/** The value of a quantity in a unit to show it in. */
+export function displayValue(quantity: Quantity, unit: DisplayUnit): number {
+  if (quantity.unit === unit) return quantity.value;
+  const conversion = CONVERSIONS[unit];
+  if (conversion?.from !== quantity.unit) {
+    throw new LeatError(
+      "invalid_argument",
+      `a number in ${quantity.unit} cannot be shown in ${unit}`,
+    );
+  }
+  return quantity.value * conversion.factor;
+}
+
+/** A number with so many digits after the point, or with three figures in all, thousands apart. */
+export function formatNumber(value: number, digits?: number): string {
+  if (!Number.isFinite(value)) return "–";
+  const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  const places = digits ?? Math.min(Math.max(2 - magnitude, 0), 6);
+  return value.toLocaleString("en", {
+    minimumFractionDigits: places,
+    maximumFractionDigits: places,
+  });
+}
+
+/** Whether a column holds words, which stand left; numbers stand right. */
+export function isTextColumn(table: Table, index: number): boolean {
+  return table.rows.some((row) => typeof row[index] === "string");
+}
+
+/**
+ * A table as lines of text: headings with units, words left, numbers right with their points under one another,
+ * and the legend of the mark where a number is modelled.
+ *
+ * @example
+ * ```ts
+ * import { renderTable } from "./table.ts";
+ *
+ * console.log(renderTable({
+ *   title: "Scale-out",
+ *   columns: [{ heading: "workers" }, { heading: "throughput", unit: "batches/s" }],
+ *   rows: [[1, { value: 3.2, unit: "batches/s", provenance: "measured" }]],
+ * }));
+ * ```
+ */
+export function renderTable(table: Table): string {
+  const text = new TextTable({
+    head: table.columns.map(headingOf),
+    colAligns: table.columns.map((_, index) => isTextColumn(table, index) ? "left" : "right"),
+    style: { head: [], border: [], compact: true },
+  });
+  const hasModelled = table.columns.map((_, index) =>
+    table.rows.some((row) => isModelled(row[index]))
+  );
+  for (const row of table.rows) {
+    text.push(table.columns.map((column, index) => {
+      const cell = row[index];
+      const shown = cellText(cell, column);
+      // A measured number above a modelled one keeps the place of the mark free, so that points align.
+      return hasModelled[index] && !isModelled(cell) ? `${shown}  ` : shown;
+    }));
+  }
+  const legend = hasModelled.includes(true) ? `\n${MODELLED_LEGEND}` : "";
+  return `${table.title}\n${text.toString()}${legend}`;
+}
+
+/** Whether a cell holds a modelled number. */
+export function isModelled(cell: Cell): boolean {
+  return typeof cell === "object" && cell.provenance === "modelled";
+}

@@ -1,0 +1,78 @@
+import { Repeats } from "../../../actors/elements/repeats.ts";
+import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { World } from "../../../actors/runtime/world.ts";
+
+let nowMs = 0;
+const world = { nowMs: () => nowMs } as World;
+
+function element(...bytes: number[]): ElementAnswer {
+  return { kind: "element", element: new Payload(new Uint8Array(bytes)) };
+}
+
+Deno.test("Repeats gives a repeated request the same answer without producing again", () => {
+  const repeats = new Repeats(world);
+  let produced = 0;
+  const produce = () => element(++produced);
+  const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const first = repeats.answer(request, produce);
+  assertStrictEquals(repeats.answer(request, produce), first);
+  assertEquals(produced, 1);
+});
+
+Deno.test("Repeats joins a repeated request to one that is still being produced", async () => {
+  const repeats = new Repeats(world);
+  const later = Promise.withResolvers<ElementAnswer>();
+  const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const first = repeats.answer(request, () => later.promise);
+  const again = repeats.answer(request, () => element(9));
+  later.resolve(element(1));
+  assertStrictEquals(await again, await first);
+});
+
+Deno.test("Repeats forgets what was acknowledged and refuses to produce it again", () => {
+  const repeats = new Repeats(world);
+  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
+  repeats.answer({ clientId: 1, sequence: 2, acknowledged: 1 }, () => element(2));
+  const late = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const error = assertThrows(() => repeats.answer(late, () => element(3)), LeatError);
+  assertEquals(error.code, "aborted");
+});
+
+Deno.test("Repeats keeps clients apart", () => {
+  const repeats = new Repeats(world);
+  const one = repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
+  const two = repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(2));
+  assertEquals([one, two], [element(1), element(2)]);
+});
+
+Deno.test("Repeats produces anew after a request that failed", async () => {
+  const repeats = new Repeats(world);
+  const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const failing = repeats.answer(
+    request,
+    () => Promise.reject(new LeatError("unavailable", "gone")),
+  );
+  await assertRejects(async () => await failing, LeatError);
+  assertEquals(await repeats.answer(request, () => element(1)), element(1));
+});
+
+Deno.test("Repeats bounds what a client leaves unacknowledged", () => {
+  const repeats = new Repeats(world);
+  const fill = () => {
+    for (let sequence = 1; sequence < 10_000; sequence++) {
+      repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => ({ kind: "end" }));
+    }
+  };
+  assertEquals(assertThrows(fill, LeatError).code, "resource_exhausted");
+});
+
+Deno.test("Repeats forgets clients that have been silent for long", () => {
+  const repeats = new Repeats(world);
+  repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
+  nowMs += 3_600_000;
+  repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(1));
+  assertEquals(repeats.clients, 1);
+});

@@ -1,0 +1,69 @@
+/**
+ * The program of a runner's thread.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import { LeatError, type WireError } from "../core/error.ts";
+import type { SplitTable } from "../data/splits.ts";
+import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import type { RunnerOutcome, RunnerSettings } from "../actors/worker/runner.ts";
+import { DenoHost } from "./deno_host.ts";
+import { DenoFiles, withStorageLatency } from "./files.ts";
+import type { WireSplits } from "./runner_threads.ts";
+
+/** How the pipelines of a thread meet the machine. */
+export interface RunnerThreadOptions {
+  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
+  readonly storageLatencyMs?: number;
+}
+
+/** What a runner's thread can be told. */
+export class RunnerThreadControl {
+  #host = new DenoHost();
+  #runner: PipelineRunner | undefined;
+  #splits: comlink.Remote<WireSplits> | undefined;
+
+  configure({ storageLatencyMs = 0 }: RunnerThreadOptions): void {
+    if (storageLatencyMs === 0) return;
+    this.#host = new DenoHost({ files: withStorageLatency(new DenoFiles(), storageLatencyMs) });
+  }
+
+  start(settings: RunnerSettings, splits: comlink.Remote<WireSplits>): void {
+    this.#splits = splits;
+    this.#runner = new PipelineRunner(settings, {
+      async next(source, repetition) {
+        const answer = await splits.next(source, repetition);
+        if ("error" in answer) throw LeatError.fromWire(answer.error);
+        return answer.split;
+      },
+      total: (source) => splits.total(source),
+    }, this.#host);
+  }
+
+  async next(): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
+    const runner = this.#runner;
+    if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+    const outcome = await runner.next();
+    const answer = { outcome, bytesRead: runner.bytesRead };
+    const buffer = outcome.kind === "element" ? outcome.frame.buffer : undefined;
+    return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;
+  }
+
+  async listSplits(graph: Uint8Array): Promise<{ table: SplitTable } | { error: WireError }> {
+    try {
+      return { table: await new PipelineRunners(this.#host).listSplits(graph) };
+    } catch (error) {
+      return { error: LeatError.from(error).toWire() };
+    }
+  }
+
+  retire(): void {
+    this.#runner?.dispose();
+    this.#runner = undefined;
+    this.#splits?.[comlink.releaseProxy]();
+    this.#splits = undefined;
+  }
+}
+
+comlink.expose(new RunnerThreadControl());

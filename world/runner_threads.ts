@@ -1,0 +1,183 @@
+/**
+ * Runners on threads of their own: a user function that spins, or an error nobody catches, harms the
+ * runner's thread and nothing else, and any of them can be stopped at once.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import { LeatError } from "../core/error.ts";
+import type { SplitTable } from "../data/splits.ts";
+import type {
+  Runner,
+  RunnerFactory,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+} from "../actors/worker/runner.ts";
+import type { RunnerThreadControl, RunnerThreadOptions } from "./runner_thread.ts";
+
+/** Idle threads kept for the next task: a thread costs 10 ms and some memory that never comes back. */
+const IDLE_THREADS_MAX = 4;
+/** How long a thread may take to put its pipeline away before it is terminated, in ms. */
+const RETIRE_TIMEOUT_MS = 1_000;
+
+/** Makes runners, each on a thread of a pool. */
+export class RunnerThreads implements RunnerFactory {
+  readonly #options: RunnerThreadOptions;
+  readonly #idle: RunnerThread[] = [];
+  readonly #busy = new Set<RunnerThread>();
+  #closed = false;
+
+  constructor(options: RunnerThreadOptions = {}) {
+    this.#options = options;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    const thread = this.#take();
+    return new ThreadRunner(thread, settings, splits, () => this.#give(thread));
+  }
+
+  async listSplits(graph: Uint8Array): Promise<SplitTable> {
+    const thread = this.#take();
+    try {
+      const listed = await thread.call((control) => control.listSplits(graph));
+      if ("error" in listed) throw LeatError.fromWire(listed.error);
+      return listed.table;
+    } finally {
+      this.#give(thread);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
+    this.#idle.length = 0;
+    this.#busy.clear();
+    return Promise.resolve();
+  }
+
+  #take(): RunnerThread {
+    if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
+    const thread = this.#idle.pop() ?? new RunnerThread(this.#options);
+    this.#busy.add(thread);
+    return thread;
+  }
+
+  /** Takes a thread back into the pool if it can put its pipeline away in time. */
+  async #give(thread: RunnerThread): Promise<void> {
+    const clean = await thread.retire();
+    this.#busy.delete(thread);
+    if (!clean || this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
+    else this.#idle.push(thread);
+  }
+}
+
+/** A runner on a thread. */
+class ThreadRunner implements Runner {
+  readonly #thread: RunnerThread;
+  readonly #started: Promise<void>;
+  readonly #giveBack: () => void;
+  #disposed = false;
+  bytesRead = 0;
+
+  constructor(
+    thread: RunnerThread,
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+    giveBack: () => void,
+  ) {
+    this.#thread = thread;
+    this.#giveBack = giveBack;
+    this.#started = thread.call((control) =>
+      control.start(settings, comlink.proxy(wireSplits(splits)))
+    );
+    this.#started.catch(() => {});
+  }
+
+  async next(): Promise<RunnerOutcome> {
+    if (this.#disposed) return { kind: "end" };
+    await this.#started;
+    const { outcome, bytesRead } = await this.#thread.call((control) => control.next());
+    this.bytesRead = bytesRead;
+    return outcome;
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#giveBack();
+  }
+}
+
+/** One thread, and the certainty that every call to it settles. */
+class RunnerThread {
+  readonly #worker: Worker;
+  readonly #control: comlink.Remote<RunnerThreadControl>;
+  readonly #ready: Promise<unknown>;
+  readonly #dead = Promise.withResolvers<never>();
+
+  constructor(options: RunnerThreadOptions) {
+    this.#dead.promise.catch(() => {});
+    this.#worker = new Worker(new URL("./runner_thread.ts", import.meta.url), {
+      type: "module",
+      name: "leat-runner",
+    });
+    this.#worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.#die(`its thread died: ${event.message}`);
+    });
+    this.#control = comlink.wrap<RunnerThreadControl>(this.#worker);
+    this.#ready = this.call((control) => control.configure(options), Promise.resolve());
+    this.#ready.catch(() => {});
+  }
+
+  /** Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would hang). */
+  async call<T>(
+    use: (control: comlink.Remote<RunnerThreadControl>) => Promise<T>,
+    after: Promise<unknown> = this.#ready,
+  ): Promise<T> {
+    await Promise.race([after, this.#dead.promise]);
+    return await Promise.race([use(this.#control), this.#dead.promise]);
+  }
+
+  /** Asks the thread to put its pipeline away; false when it does not within the time allowed. */
+  async retire(): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), RETIRE_TIMEOUT_MS);
+    });
+    try {
+      return await Promise.race([this.call((control) => control.retire()).then(() => true), late]);
+    } catch {
+      return false;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  terminate(): void {
+    this.#die("its thread was terminated");
+  }
+
+  #die(why: string): void {
+    this.#worker.terminate();
+    this.#dead.reject(new LeatError("unavailable", `The runner is gone: ${why}`));
+  }
+}
+
+/** Splits as a thread can ask for them: what fails comes back as data, with its code. */
+function wireSplits(splits: RunnerSplits) {
+  return {
+    next: async (source: number, repetition: number) => {
+      try {
+        return { split: await splits.next(source, repetition) };
+      } catch (error) {
+        return { error: LeatError.from(error).toWire() };
+      }
+    },
+    total: (source: number) => splits.total(source),
+  };
+}
+
+/** See {@linkcode wireSplits}. */
+export type WireSplits = ReturnType<typeof wireSplits>;
