@@ -262,7 +262,7 @@ function boundsText(min: number, max: number): string {
 }
 
 function remarkDefault(value: string | number | undefined): string {
-  return value === undefined ? "" : `default ${value}`;
+  return value === undefined || value === "" ? "" : `default ${value}`;
 }
 
 function single(texts: readonly string[]): string | undefined {

@@ -1,0 +1,9 @@
+/**
+ * The far side of `comlink_calls.ts`: a function of one number.
+ *
+ * @module
+ */
+
+import { expose } from "comlink";
+
+expose((value: number) => value + 1);

@@ -1,0 +1,130 @@
+/**
+ * What every bare program measures and how it is printed: a load that is opened once and run for
+ * windows of time, the rate being the median of several after a warm-up.
+ *
+ * Nothing in this folder imports anything of Leat, so a weak baseline cannot hide.
+ *
+ * @module
+ */
+
+/** Something that can be run for a while at full speed. Disposing it frees what it holds. */
+export interface Load extends AsyncDisposable {
+  /** Runs for about `ms` milliseconds and gives the rate, in units per second. */
+  window(ms: number): Promise<number>;
+}
+
+/** How long a load is measured. */
+export interface MeasureOptions {
+  /** Length of a window in milliseconds. Default: 400. */
+  readonly windowMs?: number;
+  /** How many windows the median is taken of. Default: 5. */
+  readonly windows?: number;
+  /** How long the load runs before the first window, in milliseconds. Default: 500. */
+  readonly warmUpMs?: number;
+}
+
+/** A measured rate. */
+export interface Figure {
+  readonly name: string;
+  /** What `value` counts, per second: `elements/s`, `MB/s` (10⁶ bytes), … */
+  readonly unit: string;
+  /** The median of the windows. */
+  readonly value: number;
+  /** The rate of every window, in order. */
+  readonly windows: readonly number[];
+}
+
+/** Opens a load, measures it and closes it. */
+export async function measure(
+  name: string,
+  unit: string,
+  open: () => Load | Promise<Load>,
+  options: MeasureOptions = {},
+): Promise<Figure> {
+  const { windowMs = 400, windows: count = 5, warmUpMs = 500 } = options;
+  await using load = await open();
+  await load.window(warmUpMs);
+  const windows: number[] = [];
+  while (windows.length < count) windows.push(await load.window(windowMs));
+  return { name, unit, value: median(windows), windows };
+}
+
+/** The middle value, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const low = sorted[(sorted.length - 1) >> 1] ?? NaN;
+  const high = sorted[sorted.length >> 1] ?? NaN;
+  return (low + high) / 2;
+}
+
+/** A load that does `units` of work in each call of `step`, which does not wait. */
+export function synchronousLoad(step: () => number, close: () => void = () => {}): Load {
+  return {
+    window(ms) {
+      const began = performance.now();
+      let units = 0;
+      let elapsedMs = 0;
+      do {
+        units += step();
+        elapsedMs = performance.now() - began;
+      } while (elapsedMs < ms);
+      return Promise.resolve(units / elapsedMs * 1000);
+    },
+    [Symbol.asyncDispose]() {
+      close();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** A load that keeps `inFlight` calls of `step` under way, each worth `units`. */
+export function pipelinedLoad(
+  inFlight: number,
+  step: () => Promise<number>,
+  close: () => void | Promise<void> = () => {},
+): Load {
+  return {
+    async window(ms) {
+      const began = performance.now();
+      const end = began + ms;
+      const units = await drive(inFlight, step, () => performance.now() >= end);
+      return units / (performance.now() - began) * 1000;
+    },
+    async [Symbol.asyncDispose]() {
+      await close();
+    },
+  };
+}
+
+/** Keeps `inFlight` calls of `step` under way until `isOver`, and gives the sum of what they returned. */
+export async function drive(
+  inFlight: number,
+  step: () => Promise<number>,
+  isOver: () => boolean,
+): Promise<number> {
+  let sum = 0;
+  const lane = async () => {
+    while (!isOver()) {
+      // Not `sum += await …`: that would add to what was there before the wait.
+      const units = await step();
+      sum += units;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, lane));
+  return sum;
+}
+
+/** Prints a figure: for programs a line of JSON on standard output, for people one on standard error. */
+export function printFigure(figure: Figure): void {
+  const lowest = Math.min(...figure.windows);
+  const highest = Math.max(...figure.windows);
+  console.error(
+    `${figure.name.padEnd(34)} ${show(figure.value)} ${figure.unit}` +
+      ` (${show(lowest).trim()} to ${show(highest).trim()})`,
+  );
+  console.log(JSON.stringify(figure));
+}
+
+function show(value: number): string {
+  return Math.round(value).toLocaleString("en-US").padStart(13);
+}

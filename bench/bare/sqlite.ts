@@ -1,0 +1,52 @@
+/**
+ * Rows appended to a `node:sqlite` file with a write-ahead log: at each level of durability, one and
+ * sixty-four to a transaction.
+ *
+ * @module
+ */
+
+import { DatabaseSync } from "node:sqlite";
+import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
+import { printFigure, synchronousLoad } from "./load.ts";
+
+/** `FULL` waits for the disk at every commit, `NORMAL` only at checkpoints. */
+export type Synchronous = "FULL" | "NORMAL";
+
+export const ROW_BYTES = 100;
+
+/** The load, on a file in a new temporary folder; its unit is a row. */
+export function open(synchronous: Synchronous, rowsPerTransaction: number): Load {
+  const folder = Deno.makeTempDirSync({ prefix: "leat-bench-" });
+  const database = new DatabaseSync(`${folder}/journal.sqlite`);
+  database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous};`);
+  database.exec("CREATE TABLE journal (id INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT");
+  const insert = database.prepare("INSERT INTO journal (record) VALUES (?)");
+  const begin = database.prepare("BEGIN IMMEDIATE");
+  const commit = database.prepare("COMMIT");
+  const record = new Uint8Array(ROW_BYTES).fill(7);
+  const append = () => {
+    begin.run();
+    for (let i = 0; i < rowsPerTransaction; i++) insert.run(record);
+    commit.run();
+    return rowsPerTransaction;
+  };
+  return synchronousLoad(append, () => {
+    database.close();
+    Deno.removeSync(folder, { recursive: true });
+  });
+}
+
+export function run(
+  synchronous: Synchronous,
+  rowsPerTransaction: number,
+  options?: MeasureOptions,
+): Promise<Figure> {
+  const name = `bare SQLite, ${synchronous}, ${rowsPerTransaction} a commit`;
+  return measure(name, "rows/s", () => open(synchronous, rowsPerTransaction), options);
+}
+
+if (import.meta.main) {
+  for (const synchronous of ["FULL", "NORMAL"] as const) {
+    for (const rows of [1, 64]) printFigure(await run(synchronous, rows));
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * 1 MB buffers from a Web Worker to the main thread, pulled with eight in flight: transferred, and
+ * copied by structured clone.
+ *
+ * @module
+ */
+
+import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
+import { pipelinedLoad, printFigure } from "./load.ts";
+
+export const BUFFER_BYTES = 1_000_000;
+export const IN_FLIGHT = 8;
+
+/** How a buffer gets from one thread to another. */
+export type Passage = "transfer" | "copy";
+
+/** The load; its unit is 10⁶ bytes. */
+export function open(passage: Passage): Load {
+  const worker = new Worker(new URL("./thread_transfer_worker.ts", import.meta.url), {
+    type: "module",
+    name: passage,
+  });
+  const waiting: ((bytes: Uint8Array) => void)[] = [];
+  worker.onmessage = ({ data }) => waiting.shift()?.(data);
+  let received = 0;
+  const pull = async (): Promise<number> => {
+    const answer = new Promise<Uint8Array>((resolve) => waiting.push(resolve));
+    worker.postMessage(BUFFER_BYTES);
+    const bytes = await answer;
+    if (bytes.length !== BUFFER_BYTES || bytes[0] !== (received++ & 0xff)) {
+      throw new Error(`buffer ${received} arrived damaged`);
+    }
+    return bytes.length / 1e6;
+  };
+  return pipelinedLoad(IN_FLIGHT, pull, () => worker.terminate());
+}
+
+export function run(passage: Passage, options?: MeasureOptions): Promise<Figure> {
+  return measure(`bare thread, 1 MB, ${passage}`, "MB/s", () => open(passage), options);
+}
+
+if (import.meta.main) {
+  printFigure(await run("transfer"));
+  printFigure(await run("copy"));
+}

@@ -1,0 +1,112 @@
+/**
+ * Messages pulled over a bare WebSocket on loopback from a server on a thread or in a process of its
+ * own: 1 MB with eight in flight, and 1 KB with sixty-four.
+ *
+ * @module
+ */
+
+import { fileURLToPath } from "node:url";
+import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
+import { pipelinedLoad, printFigure } from "./load.ts";
+
+/** Where the server runs. */
+export type Place = "thread" | "process";
+
+/** A size of messages, and how many requests are under way at once. */
+export interface Traffic {
+  readonly messageBytes: number;
+  readonly inFlight: number;
+}
+
+export const LARGE: Traffic = { messageBytes: 1_000_000, inFlight: 8 };
+export const SMALL: Traffic = { messageBytes: 1_000, inFlight: 64 };
+
+const SERVER = new URL("./websocket_server.ts", import.meta.url);
+
+interface Server {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** The load; its unit is a message. */
+export async function open(traffic: Traffic, place: Place): Promise<Load> {
+  const server = await (place === "thread" ? startThread() : startProcess());
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/`);
+  socket.binaryType = "arraybuffer";
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = () => reject(new Error(`no server at port ${server.port}`));
+  });
+  const waiting: ((bytes: ArrayBuffer) => void)[] = [];
+  socket.onmessage = ({ data }) => waiting.shift()?.(data);
+  const request = new Uint8Array(4);
+  new DataView(request.buffer).setUint32(0, traffic.messageBytes);
+  const pull = async (): Promise<number> => {
+    const answer = new Promise<ArrayBuffer>((resolve) => waiting.push(resolve));
+    socket.send(request);
+    const { byteLength } = await answer;
+    if (byteLength !== traffic.messageBytes) throw new Error(`${byteLength} bytes arrived`);
+    return 1;
+  };
+  return pipelinedLoad(traffic.inFlight, pull, async () => {
+    const closed = new Promise((resolve) => socket.onclose = resolve);
+    socket.close();
+    await closed;
+    await server.close();
+  });
+}
+
+function startThread(): Promise<Server> {
+  const worker = new Worker(SERVER, { type: "module" });
+  return new Promise((resolve) => {
+    worker.onmessage = ({ data: port }) =>
+      resolve({ port, close: () => Promise.resolve(worker.terminate()) });
+  });
+}
+
+async function startProcess(): Promise<Server> {
+  const process = new Deno.Command("deno", {
+    args: ["run", "--quiet", "--allow-net=127.0.0.1", fileURLToPath(SERVER)],
+    stdin: "null",
+    stdout: "piped",
+  }).spawn();
+  const lines = process.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { value = "" } = await lines.read();
+  const port = Number(value);
+  if (!(port > 0)) throw new Error(`the server's first line was '${value}', not its port`);
+  return {
+    port,
+    async close() {
+      process.kill("SIGTERM");
+      await lines.cancel();
+      await process.status;
+    },
+  };
+}
+
+/** Gives MB/s (10⁶ bytes) for large traffic, messages/s for small. */
+export async function run(
+  traffic: Traffic,
+  place: Place,
+  options?: MeasureOptions,
+): Promise<Figure> {
+  const size = traffic.messageBytes >= 1e6
+    ? `${traffic.messageBytes / 1e6} MB`
+    : `${traffic.messageBytes / 1e3} KB`;
+  const name = `bare WebSocket, ${size}, ${place}`;
+  const figure = await measure(name, "messages/s", () => open(traffic, place), options);
+  if (traffic.messageBytes < 1e6) return figure;
+  const scale = (rate: number) => rate * traffic.messageBytes / 1e6;
+  return {
+    name,
+    unit: "MB/s",
+    value: scale(figure.value),
+    windows: figure.windows.map(scale),
+  };
+}
+
+if (import.meta.main) {
+  for (const traffic of [LARGE, SMALL]) {
+    for (const place of ["thread", "process"] as const) printFigure(await run(traffic, place));
+  }
+}

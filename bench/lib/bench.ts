@@ -1,0 +1,108 @@
+/**
+ * Leat against a bare primitive in one run: both are opened, warmed up, and take turns of a window
+ * each, so that whatever else the machine does falls on both. What counts is the ratio.
+ *
+ * @module
+ */
+
+import { type Load, median } from "../bare/load.ts";
+
+/** A pair of loads and the ratio that Leat has to reach. */
+export interface Bench {
+  /** Short, unique, for `--filter` and the table. */
+  readonly name: string;
+  /** What the table shows per second: what both loads count, times `scale`. */
+  readonly unit: string;
+  /** The lowest ratio of Leat to bare that is accepted. */
+  readonly floor: number;
+  /** How much of `unit` one of what the loads count is. Default: 1. */
+  readonly scale?: number;
+  /** The load without Leat. */
+  bare(): Load | Promise<Load>;
+  /** The same work through Leat. */
+  leat(): Load | Promise<Load>;
+}
+
+/** How a bench is run. */
+export interface RatioOptions {
+  /** Turns that each load takes. Default: 7. */
+  readonly rounds?: number;
+  /** Length of a turn in milliseconds. Default: 300. */
+  readonly windowMs?: number;
+  /** How long each load runs before the first turn, in milliseconds. Default: 600. */
+  readonly warmUpMs?: number;
+}
+
+/** What came of a bench. */
+export interface RatioResult {
+  readonly name: string;
+  readonly unit: string;
+  /** Medians of the rates. */
+  readonly bare: number;
+  readonly leat: number;
+  /** The median of the rounds' ratios, each of two neighbouring turns. */
+  readonly ratio: number;
+  readonly floor: number;
+  readonly passed: boolean;
+  readonly rounds: readonly { readonly bare: number; readonly leat: number }[];
+}
+
+/** Runs one bench. */
+export async function runRatio(bench: Bench, options: RatioOptions = {}): Promise<RatioResult> {
+  const { rounds: count = 7, windowMs = 300, warmUpMs = 600 } = options;
+  const scale = bench.scale ?? 1;
+  await using bare = await bench.bare();
+  await using leat = await bench.leat();
+  await bare.window(warmUpMs);
+  await leat.window(warmUpMs);
+  const rounds: { bare: number; leat: number }[] = [];
+  while (rounds.length < count) {
+    rounds.push({
+      bare: scale * await bare.window(windowMs),
+      leat: scale * await leat.window(windowMs),
+    });
+  }
+  const ratio = median(rounds.map((round) => round.leat / round.bare));
+  return {
+    name: bench.name,
+    unit: bench.unit,
+    bare: median(rounds.map((round) => round.bare)),
+    leat: median(rounds.map((round) => round.leat)),
+    ratio,
+    floor: bench.floor,
+    passed: ratio >= bench.floor,
+    rounds,
+  };
+}
+
+const HEADER = ["bench", "unit", "bare", "Leat", "ratio", "floor", ""];
+
+/** Results as a table in plain text. */
+export function resultTable(results: readonly RatioResult[]): string {
+  const rows = results.map((result) => [
+    result.name,
+    result.unit,
+    figureText(result.bare),
+    figureText(result.leat),
+    result.ratio.toFixed(2),
+    result.floor.toFixed(2),
+    result.passed ? "" : "below",
+  ]);
+  const widths = HEADER.map((head, i) =>
+    Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0))
+  );
+  const line = (cells: readonly string[]) =>
+    cells.map((cell, i) => i < 2 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))
+      .join("  ").trimEnd();
+  const rule = widths.map((width) => "─".repeat(width)).join("  ").trimEnd();
+  return [line(HEADER), rule, ...rows.map(line)].join("\n");
+}
+
+/** Four significant digits at least, thousands set apart. */
+function figureText(value: number): string {
+  const digits = value >= 1000 ? 0 : value >= 10 ? 1 : 3;
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}

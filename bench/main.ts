@@ -1,0 +1,62 @@
+/**
+ * `deno task bench`: runs every bench beside this file and prints its ratio to the bare primitive.
+ *
+ * @module
+ */
+
+import { flag, integer, runProgram, text } from "../examples/lib/args.ts";
+import { LeatError } from "../core/error.ts";
+import { type Bench, type RatioResult, resultTable, runRatio } from "./lib/bench.ts";
+
+const PROGRAM = {
+  usage: "deno task bench",
+  summary: "Runs Leat and the bare primitives in turns and prints the ratios. Ends with status 1 " +
+    "if a ratio is below its floor.",
+  options: {
+    filter: text({ help: "Runs only benches whose name contains this.", default: "" }),
+    list: flag("Names the benches and runs none."),
+    rounds: integer({ help: "Turns that each side takes.", default: 7, min: 1 }),
+    windowMs: integer({ help: "Length of a turn.", placeholder: "MS", default: 300, min: 1 }),
+    json: text({
+      help: "Also writes the results there, every round of them.",
+      placeholder: "FILE",
+    }),
+  },
+};
+
+await runProgram(PROGRAM, async (values) => {
+  const benches = (await discover()).filter(({ name }) => name.includes(values.filter));
+  if (benches.length === 0) {
+    throw new LeatError("not_found", `no bench is called like '${values.filter}'; see --list`);
+  }
+  if (values.list) {
+    for (const bench of benches) console.log(`${bench.name} (at least ${bench.floor})`);
+    return;
+  }
+  const results: RatioResult[] = [];
+  for (const bench of benches) {
+    console.error(`${bench.name} …`);
+    results.push(await runRatio(bench, { rounds: values.rounds, windowMs: values.windowMs }));
+  }
+  console.log(resultTable(results));
+  if (values.json !== undefined) {
+    await Deno.writeTextFile(values.json, JSON.stringify(results, undefined, 2) + "\n");
+  }
+  if (!results.every((result) => result.passed)) Deno.exitCode = 1;
+});
+
+/** The benches of every `*_bench.ts` beside this file, in the order of their names. */
+async function discover(): Promise<Bench[]> {
+  const here = new URL("./", import.meta.url);
+  const files: string[] = [];
+  for await (const { name } of Deno.readDir(here)) {
+    if (name.endsWith("_bench.ts")) files.push(name);
+  }
+  const benches: Bench[] = [];
+  for (const name of files.sort()) {
+    const module: { benches?: Bench[] } = await import(new URL(name, here).href);
+    if (module.benches === undefined) throw new LeatError("internal", `${name} exports no benches`);
+    benches.push(...module.benches);
+  }
+  return benches;
+}

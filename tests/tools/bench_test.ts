@@ -1,0 +1,81 @@
+/** Tests of how benches measure: what is counted, the order of turns, the verdict, the table. */
+
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { drive, type Load, measure, median } from "../../bench/bare/load.ts";
+import { type Bench, resultTable, runRatio } from "../../bench/lib/bench.ts";
+
+/** A load that notes what happens to it and gives the rates in order. */
+function scripted(name: string, rates: number[], log: string[]): Load {
+  return {
+    window() {
+      log.push(name);
+      return Promise.resolve(rates.shift() ?? NaN);
+    },
+    [Symbol.asyncDispose]() {
+      log.push(`close ${name}`);
+      return Promise.resolve();
+    },
+  };
+}
+
+function bench(bare: number[], leat: number[], log: string[] = []): Bench {
+  return {
+    name: "an example",
+    unit: "things/s",
+    floor: 0.5,
+    bare: () => scripted("bare", bare, log),
+    leat: () => scripted("leat", leat, log),
+  };
+}
+
+Deno.test("drive counts every call of every lane", async () => {
+  let calls = 0;
+  let underWay = 0;
+  let most = 0;
+  const sum = await drive(8, async () => {
+    calls++;
+    most = Math.max(most, ++underWay);
+    await Promise.resolve();
+    underWay--;
+    return 3;
+  }, () => calls >= 1000);
+  assertEquals(sum, calls * 3);
+  assertEquals(most, 8);
+});
+
+Deno.test("median is the middle, or the mean of the middle two", () => {
+  assertEquals(median([3, 1, 2]), 2);
+  assertEquals(median([4, 1, 3, 2]), 2.5);
+});
+
+Deno.test("measure leaves the warm-up out and closes the load", async () => {
+  const log: string[] = [];
+  const open = () => scripted("load", [1, 10, 30, 20], log);
+  const figure = await measure("x", "things/s", open, { windows: 3 });
+  assertEquals(figure, { name: "x", unit: "things/s", value: 20, windows: [10, 30, 20] });
+  assertEquals(log, ["load", "load", "load", "load", "close load"]);
+});
+
+Deno.test("runRatio alternates the loads and takes the median of the rounds' ratios", async () => {
+  const log: string[] = [];
+  // The second round is disturbed for both: its ratio is what the others' is.
+  const result = await runRatio(bench([1, 100, 10, 200], [1, 80, 8, 100], log), { rounds: 3 });
+  assertEquals(result.ratio, 0.8);
+  assertEquals([result.bare, result.leat, result.passed], [100, 80, true]);
+  const turns = Array<string[]>(4).fill(["bare", "leat"]).flat();
+  assertEquals(log, [...turns, "close leat", "close bare"]);
+});
+
+Deno.test("runRatio does not pass a ratio below its floor, and the table says so", async () => {
+  const result = await runRatio(bench([1, 100], [1, 49]), { rounds: 1 });
+  assert(!result.passed);
+  const [, , row = ""] = resultTable([result]).split("\n");
+  assertStringIncludes(row, "0.49   0.50  below");
+});
+
+Deno.test("runRatio closes the bare load when the other cannot be opened", async () => {
+  const log: string[] = [];
+  const broken: Bench = { ...bench([], [], log), leat: () => Promise.reject(new Error("no")) };
+  await assertRejects(() => runRatio(broken), Error, "no");
+  assertEquals(log, ["close bare"]);
+});
