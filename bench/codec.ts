@@ -1,5 +1,6 @@
 /**
- * What encoding and decoding cost beside bare msgpackr and beside a bare copy, in one run: `deno run bench/codec.ts`.
+ * What encoding and decoding cost beside bare msgpackr and beside a bare copy, in one run: `deno
+ * run bench/codec.ts`.
  *
  * @module
  */

@@ -24,7 +24,10 @@ export const DTYPES = [
   "bytes",
 ] as const;
 
-/** The type of a tensor's elements. `bool` is stored as one byte, 0 or 1; `string` is text, `bytes` is opaque. */
+/**
+ * The type of a tensor's elements. `bool` is stored as one byte, 0 or 1; `string` is text, `bytes`
+ * is opaque.
+ */
 export type DType = typeof DTYPES[number];
 
 /** The dtypes whose elements all have one size. */
@@ -97,14 +100,20 @@ export function itemSize(dtype: DType): number {
   return isFixedDType(dtype) ? TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT : 0;
 }
 
-/** The dtype that a typed array stores (`uint8` for a `Uint8Array` or a class derived from it), or `undefined` for anything else. */
+/**
+ * The dtype that a typed array stores (`uint8` for a `Uint8Array` or a class derived from it), or
+ * `undefined` for anything else.
+ */
 export function dtypeOf(value: unknown): FixedDType | undefined {
   if (!ArrayBuffer.isView(value)) return undefined;
   return DTYPE_OF_CONSTRUCTOR.get(value.constructor) ??
     (value instanceof Uint8Array ? "uint8" : undefined);
 }
 
-/** Whether `value` is a typed array that stands for a dtype. `Uint8ClampedArray` and `DataView` stand for none. */
+/**
+ * Whether `value` is a typed array that stands for a dtype. `Uint8ClampedArray` and `DataView`
+ * stand for none.
+ */
 export function isTypedArray(value: unknown): value is TypedArray {
   return dtypeOf(value) !== undefined;
 }

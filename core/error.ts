@@ -1,6 +1,6 @@
 /**
- * The one error class of Leat, with a code that means the same on every carrier and in every language, and its plain-data
- * form for the wire.
+ * The one error class of Leat, with a code that means the same on every carrier and in every
+ * language, and its plain-data form for the wire.
  *
  * @module
  */
@@ -44,7 +44,10 @@ export interface WireError {
   cause?: WireError;
 }
 
-/** How many causes below an error, and how many levels of its details, travel; deeper ones are cut off. */
+/**
+ * How many causes below an error, and how many levels of its details, travel; deeper ones are cut
+ * off.
+ */
 export const WIRE_ERROR_DEPTH_MAX = 8;
 
 /**
@@ -73,8 +76,8 @@ export class LeatError extends Error {
   }
 
   /**
-   * Whatever was thrown, as a `LeatError`: itself if it is one, otherwise wrapped (as `cause`) under the code its name stands
-   * for, or `fallbackCode` where the name stands for none.
+   * Whatever was thrown, as a `LeatError`: itself if it is one, otherwise wrapped (as `cause`)
+   * under the code its name stands for, or `fallbackCode` where the name stands for none.
    */
   static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
     if (error instanceof LeatError) return error;
@@ -86,7 +89,10 @@ export class LeatError extends Error {
     return wireOf(this, 0);
   }
 
-  /** The error that {@linkcode LeatError.toWire} wrote down. Never throws: missing or foreign parts become `unknown`. */
+  /**
+   * The error that {@linkcode LeatError.toWire} wrote down. Never throws: missing or foreign parts
+   * become `unknown`.
+   */
   static fromWire(wire: WireError): LeatError {
     return errorOf(wire, 0);
   }

@@ -13,17 +13,22 @@ export function hashBytes(bytes: Uint8Array | string): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** The SHA-256 of a value's {@linkcode canonicalJson}: equal for equal data, whatever the order of its keys. */
+/**
+ * The SHA-256 of a value's {@linkcode canonicalJson}: equal for equal data, whatever the order of
+ * its keys.
+ */
 export function hashJson(value: unknown): string {
   return hashBytes(canonicalJson(value));
 }
 
 /**
- * JSON with keys in code-unit order and no spaces. What JSON cannot say is spelled as an object with one `$` key: `{"$number":"NaN"}`
- * (also the infinities and -0), `{"$bigint":"1"}`, `{"$float32":"<hex of the bytes>"}` for typed arrays; own keys that begin with `$` are doubled, so
- * that no two values meet. Keys whose value is `undefined` are left out.
+ * JSON with keys in code-unit order and no spaces. What JSON cannot say is spelled as an object
+ * with one `$` key: `{"$number":"NaN"}` (also the infinities and -0), `{"$bigint":"1"}`,
+ * `{"$float32":"<hex of the bytes>"}` for typed arrays; own keys that begin with `$` are doubled,
+ * so that no two values meet. Keys whose value is `undefined` are left out.
  *
- * @throws {LeatError} `invalid_argument` for anything else (functions, class instances, `undefined` in an array), naming the path.
+ * @throws {LeatError} `invalid_argument` for anything else (functions, class instances, `undefined`
+ * in an array), naming the path.
  */
 export function canonicalJson(value: unknown): string {
   return spell(value, "$");

@@ -1,5 +1,6 @@
 /**
- * What every room may import and which imports nothing: errors, dtypes, tensors, trees, digests and counter-based luck.
+ * What every room may import and which imports nothing: errors, dtypes, tensors, trees, digests and
+ * counter-based luck.
  *
  * @module
  */

@@ -1,6 +1,7 @@
 /**
- * Counter-based random numbers: a draw is a pure function of (seed, labels, index), so it repeats wherever it is made and
- * shifts no other draw. Philox4x32-10 of Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
+ * Counter-based random numbers: a draw is a pure function of (seed, labels, index), so it repeats
+ * wherever it is made and shifts no other draw. Philox4x32-10 of Salmon et al., "Parallel Random
+ * Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
  *
  * @module
  */
@@ -10,7 +11,10 @@ import { LeatError } from "./error.ts";
 /** Four 32-bit words: a Philox counter, or what it is turned into. */
 export type PhiloxBlock = readonly [number, number, number, number];
 
-/** Philox4x32-10: turns a counter of four 32-bit words and a key of two into four random 32-bit words. Pure. */
+/**
+ * Philox4x32-10: turns a counter of four 32-bit words and a key of two into four random 32-bit
+ * words. Pure.
+ */
 export function philox4x32(counter: PhiloxBlock, key: readonly [number, number]): PhiloxBlock {
   const out = new Uint32Array(4);
   philoxInto(out, 0, counter[0], counter[1], counter[2], counter[3], key[0], key[1]);
@@ -18,10 +22,12 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
 }
 
 /**
- * A stream of draws named by a seed and a path of labels. The draws at (seed, labels, index) depend on nothing else: not on
- * other streams, nor on which thread or host asks. Forking does not advance the parent, and the order of forks does not matter.
+ * A stream of draws named by a seed and a path of labels. The draws at (seed, labels, index) depend
+ * on nothing else: not on other streams, nor on which thread or host asks. Forking does not advance
+ * the parent, and the order of forks does not matter.
  *
- * `next()` takes two 32-bit words of the stream, `int(n)` one (two above 2³²; more, seldom, to stay unbiased), `normal()` four.
+ * `next()` takes two 32-bit words of the stream, `int(n)` one (two above 2³²; more, seldom, to stay
+ * unbiased), `normal()` four.
  *
  * @example
  * ```ts
@@ -33,14 +39,17 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
  * ```
  */
 export class RandomStream {
-  /** Words 0 to 3 name the stream; 4 to 7 are the block last made. One array, because streams are made per element. */
+  /**
+   * Words 0 to 3 name the stream; 4 to 7 are the block last made. One array, because streams are
+   * made per element.
+   */
   readonly #words: Uint32Array;
   #blockIndex = -1;
   #position = 0;
 
   /**
-   * @param seed The low 64 bits count; a negative seed is its two's complement. A number must be a safe integer.
-   * A stream stands for its own seed and labels.
+   * @param seed The low 64 bits count; a negative seed is its two's complement. A number must be a
+   * safe integer. A stream stands for its own seed and labels.
    * @param labels The path of the stream: see {@linkcode RandomStream.fork}.
    */
   constructor(seed: bigint | number | RandomStream, labels: readonly (string | number)[] = []) {
@@ -48,7 +57,10 @@ export class RandomStream {
     for (const label of labels) absorbLabel(this.#words, label);
   }
 
-  /** The stream of the path with `label` added. A string and a number never meet, nor do `["a", "b"]` and `["ab"]`. */
+  /**
+   * The stream of the path with `label` added. A string and a number never meet, nor do `["a",
+   * "b"]` and `["ab"]`.
+   */
   fork(label: string | number): RandomStream {
     return new RandomStream(this, [label]);
   }
@@ -87,7 +99,8 @@ export class RandomStream {
         `int(n) needs an integer n from 1 to 2^53 - 1, not ${n}`,
       );
     }
-    // Draws past the last whole multiple of n are thrown away, or the low results would come more often.
+    // Draws past the last whole multiple of n are thrown away, or the low results would come more
+    // often.
     if (n <= 0x100000000) {
       const limit = 0x100000000 - 0x100000000 % n;
       for (;;) {
@@ -102,7 +115,10 @@ export class RandomStream {
     }
   }
 
-  /** A normal deviate of mean 0 and variance 1 (Box–Muller; the second of the pair is dropped, so that no draw is held over). */
+  /**
+   * A normal deviate of mean 0 and variance 1 (Box–Muller; the second of the pair is dropped, so
+   * that no draw is held over).
+   */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.next()));
     return radius * Math.cos(2 * Math.PI * this.next());
@@ -128,7 +144,10 @@ const WEYL_0 = 0x9e3779b9;
 const WEYL_1 = 0xbb67ae85;
 const ROUNDS = 10;
 
-/** In plain int32 arithmetic (no BigInt, no objects), because every random draw of a pipeline runs through here. */
+/**
+ * In plain int32 arithmetic (no BigInt, no objects), because every random draw of a pipeline runs
+ * through here.
+ */
 function philoxInto(
   out: Uint32Array,
   offset: number,
@@ -157,7 +176,10 @@ function philoxInto(
   out[offset + 3] = c3;
 }
 
-/** The upper 32 bits of the product of two unsigned 32-bit words, from 16-bit halves. No partial sum reaches 2³². */
+/**
+ * The upper 32 bits of the product of two unsigned 32-bit words, from 16-bit halves. No partial sum
+ * reaches 2³².
+ */
 function multiplyHigh(a: number, b: number): number {
   const aLow = a & 0xffff;
   const aHigh = a >>> 16;
@@ -168,7 +190,8 @@ function multiplyHigh(a: number, b: number): number {
   return aHigh * bHigh + (middle >>> 16) + (carry >>> 16);
 }
 
-// What a block of a label's spelling begins with. Numbers need 21 bits of the second word, so tags stand above them.
+// What a block of a label's spelling begins with. Numbers need 21 bits of the second word, so tags
+// stand above them.
 const TAG_SEED = 0x10000000;
 const TAG_NUMBER = 0x20000000;
 const TAG_STRING = 0x40000000;
@@ -208,7 +231,10 @@ function unitsAt(text: string, index: number): number {
   return low | (high << 16);
 }
 
-/** One Davies–Meyer step: the state is encrypted under the message block and added to itself, so it cannot be run backwards. */
+/**
+ * One Davies–Meyer step: the state is encrypted under the message block and added to itself, so it
+ * cannot be run backwards.
+ */
 function absorb(state: Uint32Array, low: number, high: number): void {
   philoxInto(state, 4, state[0]!, state[1]!, state[2]!, state[3]!, low, high);
   for (let i = 0; i < 4; i++) state[i] = state[i]! ^ state[4 + i]!;

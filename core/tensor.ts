@@ -1,6 +1,6 @@
 /**
- * Tensors: what batches are made of. A tensor is a dtype, a shape and one flat row-major store; a ragged tensor is
- * one tensor of values and where its rows begin.
+ * Tensors: what batches are made of. A tensor is a dtype, a shape and one flat row-major store; a
+ * ragged tensor is one tensor of values and where its rows begin.
  *
  * @module
  */
@@ -28,7 +28,8 @@ export type TensorScalar = number | bigint | boolean | string | Uint8Array;
 export type NestedArray = TensorScalar | NestedArray[];
 
 /**
- * A dense tensor. Immutable by convention: whoever holds one may share its `data` with another thread.
+ * A dense tensor. Immutable by convention: whoever holds one may share its `data` with another
+ * thread.
  *
  * @example
  * ```ts
@@ -47,8 +48,8 @@ export class Tensor<D extends DType = DType> {
    * @param dtype The type of the elements.
    * @param shape Length of every axis, outermost first; `[]` for a scalar.
    * @param data The elements, row-major; kept, not copied.
-   * @throws {LeatError} `invalid_argument` where the length of `data` is not the product of `shape`, or its class is not
-   * that of `dtype`. The elements themselves are not looked at.
+   * @throws {LeatError} `invalid_argument` where the length of `data` is not the product of
+   * `shape`, or its class is not that of `dtype`. The elements themselves are not looked at.
    */
   constructor(dtype: D, shape: readonly number[], data: DTypeArrays[D]) {
     const size = sizeOf(shape);
@@ -74,7 +75,10 @@ export class Tensor<D extends DType = DType> {
     return this.data.length;
   }
 
-  /** Bytes of the elements; strings count as UTF-8. Linear in the size for `string` and `bytes`, constant otherwise. */
+  /**
+   * Bytes of the elements; strings count as UTF-8. Linear in the size for `string` and `bytes`,
+   * constant otherwise.
+   */
   get byteLength(): number {
     const { data } = this;
     if (!Array.isArray(data)) return data.byteLength;
@@ -115,7 +119,10 @@ export class Tensor<D extends DType = DType> {
     return new Tensor(this.dtype, shape, this.data);
   }
 
-  /** Nested arrays of the elements; the element itself for a scalar. Booleans of `bool`, bigints of `int64` and `uint64`. */
+  /**
+   * Nested arrays of the elements; the element itself for a scalar. Booleans of `bool`, bigints of
+   * `int64` and `uint64`.
+   */
   toArray(): NestedArray {
     const at = this.dtype === "bool"
       ? (index: number) => this.data[index] !== 0
@@ -126,18 +133,22 @@ export class Tensor<D extends DType = DType> {
 
 /** How {@linkcode tensor} reads its argument. */
 export interface TensorOptions<D extends DType = DType> {
-  /** Default: that of a typed array; otherwise `float64` for numbers, `int64` for bigints, `bool`, `string`. */
+  /**
+   * Default: that of a typed array; otherwise `float64` for numbers, `int64` for bigints, `bool`,
+   * `string`.
+   */
   readonly dtype?: D;
   /** Default: the nesting of the arrays. */
   readonly shape?: readonly number[];
 }
 
 /**
- * Makes a tensor of a scalar, a typed array (kept, not copied, unless `dtype` differs), or nested arrays of either.
- * A `Uint8Array` is a run of `uint8`, or one element where `dtype` is `"bytes"`.
+ * Makes a tensor of a scalar, a typed array (kept, not copied, unless `dtype` differs), or nested
+ * arrays of either. A `Uint8Array` is a run of `uint8`, or one element where `dtype` is `"bytes"`.
  *
- * @throws {LeatError} `invalid_argument` for rows of unequal length, mixed types, a value that `dtype` cannot hold
- * (a fraction or an overflow in an integer dtype), or a `shape` of another size.
+ * @throws {LeatError} `invalid_argument` for rows of unequal length, mixed types, a value that
+ * `dtype` cannot hold (a fraction or an overflow in an integer dtype), or a `shape` of another
+ * size.
  *
  * @example
  * ```ts
@@ -160,14 +171,18 @@ export function tensor(
 }
 
 /**
- * Rows of different lengths: row `i` is `values` from `rowSplits[i]` to `rowSplits[i + 1]` along axis 0.
- * The splits are a `BigInt64Array` (int64, as in tf.data), one longer than the number of rows, from 0 to the number of values.
+ * Rows of different lengths: row `i` is `values` from `rowSplits[i]` to `rowSplits[i + 1]` along
+ * axis 0. The splits are a `BigInt64Array` (int64, as in tf.data), one longer than the number of
+ * rows, from 0 to the number of values.
  */
 export class RaggedTensor<D extends DType = DType> {
   readonly values: Tensor<D>;
   readonly rowSplits: BigInt64Array;
 
-  /** @throws {LeatError} `invalid_argument` where the splits do not start at 0, end at the number of values, or go down. */
+  /**
+   * @throws {LeatError} `invalid_argument` where the splits do not start at 0, end at the number of
+   * values, or go down.
+   */
   constructor(values: Tensor<D>, rowSplits: BigInt64Array) {
     const rows = values.shape[0];
     if (!(rowSplits instanceof BigInt64Array)) {

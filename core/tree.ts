@@ -1,5 +1,6 @@
 /**
- * Elements are trees: plain objects and arrays are structure, everything else is a leaf. These walk them.
+ * Elements are trees: plain objects and arrays are structure, everything else is a leaf. These walk
+ * them.
  *
  * @module
  */
@@ -41,7 +42,10 @@ export function isLeaf(value: unknown): value is Leaf {
   }
 }
 
-/** Whether `value` is structure of named parts: an object made by a literal, `JSON.parse` or `Object.create(null)`. */
+/**
+ * Whether `value` is structure of named parts: an object made by a literal, `JSON.parse` or
+ * `Object.create(null)`.
+ */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -51,8 +55,8 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 /**
  * The same structure with every leaf replaced by `fn(leaf)`.
  *
- * @throws {LeatError} `invalid_argument` naming the path of what is neither structure nor leaf, of an own `__proto__` key, or of
- * structure deeper than {@linkcode TREE_DEPTH_MAX}.
+ * @throws {LeatError} `invalid_argument` naming the path of what is neither structure nor leaf, of
+ * an own `__proto__` key, or of structure deeper than {@linkcode TREE_DEPTH_MAX}.
  */
 export function mapTree(tree: unknown, fn: (leaf: Leaf) => unknown): unknown {
   return zip([tree], (leaves) => fn(leaves[0]!), []);
@@ -65,7 +69,10 @@ export function flattenTree(tree: unknown): Leaf[] {
   return leaves;
 }
 
-/** The path of every leaf in the order of {@linkcode flattenTree}: `$` for a bare leaf, `$.image`, `$[0]`, `$["odd key"]`. */
+/**
+ * The path of every leaf in the order of {@linkcode flattenTree}: `$` for a bare leaf, `$.image`,
+ * `$[0]`, `$["odd key"]`.
+ */
 export function treePaths(tree: unknown): string[] {
   const paths: string[] = [];
   visit(tree, [], (_leaf, path) => paths.push(pathOf(path)));
@@ -73,9 +80,11 @@ export function treePaths(tree: unknown): string[] {
 }
 
 /**
- * One tree of the trees' common structure: `fn` gets the leaves at one place, in the order of the trees. Keys come in the first tree's order.
+ * One tree of the trees' common structure: `fn` gets the leaves at one place, in the order of the
+ * trees. Keys come in the first tree's order.
  *
- * @throws {LeatError} `invalid_argument` naming the path where structures differ; otherwise as {@linkcode mapTree}.
+ * @throws {LeatError} `invalid_argument` naming the path where structures differ; otherwise as
+ * {@linkcode mapTree}.
  */
 export function zipTrees(trees: readonly unknown[], fn: (leaves: Leaf[]) => unknown): unknown {
   if (trees.length === 0) {
@@ -85,8 +94,9 @@ export function zipTrees(trees: readonly unknown[], fn: (leaves: Leaf[]) => unkn
 }
 
 /**
- * About how many bytes an element holds: 8 per number, bigint, or place in structure, 1 per boolean and null, 1 per
- * character of a string, and the bytes of arrays and tensors. For budgets, not for allocation.
+ * About how many bytes an element holds: 8 per number, bigint, or place in structure, 1 per boolean
+ * and null, 1 per character of a string, and the bytes of arrays and tensors. For budgets, not for
+ * allocation.
  */
 export function byteSize(tree: unknown): number {
   let bytes = 0;

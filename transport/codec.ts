@@ -1,12 +1,14 @@
 /**
- * Messages as bytes: a msgpack envelope and, behind it, the payloads of its tensors, each aligned so that the receiver uses it where it lies.
- * The format is written down in `docs/wire.md`. This is the only place that knows msgpackr.
+ * Messages as bytes: a msgpack envelope and, behind it, the payloads of its tensors, each aligned
+ * so that the receiver uses it where it lies. The format is written down in `docs/wire.md`. This is
+ * the only place that knows msgpackr.
  *
  * @module
  */
 
 import { Buffer } from "node:buffer";
-// The subpath resolves to the plain JavaScript build; the package's root reads the environment and tries to load a native helper.
+// The subpath resolves to the plain JavaScript build; the package's root reads the environment and
+// tries to load a native helper.
 import { addExtension, Packr, RESERVE_START_SPACE, RESET_BUFFER_MODE } from "msgpackr/pack";
 import { LeatError } from "../core/error.ts";
 import {
@@ -23,7 +25,10 @@ export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./code
 
 /** How {@linkcode encodeMessage} writes. */
 export interface EncodeOptions {
-  /** Zero bytes to leave free before the message, in the same buffer. A multiple of 64 keeps payloads aligned. Default 0. */
+  /**
+   * Zero bytes to leave free before the message, in the same buffer. A multiple of 64 keeps
+   * payloads aligned. Default 0.
+   */
   readonly headroomBytes?: number;
   /** A larger message is refused before it is allocated. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
@@ -35,18 +40,24 @@ export interface EncodeOptions {
 export interface DecodeOptions {
   /** A larger message is refused unread. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
-  /** Copies payloads, so that what is returned outlives the frame. Default `false`: they are views of it. */
+  /**
+   * Copies payloads, so that what is returned outlives the frame. Default `false`: they are views
+   * of it.
+   */
   readonly copy?: boolean;
 }
 
 /**
- * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null, typed arrays, tensors, ragged tensors
- * and {@linkcode Payload}s. Each payload is copied once. Keys whose value is `undefined` are left out.
+ * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null,
+ * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once. Keys
+ * whose value is `undefined` are left out.
  *
- * @returns The message, alone in a buffer of exactly `headroomBytes` and its own length, to keep or to transfer.
- * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an array, functions, symbols, Map, Set, Date and other
- * class instances, bigints beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX};
- * `resource_exhausted` for a message of more than `bytesMax` bytes.
+ * @returns The message, alone in a buffer of exactly `headroomBytes` and its own length, to keep or
+ * to transfer.
+ * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an
+ * array, functions, symbols, Map, Set, Date and other class instances, bigints beyond 64 bits, text
+ * with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode
+ * ENVELOPE_DEPTH_MAX}; `resource_exhausted` for a message of more than `bytesMax` bytes.
  *
  * @example
  * ```ts
@@ -68,7 +79,8 @@ export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Arr
 export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
   const plan = new MessagePlan();
   const envelope = plan.envelope(value);
-  // A view of msgpackr's own pool, which its next call overwrites: it is copied before this function returns.
+  // A view of msgpackr's own pool, which its next call overwrites: it is copied before this
+  // function returns.
   const packed = packr.pack(envelope, PACK_MODE);
   writeUint32(packed, 0, TOKEN.UINT32, packed.length - MESSAGE_HEADER_BYTES);
   const byteLength = endOf(plan.parts, packed.length);
@@ -82,13 +94,16 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
 }
 
 /**
- * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must not change any more; only where the frame does not
- * lie on a multiple of the item size in its buffer are they copied. Bytes in the envelope come back as `Uint8Array`s of their own.
+ * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must
+ * not change any more; only where the frame does not lie on a multiple of the item size in its
+ * buffer are they copied. Bytes in the envelope come back as `Uint8Array`s of their own.
  *
- * @throws {LeatError} `data_loss` for a message that ends before what it announces; `resource_exhausted` for one of more than `bytesMax` bytes;
- * `invalid_argument` for anything that no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
- * named twice, never or not at all, a shape of another size than its payload, a repeated key or `__proto__`, text that is not UTF-8, structure deeper
- * than {@linkcode ENVELOPE_DEPTH_MAX}. Nothing is allocated for what is announced and not there.
+ * @throws {LeatError} `data_loss` for a message that ends before what it announces;
+ * `resource_exhausted` for one of more than `bytesMax` bytes; `invalid_argument` for anything that
+ * no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
+ * named twice, never or not at all, a shape of another size than its payload, a repeated key or
+ * `__proto__`, text that is not UTF-8, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}.
+ * Nothing is allocated for what is announced and not there.
  */
 export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPTIONS): unknown {
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
@@ -100,16 +115,22 @@ const NO_OPTIONS = {};
 
 const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
 
-/** `variableMapSize`, because without it an object of more than 65,535 keys is written with a wrong length. */
+/**
+ * `variableMapSize`, because without it an object of more than 65,535 keys is written with a wrong
+ * length.
+ */
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const encoder = new TextEncoder();
 
-/** msgpackr keeps the buffer of the largest envelope it ever wrote; after one beyond this it gets a new one of its usual size. */
+/**
+ * msgpackr keeps the buffer of the largest envelope it ever wrote; after one beyond this it gets a
+ * new one of its usual size.
+ */
 const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 
-// Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one private class and no type number:
-// one must be given, and 256 is none that a byte could name.
+// Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one
+// private class and no type number: one must be given, and 256 is none that a byte could name.
 addExtension(
   {
     Class: RawMsgpack,

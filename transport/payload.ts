@@ -5,13 +5,17 @@
  */
 
 /**
- * Bytes that were encoded before (a batch on its way through, say) and that nobody on the way needs to read. In a message
- * they take an aligned place of their own, so an encoded message inside of one decodes without a copy where it arrives.
- * The bytes must not change while anyone holds the payload.
+ * Bytes that were encoded before (a batch on its way through, say) and that nobody on the way needs
+ * to read. In a message they take an aligned place of their own, so an encoded message inside of
+ * one decodes without a copy where it arrives. The bytes must not change while anyone holds the
+ * payload.
  */
 export class Payload {
   readonly bytes: Uint8Array;
-  /** Whether the bytes may be read by several threads at once, and so need not be copied or moved to reach one. */
+  /**
+   * Whether the bytes may be read by several threads at once, and so need not be copied or moved to
+   * reach one.
+   */
   readonly shared: boolean;
 
   /**

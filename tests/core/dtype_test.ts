@@ -1,4 +1,8 @@
-/** @module Dtypes: sizes and storage. */
+/**
+ * Dtypes: sizes and storage.
+ *
+ * @module
+ */
 
 import { dtypeOf, DTYPES, isDType, isTypedArray, itemSize, zerosOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";

@@ -1,4 +1,8 @@
-/** @module Errors: their codes, what foreign errors become, and their way over the wire. */
+/**
+ * Errors: their codes, what foreign errors become, and their way over the wire.
+ *
+ * @module
+ */
 
 import {
   LEAT_ERROR_CODES,

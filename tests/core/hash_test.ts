@@ -1,4 +1,8 @@
-/** @module Digests: known answers, and one spelling per value. */
+/**
+ * Digests: known answers, and one spelling per value.
+ *
+ * @module
+ */
 
 import { LeatError } from "../../core/error.ts";
 import { canonicalJson, hashBytes, hashJson } from "../../core/hash.ts";

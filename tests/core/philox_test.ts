@@ -1,4 +1,7 @@
-/** @module Random streams: the published vectors, independence, uniformity, and the draws held fixed. */
+/**
+ * @module Random streams: the published vectors, independence, uniformity, and the draws held
+ * fixed.
+ */
 
 import { LeatError } from "../../core/error.ts";
 import { philox4x32, RandomStream } from "../../core/philox.ts";

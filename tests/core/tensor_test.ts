@@ -1,4 +1,8 @@
-/** @module Tensors: construction, shapes, nesting, and every refusal. */
+/**
+ * Tensors: construction, shapes, nesting, and every refusal.
+ *
+ * @module
+ */
 
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor, utf8Length } from "../../core/tensor.ts";

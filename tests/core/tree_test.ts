@@ -1,4 +1,8 @@
-/** @module Trees: walking, zipping, paths and sizes. */
+/**
+ * Trees: walking, zipping, paths and sizes.
+ *
+ * @module
+ */
 
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, tensor } from "../../core/tensor.ts";

@@ -1,5 +1,6 @@
 /**
- * The codec against messages that no writer writes: each is refused with the code that `docs/wire.md` gives it, and costs next to nothing.
+ * The codec against messages that no writer writes: each is refused with the code that
+ * `docs/wire.md` gives it, and costs next to nothing.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * The codec by law: over nested elements of every dtype, decoding undoes encoding; and whatever happens to the bytes on the way, the worst
- * outcome is a `LeatError`.
+ * The codec by law: over nested elements of every dtype, decoding undoes encoding; and whatever
+ * happens to the bytes on the way, the worst outcome is a `LeatError`.
  *
  * @module
  */
@@ -20,7 +20,10 @@ const text = fc.oneof(
 const key = text.filter((name) => name !== "__proto__");
 const bytes = fc.uint8Array({ maxLength: 600 });
 
-/** Random bytes as a typed array: NaNs of every payload, subnormals and infinities come by themselves. */
+/**
+ * Random bytes as a typed array: NaNs of every payload, subnormals and infinities come by
+ * themselves.
+ */
 function typedArray(dtype: FixedDType, length: number): fc.Arbitrary<Uint8Array> {
   const itemBytes = TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT;
   const max = dtype === "bool" ? 1 : 255;
@@ -82,7 +85,10 @@ const { elements } = fc.letrec((tie) => ({
   ),
 }));
 
-/** Equal to the last bit: -0 is not 0, NaNs agree in their bytes, classes and the order of keys count. */
+/**
+ * Equal to the last bit: -0 is not 0, NaNs agree in their bytes, classes and the order of keys
+ * count.
+ */
 function assertSame(actual: unknown, expected: unknown): void {
   if (typeof expected !== "object" || expected === null) {
     return assert(Object.is(actual, expected), `${String(actual)} is not ${String(expected)}`);

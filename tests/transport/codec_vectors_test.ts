@@ -1,6 +1,6 @@
 /**
- * The bytes of the format, held fixed: by a few messages written out by hand, by the committed vectors, and by a reader in Python that knows
- * only the documentation.
+ * The bytes of the format, held fixed: by a few messages written out by hand, by the committed
+ * vectors, and by a reader in Python that knows only the documentation.
  *
  * @module
  */
@@ -95,7 +95,10 @@ Deno.test({
   },
 });
 
-/** Python has one type of integer, where the vectors tell a number from a bigint; JSON.parse rounds both alike. */
+/**
+ * Python has one type of integer, where the vectors tell a number from a bigint; JSON.parse rounds
+ * both alike.
+ */
 function pythonValue(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(pythonValue);

@@ -1,12 +1,16 @@
 /**
- * The numbers of the message format: what writer and reader must agree on. `docs/wire.md` is this in words.
+ * The numbers of the message format: what writer and reader must agree on. `docs/wire.md` is this
+ * in words.
  *
  * @module
  */
 
 import type { DType } from "../../core/dtype.ts";
 
-/** Every payload begins at a multiple of this many bytes from the start of its message: a cache line, and any dtype's alignment. */
+/**
+ * Every payload begins at a multiple of this many bytes from the start of its message: a cache
+ * line, and any dtype's alignment.
+ */
 export const PAYLOAD_ALIGNMENT = 64;
 
 /** Before the envelope: `uint32` and the envelope's length. */
@@ -15,13 +19,19 @@ export const MESSAGE_HEADER_BYTES = 5;
 /** Before a payload: `bin32` and the payload's length. */
 export const PAYLOAD_HEADER_BYTES = 5;
 
-/** The largest message that is encoded or decoded unless the caller says otherwise: 1 GiB. Beyond it: `resource_exhausted`. */
+/**
+ * The largest message that is encoded or decoded unless the caller says otherwise: 1 GiB. Beyond
+ * it: `resource_exhausted`.
+ */
 export const MESSAGE_BYTES_MAX = 2 ** 30;
 
 /** How deep arrays and maps may nest in an envelope. Beyond it: `invalid_argument`. */
 export const ENVELOPE_DEPTH_MAX = 128;
 
-/** The largest `Uint8Array` that is written into the envelope; a longer one becomes a payload. The reader takes any. */
+/**
+ * The largest `Uint8Array` that is written into the envelope; a longer one becomes a payload. The
+ * reader takes any.
+ */
 export const INLINE_BYTES_MAX = 255;
 
 /** How many axes a tensor on the wire may have. */

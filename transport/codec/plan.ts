@@ -1,6 +1,7 @@
 /**
- * What is to be written: the value with everything msgpack has no type for put into its place as raw bytes, and the payloads that
- * those bytes stand for. This walk is also where a value that cannot travel is refused, by its path.
+ * What is to be written: the value with everything msgpack has no type for put into its place as
+ * raw bytes, and the payloads that those bytes stand for. This walk is also where a value that
+ * cannot travel is refused, by its path.
  *
  * @module
  */
@@ -48,7 +49,8 @@ export class MessagePlan {
   readonly #path: (string | number)[] = [];
 
   /**
-   * `value` as msgpackr is to see it: itself where plain msgpack says it all (most messages), otherwise a copy as shallow as can be.
+   * `value` as msgpackr is to see it: itself where plain msgpack says it all (most messages),
+   * otherwise a copy as shallow as can be.
    *
    * @throws {LeatError} `invalid_argument` naming the path of what cannot travel.
    */
@@ -109,7 +111,8 @@ export class MessagePlan {
 
   #visitMap(value: Record<string, unknown>, depth: number, bare: boolean): unknown {
     this.#enter(depth);
-    // msgpackr asks an object for its constructor before it takes it for a plain one. Objects whose data could answer go as Maps.
+    // msgpackr asks an object for its constructor before it takes it for a plain one. Objects whose
+    // data could answer go as Maps.
     const odd = bare || Object.hasOwn(value, "constructor");
     let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
     for (const key of Object.keys(value)) {
@@ -192,7 +195,10 @@ export class MessagePlan {
     return this.parts.push(part) - 1;
   }
 
-  /** Strings or blocks as two payloads: where each begins (uint32, one more than there are), and all of them in a row. */
+  /**
+   * Strings or blocks as two payloads: where each begins (uint32, one more than there are), and all
+   * of them in a row.
+   */
   #addBlock(items: string[] | Uint8Array[], dtype: DType, depth: number): number {
     const offsets = new Uint32Array(items.length + 1);
     let byteLength = 0;

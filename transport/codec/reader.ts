@@ -1,6 +1,7 @@
 /**
- * The strict reader. It takes what `docs/wire.md` describes and nothing else: msgpackr's own reader also follows records, references and
- * other extensions that a stranger could use, allocates what a length merely claims, and renames or drops what it does not like.
+ * The strict reader. It takes what `docs/wire.md` describes and nothing else: msgpackr's own reader
+ * also follows records, references and other extensions that a stranger could use, allocates what a
+ * length merely claims, and renames or drops what it does not like.
  *
  * @module
  */
@@ -308,7 +309,10 @@ class EnvelopeReader {
     throw malformed(at, "the keys of a map are strings");
   }
 
-  /** Every item takes a byte at least, so a length that claims more is known to be wrong before anything is made for it. */
+  /**
+   * Every item takes a byte at least, so a length that claims more is known to be wrong before
+   * anything is made for it.
+   */
   #enter(items: number, depth: number): void {
     if (depth >= ENVELOPE_DEPTH_MAX) {
       throw malformed(
@@ -410,7 +414,10 @@ function textOf(bytes: Uint8Array, at: number): string {
   }
 }
 
-/** Names of fields and states come again and again; a short one is looked up by its bytes instead of being made anew. */
+/**
+ * Names of fields and states come again and again; a short one is looked up by its bytes instead of
+ * being made anew.
+ */
 const INTERNED_LENGTH_MAX = 32;
 const INTERN_SLOTS = 1024;
 const internTable = new Array<string>(INTERN_SLOTS).fill("");
@@ -440,7 +447,8 @@ function sameAscii(text: string, bytes: Uint8Array, at: number): boolean {
   return true;
 }
 
-// Numbers are read through these: their bytes are turned around into the host's order, which on every host of Deno is little-endian.
+// Numbers are read through these: their bytes are turned around into the host's order, which on
+// every host of Deno is little-endian.
 const scratch = new Uint8Array(8);
 const asInt8 = new Int8Array(scratch.buffer);
 const asInt16 = new Int16Array(scratch.buffer);

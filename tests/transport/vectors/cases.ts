@@ -1,7 +1,9 @@
 /**
- * The messages whose bytes are held fixed in `vectors.json`, and what a reader in another language should make of each.
+ * The messages whose bytes are held fixed in `vectors.json`, and what a reader in another language
+ * should make of each.
  *
- * `deno run --allow-write=tests/transport/vectors tests/transport/vectors/generate.ts` writes the file; it must change only when the format does, on purpose.
+ * `deno run --allow-write=tests/transport/vectors tests/transport/vectors/generate.ts` writes the
+ * file; it must change only when the format does, on purpose.
  *
  * @module
  */
@@ -83,8 +85,10 @@ export const CASES: readonly VectorCase[] = [
 ];
 
 /**
- * A value as JSON that any language can rebuild: numbers JSON has no word for as `{"number": "NaN"}`, bigints as `{"int": "1"}`, bytes and payloads as
- * `{"bytes": hex}`, typed arrays and tensors as `{"dtype", "shape", "data"}` (data flat; 64-bit integers as text, blocks as hex, bool as 0 and 1), ragged tensors as `{"values", "rowSplits"}`.
+ * A value as JSON that any language can rebuild: numbers JSON has no word for as `{"number":
+ * "NaN"}`, bigints as `{"int": "1"}`, bytes and payloads as `{"bytes": hex}`, typed arrays and
+ * tensors as `{"dtype", "shape", "data"}` (data flat; 64-bit integers as text, blocks as hex, bool
+ * as 0 and 1), ragged tensors as `{"values", "rowSplits"}`.
  */
 export function describe(value: unknown): unknown {
   if (typeof value === "number") {
