@@ -75,7 +75,7 @@ export function flattenTree(tree: unknown): Leaf[] {
  */
 export function treePaths(tree: unknown): string[] {
   const paths: string[] = [];
-  visit(tree, [], (_leaf, path) => paths.push(pathOf(path)));
+  visit(tree, [], (_leaf, path) => paths.push(pathText(path)));
   return paths;
 }
 
@@ -106,6 +106,16 @@ export function byteSize(tree: unknown): number {
     places += path.length;
   });
   return bytes + 8 * places;
+}
+
+/** A path into a tree as messages name it: `$` for the root, `$.image`, `$[0]`, `$["odd key"]`. */
+export function pathText(path: readonly (string | number)[]): string {
+  let text = "$";
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`;
+    else text += /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+  }
+  return text;
 }
 
 type Path = (string | number)[];
@@ -204,21 +214,21 @@ function enter(path: Path): void {
   if (path.length < TREE_DEPTH_MAX) return;
   throw new LeatError(
     "invalid_argument",
-    `an element nests deeper than ${TREE_DEPTH_MAX} levels (TREE_DEPTH_MAX) at ${pathOf(path)}`,
+    `an element nests deeper than ${TREE_DEPTH_MAX} levels (TREE_DEPTH_MAX) at ${pathText(path)}`,
   );
 }
 
 /** Assigning to `__proto__` would change the copy's prototype instead of giving it a key. */
 function refuseProto(key: string, path: Path): void {
   if (key !== "__proto__") return;
-  throw new LeatError("invalid_argument", `an element has the key __proto__ at ${pathOf(path)}`);
+  throw new LeatError("invalid_argument", `an element has the key __proto__ at ${pathText(path)}`);
 }
 
 function noPlace(value: unknown, path: Path): LeatError {
   return new LeatError(
     "invalid_argument",
     `${kindOf(value)} at ${
-      pathOf(path)
+      pathText(path)
     } has no place in an element; elements are plain objects and arrays of numbers, ` +
       "bigints, booleans, strings, null, typed arrays and tensors",
   );
@@ -227,7 +237,7 @@ function noPlace(value: unknown, path: Path): LeatError {
 function differs(trees: readonly unknown[], index: number, path: Path): LeatError {
   return new LeatError(
     "invalid_argument",
-    `elements 0 and ${index} differ in structure at ${pathOf(path)}: ${kindOf(trees[0])} and ${
+    `elements 0 and ${index} differ in structure at ${pathText(path)}: ${kindOf(trees[0])} and ${
       kindOf(trees[index])
     }`,
   );
@@ -238,13 +248,4 @@ function kindOf(value: unknown): string {
   if (isPlainObject(value)) return `an object of {${Object.keys(value).join(", ")}}`;
   if (typeof value !== "object" || value === null) return String(value ?? typeof value);
   return value.constructor?.name ?? "an object";
-}
-
-function pathOf(path: Path): string {
-  let text = "$";
-  for (const key of path) {
-    if (typeof key === "number") text += `[${key}]`;
-    else text += /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-  }
-  return text;
 }

@@ -86,13 +86,3 @@ export const DTYPE_OF_CODE: readonly DType[] = Object.entries(DTYPE_CODES)
 export function payloadStart(position: number): number {
   return Math.ceil((position + PAYLOAD_HEADER_BYTES) / PAYLOAD_ALIGNMENT) * PAYLOAD_ALIGNMENT;
 }
-
-/** A path into a message, for error messages: `$`, `$.body.image`, `$[0]`. */
-export function pathText(path: readonly (string | number)[]): string {
-  let text = "$";
-  for (const key of path) {
-    if (typeof key === "number") text += `[${key}]`;
-    else text += /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-  }
-  return text;
-}

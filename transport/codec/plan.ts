@@ -9,13 +9,13 @@
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
+import { pathText } from "../../core/tree.ts";
 import { Payload } from "../payload.ts";
 import {
   DTYPE_CODES,
   ENVELOPE_DEPTH_MAX,
   EXT,
   INLINE_BYTES_MAX,
-  pathText,
   TENSOR_RANK_MAX,
   TOKEN,
 } from "./format.ts";
