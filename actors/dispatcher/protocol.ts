@@ -7,21 +7,11 @@
  *
  * @module
  */
+import type { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { Split } from "../../data/splits.ts";
 import type { WireError } from "../../core/error.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
-
-/** How source data is divided among workers (paper section 3.3). */
-export const ShardingPolicy = {
-  /** Every worker produces the whole dataset, each in its own random order. */
-  OFF: "off",
-  /** Splits are handed out first come first served; each to one worker. */
-  DYNAMIC: "dynamic",
-} as const;
-
-/** One of {@linkcode ShardingPolicy}'s values. */
-export type ShardingPolicy = typeof ShardingPolicy[keyof typeof ShardingPolicy];
 
 /** Identifies the dispatcher's incarnation and what it can do. */
 export interface DispatcherInfo {

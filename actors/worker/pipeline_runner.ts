@@ -6,8 +6,10 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
+import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
 import type { Host } from "../../data/host.ts";
-import { type ElementIterator, END } from "../../data/iterator.ts";
+import { END } from "../../data/iterator.ts";
+import { seedOf } from "../../data/operators/options.ts";
 import { listSplitTable, type SplitSource, type SplitTable } from "../../data/splits.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { MeteredHost } from "./metered_host.ts";
@@ -24,7 +26,7 @@ export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
-  #iterator: ElementIterator | undefined;
+  #iterator: DatasetIterator<unknown> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
@@ -46,26 +48,26 @@ export class PipelineRunner implements Runner {
 
   dispose(): void {
     this.#disposed = true;
-    this.#iterator?.dispose();
+    this.#iterator?.return();
   }
 
   async #step(): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
       this.#iterator ??= this.#open();
-      const element = await this.#iterator.next();
-      if (element === END) return { kind: "end" };
-      return { kind: "element", frame: this.#encode(element) };
+      const { done, value } = await this.#iterator.next();
+      return done ? { kind: "end" } : { kind: "element", frame: this.#encode(value) };
     } catch (error) {
       return { kind: "error", error: LeatError.from(error).toWire() };
     }
   }
 
-  #open(): ElementIterator {
+  #open(): DatasetIterator<unknown> {
     const { graph, seed, salt, epoch, splits } = this.#settings;
-    return Dataset.deserialize(graph).openIterator({
+    const { node } = Dataset.deserialize(graph);
+    return openIterator(node, {
       host: this.#host,
-      seed: BigInt(`0x${seed}`),
+      seed: seedOf(node) ?? BigInt(`0x${seed}`),
       salt: BigInt(`0x${salt}`),
       epoch,
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),

@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -193,9 +194,9 @@ class Task {
     const settings: RunnerSettings = {
       graph: dataset.graph,
       seed,
-      salt: parameters.processingMode === "off" ? seed : "0000000000000000",
+      salt: parameters.processingMode === ShardingPolicy.OFF ? seed : "0000000000000000",
       epoch: repetition,
-      splits: parameters.processingMode === "dynamic",
+      splits: parameters.processingMode === ShardingPolicy.DYNAMIC,
       shared: parameters.sharing,
     };
     this.#runner = runners.start(settings, this.#splits);
