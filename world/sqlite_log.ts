@@ -1,0 +1,367 @@
+/**
+ * The durable log on SQLite: a write-ahead log that is waited for at every commit.
+ *
+ * Records appended within one turn of the event loop share a transaction, because waiting for the
+ * disk costs a hundred times what writing a record does. Rows carry checksums: SQLite itself notices
+ * a damaged tree, but not a damaged row.
+ *
+ * @module
+ */
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers";
+import { crc32 } from "node:zlib";
+import type { DurableLog, LogContents } from "../actors/runtime/durable_log.ts";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
+
+/** Bytes appended and not yet written beyond which `append` refuses: nobody is calling `sync`. */
+const PENDING_BYTES_MAX = 1 << 30;
+/** Pages of the write-ahead file after which SQLite moves them into the database. */
+const CHECKPOINT_PAGES = 4096;
+/** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
+const APPLICATION_ID = 0x4c656174;
+const LAYOUT_VERSION = 1;
+
+const SCHEMA = `
+  CREATE TABLE snapshot (
+    only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE record (
+    number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, body BLOB NOT NULL
+  ) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${LAYOUT_VERSION};
+`;
+
+/** How to open a log. */
+export interface SqliteLogOptions {
+  /** The most the file may grow to; beyond it a `sync` fails with `resource_exhausted`. Default: what the disk holds. */
+  readonly bytesMax?: number;
+}
+
+/**
+ * Opens the log in the file `path`, creating it and its folder if need be. Beside it SQLite keeps
+ * `path`-wal: the two belong together and are copied together.
+ *
+ * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
+ * damaged, truncated or no log, `permission_denied` when it may not be read and written; each names
+ * the file.
+ */
+export function openSqliteLog(path: string, options: SqliteLogOptions = {}): Promise<DurableLog> {
+  return Promise.try(() => {
+    try {
+      createIfMissing(path);
+      return new SqliteLog(path, options);
+    } catch (error) {
+      throw translate(error, path);
+    }
+  });
+}
+
+class SqliteLog implements DurableLog {
+  readonly #path: string;
+  readonly #database: DatabaseSync;
+  readonly #insert: StatementSync;
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  /** The number of the newest record that is written, counted over the whole life of the log. */
+  #written = 0;
+  #flush: Promise<void> | undefined;
+  #failure: LeatError | undefined;
+  #closed = false;
+
+  constructor(path: string, { bytesMax }: SqliteLogOptions) {
+    this.#path = path;
+    this.#database = openDatabase(path);
+    try {
+      if (bytesMax !== undefined) limitSize(this.#database, bytesMax);
+      const contents = readContents(this.#database, path);
+      this.#written = contents.number + contents.records.length;
+      this.#insert = this.#database.prepare(
+        "INSERT INTO record (number, crc, body) VALUES (?, ?, ?)",
+      );
+    } catch (error) {
+      this.#database.close();
+      throw translate(error, path);
+    }
+  }
+
+  read(): Promise<LogContents> {
+    return Promise.try(() => {
+      this.#check();
+      try {
+        const { snapshot, records } = readContents(this.#database, this.#path);
+        return { snapshot, records };
+      } catch (error) {
+        throw translate(error, this.#path);
+      }
+    });
+  }
+
+  append(record: Uint8Array): void {
+    this.#check();
+    if (this.#pendingBytes + record.byteLength > PENDING_BYTES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `${this.#path}: more than ${PENDING_BYTES_MAX} bytes wait to be written; call sync() more often`,
+      );
+    }
+    this.#pending.push(record);
+    this.#pendingBytes += record.byteLength;
+  }
+
+  sync(): Promise<void> {
+    if (this.#failure !== undefined || this.#closed) return Promise.try(() => this.#check());
+    if (this.#pending.length === 0) return Promise.resolve();
+    this.#flush ??= new Promise<void>((resolve, reject) => {
+      // The other turns of this macrotask append as well: all go into one transaction.
+      setImmediate(() => {
+        this.#flush = undefined;
+        try {
+          this.#writePending();
+          resolve();
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+    return this.#flush;
+  }
+
+  compact(snapshot: Uint8Array): Promise<void> {
+    return Promise.try(() => {
+      this.#check();
+      const number = this.#written + this.#pending.length;
+      this.#transaction(() => {
+        this.#database.exec("DELETE FROM record");
+        this.#database.prepare(
+          "INSERT OR REPLACE INTO snapshot (only, number, crc, body) VALUES (1, ?, ?, ?)",
+        ).run(number, crc32(snapshot), snapshot);
+      });
+      this.#wrote(number);
+    });
+  }
+
+  close(): Promise<void> {
+    return Promise.try(() => {
+      if (this.#closed) return;
+      this.#closed = true;
+      try {
+        if (this.#failure === undefined) this.#writePending();
+      } finally {
+        this.#database.close();
+      }
+    });
+  }
+
+  #writePending(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#pending.length === 0) return;
+    let number = this.#written;
+    this.#transaction(() => {
+      for (const record of this.#pending) this.#insert.run(++number, crc32(record), record);
+    });
+    this.#wrote(number);
+  }
+
+  #wrote(number: number): void {
+    this.#written = number;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+  }
+
+  /** After a failure it is not known what reached the disk, so nothing more is written. */
+  #transaction(work: () => void): void {
+    try {
+      this.#database.exec("BEGIN IMMEDIATE");
+      work();
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#failure = translate(error, this.#path);
+      this.#pending = [];
+      if (this.#database.isTransaction) {
+        try {
+          this.#database.exec("ROLLBACK");
+        } catch {
+          // The failure that matters is kept; the next opening rolls back.
+        }
+      }
+      throw this.#failure;
+    }
+  }
+
+  #check(): void {
+    if (this.#failure !== undefined) {
+      throw new LeatError(
+        this.#failure.code,
+        `${this.#path} is unusable since a write failed: ${this.#failure.message}`,
+        { cause: this.#failure },
+      );
+    }
+    if (this.#closed) throw new LeatError("failed_precondition", `${this.#path} is closed`);
+  }
+}
+
+/**
+ * Makes the file whole under another name and then links it to its own, so that an empty file under
+ * the log's name is always a damaged one, and two programs that begin at once share one file.
+ */
+function createIfMissing(path: string): void {
+  if (exists(path)) return;
+  if (exists(`${path}-wal`)) {
+    throw new LeatError(
+      "data_loss",
+      `${path} is gone, but its ${
+        basename(path)
+      }-wal is there: restore both from a copy, or remove ` +
+        `the latter to begin anew`,
+    );
+  }
+  const folder = dirname(path);
+  const draft = join(folder, `.${basename(path)}.${crypto.randomUUID()}`);
+  try {
+    mkdirSync(folder, { recursive: true });
+    const database = new DatabaseSync(draft);
+    try {
+      database.exec(`PRAGMA journal_mode = WAL; BEGIN; ${SCHEMA} COMMIT;`);
+    } finally {
+      database.close();
+    }
+    linkSync(draft, path);
+    syncFolder(folder);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "EEXIST") throw translate(error, path);
+  } finally {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(draft + suffix, { force: true });
+  }
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** A new name is durable only when its folder is; not every platform lets a folder be synced. */
+function syncFolder(folder: string): void {
+  try {
+    const descriptor = openSync(folder, "r");
+    try {
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // Windows; there the file system journals names itself.
+  }
+}
+
+function openDatabase(path: string): DatabaseSync {
+  if (statSync(path).size === 0) throw damaged(path, "it is empty");
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path);
+    // Exclusive: held until it is closed or the process ends. It also spares the shared-memory file.
+    database.exec("PRAGMA locking_mode = EXCLUSIVE");
+    const mode = database.prepare("PRAGMA journal_mode = WAL").get();
+    if (mode?.["journal_mode"] !== "wal") {
+      throw new LeatError(
+        "failed_precondition",
+        `${path}: this file system allows no write-ahead log`,
+      );
+    }
+    database.exec(`
+      PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+      PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
+      BEGIN EXCLUSIVE; COMMIT;
+    `);
+    checkLayout(database, path);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw translate(error, path);
+  }
+}
+
+function checkLayout(database: DatabaseSync, path: string): void {
+  const id = database.prepare("PRAGMA application_id").get()?.["application_id"];
+  const version = database.prepare("PRAGMA user_version").get()?.["user_version"];
+  if (id !== APPLICATION_ID) throw damaged(path, "it is not a log");
+  if (version !== LAYOUT_VERSION) {
+    throw new LeatError(
+      "failed_precondition",
+      `${path} has layout ${version}, and this program reads layout ${LAYOUT_VERSION}; use the ` +
+        `program that wrote it`,
+    );
+  }
+  const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
+  if (check !== "ok") throw damaged(path, String(check));
+}
+
+function limitSize(database: DatabaseSync, bytesMax: number): void {
+  const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
+  database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(bytesMax / pageBytes))}`);
+}
+
+type Row = { readonly number: number; readonly crc: number; readonly body: Uint8Array };
+
+function readContents(
+  database: DatabaseSync,
+  path: string,
+): LogContents & { readonly number: number } {
+  const row = database.prepare("SELECT number, crc, body FROM snapshot").get() as Row | undefined;
+  if (row !== undefined && crc32(row.body) !== row.crc) {
+    throw damaged(path, "its snapshot's checksum is wrong");
+  }
+  const number = row?.number ?? 0;
+  const records: Uint8Array[] = [];
+  const rows = database.prepare("SELECT number, crc, body FROM record ORDER BY number").iterate();
+  for (const record of rows as Iterable<Row>) {
+    const expected = number + records.length + 1;
+    if (record.number !== expected) throw damaged(path, `record ${expected} is missing`);
+    if (crc32(record.body) !== record.crc) {
+      throw damaged(path, `the checksum of record ${expected} is wrong`);
+    }
+    records.push(record.body);
+  }
+  return { snapshot: row?.body, records, number };
+}
+
+function damaged(path: string, what: string): LeatError {
+  return new LeatError(
+    "data_loss",
+    `${path} is damaged: ${what}. Restore it with its ${basename(path)}-wal from a copy, or move ` +
+      `both away to begin anew (what they recorded is then forgotten)`,
+  );
+}
+
+/** SQLite's primary result codes that mean something to the operator. */
+const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = new Map([
+  [3, [
+    "permission_denied",
+    "may not be accessed; give this program the right to read and write it",
+  ]],
+  [5, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
+  [6, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
+  [8, ["permission_denied", "may only be read; give this program the right to write it"]],
+  [10, ["data_loss", "could not be read or written; check the disk"]],
+  [11, ["data_loss", "is damaged; restore it from a copy, or move it away to begin anew"]],
+  [13, ["resource_exhausted", "cannot grow: the disk is full; make room and start again"]],
+  [14, ["permission_denied", "could not be opened; check that its folder may be written"]],
+  [26, [
+    "data_loss",
+    "is damaged or no log; restore it from a copy, or move it away to begin anew",
+  ]],
+]);
+
+function translate(error: unknown, path: string): LeatError {
+  if (error instanceof LeatError) return error;
+  const { errcode } = error as { errcode?: unknown };
+  const known = typeof errcode === "number" ? CODE_OF_RESULT.get(errcode & 0xff) : undefined;
+  if (known !== undefined) {
+    return new LeatError(known[0], `${path} ${known[1]} (${(error as Error).message})`, {
+      cause: error,
+    });
+  }
+  const cause = LeatError.from(error, "internal");
+  return new LeatError(cause.code, `${path}: ${cause.message}`, { cause: error });
+}
