@@ -2,6 +2,7 @@
  * The context of a running pipeline: the host, the pace, the coordinates of luck, the splits of the
  * task, and the place of the operator whose iterator is being made.
  */
+import { RandomStream } from "../core/philox.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
@@ -9,18 +10,22 @@ import { Pacer } from "./pacer.ts";
 import { isSplittable, SplitReader, type SplitSource } from "./splits.ts";
 import { type IteratorStats, OperatorStats } from "./stats.ts";
 
-/** One occurrence of a node in a graph. */
+/** One occurrence of a node in the graph of one iteration. */
 interface Place {
+  /** What the operator's iterators share during this iteration, such as a cache. */
+  shared: unknown;
   readonly node: DatasetNode;
   readonly stats: OperatorStats;
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
 
-/** The coordinates of luck that hold for a whole iteration. */
+/** The coordinates of luck that hold for a whole iteration, below operator and index. */
 export interface Luck {
-  /** The seed of the iteration. */
-  readonly seed: bigint;
+  /** The stream that all others are forked from; made when it is first needed. */
+  readonly root: () => RandomStream;
+  /** Whether somebody chose the seed; otherwise it was drawn for this iteration. */
+  readonly seeded: boolean;
   /** Sets a task apart from others that run the same dataset with the same seed; 0 otherwise. */
   readonly salt: bigint;
   /** Counts the iterators made from a dataset, and its repetitions. */
@@ -101,9 +106,25 @@ export class IteratorContext {
     return new IteratorContext(this.host, this.pacer, luck, this.#place, this.#splits);
   }
 
+  /** The luck of this operator in an epoch and split: Philox over all of these. */
+  randomStream(epoch = this.luck.epoch): RandomStream {
+    const { root, split } = this.luck;
+    return new RandomStream(root(), [this.operatorNumber, epoch, split]);
+  }
+
+  /**
+   * The luck of an operator that was given a seed of its own: the same for two operators with the
+   * same seed. Epoch 0 gives the same in every repetition.
+   */
+  seededStream(seed: bigint, epoch: number): RandomStream {
+    const { salt, split } = this.luck;
+    return new RandomStream(seed, [String(salt), epoch, split]);
+  }
+
   /** The context of a dataset that a user function made; it has its own luck and no splits. */
-  nested(node: DatasetNode, seed: bigint): IteratorContext {
-    const luck = { seed, salt: 0n, epoch: 0, split: 0 };
+  nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
+    const { seeded, salt } = this.luck;
+    const luck = { root, seeded, salt, epoch: 0, split: 0 };
     return new IteratorContext(this.host, this.pacer, luck, placesOf(node), undefined);
   }
 
@@ -118,6 +139,16 @@ export class IteratorContext {
     const repetition = repetitions[index] ?? 0;
     repetitions[index] = repetition + 1;
     return readers[index] = new SplitReader(source, index, repetition);
+  }
+
+  /** Whether this task reads splits, or is one, and so sees but a part of the sources. */
+  get readsSplits(): boolean {
+    return this.#splits !== undefined || this.luck.split !== 0;
+  }
+
+  /** What all iterators of this operator share during this iteration; made by the first. */
+  shared<T>(make: () => T): T {
+    return (this.#place.shared ??= make()) as T;
   }
 
   /**
@@ -149,19 +180,15 @@ export class IteratorContext {
 function placesOf(root: DatasetNode): Place {
   let numbers = 0;
   let sources = 0;
-  const place = (node: DatasetNode): Place => {
-    const stats = new OperatorStats(node.kind, numbers++);
-    if (isSplittable(node)) {
-      return { node, stats, sourceIndex: sources++, inputs: node.inputs.map(alone) };
-    }
-    return { node, stats, sourceIndex: undefined, inputs: node.inputs.map(place) };
-  };
   // What lies below a splittable source is read whole by every task.
-  const alone = (node: DatasetNode): Place => {
+  const place = (node: DatasetNode, belowSource: boolean): Place => {
     const stats = new OperatorStats(node.kind, numbers++);
-    return { node, stats, sourceIndex: undefined, inputs: node.inputs.map(alone) };
+    const isSource = !belowSource && isSplittable(node);
+    const sourceIndex = isSource ? sources++ : undefined;
+    const inputs = node.inputs.map((input) => place(input, belowSource || isSource));
+    return { node, stats, sourceIndex, inputs, shared: undefined };
   };
-  return place(root);
+  return place(root, false);
 }
 
 function sourceIndexesOf(place: Place): number[] {

@@ -45,11 +45,6 @@ export abstract class DatasetNode {
   splitMultiple(_multiple: number): number {
     return 1;
   }
-
-  /** The only input of an operator that has one. */
-  protected get input(): DatasetNode {
-    return this.inputs[0]!;
-  }
 }
 
 /** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */

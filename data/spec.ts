@@ -36,3 +36,34 @@ export function mapSpec(spec: ElementSpec, fn: (leaf: TensorSpec) => TensorSpec)
 export function isTuple(spec: ElementSpec): spec is readonly ElementSpec[] {
   return Array.isArray(spec);
 }
+
+/**
+ * What elements of either spec have in common: dimensions that differ vary, and an unknown part
+ * leaves it unknown. `differ` is called where they cannot be elements of one dataset.
+ */
+export function mergeSpecs(
+  a: ElementSpec,
+  b: ElementSpec,
+  differ: (path: string, a: ElementSpec, b: ElementSpec) => undefined,
+  path = "$",
+): ElementSpec {
+  if (a === undefined || b === undefined) return undefined;
+  if (a instanceof TensorSpec || b instanceof TensorSpec) {
+    if (!(a instanceof TensorSpec && b instanceof TensorSpec) || a.dtype !== b.dtype) {
+      return differ(path, a, b);
+    }
+    if (a.shape.length !== b.shape.length) return undefined;
+    return new TensorSpec(a.dtype, a.shape.map((at, i) => at === b.shape[i] ? at : null));
+  }
+  if (isTuple(a) || isTuple(b)) {
+    if (!isTuple(a) || !isTuple(b) || a.length !== b.length) return differ(path, a, b);
+    return a.map((part, i) => mergeSpecs(part, b[i], differ, `${path}[${i}]`));
+  }
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length || !keys.every((key) => Object.hasOwn(b, key))) {
+    return differ(path, a, b);
+  }
+  return Object.fromEntries(
+    keys.map((key) => [key, mergeSpecs(a[key], b[key], differ, `${path}.${key}`)]),
+  );
+}

@@ -1,0 +1,73 @@
+/**
+ * Checks of operators' arguments; an error names the operator, the argument and the value.
+ */
+import { LeatError } from "../core/error.ts";
+
+function refuse(operator: string, argument: string, wanted: string, value: unknown): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `${operator}: ${argument} must be ${wanted}, got ${show(value)}`,
+  );
+}
+
+/** A short rendering of any value for messages. */
+export function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+  if (typeof value === "object" && value !== null) return value.constructor?.name ?? "an object";
+  return String(value);
+}
+
+/** An integer from `min` to `max`. */
+export function checkInteger(
+  operator: string,
+  argument: string,
+  value: unknown,
+  min: number,
+  max = Number.MAX_SAFE_INTEGER,
+): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < min || value > max) {
+    const wanted = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+    throw refuse(operator, argument, `an integer ${wanted}`, value);
+  }
+  return value;
+}
+
+/** A finite number. */
+export function checkNumber(operator: string, argument: string, value: unknown): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    throw refuse(operator, argument, "a finite number", value);
+  }
+  return value;
+}
+
+/** True or false; `fallback` when left out. */
+export function checkBoolean(
+  operator: string,
+  argument: string,
+  value: unknown,
+  fallback: boolean,
+): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value !== "boolean") throw refuse(operator, argument, "a boolean", value);
+  return value;
+}
+
+/** A seed: a bigint or a safe integer; `undefined` when left out. */
+export function checkSeed(operator: string, value: unknown): bigint | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "bigint") return BigInt.asUintN(64, value);
+  if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
+  throw refuse(operator, "seed", "an integer or a bigint", value);
+}
+
+/** An array. */
+export function checkArray(operator: string, argument: string, value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw refuse(operator, argument, "an array", value);
+  return value;
+}
+
+/** The error for an argument that these checks have no form for. */
+export { refuse as invalidArgument };

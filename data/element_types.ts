@@ -1,0 +1,27 @@
+/**
+ * What operators make of elements, in types.
+ */
+import type { TypedArray } from "../core/dtype.ts";
+import type { Tensor, TensorScalar } from "../core/tensor.ts";
+
+type Scalar = number | bigint | boolean | string;
+
+/** An element with every leaf stacked into a tensor. */
+export type Batched<T> = unknown extends T ? unknown
+  : T extends Scalar | TypedArray | Tensor ? Tensor
+  : T extends null ? null
+  : { -readonly [K in keyof T]: Batched<T[K]> };
+
+/** A row of nested arrays, of a tensor, of a typed array, or of each of several components. */
+export type Sliced<C> = C extends BigInt64Array | BigUint64Array ? bigint
+  : C extends TypedArray ? number
+  : C extends Tensor ? Tensor | TensorScalar
+  : C extends readonly Scalar[] ? C[number]
+  : C extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
+  : { -readonly [K in keyof C]: Sliced<C[K]> };
+
+/** Nested arrays of scalars as tensors; everything else as it is. */
+export type Tensorized<E> = E extends Scalar | TypedArray | Tensor ? E
+  : E extends readonly Scalar[] ? Tensor
+  : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
+  : { -readonly [K in keyof E]: Tensorized<E[K]> };

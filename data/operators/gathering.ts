@@ -1,0 +1,81 @@
+/**
+ * Gathering: what `batch` and `paddedBatch` have in common.
+ */
+import type { Column } from "../columns.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, type Pulled } from "../iterator.ts";
+import type { Pacer } from "../pacer.ts";
+import { AGAIN, giveWay, stepLater, type Stepping } from "../stepping.ts";
+import { UnaryIterator } from "./unary.ts";
+
+/** Writes elements into a column made for the first one, and gives it when it is full. */
+export class GatheringIterator extends UnaryIterator implements Stepping {
+  readonly #size: number;
+  readonly #dropRemainder: boolean;
+  readonly #columnFor: (element: unknown) => Column;
+  readonly #pacer: Pacer;
+  /** What was gathered; it stays when an element fails. */
+  #column: Column | undefined;
+  #count = 0;
+  #ended = false;
+
+  constructor(
+    context: IteratorContext,
+    { size, dropRemainder }: { readonly size: number; readonly dropRemainder: boolean },
+    columnFor: (element: unknown) => Column,
+  ) {
+    super(context);
+    this.#size = size;
+    this.#dropRemainder = dropRemainder;
+    this.#columnFor = columnFor;
+    this.#pacer = context.pacer;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.#ended) return END;
+    for (;;) {
+      const element = this.input.next();
+      if (element instanceof Promise) return stepLater(this, this.#pacer, this.#later(element));
+      const result = this.#add(element);
+      if (result !== AGAIN) return result;
+      if (this.#pacer.due()) return stepLater(this, this.#pacer, giveWay(this.#pacer));
+    }
+  }
+
+  step(): unknown {
+    const element = this.input.next();
+    return element instanceof Promise ? this.#later(element) : this.#add(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#add(await this.arrival(pending));
+  }
+
+  #add(element: unknown): unknown {
+    if (element === END) return this.#finish();
+    this.#column ??= this.#columnFor(element);
+    this.#column.write(this.#count, element);
+    return ++this.#count === this.#size ? this.#give() : AGAIN;
+  }
+
+  #finish(): unknown {
+    this.#ended = true;
+    if (this.#count === 0 || this.#dropRemainder || this.disposed) return END;
+    return this.#give();
+  }
+
+  #give(): unknown {
+    const batch = this.#column!.finish(this.#count);
+    this.#column = undefined;
+    this.#count = 0;
+    this.stats.elements++;
+    return batch;
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#column = undefined;
+    this.#count = 0;
+    this.#ended = true;
+  }
+}

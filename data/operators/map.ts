@@ -1,0 +1,95 @@
+/**
+ * `map`: a function of every element, one at a time or several at once.
+ */
+import { Call, NodeFunction } from "../call.ts";
+import type { IteratorContext } from "../context.ts";
+import { type ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { checkParallelCalls } from "../parallelism.ts";
+import type { ElementSpec } from "../spec.ts";
+import { ParallelCalls } from "./parallel_calls.ts";
+import { UnaryIterator, UnaryNode } from "./unary.ts";
+
+/** How `map` runs. */
+export interface MapAttributes {
+  /** At most this many calls at once; without it one call at a time. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether elements keep their order; default true. */
+  readonly deterministic?: boolean | undefined;
+  /** What the function returns, where the user says so. */
+  readonly spec?: ElementSpec;
+}
+
+export class MapNode extends UnaryNode {
+  readonly fn: NodeFunction;
+  readonly options: MapAttributes;
+
+  constructor(input: DatasetNode, fn: NodeFunction, options: MapAttributes = {}) {
+    super("map", input);
+    this.fn = fn;
+    this.options = {
+      numParallelCalls: checkParallelCalls("map", options.numParallelCalls),
+      deterministic: options.deterministic,
+      spec: options.spec,
+    };
+  }
+
+  override get attributes(): Attributes {
+    return { fn: this.fn, ...this.options };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.options.spec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = true } = this.options;
+    if (numParallelCalls === undefined) return new MapIterator(context, this.fn);
+    return new ParallelCalls(context, this.fn, numParallelCalls, deterministic);
+  }
+}
+
+registerNode("map", {
+  fromWire: (a, [input]) => new MapNode(input!, NodeFunction.among(a, "fn"), a as MapAttributes),
+});
+
+class MapIterator extends UnaryIterator {
+  readonly #call: Call;
+
+  constructor(context: IteratorContext, fn: NodeFunction) {
+    super(context);
+    this.#call = new Call(fn, context);
+  }
+
+  override next(): Pulled<unknown> {
+    const element = this.input.next();
+    if (element instanceof Promise) return this.#later(element);
+    return element === END ? END : this.#apply(element);
+  }
+
+  #apply(element: unknown): unknown {
+    const result = this.#call.one(element);
+    if (result instanceof Promise) return this.#settle(result);
+    this.stats.elements++;
+    return result;
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    const element = await this.arrival(pending);
+    return element === END || this.disposed ? END : this.#apply(element);
+  }
+
+  async #settle(result: Promise<unknown>): Promise<unknown> {
+    const element = await result;
+    this.stats.elements++;
+    return element;
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * `repeat`: the input again and again.
+ */
+import { checkInteger } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
+import { UnaryNode } from "./unary.ts";
+
+export class RepeatNode extends UnaryNode {
+  /** How often; -1 for ever. */
+  readonly count: number;
+
+  constructor(input: DatasetNode, count: unknown = -1) {
+    super("repeat", input);
+    this.count = checkInteger("repeat", "count", count, -1);
+  }
+
+  override get attributes(): Attributes {
+    return { count: this.count };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  /** Endless over anything not known to be empty. */
+  override get cardinality(): number {
+    const once = this.input.cardinality;
+    if (once === 0 || this.count === 0) return 0;
+    if (this.count < 0) return Infinity;
+    return once === UNKNOWN_CARDINALITY ? UNKNOWN_CARDINALITY : once * this.count;
+  }
+
+  override makeIterator(context: IteratorContext): RepeatIterator {
+    return new RepeatIterator(context, this.count);
+  }
+}
+
+registerNode("repeat", { fromWire: (a, [input]) => new RepeatNode(input!, a.count) });
+
+class RepeatIterator extends ElementIterator implements Stepping {
+  readonly #context: IteratorContext;
+  readonly #count: number;
+  #repetition = 0;
+  #input: ElementIterator | undefined;
+  /** Whether this repetition has given anything, were it an error. */
+  #gave = false;
+  #ended = false;
+
+  constructor(context: IteratorContext, count: number) {
+    super();
+    this.#context = context;
+    this.#count = count;
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.#context.pacer);
+  }
+
+  step(): unknown {
+    if (this.#ended || this.disposed || this.#repetition === this.#count) return END;
+    this.#input ??= this.#context.repeated(this.#repetition).makeInput();
+    let element: Pulled<unknown>;
+    try {
+      element = this.#input.next();
+    } catch (error) {
+      this.#gave = true;
+      throw error;
+    }
+    if (element instanceof Promise) return this.#later(element);
+    return element === END ? this.#again() : this.#give(element);
+  }
+
+  #give(element: unknown): unknown {
+    this.#gave = true;
+    this.#context.stats.elements++;
+    return element;
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    let element: unknown;
+    try {
+      element = await pending;
+    } catch (error) {
+      this.#gave = true;
+      throw error;
+    }
+    return element === END ? this.#again() : this.#give(element);
+  }
+
+  #again(): unknown {
+    this.#input?.dispose();
+    this.#input = undefined;
+    if (!this.#gave) return this.#afterNothing();
+    this.#gave = false;
+    this.#repetition++;
+    return AGAIN;
+  }
+
+  /**
+   * A repetition without any element ends it all, or it would never end; unless this task merely
+   * was not handed a part of what there is.
+   */
+  async #afterNothing(): Promise<unknown> {
+    this.#ended = await this.#context.sawWholeInput();
+    this.#repetition++;
+    return AGAIN;
+  }
+
+  protected override release(): void {
+    this.#input?.dispose();
+    this.#input = undefined;
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * `reduce`: a whole dataset folded into one value.
+ */
+import { Call, type NodeFunction } from "./call.ts";
+import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
+import { END } from "./iterator.ts";
+import type { DatasetNode } from "./node.ts";
+
+/** Runs a graph to its end, calling `fn(state, element)`. The first error ends it. */
+export async function reduceGraph(
+  node: DatasetNode,
+  initial: unknown,
+  fn: NodeFunction,
+  options: IterationOptions,
+): Promise<unknown> {
+  const context = rootContext(node, options);
+  const { pacer } = context;
+  const elements = context.makeIterator();
+  const call = new Call(fn, context);
+  let state = initial;
+  try {
+    for (;;) {
+      const pulled = elements.next();
+      const element = pulled instanceof Promise ? await pulled : pulled;
+      if (element === END) return state;
+      const next = call.two(state, element);
+      state = next instanceof Promise ? await next : next;
+      if (pacer.due()) await pacer.yield();
+    }
+  } finally {
+    elements.dispose();
+  }
+}
