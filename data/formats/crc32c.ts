@@ -1,0 +1,64 @@
+/**
+ * CRC-32C (Castagnoli): the checksum of TFRecord files.
+ *
+ * Tables of our own rather than a library: `@node-rs/crc32` is native and would make every program that reads records ask for
+ * `--allow-ffi`; `hash-wasm` is as fast on long inputs (1.8 GB/s, this 1.6 GB/s) but takes 225 ns for the eight bytes
+ * of a record's length, this 14 ns, and a file of small records is mostly those.
+ */
+
+/** The polynomial, bits reversed. */
+const POLYNOMIAL = 0x82f63b78;
+const SLICES = 16;
+
+/** `TABLES[s * 256 + b]`: what byte `b` does to the checksum from `s` bytes before the end of a slice. */
+const TABLES = makeTables();
+
+function makeTables(): Int32Array {
+  const tables = new Int32Array(SLICES * 256);
+  for (let byte = 0; byte < 256; byte++) {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+    tables[byte] = crc;
+  }
+  for (let at = 256; at < tables.length; at++) {
+    const before = tables[at - 256]!;
+    tables[at] = (before >>> 8) ^ tables[before & 0xff]!;
+  }
+  return tables;
+}
+
+/**
+ * The CRC-32C of `bytes` from `start` to `stop`, from 0 to 2³² - 1.
+ *
+ * Slicing: sixteen bytes are looked up at once, each in its own table (Kounavis and Berry, "Novel Table Lookup-Based Algorithms for
+ * High-Performance CRC Generation", IEEE Transactions on Computers 57, 2008).
+ *
+ * @example
+ * ```ts
+ * import { crc32c } from "./data/formats/crc32c.ts";
+ * crc32c(new TextEncoder().encode("123456789")); // 0xe3069283
+ * ```
+ */
+export function crc32c(bytes: Uint8Array, start = 0, stop = bytes.length): number {
+  const t = TABLES, b = bytes;
+  let crc = -1;
+  let i = start;
+  for (; i + SLICES <= stop; i += SLICES) {
+    crc ^= b[i]! | b[i + 1]! << 8 | b[i + 2]! << 16 | b[i + 3]! << 24;
+    crc = t[0xf00 + (crc & 0xff)]! ^ t[0xe00 + (crc >>> 8 & 0xff)]! ^
+      t[0xd00 + (crc >>> 16 & 0xff)]! ^ t[0xc00 + (crc >>> 24)]! ^
+      t[0xb00 + b[i + 4]!]! ^ t[0xa00 + b[i + 5]!]! ^ t[0x900 + b[i + 6]!]! ^
+      t[0x800 + b[i + 7]!]! ^
+      t[0x700 + b[i + 8]!]! ^ t[0x600 + b[i + 9]!]! ^ t[0x500 + b[i + 10]!]! ^
+      t[0x400 + b[i + 11]!]! ^ t[0x300 + b[i + 12]!]! ^ t[0x200 + b[i + 13]!]! ^
+      t[0x100 + b[i + 14]!]! ^ t[b[i + 15]!]!;
+  }
+  for (; i < stop; i++) crc = t[(crc ^ b[i]!) & 0xff]! ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+/** What TFRecord files store: the checksum rotated and offset, because the checksum of data that holds its own is weak. */
+export function maskedCrc32c(bytes: Uint8Array, start = 0, stop = bytes.length): number {
+  const crc = crc32c(bytes, start, stop);
+  return ((crc >>> 15 | crc << 17) + 0xa282ead8) >>> 0;
+}

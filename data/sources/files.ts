@@ -1,0 +1,79 @@
+/**
+ * The `files` argument of file sources: names given one by one. It is a source of its own below them, so that their reading is divided
+ * file by file, whatever the format.
+ */
+
+import { invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import type { Host } from "../host.ts";
+import { type Attributes, DatasetNode, nodeOf, registerNode } from "../node.ts";
+import { IndexedIterator, IndexedNode } from "../operators/indexed.ts";
+import { TensorSpec } from "../spec.ts";
+import { cutFiles, type Split } from "../splits.ts";
+
+/** Names of files, in the order given. */
+export class FilesNode extends IndexedNode {
+  readonly paths: readonly string[];
+
+  constructor(paths: readonly string[]) {
+    super("files");
+    this.paths = [...paths];
+  }
+
+  override get attributes(): Attributes {
+    return { paths: this.paths };
+  }
+
+  override get elementSpec(): TensorSpec {
+    return new TensorSpec("string", []);
+  }
+
+  override get cardinality(): number {
+    return this.paths.length;
+  }
+
+  override listSplits(_host: Host, _multiple: number): Promise<Split[]> {
+    return Promise.resolve(cutFiles(this.paths.length));
+  }
+
+  override makeIterator(context: IteratorContext): FilesIterator {
+    return new FilesIterator(context, this.paths);
+  }
+}
+
+registerNode("files", { fromWire: (a) => new FilesNode(checkPaths("files", "paths", a.paths)) });
+
+class FilesIterator extends IndexedIterator {
+  readonly #paths: readonly string[];
+
+  constructor(context: IteratorContext, paths: readonly string[]) {
+    super(context, paths.length);
+    this.#paths = paths;
+  }
+
+  protected override at(index: number): unknown {
+    return this.#paths[index];
+  }
+}
+
+/**
+ * The dataset of names that `files` stands for: a name, an array of names, or a dataset of them (or its node).
+ *
+ * @throws {LeatError} `invalid_argument` for anything else, naming `operator`.
+ */
+export function filesNode(operator: string, files: unknown): DatasetNode {
+  if (files instanceof DatasetNode) return files;
+  return nodeOf(files) ?? new FilesNode(checkPaths(operator, "files", files));
+}
+
+/** A non-empty text, or an array of them, as an array. */
+export function checkPaths(operator: string, argument: string, value: unknown): string[] {
+  const paths: unknown[] = Array.isArray(value) ? value : [value];
+  const wanted = "a path, an array of paths or a dataset of paths";
+  for (const path of paths) {
+    if (typeof path !== "string" || path === "") {
+      throw invalidArgument(operator, argument, wanted, path);
+    }
+  }
+  return paths as string[];
+}

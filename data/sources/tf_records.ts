@@ -1,0 +1,26 @@
+/**
+ * `tfRecords`: the records of TFRecord files.
+ */
+
+import type { ByteReader } from "../formats/byte_reader.ts";
+import { RecordReader } from "../formats/tfrecord.ts";
+import { registerNode } from "../node.ts";
+import { TensorSpec } from "../spec.ts";
+import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+
+/** The data of each record, as a `Uint8Array` of its own. Damage is reported as {@linkcode RecordReader} does. */
+export class TfRecordsNode extends FileSourceNode {
+  constructor(files: unknown, options?: FileSourceOptions) {
+    super("tfRecords", files, options);
+  }
+
+  override get elementSpec(): TensorSpec {
+    return new TensorSpec("uint8", [null]);
+  }
+
+  override openReader(bytes: ByteReader): RecordReader {
+    return new RecordReader(bytes);
+  }
+}
+
+registerNode("tfRecords", { fromWire: (a, [files]) => new TfRecordsNode(files, a) });

@@ -1,0 +1,111 @@
+/** Compressed files: whole, in members, damaged, and left before their end. */
+
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
+import { deflateSync, gzipSync } from "node:zlib";
+import { LeatError } from "../../../core/error.ts";
+import { RandomStream } from "../../../core/philox.ts";
+import { ByteReader, READ_BYTES } from "../../../data/formats/byte_reader.ts";
+import { LineReader } from "../../../data/formats/lines.ts";
+import { ANSWERS, BytesFile, concat, open, readAll } from "./reading.ts";
+
+const random = new RandomStream(9n, ["bytes"]);
+/** Too random to compress, so that the compressed file needs several reads too. */
+const NOISE = Uint8Array.from({ length: 3 * READ_BYTES + 17 }, () => random.int(256));
+
+async function readWhole(reader: ByteReader): Promise<Uint8Array> {
+  const into = new Uint8Array(2 * NOISE.length);
+  const count = await reader.takeInto(into);
+  assertEquals(await reader.fill(1), 0);
+  reader.close();
+  return into.slice(0, count);
+}
+
+Deno.test("ByteReader undoes gzip and zlib, however the file answers", async () => {
+  for (const answer of [{}, { later: true }, { bytesPerRead: 1000 }]) {
+    assertEquals(await readWhole(open(gzipSync(NOISE), answer, "gzip")), NOISE);
+    assertEquals(await readWhole(open(deflateSync(NOISE), answer, "zlib")), NOISE);
+  }
+});
+
+Deno.test("ByteReader reads gzip files of several members, and of none", async () => {
+  const members = concat(gzipSync(NOISE.subarray(0, 1000)), gzipSync(NOISE.subarray(1000)));
+  assertEquals(await readWhole(open(members, {}, "gzip")), NOISE);
+  assertEquals(await readWhole(open(gzipSync(new Uint8Array(0)), {}, "gzip")), new Uint8Array(0));
+});
+
+Deno.test("ByteReader takes a damaged compressed file for data_loss that names it, and ends", async () => {
+  const whole = gzipSync(NOISE);
+  const flipped = new Uint8Array(whole);
+  flipped[whole.length - 6]! ^= 1; // in the checksum of the contents
+  const files = [
+    whole.subarray(0, whole.length - 20),
+    flipped,
+    new TextEncoder().encode("not gzip"),
+  ];
+  for (const file of files) {
+    const reader = open(file, {}, "gzip");
+    const error = await assertRejects(
+      async () => await reader.takeInto(new Uint8Array(2 * NOISE.length)),
+      LeatError,
+    );
+    assertEquals((error as LeatError).code, "data_loss");
+    assertStringIncludes((error as LeatError).message, "Damaged file data: its gzip");
+    assertEquals(await reader.fill(1), 0);
+    reader.close();
+  }
+});
+
+Deno.test("ByteReader passes on what the file itself failed with", async () => {
+  const reader = open(gzipSync(NOISE), { failsAt: READ_BYTES }, "gzip");
+  const error = await assertRejects(
+    async () => await reader.takeInto(new Uint8Array(2 * NOISE.length)),
+  );
+  assertStringIncludes((error as Error).message, "on fire");
+  reader.close();
+});
+
+Deno.test("ByteReader closed before the end leaves nothing running", async () => {
+  for (const compression of ["gzip", undefined] as const) {
+    for (const answer of ANSWERS) {
+      const file = new BytesFile(compression ? gzipSync(NOISE) : NOISE, answer);
+      const reader = new ByteReader("data", file, compression);
+      await reader.fill(10);
+      const pending = reader.fill(READ_BYTES);
+      reader.close();
+      if (pending instanceof Promise) assertEquals(await pending, 0);
+      assertEquals(await reader.takeInto(new Uint8Array(5)), 0);
+      assertEquals(file.closes, 1);
+    }
+  }
+});
+
+Deno.test("ByteReader asks a file no more often than its size takes", async () => {
+  const cases: [size: number, reads: number][] = [[0, 0], [10, 1], [READ_BYTES, 1], [
+    READ_BYTES + 1,
+    2,
+  ]];
+  for (const [size, reads] of cases) {
+    const file = new BytesFile(new Uint8Array(size).fill(0x0a));
+    const lines = await readAll(new LineReader(new ByteReader("data", file)));
+    assertEquals(lines.length, size);
+    assertEquals(file.reads, reads, `${size} bytes`);
+  }
+});
+
+Deno.test("ByteReader keeps a buffer no larger than what is asked of it or a chunk", async () => {
+  const reader = open(NOISE);
+  await reader.fill(10);
+  assertEquals(reader.buffer.length, READ_BYTES);
+  await reader.fill(READ_BYTES + 5);
+  assert(reader.buffer.length <= 2 * READ_BYTES);
+  assertEquals(reader.take(20), NOISE.slice(0, 20));
+  assertEquals(reader.position, 20);
+  assertInstanceOf(reader.take(1).buffer, ArrayBuffer);
+  reader.close();
+});

@@ -1,0 +1,120 @@
+/** `listFiles`: what matches, in which order, whole and by splits. */
+
+import {
+  assertEquals,
+  assertInstanceOf,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
+import { ListFilesNode } from "../../../data/sources/list_files.ts";
+import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+import { collect, splitsOf, withFiles } from "./temp_files.ts";
+
+const NAMES = Array.from({ length: 20 }, (_, i) => `${String(i).padStart(2, "0")}.rec`);
+const FILES = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), "other.txt": "" };
+
+const sorted = (folder: string) => NAMES.map((name) => `${folder}/${name}`);
+
+Deno.test("listFiles gives what matches, sorted, where it does not shuffle", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode(`${folder}/*.rec`, { shuffle: false });
+    assertEquals(await collect(node), sorted(folder));
+    assertEquals(node.cardinality, UNKNOWN_CARDINALITY);
+  });
+});
+
+Deno.test("listFiles takes several patterns, and gives a file that matches two of them once", async () => {
+  await withFiles(FILES, async (folder) => {
+    const patterns = [`${folder}/0[5-9].rec`, `${folder}/0[0-6].rec`, `${folder}/none*`];
+    const node = new ListFilesNode(patterns, { shuffle: false });
+    assertEquals(await collect(node), sorted(folder).slice(0, 10));
+  });
+});
+
+Deno.test("listFiles shuffles by default, in another order in every epoch", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode(`${folder}/*.rec`);
+    const first = await collect(node);
+    assertNotEquals(first, sorted(folder));
+    assertEquals(first.toSorted(), sorted(folder));
+    assertEquals(await collect(node), first);
+    assertNotEquals(await collect(node, { epoch: 1 }), first);
+    assertNotEquals(await collect(node, { seed: 2n }), first);
+  });
+});
+
+Deno.test("listFiles with a seed of its own repeats its orders whatever the iteration's seed", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode(`${folder}/*.rec`, { seed: 7 });
+    const first = await collect(node, { seed: 1n });
+    assertEquals(await collect(node, { seed: 2n }), first);
+    assertNotEquals(await collect(node, { seed: 2n, epoch: 1 }), first);
+    const other = new ListFilesNode(`${folder}/*.rec`, { seed: 8 });
+    assertNotEquals(await collect(other, { seed: 1n }), first);
+  });
+});
+
+Deno.test("listFiles that matches nothing fails once, names the pattern, and ends", async () => {
+  await withFiles({}, async (folder) => {
+    const found = await collect(new ListFilesNode([`${folder}/a*`, `${folder}/b*`]));
+    assertEquals(found.length, 1);
+    assertInstanceOf(found[0], LeatError);
+    assertEquals(found[0].code, "not_found");
+    assertStringIncludes(found[0].message, `${folder}/a*`);
+    assertStringIncludes(found[0].message, `${folder}/b*`);
+    const node = new ListFilesNode(`${folder}/*`);
+    await assertRejects(() => node.listSplits(new DenoHost(), 1), LeatError);
+  });
+});
+
+Deno.test("listFiles is split file by file, in the order of names", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode(`${folder}/*.rec`);
+    const splits = await node.listSplits(new DenoHost(), 32);
+    assertEquals(splits, NAMES.map((_, i) => ({ start: i, stop: i + 1 })));
+    const found = await collect(node, { splits: splitsOf([3, 4], [0, 2], [19, 20]) });
+    const all = sorted(folder);
+    assertEquals(found, [all[3], all[0], all[1], all[19]]);
+  });
+});
+
+Deno.test("listFiles tells when a split lies outside of its listing", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode(`${folder}/*.rec`);
+    const found = await collect(node, { splits: splitsOf([0, 1], [20, 21]) });
+    assertEquals(found.length, 2);
+    assertInstanceOf(found[1], LeatError);
+    assertEquals(found[1].code, "data_loss");
+    assertStringIncludes(found[1].message, "the listing has changed");
+  });
+});
+
+Deno.test("listFiles checks its arguments", () => {
+  const cases: [unknown, { shuffle?: unknown; seed?: unknown }][] = [
+    ["", {}],
+    [7, {}],
+    [["a", 7], {}],
+    [undefined, {}],
+    ["a", { shuffle: 1 }],
+    ["a", { seed: 0.5 }],
+  ];
+  for (const [patterns, options] of cases) {
+    const error = assertThrows(() => new ListFilesNode(patterns, options), LeatError);
+    assertEquals((error as LeatError).code, "invalid_argument");
+    assertStringIncludes((error as LeatError).message, "listFiles");
+  }
+});
+
+Deno.test("listFiles travels", async () => {
+  await withFiles(FILES, async (folder) => {
+    const node = new ListFilesNode([`${folder}/*.rec`], { seed: 3n });
+    const copy = deserializeGraph(serializeGraph(node));
+    assertEquals(serializeGraph(copy), serializeGraph(node));
+    assertEquals(await collect(copy), await collect(node));
+  });
+});
