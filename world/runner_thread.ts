@@ -18,6 +18,12 @@ export interface RunnerThreadOptions {
   readonly storageLatencyMs?: number;
 }
 
+/** What came of listing splits; errors keep their code when they travel as data. */
+export interface ListedSplits {
+  readonly table: SplitTable;
+  readonly error?: WireError;
+}
+
 /** What a runner's thread can be told. */
 export class RunnerThreadControl {
   #host = new DenoHost();
@@ -34,7 +40,7 @@ export class RunnerThreadControl {
     this.#runner = new PipelineRunner(settings, {
       async next(source, repetition) {
         const answer = await splits.next(source, repetition);
-        if ("error" in answer) throw LeatError.fromWire(answer.error);
+        if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
         return answer.split;
       },
       total: (source) => splits.total(source),
@@ -50,11 +56,11 @@ export class RunnerThreadControl {
     return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;
   }
 
-  async listSplits(graph: Uint8Array): Promise<{ table: SplitTable } | { error: WireError }> {
+  async listSplits(graph: Uint8Array): Promise<ListedSplits> {
     try {
       return { table: await new PipelineRunners(this.#host).listSplits(graph) };
     } catch (error) {
-      return { error: LeatError.from(error).toWire() };
+      return { table: [], error: LeatError.from(error).toWire() };
     }
   }
 

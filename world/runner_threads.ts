@@ -5,8 +5,8 @@
  * @module
  */
 import * as comlink from "comlink";
-import { LeatError } from "../core/error.ts";
-import type { SplitTable } from "../data/splits.ts";
+import { LeatError, type WireError } from "../core/error.ts";
+import type { Split, SplitTable } from "../data/splits.ts";
 import type {
   Runner,
   RunnerFactory,
@@ -41,7 +41,7 @@ export class RunnerThreads implements RunnerFactory {
     const thread = this.#take();
     try {
       const listed = await thread.call((control) => control.listSplits(graph));
-      if ("error" in listed) throw LeatError.fromWire(listed.error);
+      if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
       return listed.table;
     } finally {
       this.#give(thread);
@@ -88,15 +88,16 @@ class ThreadRunner implements Runner {
   ) {
     this.#thread = thread;
     this.#giveBack = giveBack;
-    this.#started = thread.call((control) =>
-      control.start(settings, comlink.proxy(wireSplits(splits)))
-    );
+    // What is a proxy here is a remote there; comlink's types do not say so.
+    const remote = comlink.proxy(wireSplits(splits)) as unknown as comlink.Remote<WireSplits>;
+    this.#started = thread.call((control) => control.start(settings, remote));
     this.#started.catch(() => {});
   }
 
   async next(): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
+    if (this.#disposed) return { kind: "end" };
     const { outcome, bytesRead } = await this.#thread.call((control) => control.next());
     this.bytesRead = bytesRead;
     return outcome;
@@ -133,7 +134,7 @@ class RunnerThread {
 
   /** Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would hang). */
   async call<T>(
-    use: (control: comlink.Remote<RunnerThreadControl>) => Promise<T>,
+    use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,
   ): Promise<T> {
     await Promise.race([after, this.#dead.promise]);
@@ -165,19 +166,27 @@ class RunnerThread {
   }
 }
 
-/** Splits as a thread can ask for them: what fails comes back as data, with its code. */
-function wireSplits(splits: RunnerSplits) {
+/** Splits as a thread can ask for them. */
+export interface WireSplits {
+  next(source: number, repetition: number): Promise<WireSplit>;
+  total(source: number): Promise<number>;
+}
+
+/** A split, or why there is none: errors keep their code when they travel as data. */
+export interface WireSplit {
+  readonly split: Split | null;
+  readonly error?: WireError;
+}
+
+function wireSplits(splits: RunnerSplits): WireSplits {
   return {
-    next: async (source: number, repetition: number) => {
+    async next(source, repetition) {
       try {
         return { split: await splits.next(source, repetition) };
       } catch (error) {
-        return { error: LeatError.from(error).toWire() };
+        return { split: null, error: LeatError.from(error).toWire() };
       }
     },
-    total: (source: number) => splits.total(source),
+    total: (source) => splits.total(source),
   };
 }
-
-/** See {@linkcode wireSplits}. */
-export type WireSplits = ReturnType<typeof wireSplits>;

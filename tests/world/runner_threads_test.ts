@@ -1,0 +1,141 @@
+import { Dataset } from "../../mod.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";
+import { LeatError } from "../../core/error.ts";
+import { RunnerThreads } from "../../world/runner_threads.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+
+const NO_SPLITS: RunnerSplits = {
+  next: () => Promise.resolve(null),
+  total: () => Promise.resolve(0),
+};
+
+function settings(dataset: Dataset<unknown>, more: Partial<RunnerSettings> = {}): RunnerSettings {
+  return {
+    graph: dataset.serialize(),
+    seed: "0000000000000007",
+    salt: "0000000000000000",
+    epoch: 0,
+    splits: false,
+    shared: false,
+    ...more,
+  };
+}
+
+async function drain(runner: Runner): Promise<unknown[]> {
+  const elements: unknown[] = [];
+  for (;;) {
+    const outcome = await runner.next();
+    if (outcome.kind === "end") return elements;
+    elements.push(
+      outcome.kind === "element" ? decodeMessage(outcome.frame) : outcome.error.message,
+    );
+  }
+}
+
+Deno.test("RunnerThreads runs a pipeline on a thread and answers in order", async () => {
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.range(5).map((x) => x * 2)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 2, 4, 6, 8]);
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads reads the splits it is handed, across the thread", async () => {
+  const runners = new RunnerThreads();
+  const handed = [{ start: 2, stop: 4 }, { start: 8, stop: 9 }];
+  const runner = runners.start(settings(Dataset.range(10), { splits: true }), {
+    next: () => Promise.resolve(handed.shift() ?? null),
+    total: () => Promise.resolve(2),
+  });
+  assertEquals(await drain(runner), [2, 3, 8]);
+  await runners.close();
+});
+
+Deno.test("RunnerThreads keeps the code of an error that a split request fails with", async () => {
+  const runners = new RunnerThreads();
+  const error = new LeatError("failed_precondition", "the task has ended", {
+    details: { reason: "task_fenced" },
+  });
+  const runner = runners.start(settings(Dataset.range(10), { splits: true }), {
+    next: () => Promise.reject(error),
+    total: () => Promise.resolve(2),
+  });
+  const outcome = await runner.next();
+  assertEquals(outcome.kind === "error" && outcome.error.details, { reason: "task_fenced" });
+  await runners.close();
+});
+
+Deno.test("RunnerThreads stays responsive while a user function spins, and stops it", async () => {
+  const runners = new RunnerThreads();
+  const spinning = Dataset.range(2).map((x) => {
+    let spins = 0;
+    while (x === 1) spins++;
+    return spins;
+  });
+  const runner = runners.start(settings(spinning), NO_SPLITS);
+  assertEquals((await runner.next()).kind, "element");
+  const stuck = runner.next();
+  let ticks = 0;
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      if (++ticks < 5) return;
+      clearInterval(timer);
+      resolve();
+    }, 10);
+  });
+  runner.dispose();
+  assertEquals((await assertRejects(() => stuck, LeatError)).code, "unavailable");
+  await runners.close();
+});
+
+Deno.test("RunnerThreads rejects what is open when the thread dies of an error nobody caught", async () => {
+  const runners = new RunnerThreads();
+  const dying = Dataset.range(1).map(() => {
+    Promise.reject(new Error("boom"));
+    return new Promise<number>(() => {});
+  });
+  const runner = runners.start(settings(dying), NO_SPLITS);
+  const error = await assertRejects(() => runner.next(), LeatError, "boom");
+  assertEquals(error.code, "unavailable");
+  runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
+  const runners = new RunnerThreads();
+  const table = await runners.listSplits(Dataset.range(600).batch(10).serialize());
+  assertEquals(table[0]![0], { start: 0, stop: 10 });
+  const missing = Dataset.textLines("/nowhere/at/all.txt").filter(() => true);
+  assertEquals((await runners.listSplits(missing.serialize())).length, 1);
+  const unsplittable = Dataset.listFiles("/nowhere/*.txt").serialize();
+  assertEquals(
+    (await assertRejects(() => runners.listSplits(unsplittable), LeatError)).code,
+    "not_found",
+  );
+  await runners.close();
+});
+
+Deno.test("RunnerThreads counts the bytes that a pipeline reads", async () => {
+  const path = await Deno.makeTempFile();
+  await Deno.writeTextFile(path, "one\ntwo\n");
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.textLines(path)), NO_SPLITS);
+  assertEquals(await drain(runner), ["one", "two"]);
+  assertEquals(runner.bytesRead, 8);
+  runner.dispose();
+  await runners.close();
+  await Deno.remove(path);
+});
+
+Deno.test("RunnerThreads puts elements in shared memory when they are to be shared", async () => {
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(Dataset.range(4).batch(4), { shared: true }), NO_SPLITS);
+  const outcome = await runner.next();
+  assertEquals(
+    outcome.kind === "element" && outcome.frame.buffer instanceof SharedArrayBuffer,
+    true,
+  );
+  runner.dispose();
+  await runners.close();
+});
