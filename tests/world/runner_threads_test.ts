@@ -1,3 +1,8 @@
+/**
+ * Runner threads: real threads, and what happens when they spin or die.
+ *
+ * @module
+ */
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";

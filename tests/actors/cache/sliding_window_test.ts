@@ -1,3 +1,8 @@
+/**
+ * The sliding window: the walk of the paper, bounds, and what readers see.
+ *
+ * @module
+ */
 import { SlidingWindow } from "../../../actors/cache/sliding_window.ts";
 import { assertEquals } from "../../assert.ts";
 

@@ -1,3 +1,8 @@
+/**
+ * Repeated requests: the same answer, once, until it is acknowledged.
+ *
+ * @module
+ */
 import { Repeats } from "../../../actors/elements/repeats.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { Payload } from "../../../transport/payload.ts";
