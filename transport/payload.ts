@@ -31,4 +31,13 @@ export class Payload {
   get byteLength(): number {
     return this.bytes.byteLength;
   }
+
+  /**
+   * What a receiver on the same thread gets: the payload itself, or a copy where the sender still
+   * needs the bytes. Bytes on a `SharedArrayBuffer` are never copied.
+   */
+  handOver(kept: boolean): Payload {
+    if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
+    return this.shared || kept ? new Payload(this.bytes.slice()) : this;
+  }
 }

@@ -75,7 +75,12 @@ export interface ActorContext<P = unknown> {
   readonly random: Random;
   /** Aborted when this life ends. */
   readonly signal: AbortSignal;
-  /** Sends a message at most once, in order with other messages to the same actor. */
+  /**
+   * Sends a message at most once, in order with other messages to the same actor.
+   *
+   * @throws LeatError `resource_exhausted` when the message is larger than the link carries,
+   * `invalid_argument` when it is not plain data. That it was lost is never said.
+   */
   tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void;
   /**
    * Sends a message and waits for its answer.

@@ -7,6 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
+import { copyBody } from "./body.ts";
 import { Deadlines } from "./deadlines.ts";
 import { formatRef, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
@@ -42,9 +43,9 @@ export class Asks {
   readonly #attempts: Deadlines<OpenAsk>;
   #lastId = 0;
 
-  constructor(world: World, send: (ask: OpenAsk) => void) {
+  constructor(world: World, luck: Random, send: (ask: OpenAsk) => void) {
     this.#world = world;
-    this.#luck = world.random.fork("ask back-off");
+    this.#luck = luck;
     this.#send = send;
     this.#deadlines = new Deadlines(world, (ask) => this.#expired(ask));
     this.#attempts = new Deadlines(world, (ask) => this.#again(ask));
@@ -71,7 +72,8 @@ export class Asks {
         asker,
         target,
         method,
-        body,
+        // An ask that may be sent again says the same thing then, whatever became of the body.
+        body: options.attemptMs === undefined ? body : copyBody(body),
         deadlineMs: this.#world.nowMs() + options.timeoutMs,
         attemptMs: options.attemptMs,
         resolve,
@@ -110,6 +112,11 @@ export class Asks {
     const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
     this.#scheduleAttempt(ask, delayMs * (0.5 + this.#luck.next() / 2));
     return true;
+  }
+
+  /** Rejects the ask with that id for good. */
+  fail(id: number, incarnation: string, error: LeatError): void {
+    this.#take(id, incarnation)?.reject(error);
   }
 
   /** The node cannot be reached: refuses what was asked of it. */

@@ -6,6 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec } from "./actor.ts";
 import { type Answer, Answers } from "./answers.ts";
+import { copyBody } from "./body.ts";
 import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
 import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
@@ -66,6 +67,8 @@ export class Cell implements ActorContext<unknown> {
   // deno-lint-ignore no-explicit-any -- see CellSystem
   readonly #spec: ChildSpec<any>;
   readonly #mailbox = new Fifo<Waiting>();
+  /** Asks whose handlers have not answered yet. */
+  readonly #answering = new Set<AskEnvelope>();
   readonly #timers = new Set<Timer>();
   readonly #abort = new AbortController();
   #actor: Actor<unknown> | undefined;
@@ -247,6 +250,13 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
+  /** The node's watchers cannot be told any more. */
+  watcherNodeLost(node: string): void {
+    for (const [key, { watcher }] of this.watchers) {
+      if (watcher.node === node) this.watchers.delete(key);
+    }
+  }
+
   /** Why nothing can be asked by this life any more. */
   endedError(): LeatError {
     return new LeatError("cancelled", `${formatRef(this.self)} has ended`);
@@ -280,6 +290,7 @@ export class Cell implements ActorContext<unknown> {
       return;
     }
     if (answer instanceof Promise) {
+      if (envelope.kind === "ask") this.#answering.add(envelope);
       answer.then((body) => this.#reply(envelope, body), (error) => this.#failed(envelope, error));
     } else {
       this.#reply(envelope, answer);
@@ -288,8 +299,11 @@ export class Cell implements ActorContext<unknown> {
 
   #reply(envelope: TellEnvelope | AskEnvelope, body: unknown): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
-    const answer: Answer = { kind: "reply", body };
+    this.#answering.delete(envelope);
+    let answer: Answer = { kind: "reply", body };
     if (envelope.settledBelow !== undefined) {
+      // Kept as it is now, whatever becomes of the body: the same ask gets the same answer.
+      answer = { kind: "reply", body: copyBody(body) };
       this.answers.settle(envelope.source.incarnation, envelope.id, answer);
     }
     this.#system.answer(this, envelope, answer);
@@ -304,6 +318,7 @@ export class Cell implements ActorContext<unknown> {
   /** Answers an ask with an error. An `unavailable` one is not remembered: asking again may succeed. */
   #refuse(envelope: TellEnvelope | AskEnvelope, error: LeatError): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
+    this.#answering.delete(envelope);
     const answer: Answer = { kind: "failure", error: error.toWire() };
     if (envelope.settledBelow !== undefined) {
       const { source, id } = envelope;
@@ -329,6 +344,11 @@ export class Cell implements ActorContext<unknown> {
     for (let left = this.#mailbox.shift(); left !== undefined; left = this.#mailbox.shift()) {
       this.#system.drop(left.envelope, "no_such_actor");
       this.#refuse(left.envelope, new LeatError("unavailable", gone.message, { cause: gone }));
+    }
+    // What stop() has let go answers first.
+    if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
+    for (const ask of this.#answering) {
+      this.#refuse(ask, new LeatError("unavailable", gone.message, { cause: gone }));
     }
     for (const { watcher, id } of this.watchers.values()) {
       this.#system.notifyDown(this, watcher, id, gone);

@@ -22,16 +22,19 @@ export interface Link {
   readonly remote: NodeId;
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
-  /** Bytes accepted and not yet handed to the carrier below. */
+  /** Bytes accepted and, as far as the carrier can tell, not yet taken by the node at the other end. */
   readonly bufferedBytes: number;
   /** Registers the receiver and begins delivery; called once. Envelopes before it are kept. */
   start(receive: (envelope: Envelope) => void): void;
   /**
    * Accepts an envelope. False: the link is closed, and the envelope is lost.
    *
-   * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries.
+   * @param kept The sender keeps the body, to send it again: what a carrier would move to the
+   * receiver it must copy. Default false.
+   * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries,
+   * `invalid_argument` when its body is not plain data.
    */
-  send(envelope: Envelope): boolean;
+  send(envelope: Envelope, kept?: boolean): boolean;
   /** Resolves when the link has room again, or is closed. */
   ready(): Promise<void>;
   /** Closes the link at once; envelopes not yet sent are lost. */
@@ -41,8 +44,9 @@ export interface Link {
 /** Opens links to nodes that this node has none to. */
 export interface Connector {
   /**
+   * @param local Who dials.
    * @throws LeatError `unavailable` when the node cannot be reached now, `unauthenticated` when it
    * refuses this one, `not_found` when nothing is known by that name.
    */
-  connect(node: string): Promise<Link>;
+  connect(node: string, local: NodeId): Promise<Link>;
 }

@@ -4,18 +4,29 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { copyBody } from "./body.ts";
 import type { Envelope } from "./envelope.ts";
-import type { Connector, Link } from "./link.ts";
+import type { Connector, Link, NodeId } from "./link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
+/**
+ * Bytes that a link may have in hand when another envelope is sent; beyond it envelopes are lost.
+ * Those who send much hold back long before, by `ready()` or by credit: this bounds the others.
+ */
+const BUFFERED_BYTES_MAX = 1 << 30;
 
 /** What the router tells the system. */
 export interface RouterOwner {
+  readonly id: NodeId;
   receive(envelope: Envelope): void;
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
+  /** The envelope cannot travel. */
+  refused(envelope: Envelope, error: LeatError): void;
   linkUp(node: string): void;
+  /** A link to this life of the node is gone, with what it carried; another one is left. */
+  linkChanged(node: string, error: LeatError): void;
   /** The last link to this life of the node is gone. */
   linkDown(node: string, error: LeatError): void;
 }
@@ -61,12 +72,17 @@ export class Router {
     this.#flush(node, link);
   }
 
-  /** Sends an envelope, or says later that it could not be sent. */
-  send(envelope: Envelope): void {
+  /**
+   * Sends an envelope, or says later that it could not be sent.
+   *
+   * @param kept The sender keeps the body, to send it again.
+   * @throws LeatError when the envelope is one that the link cannot carry.
+   */
+  send(envelope: Envelope, kept: boolean): void {
     const node = envelope.target.node;
     const link = this.#links.get(node)?.[0];
-    if (link !== undefined) this.#sendOver(link, envelope);
-    else this.#sendLater(node, envelope);
+    if (link !== undefined) this.#sendOver(link, envelope, kept);
+    else this.#sendLater(node, envelope, kept);
   }
 
   /** Resolves when the link to the node, if there is one, has room. */
@@ -85,28 +101,38 @@ export class Router {
     this.#waiting.clear();
   }
 
-  #sendOver(link: Link, envelope: Envelope): void {
-    if (link.send(envelope)) return;
+  #sendOver(link: Link, envelope: Envelope, kept: boolean): void {
     const { node } = link.remote;
-    this.#owner.unreachable([envelope], unavailable(node, "the link has closed"));
+    if (link.bufferedBytes > BUFFERED_BYTES_MAX) {
+      const why = `${link.bufferedBytes} bytes already wait for it`;
+      this.#owner.unreachable([envelope], unavailable(node, why));
+    } else if (!link.send(envelope, kept)) {
+      this.#owner.unreachable([envelope], unavailable(node, "the link has closed"));
+    }
   }
 
-  #sendLater(node: string, envelope: Envelope): void {
+  #sendLater(node: string, envelope: Envelope, kept: boolean): void {
     const waiting = this.#waiting.get(node);
-    if (waiting !== undefined) {
-      if (waiting.length < WAITING_MAX) waiting.push(envelope);
-      else {
-        const why = `${WAITING_MAX} messages already wait for a link`;
-        this.#owner.unreachable([envelope], unavailable(node, why));
-      }
-      return;
-    }
-    if (this.#connector === undefined || this.#stopped) {
+    if (waiting === undefined && (this.#connector === undefined || this.#stopped)) {
       this.#owner.unreachable([envelope], unavailable(node, "there is no link to it"));
       return;
     }
-    this.#waiting.set(node, [envelope]);
-    this.#connector.connect(node).then((link) => this.attach(link), (error) => {
+    if (waiting !== undefined && waiting.length >= WAITING_MAX) {
+      const why = `${WAITING_MAX} messages already wait for a link`;
+      this.#owner.unreachable([envelope], unavailable(node, why));
+      return;
+    }
+    // What is sent is the body as it is now, whatever the sender does to it before the link is up.
+    const snapshot = "body" in envelope
+      ? { ...envelope, body: copyBody(envelope.body, kept) }
+      : envelope;
+    if (waiting !== undefined) waiting.push(snapshot);
+    else this.#dial(node, snapshot);
+  }
+
+  #dial(node: string, first: Envelope): void {
+    this.#waiting.set(node, [first]);
+    this.#connector!.connect(node, this.#owner.id).then((link) => this.attach(link), (error) => {
       const lost = this.#waiting.get(node);
       this.#waiting.delete(node);
       if (lost !== undefined && !this.#stopped) {
@@ -120,7 +146,13 @@ export class Router {
     if (waiting === undefined) return;
     this.#waiting.delete(node);
     const first = this.#links.get(node)?.[0] ?? link;
-    for (const envelope of waiting) this.#sendOver(first, envelope);
+    for (const envelope of waiting) {
+      try {
+        this.#sendOver(first, envelope, false);
+      } catch (error) {
+        this.#owner.refused(envelope, LeatError.from(error, "internal"));
+      }
+    }
   }
 
   #detach(link: Link, error: LeatError): void {
@@ -129,9 +161,10 @@ export class Router {
     const at = links?.indexOf(link) ?? -1;
     if (links === undefined || at < 0) return;
     links.splice(at, 1);
-    if (links.length > 0) return;
-    this.#links.delete(node);
-    if (!this.#stopped) this.#owner.linkDown(node, error);
+    if (links.length === 0) this.#links.delete(node);
+    if (this.#stopped) return;
+    if (links.length === 0) this.#owner.linkDown(node, error);
+    else this.#owner.linkChanged(node, error);
   }
 }
 

@@ -16,7 +16,15 @@ interface Child<C> {
   // deno-lint-ignore no-explicit-any -- children of one supervisor speak different protocols
   readonly spec: ChildSpec<any>;
   cell: C | undefined;
-  restartTimer: Timer | undefined;
+  /** The restart that is to bring it back; a later one replaces it. */
+  restart: Restart<C> | undefined;
+  stopping: boolean;
+}
+
+/** A restart under way: first the later members end, then a delay passes, then all start. */
+interface Restart<C> {
+  readonly members: readonly Child<C>[];
+  timer: Timer | undefined;
 }
 
 const DEFAULTS = {
@@ -68,7 +76,12 @@ export class Supervisor<C extends SupervisedCell> {
         `There is already a child named "${spec.name}"; stop it first or choose another name`,
       );
     }
-    const child: Child<C> = { spec, cell: undefined, restartTimer: undefined };
+    const child: Child<C> = {
+      spec,
+      cell: undefined,
+      restart: undefined,
+      stopping: false,
+    };
     this.#children.set(spec.name, child);
     try {
       return child.cell = this.#owner.startCell(spec);
@@ -89,7 +102,8 @@ export class Supervisor<C extends SupervisedCell> {
   async stop(name: string): Promise<void> {
     const child = this.#children.get(name);
     if (child === undefined) return;
-    child.restartTimer?.cancel();
+    child.stopping = true;
+    if (child.restart?.members.every(({ stopping }) => stopping)) child.restart.timer?.cancel();
     await child.cell?.terminate(undefined);
     if (this.#children.get(name) === child) this.#children.delete(name);
   }
@@ -102,17 +116,15 @@ export class Supervisor<C extends SupervisedCell> {
   /** A child has ended by itself: of an error, or (undefined) because it was done. */
   async died(cell: C, error: LeatError | undefined): Promise<void> {
     const child = [...this.#children.values()].find((candidate) => candidate.cell === cell);
-    if (child === undefined || this.#stopping) return;
+    if (child === undefined || child.stopping || this.#stopping) return;
     child.cell = undefined;
     const restart = child.spec.restart ?? "permanent";
     if (restart === "temporary" || (restart === "transient" && error === undefined)) {
       this.#children.delete(child.spec.name);
       return;
     }
-    const now = this.#owner.world.nowMs();
-    this.#restartsMs = this.#restartsMs.filter((atMs) => now - atMs < this.#rules.periodMs);
-    this.#restartsMs.push(now);
-    if (this.#restartsMs.length > this.#rules.intensity) {
+    const delayMs = this.#nextDelayMs();
+    if (delayMs === undefined) {
       this.#children.delete(child.spec.name);
       this.#owner.giveUp(
         new LeatError(
@@ -123,24 +135,45 @@ export class Supervisor<C extends SupervisedCell> {
       );
       return;
     }
+    await this.#restart(cell, child, delayMs);
+  }
+
+  /** Counts a restart; `undefined` when it is one too many. */
+  #nextDelayMs(): number | undefined {
+    const { intensity, periodMs, backoffMinMs, backoffMaxMs } = this.#rules;
+    const now = this.#owner.world.nowMs();
+    this.#restartsMs = this.#restartsMs.filter((atMs) => now - atMs < periodMs);
+    this.#restartsMs.push(now);
+    if (this.#restartsMs.length > intensity) return undefined;
     const doublings = Math.min(20, this.#restartsMs.length - 1);
-    const delayMs = Math.min(this.#rules.backoffMaxMs, this.#rules.backoffMinMs * 2 ** doublings);
-    const group = this.#rules.strategy === "one_for_one" ? [child] : this.#startedFrom(child);
-    for (const later of group.slice(1).reverse()) {
+    return Math.min(backoffMaxMs, backoffMinMs * 2 ** doublings);
+  }
+
+  async #restart(cell: C, child: Child<C>, delayMs: number): Promise<void> {
+    const members = this.#rules.strategy === "one_for_one" ? [child] : this.#startedFrom(child);
+    const restart: Restart<C> = { members, timer: undefined };
+    for (const member of members) {
+      member.restart?.timer?.cancel();
+      member.restart = restart;
+    }
+    for (const later of members.slice(1).reverse()) {
       const running = later.cell;
       later.cell = undefined;
-      later.restartTimer?.cancel();
       await running?.terminate(undefined);
     }
-    if (this.#stopping) return;
+    // While the later ones were ending, an earlier one may have died and taken them over.
+    if (this.#stopping || child.restart !== restart) return;
     this.#owner.onRestart(cell, delayMs);
-    child.restartTimer = this.#owner.world.timer(delayMs, () => {
-      for (const member of group) {
-        if (this.#stopping || this.#children.get(member.spec.name) !== member) continue;
-        member.restartTimer = undefined;
-        member.cell = this.#owner.startCell(member.spec);
-      }
-    });
+    restart.timer = this.#owner.world.timer(delayMs, () => this.#startAgain(restart));
+  }
+
+  #startAgain(restart: Restart<C>): void {
+    for (const member of restart.members) {
+      if (this.#stopping || member.stopping || member.restart !== restart) continue;
+      member.restart = undefined;
+      if (member.spec.restart === "temporary") this.#children.delete(member.spec.name);
+      else member.cell = this.#owner.startCell(member.spec);
+    }
   }
 
   #startedFrom(child: Child<C>): Child<C>[] {

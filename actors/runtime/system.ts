@@ -152,14 +152,20 @@ class Core implements CellSystem {
 
   constructor(options: SystemOptions) {
     this.world = options.world;
-    this.id = { node: options.node, incarnation: options.world.random.fork("node").hex64() };
+    // Drawn, not forked: a fork of the same name is the same in every node and life of one world.
+    const incarnation = options.world.random.hex64();
+    this.id = { node: options.node, incarnation };
     const failed = Promise.withResolvers<LeatError>();
     this.failed = failed.promise;
     this.#fail = failed.resolve;
-    this.#asks = new Asks(this.world, (ask) => this.#sendAsk(ask));
+    const luck = this.world.random.fork(`ask back-off ${incarnation}`);
+    this.#asks = new Asks(this.world, luck, (ask) => this.#sendAsk(ask));
     this.router = new Router({
+      id: this.id,
       receive: (envelope) => this.#receive(envelope),
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
+      refused: (envelope, error) => this.#refused(envelope, error),
+      linkChanged: (node, error) => this.#linkChanged(node, error),
       linkUp: (node) => this.emit({ type: "link_up", node }),
       linkDown: (node, error) => {
         this.emit({ type: "link_down", node, error });
@@ -233,33 +239,31 @@ class Core implements CellSystem {
   }
 
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void {
-    const header = this.#header(source, ask.source);
+    const kept = ask.settledBelow !== undefined;
+    const envelope = { ...this.#header(source, ask.source), id: ask.id, ...answer } as Envelope;
     try {
-      this.#post({ ...header, id: ask.id, ...answer } as Envelope);
+      this.#post(envelope, kept);
     } catch (error) {
+      this.drop(envelope, "too_large");
       const failure = LeatError.from(error, "internal").toWire();
-      this.#post({
-        ...this.#header(source, ask.source),
-        kind: "failure",
-        id: ask.id,
-        error: failure,
-      });
+      const header = this.#header(source, ask.source);
+      this.#postOrDrop({ ...header, kind: "failure", id: ask.id, error: failure });
     }
   }
 
   watch(source: Cell, target: Ref, down: (error: LeatError) => void): () => void {
     const id = ++this.#lastWatch;
     this.#watches.set(id, { watcher: source, target, down });
-    this.#post({ kind: "watch", ...this.#header(source, target), id });
+    this.#postOrDrop({ kind: "watch", ...this.#header(source, target), id });
     return () => {
       if (this.#watches.delete(id) && source.state !== "stopped") {
-        this.#post({ kind: "unwatch", ...this.#header(source, target), id });
+        this.#postOrDrop({ kind: "unwatch", ...this.#header(source, target), id });
       }
     };
   }
 
   notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void {
-    this.#post({ kind: "down", ...this.#header(cell, watcher), id, error: error.toWire() });
+    this.#postOrDrop({ kind: "down", ...this.#header(cell, watcher), id, error: error.toWire() });
   }
 
   schedule(cell: Cell): void {
@@ -287,19 +291,29 @@ class Core implements CellSystem {
       timeoutMs: Math.max(0, ask.deadlineMs - this.world.nowMs()),
       ...(ask.attemptMs === undefined ? {} : { settledBelow: settledBelow(ask) }),
     };
-    this.#post(envelope);
+    this.#post(envelope, ask.attemptMs !== undefined);
   }
 
-  #post(envelope: Envelope): void {
+  /** @throws LeatError when the envelope cannot travel. */
+  #post(envelope: Envelope, kept = false): void {
     this.emit({ type: "send", envelope });
     if (envelope.target.node !== this.id.node) {
-      this.router.send(envelope);
+      this.router.send(envelope, kept);
       return;
     }
     this.#local.push(
-      "body" in envelope ? { ...envelope, body: copyBody(envelope.body) } : envelope,
+      "body" in envelope ? { ...envelope, body: copyBody(envelope.body, kept) } : envelope,
     );
     this.#wake();
+  }
+
+  /** For envelopes that nobody could be told about. */
+  #postOrDrop(envelope: Envelope): void {
+    try {
+      this.#post(envelope);
+    } catch (error) {
+      this.#refused(envelope, LeatError.from(error, "internal"));
+    }
   }
 
   /** An envelope from a link: it is already a macrotask of its own. */
@@ -317,10 +331,19 @@ class Core implements CellSystem {
     });
   }
 
-  /** Takes turns, then delivers up to `deliveries` local envelopes and takes the turns they cause. */
   #drain(deliveries: number): void {
     if (this.#draining) return;
     this.#draining = true;
+    try {
+      this.#takeTurns(deliveries);
+    } finally {
+      this.#draining = false;
+      if (this.#runnable.length > 0 || this.#local.length > 0) this.#wake();
+    }
+  }
+
+  /** Takes turns, then delivers up to `deliveries` local envelopes and takes the turns they cause. */
+  #takeTurns(deliveries: number): void {
     let left = deliveries;
     for (let steps = 0; steps < TURNS_PER_MACROTASK; steps++) {
       const cell = this.#runnable.shift();
@@ -335,8 +358,6 @@ class Core implements CellSystem {
       if (envelope === undefined) break;
       this.#dispatch(envelope);
     }
-    this.#draining = false;
-    if (this.#runnable.length > 0 || this.#local.length > 0) this.#wake();
   }
 
   #dispatch(envelope: Envelope): void {
@@ -438,9 +459,9 @@ class Core implements CellSystem {
     const wire = error.toWire();
     if (envelope.kind === "ask") {
       const header = this.#header(this.root, envelope.source);
-      this.#post({ kind: "failure", ...header, id: envelope.id, error: wire });
+      this.#postOrDrop({ kind: "failure", ...header, id: envelope.id, error: wire });
     } else if (envelope.kind === "watch") {
-      this.#post({
+      this.#postOrDrop({
         kind: "down",
         ...this.#header(this.root, envelope.source),
         id: envelope.id,
@@ -458,13 +479,41 @@ class Core implements CellSystem {
     }
   }
 
+  /** An envelope that the link cannot carry: trying again would not help. */
+  #refused(envelope: Envelope, error: LeatError): void {
+    this.drop(envelope, "too_large");
+    const { kind, target, source } = envelope;
+    this.world.log("warn", `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
+    if (kind === "ask") this.#asks.fail(envelope.id, source.incarnation, error);
+    else if (kind === "watch") this.#dispatchDown(envelope.id, error);
+    else if (kind === "reply") {
+      const header = { source, target, number: envelope.number, id: envelope.id };
+      this.#postOrDrop({ kind: "failure", ...header, error: error.toWire() });
+    }
+  }
+
   #nodeLost(node: string, error: LeatError): void {
-    const lost = new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
-      cause: error,
-    });
+    const lost = lostLink(node, error);
     this.#asks.nodeLost(node, lost);
     for (const [id, watch] of [...this.#watches]) {
       if (watch.target.node === node) this.#dispatchDown(id, lost);
     }
+    // Whoever watched from there has been told by its own node.
+    for (const cell of this.#cells.values()) cell.watcherNodeLost(node);
   }
+
+  /** What was on its way may be lost: asks say so, watches are made again. */
+  #linkChanged(node: string, error: LeatError): void {
+    this.#asks.nodeLost(node, lostLink(node, error));
+    for (const [id, { watcher, target }] of [...this.#watches]) {
+      if (target.node !== node) continue;
+      this.#postOrDrop({ kind: "watch", ...this.#header(watcher, target), id });
+    }
+  }
+}
+
+function lostLink(node: string, error: LeatError): LeatError {
+  return new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
+    cause: error,
+  });
 }

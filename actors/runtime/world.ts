@@ -20,7 +20,7 @@ export interface Random {
   int(n: number): number;
   /** 64 bits as 16 hexadecimal digits. */
   hex64(): string;
-  /** An independent source, named. */
+  /** An independent source, named. The same label gives the same source each time. */
   fork(label: string): Random;
 }
 

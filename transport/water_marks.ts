@@ -1,0 +1,53 @@
+/**
+ * Backpressure by two marks: a link is full from the high one on, and has room again at the low one.
+ *
+ * @module
+ */
+import type { LinkLimits } from "./limits.ts";
+
+/** Counts the bytes a link holds and tells who waits when there is room. */
+export class WaterMarks {
+  readonly #limits: LinkLimits;
+  readonly #waiting: (() => void)[] = [];
+  #bytes = 0;
+  #full = false;
+  #released = false;
+
+  constructor(limits: LinkLimits) {
+    this.#limits = limits;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes >= this.#limits.highWaterBytes) this.#full = true;
+  }
+
+  remove(bytes: number): void {
+    this.#bytes -= bytes;
+    if (this.#full && this.#bytes <= this.#limits.lowWaterBytes) {
+      this.#full = false;
+      this.#wake();
+    }
+  }
+
+  /** Resolves when there is room, at once if there is. */
+  ready(): Promise<void> {
+    if (!this.#full || this.#released) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Forgets everything and lets everyone go on: the link is closed. */
+  release(): void {
+    this.#released = true;
+    this.#bytes = 0;
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
