@@ -14,6 +14,7 @@ import {
   type AnyFunction,
   type BoundFunction,
   type Captures,
+  type LoadedFunction,
   loadFunction,
   ModuleFunction,
   type UserFunction,
@@ -75,38 +76,46 @@ export class NodeFunction implements BoundFunction {
   }
 }
 
-/** The last argument, reused from call to call and moved along by `at`. */
+/** The last argument of the calls of one function. */
 class Extra implements FunctionExtra {
   declare readonly Dataset: unknown;
   readonly tensor = tensor;
   readonly image: ImageCodec;
-  index = 0;
-  readonly #luck: () => RandomStream;
+  readonly #call: Call;
+  /** Fixed for a call that others overlap; otherwise it moves along with the calls. */
+  readonly #index: number | undefined;
   #random: RandomStream | undefined;
+  #randomIndex = -1;
 
-  constructor(image: ImageCodec, luck: () => RandomStream, captures: Captures | undefined) {
+  constructor(call: Call, image: ImageCodec, captures: Captures | undefined, index?: number) {
+    this.#call = call;
     this.image = image;
-    this.#luck = luck;
+    this.#index = index;
     if (captures !== undefined) Object.assign(this, captures);
   }
 
-  get random(): RandomStream {
-    return this.#random ??= this.#luck().fork(this.index);
+  get index(): number {
+    return this.#index ?? this.#call.index - 1;
   }
 
-  at(index: number): this {
-    this.index = index;
-    this.#random = undefined;
-    return this;
+  get random(): RandomStream {
+    const { index } = this;
+    if (this.#random === undefined || this.#randomIndex !== index) {
+      this.#randomIndex = index;
+      this.#random = this.#call.luckOf(index);
+    }
+    return this.#random;
   }
 }
 
 // A getter, since the class is not known yet while its module and this one are being loaded.
 Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
 
-/** Calls shorter than this are timed one in `SAMPLE_EVERY`. */
-const SHORT_CALL_MS = 0.02;
-const SAMPLE_EVERY = 64;
+/** Of short calls one in so many is timed, since reading the clock takes longer than some of them. */
+function callsPerSample(tookMs: number): number {
+  if (tookMs > 0.1) return 1;
+  return tookMs > 0.01 ? 32 : 1024;
+}
 
 /** How many arguments a function takes before the last. */
 type Arity = 0 | 1 | 2;
@@ -122,20 +131,31 @@ function invoke(
   return arity === 2 ? fn(first, second, extra) : fn(extra);
 }
 
-/** One user function, bound to the iterator that calls it. */
+/**
+ * One user function, bound to the iterator that calls it.
+ *
+ * `map` and `filter` call `fn(element, extra)` themselves, each in one place of its own, because the
+ * engine can only make a call fast where it sees few functions. They do so when `isPlain()`, and
+ * leave the rest to `one()`.
+ */
 export class Call {
-  /** The index of the next element; moves on with every call. */
+  /** How many calls were begun. */
   index = 0;
+  #failures = 0;
+  /** Set by the first call, which is never plain. */
+  fn!: AnyFunction;
+  extra!: Extra;
   readonly #bound: BoundFunction;
   readonly #context: IteratorContext;
   readonly #stats: OperatorStats;
   readonly #overlapping: boolean;
-  #fn: AnyFunction | undefined;
   #captures: Captures | undefined;
-  #extra: Extra;
+  #loaded = false;
   #stream: RandomStream | undefined;
-  #untilTimed = 1;
-  #timedFor = 1;
+  /** The call that is not plain: because it is timed, or because the function is not loaded yet. */
+  #specialAt = 0;
+  /** How many calls the timed one stands for. */
+  #standsFor = 1;
 
   /** `overlapping`: calls may begin before earlier ones have settled. */
   constructor(fn: BoundFunction, context: IteratorContext, overlapping = false) {
@@ -143,107 +163,126 @@ export class Call {
     this.#context = context;
     this.#stats = context.stats;
     this.#overlapping = overlapping;
-    const loaded = loadFunction(fn, context.host);
-    if (!(loaded instanceof Promise)) this.#fn = loaded.fn;
-    this.#captures = fn.captures;
-    this.#extra = this.#makeExtra();
+  }
+
+  /** How many calls did not fail. */
+  get succeeded(): number {
+    return this.index - this.#failures;
+  }
+
+  /** Begins a call; true when it may be made directly. */
+  isPlain(): boolean {
+    return this.index++ !== this.#specialAt;
+  }
+
+  /** Makes a call that `isPlain` has begun. Throws or rejects naming the element. */
+  finish(element: unknown): unknown {
+    return this.#run(1, element, undefined);
   }
 
   /** Calls the function on one element. Throws or rejects with a `LeatError` naming the element. */
   one(element: unknown): unknown {
+    this.index++;
     return this.#run(1, element, undefined);
   }
 
   /** Calls a function of two arguments. */
   two(first: unknown, second: unknown): unknown {
+    this.index++;
     return this.#run(2, first, second);
   }
 
   /** Calls a function of no arguments. */
   none(): unknown {
+    this.index++;
     return this.#run(0, undefined, undefined);
+  }
+
+  /** The luck of the call with this index. */
+  luckOf(index: number): RandomStream {
+    this.#stream ??= this.#context.randomStream();
+    return this.#stream.fork(index);
   }
 
   /** The luck of what the function makes of the element it was last called on. */
   nestedLuck(): () => RandomStream {
     const index = this.index - 1;
-    return () => this.#luck().fork(index).fork("nested");
+    return () => this.luckOf(index).fork("nested");
   }
 
-  #run(arity: Arity, first: unknown, second: unknown): unknown {
-    const index = this.index++;
-    const fn = this.#fn;
-    if (fn === undefined) return this.#loadAndRun(arity, first, second, index);
-    const extra = (this.#overlapping ? this.#makeExtra() : this.#extra).at(index);
-    if (--this.#untilTimed === 0) return this.#timed(fn, arity, first, second, extra);
-    try {
-      const result = invoke(fn, arity, first, second, extra);
-      return result instanceof Promise ? this.#settle(result, index) : result;
-    } catch (error) {
-      throw this.#failure(error, index);
-    }
+  /** The error of the call with this index, which names it. */
+  failure(error: unknown, index = this.index - 1): LeatError {
+    this.#failures++;
+    const { code, message } = LeatError.from(error);
+    const { operator, number } = this.#stats;
+    return new LeatError(
+      code,
+      `${operator} (operator ${number}): the function failed at element ${index}: ${message}`,
+      { cause: error },
+    );
   }
 
-  #timed(fn: AnyFunction, arity: Arity, first: unknown, second: unknown, extra: Extra): unknown {
-    const { host } = this.#context;
-    const index = extra.index;
-    const startedAtMs = host.nowMs();
-    let result: unknown;
-    try {
-      result = invoke(fn, arity, first, second, extra);
-    } catch (error) {
-      throw this.#failure(error, index);
-    } finally {
-      const tookMs = host.nowMs() - startedAtMs;
-      this.#stats.selfMs += tookMs * this.#timedFor;
-      this.#untilTimed = this.#timedFor = tookMs < SHORT_CALL_MS ? SAMPLE_EVERY : 1;
-    }
-    return result instanceof Promise ? this.#settle(result, index) : result;
-  }
-
-  async #settle(result: Promise<unknown>, index: number): Promise<unknown> {
+  /** Waits for what a call returned. */
+  async settle(result: unknown, index = this.index - 1): Promise<unknown> {
     try {
       return await result;
     } catch (error) {
-      throw this.#failure(error, index);
+      throw this.failure(error, index);
     }
   }
 
-  async #loadAndRun(
+  #run(arity: Arity, first: unknown, second: unknown): unknown {
+    const index = this.index - 1;
+    if (!this.#loaded) {
+      const loaded = loadFunction(this.#bound, this.#context.host);
+      if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
+      this.#accept(loaded);
+    }
+    const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
+    const startedAtMs = index >= this.#specialAt ? this.#context.host.nowMs() : undefined;
+    let result: unknown;
+    try {
+      result = invoke(this.fn, arity, first, second, extra);
+    } catch (error) {
+      throw this.failure(error, index);
+    } finally {
+      if (startedAtMs !== undefined) this.#noteTime(startedAtMs, index);
+    }
+    return result instanceof Promise ? this.settle(result, index) : result;
+  }
+
+  #noteTime(startedAtMs: number, index: number): void {
+    const tookMs = this.#context.host.nowMs() - startedAtMs;
+    this.#stats.selfMs += tookMs * this.#standsFor;
+    this.#standsFor = callsPerSample(tookMs);
+    this.#specialAt = index + this.#standsFor;
+  }
+
+  #accept({ fn, captures }: LoadedFunction): void {
+    this.#loaded = true;
+    this.fn = fn;
+    this.#captures = captures;
+    this.extra = this.#makeExtra();
+  }
+
+  async #runLater(
+    loading: Promise<LoadedFunction>,
     arity: Arity,
     first: unknown,
     second: unknown,
     index: number,
   ): Promise<unknown> {
-    const loaded = await loadFunction(this.#bound, this.#context.host);
-    if (this.#fn === undefined) {
-      this.#fn = loaded.fn;
-      this.#captures = loaded.captures;
-      this.#extra = this.#makeExtra();
-    }
-    const extra = this.#makeExtra().at(index);
+    this.#specialAt = index + 1;
     try {
-      return await invoke(this.#fn, arity, first, second, extra);
+      const loaded = await loading;
+      if (!this.#loaded) this.#accept(loaded);
+      return await invoke(this.fn, arity, first, second, this.#makeExtra(index));
     } catch (error) {
-      throw this.#failure(error, index);
+      throw this.failure(error, index);
     }
   }
 
-  #makeExtra(): Extra {
-    return new Extra(this.#context.host.images, () => this.#luck(), this.#captures);
-  }
-
-  #luck(): RandomStream {
-    return this.#stream ??= this.#context.randomStream();
-  }
-
-  #failure(error: unknown, index: number): LeatError {
-    const cause = LeatError.from(error);
-    const { operator, number } = this.#stats;
-    return new LeatError(
-      cause.code,
-      `${operator} (operator ${number}): the function failed at element ${index}: ${cause.message}`,
-      { cause: error },
-    );
+  #makeExtra(index?: number): Extra {
+    return new Extra(this, this.#context.host.images, this.#captures, index);
   }
 }

@@ -140,7 +140,9 @@ class RowStore {
     this.#rowSize = rowSize;
     this.#capacity = capacity;
     this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
-    this.data = new TYPED_ARRAYS[dtype](this.#rows * rowSize);
+    const length = this.#rows * rowSize;
+    // The engine makes the one directly, and looks the others up.
+    this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
   }
 
   /** Makes room for row `index`. */
@@ -164,10 +166,14 @@ export function copyInto(target: TypedArray, source: TypedArray, offset: number)
   (target as Uint8Array).set(source as Uint8Array, offset);
 }
 
-class ScalarColumn implements Column {
+/** Plain numbers, bigints or booleans. */
+export class ScalarColumn implements Column {
   readonly #type: "number" | "bigint" | "boolean";
   readonly #path: string;
+  readonly #capacity: number;
   readonly #store: RowStore;
+  /** Whether the dtype must hold every value as it is. Floats are rounded, as is their way. */
+  readonly #isExact: boolean;
 
   constructor(
     dtype: FixedDType,
@@ -177,7 +183,9 @@ class ScalarColumn implements Column {
   ) {
     this.#type = type;
     this.#path = path;
+    this.#capacity = capacity;
     this.#store = new RowStore(dtype, 1, capacity);
+    this.#isExact = type !== "boolean" && !dtype.startsWith("float");
   }
 
   write(index: number, value: unknown): void {
@@ -188,7 +196,18 @@ class ScalarColumn implements Column {
       throw differentKinds(this.#path, `a ${this.#type}`, index, value);
     }
     if (index >= this.#store.data.length) this.#store.reserve(index);
-    this.#store.data[index] = value as number;
+    const { data } = this.#store;
+    data[index] = value as number;
+    if (this.#isExact && data[index] !== value) {
+      const { dtype } = this.#store;
+      throw differentKinds(this.#path, `of dtype ${dtype} by its spec`, index, value);
+    }
+  }
+
+  /** Where numbers may be written without further ado; `undefined` where they must be looked at. */
+  get plainNumbers(): Float64Array | undefined {
+    const { data } = this.#store;
+    return data instanceof Float64Array && data.length === this.#capacity ? data : undefined;
   }
 
   finish(count: number): Tensor {

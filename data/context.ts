@@ -168,7 +168,7 @@ export class IteratorContext {
   collectStats(): IteratorStats {
     const collected: Readonly<OperatorStats>[] = [];
     const visit = (place: Place) => {
-      collected.push({ ...place.stats });
+      collected.push(place.stats.copy());
       place.inputs.forEach(visit);
     };
     visit(this.#place);

@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 export const SLICE_MS = 4;
 
 /** The clock is read after at most this many calls of `due()`. */
-const CHECKS_MAX = 64;
+const CHECKS_MAX = 256;
 
 /** Counts calls, then reads the clock. Shared by all iterators of one iteration. */
 export class Pacer {

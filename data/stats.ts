@@ -19,9 +19,30 @@ export class OperatorStats {
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   bufferedBytes = 0;
 
+  #live: (() => number) | undefined;
+
   constructor(operator: string, number: number) {
     this.operator = operator;
     this.number = number;
+  }
+
+  /**
+   * Has the elements of the operator's newest iterator counted by it: for iterators that know their
+   * number without counting, on whose way every increment would be felt.
+   */
+  countBy(live: () => number): void {
+    this.elements += this.#live?.() ?? 0;
+    this.#live = live;
+  }
+
+  /** The figures as they are now. */
+  copy(): Readonly<OperatorStats> {
+    const copy = new OperatorStats(this.operator, this.number);
+    copy.elements = this.elements + (this.#live?.() ?? 0);
+    copy.selfMs = this.selfMs;
+    copy.waitMs = this.waitMs;
+    copy.bufferedBytes = this.bufferedBytes;
+    return copy;
   }
 }
 

@@ -53,19 +53,27 @@ class FilterIterator extends UnaryIterator implements Stepping {
 
   /** The steps written out, because most elements of most pipelines come through here. */
   override next(): Pulled<unknown> {
+    const call = this.#call;
     for (;;) {
       const element = this.input.next();
       if (element instanceof Promise) return stepLater(this, this.#pacer, this.#later(element));
       if (element === END) return END;
-      const verdict = this.#call.one(element);
+      let verdict: unknown;
+      if (call.isPlain()) {
+        try {
+          verdict = call.fn(element, call.extra);
+        } catch (error) {
+          throw call.failure(error);
+        }
+      } else verdict = call.finish(element);
       if (verdict === true) {
         this.stats.elements++;
         return element;
       }
-      if (verdict instanceof Promise) {
-        return stepLater(this, this.#pacer, this.#settle(element, verdict));
+      if (verdict !== false) {
+        const decided = this.#settle(element, call.settle(verdict));
+        return stepLater(this, this.#pacer, decided);
       }
-      if (verdict !== false) throw noVerdict(verdict);
       if (this.#pacer.due()) return stepLater(this, this.#pacer, giveWay(this.#pacer));
     }
   }
@@ -94,7 +102,7 @@ class FilterIterator extends UnaryIterator implements Stepping {
     return this.#judge(await this.arrival(pending));
   }
 
-  async #settle(element: unknown, verdict: Promise<unknown>): Promise<unknown> {
+  async #settle(element: unknown, verdict: unknown): Promise<unknown> {
     return this.#decide(element, await verdict);
   }
 }

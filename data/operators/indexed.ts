@@ -6,7 +6,6 @@ import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
 import { cutRuns, type Split, type SplitReader, type Splittable } from "../splits.ts";
-import type { OperatorStats } from "../stats.ts";
 
 /** A source of a known number of elements. */
 export abstract class IndexedNode extends DatasetNode implements Splittable {
@@ -21,28 +20,29 @@ export abstract class IndexedNode extends DatasetNode implements Splittable {
 
 /** Walks a source from index to index, or through the splits that the task is handed. */
 export abstract class IndexedIterator extends ElementIterator {
-  readonly #stats: OperatorStats;
+  protected position = 0;
+  protected stop: number;
   readonly #splits: SplitReader | undefined;
-  #position: number;
-  #stop: number;
+  /** Where the run that is being read began, and how many elements the runs before it gave. */
+  #start = 0;
+  #givenBefore = 0;
 
   constructor(context: IteratorContext, count: number) {
     super();
-    this.#stats = context.stats;
+    context.stats.countBy(() => this.#givenBefore + this.position - this.#start);
     this.#splits = context.openSplits();
-    this.#position = 0;
-    this.#stop = this.#splits === undefined ? count : 0;
+    this.stop = this.#splits === undefined ? count : 0;
   }
 
   /** The element at an index. It may throw, which costs that element. */
   protected abstract at(index: number): unknown;
 
   override next(): Pulled<unknown> {
-    if (this.#position < this.#stop) {
-      const element = this.at(this.#position++);
-      this.#stats.elements++;
-      return element;
-    }
+    return this.position < this.stop ? this.at(this.position++) : this.beyond();
+  }
+
+  /** What follows the run that was read: the next split, or the end. */
+  protected beyond(): Pulled<unknown> {
     return this.#splits === undefined || this.disposed ? END : this.#nextSplit(this.#splits);
   }
 
@@ -50,13 +50,14 @@ export abstract class IndexedIterator extends ElementIterator {
     for (;;) {
       const split = await splits.next();
       if (split === END || this.disposed) return END;
-      this.#position = split.start;
-      this.#stop = split.stop;
-      if (this.#position < this.#stop) return this.next();
+      this.#givenBefore += this.position - this.#start;
+      this.position = this.#start = split.start;
+      this.stop = split.stop;
+      if (this.position < this.stop) return this.next();
     }
   }
 
   protected override release(): void {
-    this.#stop = this.#position;
+    this.stop = this.position;
   }
 }

@@ -66,7 +66,8 @@ class MapIterator extends UnaryIterator {
 
   constructor(context: IteratorContext, fn: NodeFunction) {
     super(context);
-    this.#call = new Call(fn, context);
+    const call = this.#call = new Call(fn, context);
+    context.stats.countBy(() => call.succeeded);
   }
 
   override next(): Pulled<unknown> {
@@ -76,20 +77,21 @@ class MapIterator extends UnaryIterator {
   }
 
   #apply(element: unknown): unknown {
-    const result = this.#call.one(element);
-    if (result instanceof Promise) return this.#settle(result);
-    this.stats.elements++;
-    return result;
+    const call = this.#call;
+    if (call.isPlain()) {
+      let result: unknown;
+      try {
+        result = call.fn(element, call.extra);
+      } catch (error) {
+        throw call.failure(error);
+      }
+      return result instanceof Promise ? call.settle(result) : result;
+    }
+    return call.finish(element);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
     const element = await this.arrival(pending);
     return element === END || this.disposed ? END : this.#apply(element);
-  }
-
-  async #settle(result: Promise<unknown>): Promise<unknown> {
-    const element = await result;
-    this.stats.elements++;
-    return element;
   }
 }
