@@ -1,0 +1,83 @@
+/**
+ * One node with a task on it, for tests of what stands before tasks and of those who fetch.
+ *
+ * @module
+ */
+import type { TaskDefinition } from "../../../actors/dispatcher/protocol.ts";
+import type { ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
+import type { ElementAnswer, ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
+import { createTask } from "../../../actors/worker/task.ts";
+import { type Dataset, ShardingPolicy } from "../../../mod.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+
+/** A node, a task on it, and a way to ask. */
+export class TaskBench implements AsyncDisposable {
+  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly task: FencedRef<ElementSourceProtocol>;
+  readonly #runners = new PipelineRunners(new DenoHost());
+  readonly #sequences = new Map<string, number>();
+  completed = false;
+
+  constructor(dataset: Dataset<unknown>) {
+    const definition: TaskDefinition = {
+      taskId: 1,
+      iterationId: 1,
+      jobId: 1,
+      repetition: 0,
+      seed: "0000000000000001",
+      dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },
+      parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing: false },
+    };
+    this.task = this.spawn({
+      name: "task",
+      create: (context) =>
+        createTask(context, {
+          definition,
+          dispatcher: { node: "nowhere", path: "/dispatcher" },
+          runners: this.#runners,
+          dispatcherTimeoutMs: 1_000,
+          onCompleted: () => this.completed = true,
+          onFenced: () => {},
+        }),
+    });
+  }
+
+  spawn(
+    spec: Omit<ChildSpec<ElementSourceProtocol>, "create"> & {
+      readonly create: (
+        context: ActorContext<ElementSourceProtocol>,
+      ) => ReturnType<ChildSpec<ElementSourceProtocol>["create"]>;
+    },
+  ): FencedRef<ElementSourceProtocol> {
+    return this.system.spawn<ElementSourceProtocol>(spec);
+  }
+
+  /** Asks for the next element of a client, acknowledging all before it. */
+  get(
+    source: FencedRef<ElementSourceProtocol>,
+    clientId: number,
+    more: { trainerId?: string; consumerIndex?: number; round?: number } = {},
+  ): Promise<ElementAnswer> {
+    const key = `${source.path} ${clientId}`;
+    const sequence = (this.#sequences.get(key) ?? 0) + 1;
+    this.#sequences.set(key, sequence);
+    const request = { clientId, sequence, acknowledged: sequence - 1, ...more };
+    return this.system.ask(source, "getElement", request, { timeoutMs: 10_000 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+    await this.#runners.close();
+  }
+}
+
+/** The element of an answer, or a word for what it is instead. */
+export function opened(answer: ElementAnswer): unknown {
+  if (answer.kind === "element") return decodeMessage(answer.element.bytes);
+  return answer.kind === "error" ? answer.error.message : answer.kind;
+}

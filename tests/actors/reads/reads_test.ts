@@ -1,0 +1,84 @@
+/**
+ * The coordinated-read scheduler as an actor before a real task.
+ *
+ * @module
+ */
+import { createReads } from "../../../actors/reads/reads.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Dataset } from "../../../mod.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { opened, TaskBench } from "../lib/task_bench.ts";
+
+function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterMs = 60_000) {
+  const bench = new TaskBench(dataset);
+  const reads = bench.spawn({
+    name: "reads",
+    create: (context) => createReads(context, { task: bench.task, numConsumers, skipAfterMs }),
+  });
+  const read = async (consumerIndex: number, round: number) =>
+    opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
+  return { bench, read };
+}
+
+Deno.test("reads gives consumer c element c of each round, whoever comes first", async () => {
+  const { bench, read } = coordinated(Dataset.range(100).repeat(), 3);
+  await using _ = bench;
+  assertEquals([await read(2, 0), await read(0, 0), await read(1, 0)], [2, 0, 1]);
+  assertEquals([await read(1, 5), await read(1, 6), await read(0, 5), await read(2, 5)], [
+    4,
+    7,
+    3,
+    5,
+  ]);
+});
+
+Deno.test("reads refuses a round that has passed, saying which one is reached", async () => {
+  const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
+  await using _ = bench;
+  await read(0, 7);
+  const error = await assertRejects(() => read(1, 3), LeatError, "round 7");
+  assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("reads skips a late round for all consumers and gives its elements to the next", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const gate = Promise.withResolvers<void>();
+  let produced = 0;
+  const late = bench.spawn({
+    name: "late",
+    create: () => ({
+      handlers: {
+        async getElement() {
+          const element = new Payload(encodeMessage(produced++));
+          await gate.promise;
+          return { kind: "element", element };
+        },
+        leave: () => null,
+        stats: () => {
+          throw new LeatError("unimplemented", "a source without figures");
+        },
+      },
+    }),
+  });
+  const config = { task: late, numConsumers: 2, skipAfterMs: 10 };
+  const reads = bench.spawn({ name: "reads", create: (context) => createReads(context, config) });
+  const read = async (consumerIndex: number, round: number) =>
+    opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
+  assertEquals([await read(0, 0), await read(1, 0)], ["skip", "skip"]);
+  gate.resolve();
+  const rounds: unknown[] = [];
+  for (let round = 1; rounds.length === 0; round++) {
+    const pair = [await read(0, round), await read(1, round)];
+    if (pair[0] !== "skip") rounds.push(pair);
+  }
+  assertEquals(rounds, [[0, 1]]);
+});
+
+Deno.test("reads refuses a consumer index beyond the job's consumers", async () => {
+  const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
+  await using _ = bench;
+  const error = await assertRejects(() => read(2, 0), LeatError, "2 consumers");
+  assertEquals(error.code, "invalid_argument");
+});

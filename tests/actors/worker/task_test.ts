@@ -1,0 +1,54 @@
+/**
+ * Tasks: what clients get, once each, and how far a task runs ahead of them.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { Dataset } from "../../../mod.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { opened, TaskBench } from "../lib/task_bench.ts";
+
+Deno.test("task hands each element to exactly one client, then the end to all", async () => {
+  await using bench = new TaskBench(Dataset.range(6));
+  const got: unknown[] = [];
+  for (let i = 0; i < 3; i++) {
+    for (const client of [1, 2]) got.push(opened(await bench.get(bench.task, client)));
+  }
+  assertEquals(got, [0, 1, 2, 3, 4, 5]);
+  assertEquals(opened(await bench.get(bench.task, 1)), "end");
+  assertEquals(opened(await bench.get(bench.task, 2)), "end");
+  assertEquals(bench.completed, true);
+});
+
+Deno.test("task answers a repeated request with the same element", async () => {
+  await using bench = new TaskBench(Dataset.range(3));
+  const ask = (sequence: number, acknowledged: number) =>
+    bench.system.ask(bench.task, "getElement", { clientId: 1, sequence, acknowledged }, {
+      timeoutMs: 5_000,
+    });
+  assertEquals(opened(await ask(1, 0)), 0);
+  assertEquals(opened(await ask(1, 0)), 0);
+  assertEquals(opened(await ask(2, 1)), 1);
+  const error = await assertRejects(() => ask(1, 1), LeatError);
+  assertEquals(error.code, "aborted");
+});
+
+Deno.test("task reports a failed element and goes on with the next", async () => {
+  const dataset = Dataset.range(3).map((x) => {
+    if (x === 1) throw new RangeError("element one is bad");
+    return x;
+  });
+  await using bench = new TaskBench(dataset);
+  const got: unknown[] = [];
+  for (let i = 0; i < 4; i++) got.push(opened(await bench.get(bench.task, 1)));
+  assertEquals([got[0], got[2], got[3]], [0, 2, "end"]);
+  assertEquals(String(got[1]).includes("element one is bad"), true);
+});
+
+Deno.test("task produces no more than a few elements ahead of its clients", async () => {
+  await using bench = new TaskBench(Dataset.range(1_000));
+  await bench.get(bench.task, 1);
+  for (let waits = 0; waits < 20; waits++) await new Promise((resolve) => setTimeout(resolve, 1));
+  const { produced } = await bench.system.ask(bench.task, "stats", null, { timeoutMs: 1_000 });
+  assertEquals(produced <= 4, true, `produced ${produced}`);
+});
