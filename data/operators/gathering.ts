@@ -36,17 +36,22 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   /** Numbers go straight to their place, since most of what is spent on them would be detours. */
   override next(): Pulled<unknown> {
     if (this.#ended) return END;
+    const pacer = this.#pacer;
+    let rounds = 0;
     for (;;) {
       const element = this.input.next();
       if (typeof element === "number" && this.#numbers !== undefined) {
         this.#numbers[this.#count] = element;
         if (++this.#count === this.#size) return this.#give();
       } else {
-        if (element instanceof Promise) return stepLater(this, this.#pacer, this.#later(element));
+        if (element instanceof Promise) return stepLater(this, pacer, this.#later(element));
         const result = this.#add(element);
         if (result !== AGAIN) return result;
       }
-      if (this.#pacer.due()) return stepLater(this, this.#pacer, giveWay(this.#pacer));
+      if (++rounds >= pacer.stride) {
+        if (pacer.due(rounds)) return stepLater(this, pacer, giveWay(pacer));
+        rounds = 0;
+      }
     }
   }
 
