@@ -51,7 +51,8 @@ export class Answers {
 
   #forget(answers: Map<number, Answer | "pending">, settledBelow: number): void {
     for (const [id, answer] of answers) {
-      if (id >= settledBelow) continue;
+      // Ids come in nearly ascending order, so the rest is to be kept, or forgotten soon.
+      if (id >= settledBelow) return;
       answers.delete(id);
       if (answer !== "pending") this.#settled--;
     }

@@ -446,12 +446,15 @@ class Core implements CellSystem {
     return missing >= 0;
   }
 
-  /** Whether the path belongs to an actor that its supervisor is about to start again, or that is ending. */
+  /** Whether the actor at that path may be there soon: it, or one above it, is ending or coming back. */
   #isRestarting(path: string): boolean {
-    if (this.#cells.has(path)) return path !== this.root.self.path;
-    const slash = path.lastIndexOf("/");
-    const parent = this.#cells.get(slash === 0 ? "/" : path.slice(0, slash));
-    return parent?.children.get(path.slice(slash + 1)) !== undefined;
+    if (path === this.root.self.path) return false;
+    if (this.#cells.has(path)) return true;
+    const slash = Math.max(0, path.lastIndexOf("/"));
+    const parentPath = path.slice(0, slash) || this.root.self.path;
+    const parent = this.#cells.get(parentPath);
+    if (parent === undefined) return this.#isRestarting(parentPath);
+    return parent.state !== "running" || parent.children.get(path.slice(slash + 1)) !== undefined;
   }
 
   /** Answers what nobody here can take, in the root's name. */

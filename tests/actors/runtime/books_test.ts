@@ -1,0 +1,124 @@
+/**
+ * The books the runtime keeps: numbers of envelopes, answers for repeated asks, deadlines, queues.
+ *
+ * @module
+ */
+import { type Answer, Answers } from "../../../actors/runtime/answers.ts";
+import { copyBody } from "../../../actors/runtime/body.ts";
+import { Deadlines } from "../../../actors/runtime/deadlines.ts";
+import { Fifo } from "../../../actors/runtime/fifo.ts";
+import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/numbering.ts";
+import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
+
+const reply = (body: unknown): Answer => ({ kind: "reply", body });
+
+Deno.test("Answers forgets what is below the settled mark", () => {
+  const answers = new Answers();
+  for (const id of [1, 2, 3]) {
+    assertEquals(answers.begin("asker", id, 1), "new");
+    answers.settle("asker", id, reply(id));
+  }
+  assertEquals(answers.begin("asker", 2, 1), reply(2));
+  assertEquals(answers.begin("asker", 4, 3), "new");
+  assertEquals(answers.begin("asker", 3, 3), reply(3));
+  assertEquals(answers.begin("asker", 2, 3), "new", "its asker will never ask that again");
+});
+
+Deno.test("Answers knows an ask that is being handled, and handles a dropped one anew", () => {
+  const answers = new Answers();
+  assertEquals(answers.begin("asker", 1, 1), "new");
+  assertEquals(answers.begin("asker", 1, 1), "pending");
+  assertEquals(answers.begin("another", 1, 1), "new");
+  answers.drop("asker", 1);
+  assertEquals(answers.begin("asker", 1, 1), "new");
+});
+
+Deno.test("Answers keeps a bounded number, the newest", () => {
+  const answers = new Answers();
+  const count = 20_000;
+  for (let id = 1; id <= count; id++) {
+    answers.begin("asker", id, 1);
+    answers.settle("asker", id, reply(id));
+  }
+  assertEquals(answers.begin("asker", count, 1), reply(count));
+  assertEquals(answers.begin("asker", 1, 1), "new");
+});
+
+Deno.test("numbers count per target, and never fall back when counts are folded away", () => {
+  const numbers = new SendNumbers();
+  assertEquals([numbers.next("x"), numbers.next("x"), numbers.next("y")], [1, 2, 1]);
+  for (let i = 0; i < 10_000; i++) numbers.next(`other ${i}`);
+  assert(numbers.next("x") > 2);
+});
+
+Deno.test("marks take what is newer and count what is missing", () => {
+  const marks = new ReceiveMarks();
+  assertEquals(marks.accept("s", 5), 0, "the first is taken as it is");
+  assertEquals(marks.accept("s", 6), 0);
+  assertEquals(marks.accept("s", 9), 2);
+  assertEquals(marks.accept("s", 9), -1);
+  assertEquals(marks.accept("s", 7), -1);
+  assertEquals(marks.accept("t", 1), 0);
+});
+
+Deno.test("Fifo keeps order through its compactions", () => {
+  const fifo = new Fifo<number>();
+  let next = 0;
+  let expected = 0;
+  for (let round = 0; round < 50; round++) {
+    for (let i = 0; i < 300; i++) fifo.push(next++);
+    for (let i = 0; i < 250; i++) assertEquals(fifo.shift(), expected++);
+  }
+  assertEquals(fifo.length, 50 * 50);
+  while (fifo.length > 0) assertEquals(fifo.shift(), expected++);
+  assertEquals([fifo.shift(), expected], [undefined, next]);
+});
+
+Deno.test("Deadlines fires what is due in the order of deadlines, and nothing that was removed", async () => {
+  const world = new DenoWorld();
+  const fired: string[] = [];
+  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const deadlines = new Deadlines<string>(world, (item) => {
+    fired.push(item);
+    if (item === "last") resolve();
+  });
+  const now = world.nowMs();
+  deadlines.add(now + 60, "last");
+  const removed = deadlines.add(now + 20, "removed");
+  deadlines.add(now + 30, "second");
+  deadlines.add(now + 5, "first");
+  deadlines.remove(removed, "removed");
+  await done;
+  assertEquals(fired, ["first", "second", "last"]);
+});
+
+Deno.test("Deadlines leaves no timer when everything was removed or cleared", () => {
+  const world = new DenoWorld();
+  const deadlines = new Deadlines<string>(world, () => {});
+  deadlines.remove(deadlines.add(world.nowMs() + 3_600_000, "x"), "x");
+  deadlines.add(world.nowMs() + 3_600_000, "y");
+  deadlines.clear();
+});
+
+Deno.test("copyBody copies plain data deeply and hands instances over", () => {
+  class Instance {}
+  const instance = new Instance();
+  const original = { list: [{ x: 1 }], floats: new Float32Array([1, 2]), instance, none: null };
+  const copy = copyBody(original) as typeof original;
+  assertEquals(copy, original);
+  assert(copy.list[0] !== original.list[0]);
+  assert(copy.floats.buffer !== original.floats.buffer);
+  assert(copy.instance === instance);
+});
+
+Deno.test("references compare by name, and by life where both say which", () => {
+  const name = { node: "a", path: "/x" };
+  const first = { ...name, incarnation: "0-1" };
+  const second = { ...name, incarnation: "0-2" };
+  assert(sameActor(name, first) && sameActor(first, { ...first }) && !sameActor(first, second));
+  assert(!sameActor(name, { ...name, path: "/y" }));
+  assertEquals(nameOf(first), name);
+  assertEquals([formatRef(name), formatRef(first)], ["a/x", "a/x#0-1"]);
+});

@@ -1,0 +1,424 @@
+/**
+ * What the runtime promises about messages and asks, between two nodes joined inline.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../../actors/runtime/link.ts";
+import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { inlinePair } from "../../../transport/inline.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import {
+  assert,
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
+import {
+  type Probe,
+  probe,
+  rejection,
+  settle,
+  SOON,
+  spawnProbe,
+  TestNode,
+  TestPair,
+} from "./nodes.ts";
+
+Deno.test("tell keeps the order of one sender to one receiver, locally and over a link", async () => {
+  await using pair = new TestPair();
+  const local = spawnProbe(pair.a);
+  const remote = spawnProbe(pair.b);
+  const expected = Array.from({ length: 1000 }, (_, i) => i);
+  for (const ref of [local, remote]) {
+    for (const i of expected) pair.a.system.tell(ref, "note", i);
+    assertEquals(await pair.a.system.ask(ref, "notes", null, SOON), expected);
+  }
+  assertEquals(pair.a.of("gap"), []);
+  assertEquals(pair.b.drops, []);
+});
+
+Deno.test("a message is delivered in a later macrotask, after the sender's microtasks", async () => {
+  await using node = new TestNode("a");
+  const ref = spawnProbe(node);
+  await settle();
+  const order: string[] = [];
+  node.system.inspect(({ type }) => type === "deliver" && order.push("delivered"));
+  node.system.tell(ref, "note", 1);
+  await Promise.resolve().then(() => {}).then(() => order.push("microtasks"));
+  await settle();
+  assertEquals(order, ["microtasks", "delivered"]);
+});
+
+Deno.test("sender and receiver never see each other's later changes to a body", async () => {
+  await using pair = new TestPair();
+  for (const ref of [spawnProbe(pair.a), spawnProbe(pair.b)]) {
+    const body = { list: [1, 2], bytes: new Uint8Array([1, 2]), deep: { x: 1 } };
+    pair.a.system.tell(ref, "note", body);
+    body.list.push(3);
+    body.bytes[0] = 9;
+    body.deep.x = 9;
+    const notes = await pair.a.system.ask(ref, "notes", null, SOON);
+    assertEquals(notes, [{ list: [1, 2], bytes: new Uint8Array([1, 2]), deep: { x: 1 } }]);
+    notes.push("mine");
+    assertEquals((await pair.a.system.ask(ref, "notes", null, SOON)).length, 1);
+  }
+});
+
+Deno.test("a payload is handed over; one that is shared or may be sent again is copied", async () => {
+  await using pair = new TestPair();
+  const send = async (payload: Payload, ref: FencedRef<Probe>, attemptMs?: number) => {
+    const options = attemptMs === undefined ? SOON : { ...SOON, attemptMs };
+    let seen: Payload | undefined;
+    const watch = (node: TestNode) =>
+      node.system.inspect((event) => {
+        if (event.type === "deliver" && event.envelope.kind === "ask") {
+          seen = event.envelope.body as Payload;
+        }
+      });
+    const stops = [watch(pair.a), watch(pair.b)];
+    await pair.a.system.ask(ref, "echo", payload, options);
+    for (const end of stops) end();
+    return seen!;
+  };
+  for (const ref of [spawnProbe(pair.a), spawnProbe(pair.b)]) {
+    const moved = new Payload(new Uint8Array([1]));
+    assert((await send(moved, ref)).bytes === moved.bytes);
+    const shared = new Payload(new Uint8Array([2]), { shared: true });
+    const copy = await send(shared, ref);
+    assert(copy.bytes !== shared.bytes);
+    assertEquals(copy.bytes, shared.bytes);
+    const again = new Payload(new Uint8Array([3]));
+    assert((await send(again, ref, 1000)).bytes !== again.bytes);
+    const common = new Payload(new Uint8Array(new SharedArrayBuffer(4)));
+    assert((await send(common, ref)).bytes.buffer === common.bytes.buffer);
+  }
+});
+
+Deno.test("an ask without an answer ends at its deadline", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const error = await rejection(
+    pair.a.system.ask(ref, "wait", null, { timeoutMs: 20 }),
+    "deadline_exceeded",
+  );
+  assertStringIncludes(error.message, "b/probe");
+  assertStringIncludes(error.message, "wait");
+  // The answer that comes too late is nobody's.
+  await pair.a.system.ask(ref, "release", null, SOON);
+  await settle();
+  assert(pair.a.drops.includes("unwanted_reply"));
+});
+
+Deno.test("an ask refuses a deadline that is not a number", async () => {
+  await using node = new TestNode("a");
+  const ref = spawnProbe(node);
+  await rejection(node.system.ask(ref, "notes", null, { timeoutMs: NaN }), "invalid_argument");
+});
+
+Deno.test("an ask whose time is over when its turn comes is dropped unhandled", async () => {
+  await using node = new TestNode("a");
+  const ref = spawnProbe(node);
+  await node.system.ask(ref, "notes", null, SOON);
+  const hurried = node.system.ask(ref, "echo", 1, { timeoutMs: 0 });
+  await rejection(hurried, "deadline_exceeded");
+  await settle();
+  assert(node.drops.includes("expired"));
+  assertEquals(await node.system.ask(ref, "echo", 2, SOON), { value: 2, calls: 1 });
+});
+
+/** A link that loses what it is told to. */
+class LossyLink implements Link {
+  readonly remote: NodeId;
+  readonly closed: Promise<LeatError>;
+  readonly #inner: Link;
+  readonly #loses: (envelope: Envelope) => boolean;
+
+  constructor(inner: Link, loses: (envelope: Envelope) => boolean) {
+    this.#inner = inner;
+    this.#loses = loses;
+    this.remote = inner.remote;
+    this.closed = inner.closed;
+  }
+  get bufferedBytes(): number {
+    return this.#inner.bufferedBytes;
+  }
+  start(receive: (envelope: Envelope) => void): void {
+    this.#inner.start((envelope) => this.#loses(envelope) || receive(envelope));
+  }
+  send(envelope: Envelope, kept?: boolean): boolean {
+    return this.#inner.send(envelope, kept);
+  }
+  ready(): Promise<void> {
+    return this.#inner.ready();
+  }
+  close(reason?: LeatError): void {
+    this.#inner.close(reason);
+  }
+}
+
+function lossyPair(loses: (envelope: Envelope) => boolean) {
+  const a = new TestNode("a");
+  const b = new TestNode("b");
+  const [toB, toA] = inlinePair(a.system.world, a.system.id, b.system.world, b.system.id);
+  a.system.attach(new LossyLink(toB, loses));
+  b.system.attach(toA);
+  return {
+    a,
+    b,
+    async [Symbol.asyncDispose]() {
+      await a.system.stop();
+      await b.system.stop();
+    },
+  };
+}
+
+Deno.test("an ask that is repeated is handled once and answered the same", async () => {
+  let lost = 0;
+  await using pair = lossyPair((envelope) => envelope.kind === "reply" && lost++ < 3);
+  const ref = spawnProbe(pair.b);
+  const patience = { ...SOON, attemptMs: 10 };
+  assertEquals(await pair.a.system.ask(ref, "echo", "x", patience), { value: "x", calls: 1 });
+  assertEquals(lost, 4);
+  assertEquals(await pair.a.system.ask(ref, "echo", "y", patience), { value: "y", calls: 2 });
+});
+
+Deno.test("a repeated refusal is the same too, but an `unavailable` one is handled anew", async () => {
+  let lost = 0;
+  await using pair = lossyPair((envelope) => envelope.kind === "failure" && lost++ < 2);
+  const ref = spawnProbe(pair.b);
+  const patience = { ...SOON, attemptMs: 10 };
+  const error = await rejection(pair.a.system.ask(ref, "refuse", "aborted", patience), "aborted");
+  assertEquals(error.details, { why: "asked to" });
+  assertEquals(pair.b.of("deliver").length, 1);
+  lost = 0;
+  const unavailable = pair.a.system.ask(ref, "refuse", "unavailable", {
+    timeoutMs: 300,
+    attemptMs: 10,
+  });
+  await rejection(unavailable, "unavailable");
+  assert(pair.b.of("deliver").length > 2, "it was tried again");
+});
+
+Deno.test("a repeated answer is as it was first given, whatever became of its parts", async () => {
+  let lost = 0;
+  await using pair = lossyPair((envelope) => envelope.kind === "reply" && lost++ < 1);
+  const state = { count: 0 };
+  interface Counter {
+    next(request: null): { count: number; block: Payload };
+  }
+  const block = new Payload(new Uint8Array([7]));
+  const ref = pair.b.system.spawn<Counter>({
+    name: "counter",
+    create: () => ({
+      handlers: {
+        next() {
+          state.count++;
+          return { ...state, block, nested: state } as { count: number; block: Payload };
+        },
+      },
+    }),
+  });
+  const asked = pair.a.system.ask(ref, "next", null, { ...SOON, attemptMs: 30 });
+  await pair.b.happened("deliver");
+  state.count = 100;
+  const answer = await asked as unknown as { count: number; nested: { count: number } };
+  assertEquals([answer.count, answer.nested.count], [1, 1]);
+});
+
+Deno.test("an ask that may be repeated says what its body was when it was made", async () => {
+  let lost = 0;
+  await using pair = new TestPair();
+  pair.links[0].close();
+  await settle();
+  const [a, b] = [pair.a.system, pair.b.system];
+  const [toB, toA] = inlinePair(a.world, a.id, b.world, b.id);
+  a.attach(toB);
+  b.attach(new LossyLink(toA, (envelope) => envelope.kind === "ask" && lost++ < 1));
+  const ref = spawnProbe(pair.b);
+  const body = { n: 1 };
+  const asked = a.ask(ref, "echo", body, { ...SOON, attemptMs: 20 });
+  body.n = 2;
+  assertEquals((await asked).value, { n: 1 });
+  assertEquals(pair.b.of("gap").map(({ missing }) => missing), [], "the first loss is not seen");
+});
+
+Deno.test("a lost message is seen as a gap, and what comes late is dropped", async () => {
+  let first: Envelope | undefined;
+  const a = new TestNode("a");
+  const b = new TestNode("b");
+  const [toB, toA] = inlinePair(a.system.world, a.system.id, b.system.world, b.system.id);
+  a.system.attach(toB);
+  let deliver: (envelope: Envelope) => void = () => {};
+  const link: Link = {
+    remote: toA.remote,
+    closed: toA.closed,
+    bufferedBytes: 0,
+    start(receive) {
+      deliver = receive;
+      toA.start((envelope) => {
+        if (envelope.kind === "tell" && envelope.body === "late") first = envelope;
+        else receive(envelope);
+      });
+    },
+    send: (envelope) => toA.send(envelope),
+    ready: () => toA.ready(),
+    close: (reason) => toA.close(reason),
+  };
+  b.system.attach(link);
+  const ref = spawnProbe(b);
+  a.system.tell(ref, "note", "first");
+  a.system.tell(ref, "note", "late");
+  a.system.tell(ref, "note", "third");
+  await a.system.ask(ref, "notes", null, SOON);
+  assertEquals(b.of("gap").map(({ missing }) => missing), [1]);
+  deliver(first!);
+  deliver(first!);
+  await settle();
+  assertEquals(b.drops, ["not_newer", "not_newer"]);
+  assertEquals(await a.system.ask(ref, "notes", null, SOON), ["first", "third"]);
+  await a.system.stop();
+  await b.system.stop();
+});
+
+Deno.test("a mailbox that is full refuses asks and drops tells", async () => {
+  await using node = new TestNode("a");
+  let release = () => {};
+  const gate = new Promise<void>((resolve) => release = resolve);
+  const ref = node.system.spawn<Probe>({
+    name: "probe",
+    mailboxMax: 3,
+    create: (context) => ({ ...probe(context), start: () => gate }),
+  });
+  for (let i = 0; i < 5; i++) node.system.tell(ref, "note", i);
+  const refused = node.system.ask(ref, "notes", null, SOON);
+  const error = await rejection(refused, "resource_exhausted");
+  assertStringIncludes(error.message, "3 messages");
+  const patient = node.system.ask(ref, "notes", null, { ...SOON, attemptMs: 1000 });
+  await settle();
+  release();
+  assertEquals(await patient, [0, 1, 2]);
+  assertEquals(node.drops.filter((reason) => reason === "mailbox_full").length, 4);
+});
+
+Deno.test("a handler's LeatError is the answer and the actor lives", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const error = await rejection(pair.a.system.ask(ref, "refuse", "not_found", SOON), "not_found");
+  assertEquals(error.message, "refused with not_found");
+  assertEquals((await pair.a.system.ask(ref, "echo", 1, SOON)).calls, 1);
+  assertEquals(pair.b.of("stop"), []);
+});
+
+Deno.test("an unknown method is `unimplemented`, inherited ones too", async () => {
+  await using node = new TestNode("a");
+  const ref = spawnProbe(node) as Ref as Ref<Record<string, (request: null) => null>>;
+  for (const method of ["nothing", "toString", "constructor", "__proto__"]) {
+    await rejection(node.system.ask(ref, method, null, SOON), "unimplemented");
+  }
+});
+
+Deno.test("a message for an earlier life is answered, never obeyed", async () => {
+  await using pair = new TestPair();
+  const first = spawnProbe(pair.b);
+  await pair.b.system.stopActor("probe");
+  const second = spawnProbe(pair.b);
+  assertNotEquals(first.incarnation, second.incarnation);
+  const error = await rejection(
+    pair.a.system.ask(first, "echo", 1, SOON),
+    "failed_precondition",
+  );
+  assertEquals(error.details, {
+    reason: "stale_incarnation",
+    incarnation: second.incarnation,
+  });
+  pair.a.system.tell(first, "note", "stale");
+  assertEquals(await pair.a.system.ask(nameOf(second), "notes", null, SOON), []);
+  assertEquals(pair.b.drops, ["stale_incarnation", "stale_incarnation"]);
+});
+
+Deno.test("a dead letter is seen, and an ask of nobody is `not_found`", async () => {
+  await using pair = new TestPair();
+  for (const node of ["a", "b"]) {
+    const nobody = { node, path: "/nobody" } as FencedRef<Probe>;
+    pair.a.system.tell(nobody, "note", 1);
+    await rejection(pair.a.system.ask(nobody, "notes", null, SOON), "not_found");
+  }
+  assertEquals(pair.a.drops, ["no_such_actor", "no_such_actor"]);
+  assertEquals(pair.b.drops, ["no_such_actor", "no_such_actor"]);
+});
+
+Deno.test("a node nobody knows is `unavailable`, at once or at the deadline of a patient ask", async () => {
+  await using node = new TestNode("a");
+  const nowhere = { node: "nowhere", path: "/probe" } as FencedRef<Probe>;
+  await rejection(node.system.ask(nowhere, "notes", null, SOON), "unavailable");
+  const patient = node.system.ask(nowhere, "notes", null, { timeoutMs: 60, attemptMs: 1000 });
+  const error = await rejection(patient, "unavailable");
+  assertStringIncludes(error.message, "nowhere");
+});
+
+Deno.test("asks in flight are rejected when the link is lost; patient ones go over the next", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const plain = pair.a.system.ask(ref, "wait", null, SOON);
+  const patient = pair.a.system.ask(ref, "wait", null, { ...SOON, attemptMs: 5_000 });
+  await pair.b.happened("deliver", 2);
+  pair.links[1].close(new LeatError("unavailable", "cut for the test"));
+  const error = await rejection(plain, "unavailable");
+  assertStringIncludes(error.message, "cut for the test");
+  pair.join();
+  while (pair.a.of("send").length < 3) await settle(1);
+  await settle();
+  assertEquals(await pair.a.system.ask(ref, "release", null, SOON), 2);
+  assertEquals(await patient, "released");
+});
+
+Deno.test("asks are rejected when one of two links is lost, and watches live on", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  pair.join();
+  const downs: LeatError[] = [];
+  pair.a.system.watch(ref, (error) => downs.push(error));
+  const asked = pair.a.system.ask(ref, "wait", null, SOON);
+  await pair.b.happened("deliver");
+  pair.links[0].close();
+  await rejection(asked, "unavailable");
+  assertEquals(pair.a.of("link_down"), []);
+  assertEquals(downs, []);
+  await pair.b.system.stopActor("probe");
+  await settle();
+  assertEquals(downs.length, 1);
+});
+
+Deno.test("two nodes of one world do not share an incarnation", async () => {
+  const world = new DenoWorld({ logLevel: "off", seed: 1n });
+  await using first = new ActorSystem({ node: "a", world });
+  await using second = new ActorSystem({ node: "a", world });
+  assertNotEquals(first.id.incarnation, second.id.incarnation);
+});
+
+Deno.test("an ask made after its system has stopped is cancelled", async () => {
+  const node = new TestNode("a");
+  const ref = spawnProbe(node);
+  await node.system.stop();
+  await rejection(node.system.ask(ref, "notes", null, SOON), "cancelled");
+  await assertRejects(async () => {
+    await Promise.resolve();
+    spawnProbe(node);
+  }, LeatError);
+});
+
+Deno.test("asks open when a system stops are cancelled, and nothing is left pending", async () => {
+  const pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const open = pair.a.system.ask(ref, "wait", null, { timeoutMs: 3_600_000, attemptMs: 1_000 });
+  const ended = rejection(open, "cancelled");
+  await pair.b.happened("deliver");
+  await pair.a.system.stop();
+  await ended;
+  await pair.b.system.stop();
+});

@@ -1,0 +1,166 @@
+/**
+ * Nodes for tests of the runtime: joined inline, inspected, stopped at the end.
+ *
+ * @module
+ */
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import type { ActorFactory, ChildSpec } from "../../../actors/runtime/actor.ts";
+import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";
+import type { Link } from "../../../actors/runtime/link.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import { ActorSystem, type SystemOptions } from "../../../actors/runtime/system.ts";
+import { inlinePair } from "../../../transport/inline.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assertEquals, assertInstanceOf, fail } from "../../assert.ts";
+
+/** A node, and all that happened on it. */
+export class TestNode implements AsyncDisposable {
+  readonly system: ActorSystem;
+  readonly events: InspectionEvent[] = [];
+  readonly #waiting = new Set<() => void>();
+
+  constructor(node: string, options: Partial<SystemOptions> = {}) {
+    const world = new DenoWorld({ logLevel: "off" });
+    this.system = new ActorSystem({ node, world, ...options });
+    this.system.inspect((event) => {
+      this.events.push(event);
+      for (const look of [...this.#waiting]) look();
+    });
+  }
+
+  /** What of that type happened so far. */
+  of<T extends InspectionEvent["type"]>(type: T): Extract<InspectionEvent, { type: T }>[] {
+    return this.events.filter((event) => event.type === type) as Extract<
+      InspectionEvent,
+      { type: T }
+    >[];
+  }
+
+  /** The reasons of all drops so far. */
+  get drops(): string[] {
+    return this.of("drop").map(({ reason }) => reason);
+  }
+
+  /** Resolves once so many events of that type have happened. */
+  async happened(type: InspectionEvent["type"], count = 1): Promise<void> {
+    while (this.of(type).length < count) {
+      await new Promise<void>((resolve) => {
+        const look = () => {
+          this.#waiting.delete(look);
+          resolve();
+        };
+        this.#waiting.add(look);
+      });
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.system.stop();
+  }
+}
+
+/** Two nodes with a link between them. */
+export class TestPair implements AsyncDisposable {
+  readonly a: TestNode;
+  readonly b: TestNode;
+  readonly links: [Link, Link];
+
+  constructor(options: { a?: Partial<SystemOptions>; b?: Partial<SystemOptions> } = {}) {
+    this.a = new TestNode("a", options.a);
+    this.b = new TestNode("b", options.b);
+    this.links = this.join();
+  }
+
+  join(): [Link, Link] {
+    const [a, b] = [this.a.system, this.b.system];
+    const links = inlinePair(a.world, a.id, b.world, b.id);
+    a.attach(links[0]);
+    b.attach(links[1]);
+    return links;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.a.system.stop();
+    await this.b.system.stop();
+  }
+}
+
+/** What the actor most tests use can be asked. */
+export interface Probe {
+  /** Notes the value. */
+  note(value: unknown): void;
+  /** Everything noted so far. */
+  notes(request: null): unknown[];
+  /** Answers with the request, and counts the calls. */
+  echo(value: unknown): { value: unknown; calls: number };
+  /** Answers when `release` is called. */
+  wait(request: null): string;
+  release(request: null): number;
+  /** Throws a `LeatError`. */
+  refuse(code: LeatErrorCode): never;
+  /** Throws another error. */
+  crash(message: string): never;
+  /** As the two above, from a promise. */
+  crashLater(message: string): never;
+}
+
+/** Makes a {@linkcode Probe}. */
+export const probe: ActorFactory<Probe> = () => {
+  const notes: unknown[] = [];
+  let calls = 0;
+  let waiting: ((answer: string) => void)[] = [];
+  return {
+    handlers: {
+      note(value) {
+        notes.push(value);
+      },
+      notes: () => notes,
+      echo: (value) => ({ value, calls: ++calls }),
+      wait: () => new Promise<string>((resolve) => waiting.push(resolve)),
+      release() {
+        const released = waiting;
+        waiting = [];
+        for (const resolve of released) resolve("released");
+        return released.length;
+      },
+      refuse(code): never {
+        throw new LeatError(code, `refused with ${code}`, { details: { why: "asked to" } });
+      },
+      crash(message): never {
+        throw new TypeError(message);
+      },
+      async crashLater(message) {
+        await Promise.resolve();
+        throw new TypeError(message);
+      },
+    },
+  };
+};
+
+/** Spawns a {@linkcode Probe}. */
+export function spawnProbe(
+  node: TestNode,
+  options: Partial<ChildSpec<Probe>> = {},
+): FencedRef<Probe> {
+  return node.system.spawn<Probe>({ name: "probe", create: probe, ...options });
+}
+
+/** The `LeatError` that the promise rejects with; its code is checked. */
+export async function rejection(promise: Promise<unknown>, code: LeatErrorCode) {
+  try {
+    await promise;
+  } catch (error) {
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, code, error.message);
+    return error;
+  }
+  return fail(`Expected a rejection with ${code}`);
+}
+
+/** Lets everything that was sent so far arrive. */
+export async function settle(rounds = 4): Promise<void> {
+  for (let i = 0; i < rounds; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Patience for asks that are expected to be answered. */
+export const SOON = { timeoutMs: 10_000 } as const;

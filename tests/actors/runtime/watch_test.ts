@@ -1,0 +1,117 @@
+/**
+ * Watching actors, and the actor that every node has.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { nodeActorOf } from "../../../actors/runtime/node_actor.ts";
+import type { Ref } from "../../../actors/runtime/ref.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import {
+  type Probe,
+  probe,
+  rejection,
+  settle,
+  SOON,
+  spawnProbe,
+  type TestNode,
+  TestPair,
+} from "./nodes.ts";
+
+/** The first `down` of a watch. */
+function downOf(node: TestNode, target: Ref): { down: Promise<LeatError>; unwatch: () => void } {
+  const { promise, resolve } = Promise.withResolvers<LeatError>();
+  return { down: promise, unwatch: node.system.watch(target, resolve) };
+}
+
+Deno.test("watch tells of a death and of a stop, locally and over a link", async () => {
+  await using pair = new TestPair();
+  for (const node of [pair.a, pair.b]) {
+    const victim = spawnProbe(node, { name: "victim", restart: "temporary" });
+    const crashed = downOf(pair.a, victim);
+    pair.a.system.tell(victim, "crash", "a bug");
+    const error = await crashed.down;
+    assertEquals(error.code, "internal");
+    assertStringIncludes(error.message, "a bug");
+
+    const quitter = spawnProbe(node, { name: "quitter" });
+    const stopped = downOf(pair.a, quitter);
+    await pair.a.system.ask(quitter, "notes", null, SOON);
+    await node.system.stopActor("quitter");
+    assertEquals((await stopped.down).code, "unavailable");
+  }
+});
+
+Deno.test("watch of nobody is down at once", async () => {
+  await using pair = new TestPair();
+  for (const node of ["a", "b"]) {
+    const { down } = downOf(pair.a, { node, path: "/nobody" });
+    assertEquals((await down).code, "not_found");
+  }
+  const { down } = downOf(pair.a, { node: "nowhere", path: "/probe" });
+  assertEquals((await down).code, "unavailable");
+});
+
+Deno.test("watch of an earlier life is down at once", async () => {
+  await using pair = new TestPair();
+  const first = spawnProbe(pair.b);
+  await pair.b.system.stopActor("probe");
+  spawnProbe(pair.b);
+  const { down } = downOf(pair.a, first);
+  assertEquals((await down).code, "failed_precondition");
+});
+
+Deno.test("watch tells of a lost link, and only once", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const downs: LeatError[] = [];
+  pair.a.system.watch(ref, (error) => downs.push(error));
+  await pair.a.system.ask(ref, "notes", null, SOON);
+  pair.links[1].close(new LeatError("unavailable", "cut for the test"));
+  await pair.a.happened("link_down");
+  assertEquals(downs.map(({ code }) => code), ["unavailable"]);
+  assertStringIncludes(downs[0]!.message, "cut for the test");
+  pair.join();
+  await pair.b.system.stopActor("probe");
+  await settle();
+  assertEquals(downs.length, 1);
+});
+
+Deno.test("unwatch hears nothing more", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  let downs = 0;
+  const unwatch = pair.a.system.watch(ref, () => downs++);
+  await pair.a.system.ask(ref, "notes", null, SOON);
+  unwatch();
+  await settle();
+  await pair.b.system.stopActor("probe");
+  await settle();
+  assertEquals(downs, 0);
+  assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"));
+});
+
+Deno.test("/node starts, lists and stops actors of the kinds it offers", async () => {
+  await using pair = new TestPair({
+    b: { kinds: { probe: () => ({ create: probe, mailboxMax: 10 }) } },
+  });
+  const node = nodeActorOf("b");
+  const ask = pair.a.system.ask.bind(pair.a.system);
+  const ref = await ask(node, "spawn", { kind: "probe", name: "p1", config: {} }, SOON);
+  assertEquals((await ask(ref as Ref<Probe>, "echo", 1, SOON)).value, 1);
+  const listed = await ask(node, "list", null, SOON);
+  assertEquals(
+    listed.find(({ ref }) => ref.path === "/p1"),
+    { ref, kind: "probe", state: "running", mailboxLength: 0 },
+  );
+  const taken = { kind: "probe", name: "p1", config: {} };
+  await rejection(ask(node, "spawn", taken, SOON), "already_exists");
+  const unknown = { kind: "toString", name: "p2", config: {} };
+  const error = await rejection(ask(node, "spawn", unknown, SOON), "not_found");
+  assertStringIncludes(error.message, "it starts: probe");
+  await ask(node, "stop", { name: "p1" }, SOON);
+  await rejection(ask(ref as Ref<Probe>, "echo", 1, SOON), "not_found");
+  spawnProbe(pair.b);
+  await ask(node, "stop", { name: "probe" }, SOON);
+  assert(pair.b.system.actors().some(({ ref }) => ref.path === "/probe"), "not its to stop");
+});
