@@ -91,11 +91,6 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
   const odd = ["[x].txt", "a/s p.txt", "é.txt", "b/1.txt", ".git/5.txt", "a*b/6.txt"];
   const all = Object.fromEntries([...names, ...odd].map((name) => [name, ""]));
   await withFolder(all, async (folder) => {
-    await Deno.symlink("../a", `${folder}/b/link`);
-    await Deno.symlink("nowhere", `${folder}/b/dangling.txt`);
-    await Deno.symlink("circle.txt", `${folder}/b/circle.txt`);
-    await Deno.symlink("..", `${folder}/b/up`);
-    await Deno.symlink("1.txt", `${folder}/b/also.txt`);
     const cases: [pattern: string, ...found: string[]][] = [
       ["*.txt", "10.txt", "9.txt", "[x].txt", "é.txt"],
       ["?.txt", "9.txt", "é.txt"],
@@ -110,9 +105,6 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
       ["a/**", "a/1.txt", "a/2.rec", "a/b/3.txt", "a/b/c/4.txt", "a/s p.txt"],
       ["a/**/*.txt", "a/1.txt", "a/b/3.txt", "a/b/c/4.txt", "a/s p.txt"],
       ["a/**/c/*.txt", "a/b/c/4.txt"],
-      ["b/**/*.txt", "b/1.txt", "b/also.txt"],
-      ["b/link/1.txt", "b/link/1.txt"],
-      ["b/*/1.txt", "b/link/1.txt"],
       ["**/6.txt", "a*b/6.txt"],
       ["a\\*b/*", "a*b/6.txt"],
       ["a/1.txt", "a/1.txt"],
@@ -127,6 +119,42 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
     for (const [pattern, ...found] of cases) {
       assertEquals(
         await files.list(`${folder}/${pattern}`),
+        found.map((name) => `${folder}/${name}`),
+        pattern,
+      );
+    }
+  });
+});
+
+/** Makes links in a program of its own, because making one takes permission for the whole disk. */
+async function link(folder: string, links: Record<string, string>): Promise<void> {
+  const make = `for (const [name, target] of Object.entries(${JSON.stringify(links)})) {
+    Deno.symlinkSync(target, ${JSON.stringify(folder)} + "/" + name);
+  }`;
+  const { success } = await new Deno.Command("deno", { args: ["eval", make] }).output();
+  assert(success, "making links failed");
+}
+
+Deno.test("DenoFiles.list follows links, but ** enters no linked folder", async () => {
+  const names = ["a/1.txt", "b/1.txt"];
+  await withFolder(Object.fromEntries(names.map((name) => [name, ""])), async (folder) => {
+    await link(folder, {
+      "b/link": "../a",
+      "b/up": "..",
+      "b/also.txt": "1.txt",
+      "b/dangling.txt": "nowhere",
+      "b/circle.txt": "circle.txt",
+    });
+    const cases: [pattern: string, ...found: string[]][] = [
+      ["b/*.txt", "b/1.txt", "b/also.txt"],
+      ["b/**/*.txt", "b/1.txt", "b/also.txt"],
+      ["b/link/*.txt", "b/link/1.txt"],
+      ["b/*/1.txt", "b/link/1.txt"],
+      ["b/up/*/link/1.txt", "b/up/b/link/1.txt"],
+    ];
+    for (const [pattern, ...found] of cases) {
+      assertEquals(
+        await new DenoFiles().list(`${folder}/${pattern}`),
         found.map((name) => `${folder}/${name}`),
         pattern,
       );

@@ -70,19 +70,24 @@ Deno.test("ByteReader passes on what the file itself failed with", async () => {
   reader.close();
 });
 
-Deno.test("ByteReader closed before the end leaves nothing running", async () => {
-  for (const compression of ["gzip", undefined] as const) {
-    for (const answer of ANSWERS) {
-      const file = new BytesFile(compression ? gzipSync(NOISE) : NOISE, answer);
-      const reader = new ByteReader("data", file, compression);
-      await reader.fill(10);
-      const pending = reader.fill(READ_BYTES);
-      reader.close();
-      if (pending instanceof Promise) assertEquals(await pending, 0);
-      assertEquals(await reader.takeInto(new Uint8Array(5)), 0);
-      assertEquals(file.closes, 1);
+Deno.test({
+  name: "ByteReader closed before the end leaves nothing running",
+  sanitizeOps: true,
+  sanitizeResources: true,
+  fn: async () => {
+    for (const compression of ["gzip", undefined] as const) {
+      for (const answer of ANSWERS) {
+        const file = new BytesFile(compression ? gzipSync(NOISE) : NOISE, answer);
+        const reader = new ByteReader("data", file, compression);
+        await reader.fill(10);
+        const pending = reader.fill(READ_BYTES);
+        reader.close();
+        if (pending instanceof Promise) assertEquals(await pending, 0);
+        assertEquals(await reader.takeInto(new Uint8Array(5)), 0);
+        assertEquals(file.closes, 1);
+      }
     }
-  }
+  },
 });
 
 Deno.test("ByteReader asks a file no more often than its size takes", async () => {

@@ -207,25 +207,30 @@ Deno.test("numParallelReads has as many files open at once, and closes every one
   });
 });
 
-Deno.test("an iterator that is disposed while it opens or reads gives its files back", async () => {
-  await withFiles({ a: records("a1"), gz: gzipSync(records("b1", "b2")) }, async (folder) => {
-    const cases: [string, "gzip" | undefined][] = [["a", undefined], ["gz", "gzip"]];
-    for (const [name, compression] of cases) {
-      for (const numParallelReads of [1, 2]) {
-        const host = new DenoHost({ files: withStorageLatency(new DenoFiles(), 3) });
-        const node = new TfRecordsNode(`${folder}/${name}`, { compression, numParallelReads });
-        for (const waitMs of [0, 1, 4, 7]) {
-          const iterator = openIterator(node, { host });
-          const pending = iterator.next();
-          await host.sleep(waitMs);
-          await iterator[Symbol.asyncDispose]();
-          await pending;
-          // What was on its way when the iterator closed arrives now.
-          await host.sleep(12);
+Deno.test({
+  name: "an iterator that is disposed while it opens or reads gives its files back",
+  sanitizeOps: true,
+  sanitizeResources: true,
+  fn: async () => {
+    await withFiles({ a: records("a1"), gz: gzipSync(records("b1", "b2")) }, async (folder) => {
+      const cases: [string, "gzip" | undefined][] = [["a", undefined], ["gz", "gzip"]];
+      for (const [name, compression] of cases) {
+        for (const numParallelReads of [1, 2]) {
+          const host = new DenoHost({ files: withStorageLatency(new DenoFiles(), 3) });
+          const node = new TfRecordsNode(`${folder}/${name}`, { compression, numParallelReads });
+          for (const waitMs of [0, 1, 4, 7]) {
+            const iterator = openIterator(node, { host });
+            const pending = iterator.next();
+            await host.sleep(waitMs);
+            await iterator[Symbol.asyncDispose]();
+            await pending;
+            // What was on its way when the iterator closed arrives now.
+            await host.sleep(12);
+          }
         }
       }
-    }
-  });
+    });
+  },
 });
 
 Deno.test("file sources are split file by file", async () => {
