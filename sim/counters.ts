@@ -1,0 +1,78 @@
+/**
+ * How often each fault has happened. A run that stayed green proves little unless they did.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+
+/** Every kind of fault that the simulator knows. */
+export const FAULTS = [
+  "message_lost",
+  "message_duplicated",
+  "message_reordered",
+  "message_overflow",
+  "message_cut",
+  "link_clogged",
+  "link_reset",
+  "link_silent",
+  "connect_failed",
+  "connect_refused",
+  "partition",
+  "node_crashed",
+  "node_restarted",
+  "node_paused",
+  "wall_clock_stepped",
+  "log_tail_torn",
+  "log_tail_lost",
+  "disk_full",
+] as const;
+
+/** See {@linkcode FAULTS}. */
+export type Fault = typeof FAULTS[number];
+
+/** Counts faults, of one run or of many; other names (`crash of worker-1`) count beside them. */
+export class Counters {
+  readonly #counts = new Map<string, number>();
+
+  count(name: Fault): void {
+    this.tally(name);
+  }
+
+  /** Counts something that is no fault of the list. */
+  tally(name: string, times = 1): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + times);
+  }
+
+  get(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  /** Adds the counts of another. */
+  add(other: Counters): void {
+    for (const [name, times] of other.#counts) this.tally(name, times);
+  }
+
+  /** Name and count, by name. */
+  entries(): [name: string, count: number][] {
+    return [...this.#counts].sort(([a], [b]) => a < b ? -1 : 1);
+  }
+
+  /**
+   * Fails if one of these never happened.
+   *
+   * @throws LeatError `failed_precondition`, naming them.
+   */
+  expectAll(names: Iterable<string>): void {
+    const missing = [...names].filter((name) => this.get(name) === 0);
+    if (missing.length === 0) return;
+    throw new LeatError(
+      "failed_precondition",
+      `These faults never happened: ${missing.join(", ")}; run more seeds, or make them likelier`,
+    );
+  }
+
+  /** One line for people. */
+  toString(): string {
+    return this.entries().map(([name, count]) => `${name}=${count}`).join(" ");
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * The simulated disk of a node: it outlives the node's lives, takes time to make records durable, and
+ * at a crash loses a suffix of what was not.
+ *
+ * @module
+ */
+import type { DurableLog, LogContents } from "../actors/runtime/durable_log.ts";
+import { LeatError } from "../core/error.ts";
+import type { Counters } from "./counters.ts";
+import type { Life } from "./life.ts";
+import type { FaultOptions } from "./options.ts";
+import type { SimRandom } from "./random.ts";
+
+/** What a disk asks of the run it is in. */
+export interface DiskSurroundings {
+  readonly random: SimRandom;
+  readonly counters: Counters;
+  readonly faults: () => Pick<FaultOptions, "diskSyncMinMs" | "diskSyncMaxMs">;
+  /** Beyond it, syncs fail with `resource_exhausted`. Default: no bound. */
+  readonly capacityBytes?: number;
+}
+
+/** What is on disk of one log. */
+interface Platter {
+  snapshot: Uint8Array | undefined;
+  records: Uint8Array[];
+}
+
+/** The logs of a node, by name. */
+export class SimDisk {
+  readonly #around: DiskSurroundings;
+  readonly #platters = new Map<string, Platter>();
+  /** Logs open in the current life. */
+  readonly #open = new Map<string, SimLog>();
+  /** Bytes that fit; may be changed while the disk is in use. */
+  capacityBytes: number;
+
+  constructor(around: DiskSurroundings) {
+    this.#around = around;
+    this.capacityBytes = around.capacityBytes ?? Infinity;
+  }
+
+  /** Bytes on disk. */
+  get usedBytes(): number {
+    let used = 0;
+    for (const { snapshot, records } of this.#platters.values()) {
+      used += (snapshot?.length ?? 0) + records.reduce((sum, { length }) => sum + length, 0);
+    }
+    return used;
+  }
+
+  /** Opens a log for one life of the node. @throws LeatError `failed_precondition` if it is open. */
+  open(name: string, life: Life): Promise<DurableLog> {
+    if (this.#open.get(name)?.isOpen === true) {
+      const error = `The log "${name}" of ${life.node} is open already`;
+      return Promise.reject(new LeatError("failed_precondition", error));
+    }
+    let platter = this.#platters.get(name);
+    if (platter === undefined) {
+      platter = { snapshot: undefined, records: [] };
+      this.#platters.set(name, platter);
+    }
+    const log = new SimLog(this, platter, life, this.#around);
+    this.#open.set(name, log);
+    return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));
+  }
+
+  /** The power is cut: of what was not durable, a random prefix is. */
+  crash(): void {
+    for (const log of this.#open.values()) log.crash();
+    this.#open.clear();
+  }
+}
+
+/** Something written after which the log is durable up to there. */
+interface Write {
+  /** Position in the log: records appended before it, since the log was opened. */
+  readonly upTo: number;
+  readonly snapshot: Uint8Array | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: LeatError) => void;
+}
+
+class SimLog implements DurableLog {
+  readonly #disk: SimDisk;
+  readonly #platter: Platter;
+  readonly #life: Life;
+  readonly #around: DiskSurroundings;
+  /** Appended and not durable, oldest first. */
+  #pending: Uint8Array[] = [];
+  /** Records that were appended before the first of `#pending`. */
+  #settled = 0;
+  readonly #queue: Write[] = [];
+  #writing: Write | undefined;
+  #isOpen = true;
+  #failure: LeatError | undefined;
+
+  constructor(disk: SimDisk, platter: Platter, life: Life, around: DiskSurroundings) {
+    this.#disk = disk;
+    this.#platter = platter;
+    this.#life = life;
+    this.#around = around;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  drawMs(): number {
+    const { diskSyncMinMs, diskSyncMaxMs } = this.#around.faults();
+    return this.#around.random.between(diskSyncMinMs, diskSyncMaxMs);
+  }
+
+  read(): Promise<LogContents> {
+    if (!this.#isOpen) return Promise.reject(closedError());
+    return new Promise((resolve) =>
+      this.#life.after(this.drawMs(), "log read", () => {
+        const { snapshot, records } = this.#platter;
+        resolve({ snapshot: snapshot?.slice(), records: records.map((record) => record.slice()) });
+      })
+    );
+  }
+
+  append(record: Uint8Array): void {
+    if (!this.#life.alive) return;
+    if (!this.#isOpen) throw closedError();
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#pending.push(record.slice());
+  }
+
+  sync(): Promise<void> {
+    return this.#write(undefined);
+  }
+
+  compact(snapshot: Uint8Array): Promise<void> {
+    return this.#write(snapshot.slice());
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    try {
+      await this.sync();
+    } finally {
+      this.#isOpen = false;
+    }
+  }
+
+  /** A write that was under way may have been done, or in part; a log that is closed has nothing to lose. */
+  crash(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    const { random, counters } = this.#around;
+    const compacting = [this.#writing, ...this.#queue].find((write) => write?.snapshot);
+    if (compacting !== undefined && compacting === this.#writing && random.chance(0.5)) {
+      this.#store(compacting);
+    }
+    const survivors = random.int(this.#pending.length + 1);
+    if (survivors < this.#pending.length) {
+      counters.count(survivors === 0 ? "log_tail_lost" : "log_tail_torn");
+    }
+    this.#platter.records.push(...this.#pending.slice(0, survivors));
+  }
+
+  #write(snapshot: Uint8Array | undefined): Promise<void> {
+    if (!this.#life.alive) return new Promise(() => {});
+    if (!this.#isOpen) return Promise.reject(closedError());
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const upTo = this.#settled + this.#pending.length;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ upTo, snapshot, resolve, reject });
+      this.#begin();
+    });
+  }
+
+  /** One write at a time; syncs that wait for it are answered together by the next. */
+  #begin(): void {
+    const write = this.#queue[0];
+    if (this.#writing !== undefined || write === undefined) return;
+    this.#writing = write;
+    // Everything appended by now goes with a sync that begins now.
+    const upTo = write.snapshot === undefined ? this.#settled + this.#pending.length : write.upTo;
+    this.#life.after(this.drawMs(), "log write", () => {
+      this.#writing = undefined;
+      this.#finish({ ...write, upTo });
+      this.#begin();
+    });
+  }
+
+  #finish(write: Write): void {
+    const wanted = (write.snapshot?.length ?? 0) +
+      this.#pending.slice(0, write.upTo - this.#settled)
+        .reduce((sum, { length }) => sum + length, 0);
+    if (this.#failure === undefined && this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
+      this.#around.counters.count("disk_full");
+      this.#failure = new LeatError(
+        "resource_exhausted",
+        `The disk of ${this.#life.node} is full (${this.#disk.capacityBytes} bytes)`,
+      );
+    }
+    if (this.#failure !== undefined) {
+      for (const { reject } of this.#queue.splice(0)) reject(this.#failure);
+      return;
+    }
+    this.#store(write);
+    this.#queue.shift();
+    write.resolve();
+    while (
+      this.#queue[0]?.snapshot === undefined && (this.#queue[0]?.upTo ?? Infinity) <= write.upTo
+    ) {
+      this.#queue.shift()!.resolve();
+    }
+  }
+
+  #store({ upTo, snapshot }: Write): void {
+    const platter = this.#platter;
+    platter.records.push(...this.#pending.splice(0, Math.max(0, upTo - this.#settled)));
+    this.#settled = Math.max(this.#settled, upTo);
+    if (snapshot === undefined) return;
+    // A sync before it may have written what was appended after the snapshot was taken.
+    const later = this.#settled - upTo;
+    platter.snapshot = snapshot;
+    platter.records = later === 0 ? [] : platter.records.slice(-later);
+  }
+}
+
+function closedError(): LeatError {
+  return new LeatError("failed_precondition", "The log is closed");
+}

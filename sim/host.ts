@@ -1,0 +1,85 @@
+/**
+ * What pipelines meet on a simulated node: its time and luck, and nothing else of a machine.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import type { Tensor } from "../core/tensor.ts";
+import type { Files, Host, ImageCodec, OpenFile } from "../data/host.ts";
+import type { SimRandom } from "./random.ts";
+import type { SimWorld } from "./world.ts";
+
+/** See the module. Files are those handed to it, in memory; images and modules there are none. */
+export class SimHost implements Host {
+  readonly files: Files;
+  readonly images: ImageCodec = {
+    decode: (): Tensor => {
+      throw absent("images are not decoded");
+    },
+    size: () => {
+      throw absent("images are not decoded");
+    },
+  };
+  readonly #world: SimWorld;
+  readonly #luck: SimRandom;
+
+  constructor(world: SimWorld, files: ReadonlyMap<string, Uint8Array> = new Map()) {
+    this.#world = world;
+    this.#luck = world.random.fork("host");
+    this.files = {
+      open: (path) => openInMemory(files, path),
+      list: (pattern) => Promise.resolve([...files.keys()].filter((path) => path === pattern)),
+    };
+  }
+
+  nowMs(): number {
+    return this.#world.nowMs();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const timer = this.#world.timer(ms, () => {
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      });
+      const abort = () => {
+        timer.cancel();
+        reject(signal!.reason);
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  yield(): Promise<void> {
+    return new Promise((resolve) => this.#world.macrotask(resolve));
+  }
+
+  entropy64(): bigint {
+    return BigInt(`0x${this.#luck.hex64()}`);
+  }
+
+  importModule(url: string): Promise<Record<string, unknown>> {
+    return Promise.reject(absent(`"${url}" is not imported`));
+  }
+}
+
+function openInMemory(files: ReadonlyMap<string, Uint8Array>, path: string): Promise<OpenFile> {
+  const bytes = files.get(path);
+  if (bytes === undefined) {
+    return Promise.reject(new LeatError("not_found", `There is no file "${path}"`));
+  }
+  return Promise.resolve({
+    sizeBytes: bytes.length,
+    read(into: Uint8Array, offset: number): number {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return part.length;
+    },
+    close() {},
+  });
+}
+
+function absent(what: string): LeatError {
+  return new LeatError("unimplemented", `In a simulation ${what}: that would be real work`);
+}

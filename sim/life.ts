@@ -1,0 +1,52 @@
+/**
+ * One life of a simulated node, from its start to its crash. Everything that happens on a node is an
+ * event of its life, so that ending the life silences it: no timer fires, no disk answers, no message
+ * arrives, and what its promises wait for never comes.
+ *
+ * @module
+ */
+import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
+
+/** See the module. */
+export class Life {
+  readonly node: string;
+  /** Counts the lives of the node from 1. */
+  readonly number: number;
+  readonly #scheduler: Scheduler;
+  #alive = true;
+  #pausedUntilUs = 0;
+
+  constructor(scheduler: Scheduler, node: string, number: number) {
+    this.#scheduler = scheduler;
+    this.node = node;
+    this.number = number;
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Until when the node does nothing, as if its thread were busy; what happens meanwhile waits. */
+  get pausedUntilUs(): number {
+    return this.#pausedUntilUs;
+  }
+
+  /** Ends the life. */
+  end(): void {
+    this.#alive = false;
+  }
+
+  pause(durationMs: number): void {
+    const untilUs = this.#scheduler.nowUs + Math.ceil(durationMs * 1_000);
+    this.#pausedUntilUs = Math.max(this.#pausedUntilUs, untilUs);
+  }
+
+  /** Schedules an event that happens only if this life lasts till then. */
+  at(timeUs: number, what: string, run: () => void): ScheduledEvent {
+    return this.#scheduler.at(timeUs, what, run, this);
+  }
+
+  after(delayMs: number, what: string, run: () => void): ScheduledEvent {
+    return this.#scheduler.at(this.#scheduler.nowUs + delayMs * 1_000, what, run, this);
+  }
+}

@@ -1,0 +1,225 @@
+/**
+ * One end of a simulated link. Every envelope becomes bytes here and an envelope again at the other
+ * end, as on a socket.
+ *
+ * @module
+ */
+import type { Envelope } from "../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../actors/runtime/link.ts";
+import { LeatError } from "../core/error.ts";
+import { decodeMessage, encodeMessage } from "../transport/codec.ts";
+import { messageTooLarge } from "../transport/limits.ts";
+import { WaterMarks } from "../transport/water_marks.ts";
+import type { Life } from "./life.ts";
+import type { SimNetwork } from "./network.ts";
+import type { SimRandom } from "./random.ts";
+
+/** See the module. */
+export class LinkEnd implements Link {
+  readonly remote: NodeId;
+  readonly life: Life;
+  readonly closed: Promise<LeatError>;
+  /** The direction from here to there, as the trace names it. */
+  readonly name: string;
+  readonly #network: SimNetwork;
+  readonly #random: SimRandom;
+  readonly #settle: (error: LeatError) => void;
+  readonly #buffered: WaterMarks;
+  readonly #early: Envelope[] = [];
+  #peer!: LinkEnd;
+  #receive: ((envelope: Envelope) => void) | undefined;
+  #isClosed = false;
+  #expectsSign = false;
+  /** When the newest message sent in order arrives: the next arrives no earlier. */
+  #lastArrivalUs = 0;
+  #cloggedUntilUs = 0;
+
+  constructor(network: SimNetwork, life: Life, remote: NodeId, random: SimRandom) {
+    this.#network = network;
+    this.life = life;
+    this.remote = remote;
+    this.name = `${life.node}>${remote.node}`;
+    this.#random = random;
+    this.#buffered = new WaterMarks(network.limits);
+    const closed = Promise.withResolvers<LeatError>();
+    this.closed = closed.promise;
+    this.#settle = closed.resolve;
+  }
+
+  get bufferedBytes(): number {
+    return this.#buffered.bytes;
+  }
+
+  /** The other end. */
+  get peer(): LinkEnd {
+    return this.#peer;
+  }
+
+  /** Whether nothing passes from here to there. */
+  get isCut(): boolean {
+    return this.#network.isCut(this.life.node, this.remote.node);
+  }
+
+  join(peer: LinkEnd): void {
+    this.#peer = peer;
+  }
+
+  start(receive: (envelope: Envelope) => void): void {
+    this.life.after(0, "link start", () => {
+      this.#receive = receive;
+      this.#early.splice(0).forEach(receive);
+    });
+  }
+
+  send(envelope: Envelope): boolean {
+    if (this.#isClosed || !this.life.alive) return false;
+    this.#transmit(envelope, this.#encode(envelope));
+    return true;
+  }
+
+  ready(): Promise<void> {
+    return this.#buffered.ready();
+  }
+
+  close(reason = new LeatError("cancelled", "The link was closed")): void {
+    if (this.#isClosed || !this.life.alive) return;
+    this.#end(reason);
+    this.resetPeer(reason);
+  }
+
+  /** Closes the other end, as soon as word of it gets there. */
+  resetPeer(reason: LeatError): void {
+    const network = this.#network;
+    const peer = this.#peer;
+    network.scheduler.at(this.#arrivalUs(), "reset", () => {
+      if (this.isCut) peer.expectSign();
+      else peer.life.after(0, "reset", () => peer.#end(reason));
+    });
+  }
+
+  /** Gives the link up if by the end of the time that allows there is still no sign of the other end. */
+  expectSign(): void {
+    if (this.#expectsSign || this.#isClosed || !this.life.alive) return;
+    this.#expectsSign = true;
+    this.life.after(this.#network.faults.silenceMs, "keepalive", () => {
+      this.#expectsSign = false;
+      const peer = this.#peer;
+      const silent = !peer.life.alive || peer.#isClosed || peer.isCut || this.isCut;
+      if (silent) this.#end(new LeatError("unavailable", `${this.remote.node} has fallen silent`));
+    });
+  }
+
+  #encode(envelope: Envelope): Uint8Array {
+    const { messageBytesMax } = this.#network.limits;
+    const bytes = encodeMessage(envelope);
+    if (bytes.length > messageBytesMax) {
+      throw messageTooLarge(envelope, bytes.length, messageBytesMax);
+    }
+    return bytes;
+  }
+
+  #transmit(envelope: Envelope, bytes: Uint8Array): void {
+    const { trace, counters, faults, scheduler } = this.#network;
+    const luck = this.#random;
+    if (this.isCut) {
+      counters.count("message_cut");
+      return trace.envelope(scheduler.nowUs, this.name, "cut", envelope, bytes);
+    }
+    if (this.#buffered.bytes + bytes.length > faults.inFlightBytesMax) {
+      counters.count("message_overflow");
+      return trace.envelope(scheduler.nowUs, this.name, "overflow", envelope, bytes);
+    }
+    if (luck.chance(faults.lossProbability)) {
+      counters.count("message_lost");
+      return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, bytes);
+    }
+    trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
+    this.#clog();
+    this.#carry(envelope, bytes, this.#arrivalOfNextUs());
+    if (luck.chance(faults.duplicateProbability)) {
+      counters.count("message_duplicated");
+      trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
+      // A copy of its own: what is decoded from a message are views of it.
+      this.#carry(envelope, bytes.slice(), this.#stragglerUs());
+    }
+  }
+
+  #clog(): void {
+    const { faults, counters, scheduler } = this.#network;
+    if (!this.#random.chance(faults.clogProbability)) return;
+    counters.count("link_clogged");
+    this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, faults.clogMaxMs);
+  }
+
+  #carry(envelope: Envelope, bytes: Uint8Array, arrivalUs: number): void {
+    const { scheduler, trace } = this.#network;
+    const peer = this.#peer;
+    this.#buffered.add(bytes.length);
+    // An event of the receiver's life, so that it waits while that is paused; but a message to a life
+    // that is over must still meet its fate.
+    scheduler.at(arrivalUs, "message", () => {
+      if (!this.#isClosed) this.#buffered.remove(bytes.length);
+      if (this.isCut) {
+        this.#network.counters.count("message_cut");
+        return trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
+      }
+      if (peer.life.alive && !peer.#isClosed) {
+        if (peer.life.pausedUntilUs > scheduler.nowUs) return this.#hold(envelope, bytes);
+        return this.#deliver(envelope, bytes);
+      }
+      trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
+      if (this.#network.answersFor(this.remote.node)) {
+        peer.resetPeer(new LeatError("unavailable", `${this.remote.node} has reset the link`));
+      }
+    });
+  }
+
+  /** The message has arrived and waits in the paused node's memory. */
+  #hold(envelope: Envelope, bytes: Uint8Array): void {
+    const { scheduler } = this.#network;
+    const peer = this.#peer;
+    peer.life.at(scheduler.nowUs, "message", () => {
+      if (!peer.#isClosed) this.#deliver(envelope, bytes);
+    });
+  }
+
+  #deliver(envelope: Envelope, bytes: Uint8Array): void {
+    const { scheduler, trace } = this.#network;
+    trace.envelope(scheduler.nowUs, this.name, "delivered", envelope);
+    const peer = this.#peer;
+    const arrived = decodeMessage(bytes) as Envelope;
+    if (peer.#receive === undefined) peer.#early.push(arrived);
+    else peer.#receive(arrived);
+  }
+
+  /** When the next message gets there: after the one before it, unless it is held back. */
+  #arrivalOfNextUs(): number {
+    const { faults, counters } = this.#network;
+    if (!this.#random.chance(faults.reorderProbability)) return this.#arrivalUs();
+    counters.count("message_reordered");
+    return this.#stragglerUs();
+  }
+
+  #arrivalUs(): number {
+    const { scheduler } = this.#network;
+    const freeUs = Math.max(this.#lastArrivalUs, this.#cloggedUntilUs);
+    this.#lastArrivalUs = Math.max(freeUs, scheduler.nowUs + this.#network.delayUs(this.#random));
+    return this.#lastArrivalUs;
+  }
+
+  #stragglerUs(): number {
+    const { scheduler, faults } = this.#network;
+    const delayUs = this.#network.delayUs(this.#random);
+    return scheduler.nowUs + delayUs + 1_000 * this.#random.between(0, faults.reorderDelayMaxMs);
+  }
+
+  #end(reason: LeatError): void {
+    if (this.#isClosed || !this.life.alive) return;
+    this.#isClosed = true;
+    const { scheduler, trace } = this.#network;
+    trace.mark(scheduler.nowUs, `${this.name} closed: ${reason.code}`);
+    this.#network.forget(this);
+    this.#buffered.release();
+    this.#settle(reason);
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * The simulated network: finds nodes by name and opens links between them that lose, delay,
+ * duplicate, reorder and cut what they carry. Faults act below the runtime's numbering of envelopes.
+ *
+ * @module
+ */
+import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
+import { LeatError } from "../core/error.ts";
+import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
+import type { Counters } from "./counters.ts";
+import type { Life } from "./life.ts";
+import { LinkEnd } from "./link.ts";
+import type { FaultOptions } from "./options.ts";
+import type { SimRandom } from "./random.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Trace } from "./trace.ts";
+
+/** What the parts of a run share. */
+export interface NetworkSurroundings {
+  readonly scheduler: Scheduler;
+  readonly random: SimRandom;
+  readonly trace: Trace;
+  readonly counters: Counters;
+  readonly faults: FaultOptions;
+  readonly limits?: Partial<LinkLimits>;
+}
+
+/** A node that can be dialled. */
+interface Listener {
+  readonly life: Life;
+  readonly id: NodeId;
+  readonly accept: (link: Link) => void;
+}
+
+/** See the module. */
+export class SimNetwork {
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  readonly counters: Counters;
+  readonly limits: LinkLimits;
+  readonly #random: SimRandom;
+  /** Every name ever listened at; undefined while nobody does. */
+  readonly #listeners = new Map<string, Listener | undefined>();
+  /** Nodes whose machine is gone: nobody answers there, not even with a refusal. */
+  readonly #vanished = new Set<string>();
+  readonly #ends = new Set<LinkEnd>();
+  /** Directions, as `from>to`, in which nothing passes. */
+  #cut: ReadonlySet<string> = new Set();
+  #faults: FaultOptions;
+  #opened = 0;
+
+  constructor(around: NetworkSurroundings) {
+    this.scheduler = around.scheduler;
+    this.trace = around.trace;
+    this.counters = around.counters;
+    this.limits = { ...LINK_LIMITS, ...around.limits };
+    this.#random = around.random;
+    this.#faults = around.faults;
+  }
+
+  /** The faults in force. */
+  get faults(): FaultOptions {
+    return this.#faults;
+  }
+
+  /** Lets other nodes dial this one. */
+  listen(life: Life, id: NodeId, accept: (link: Link) => void): void {
+    this.#vanished.delete(life.node);
+    this.#listeners.set(life.node, { life, id, accept });
+  }
+
+  /** What one life of a node opens links with. */
+  connector(life: Life): Connector {
+    return { connect: (node, local) => this.#connect(life, node, local) };
+  }
+
+  /** The life is over: its links are reset, or, if the whole machine is gone, fall silent. */
+  crash(life: Life, silent: boolean): void {
+    this.#listeners.set(life.node, undefined);
+    if (silent) this.#vanished.add(life.node);
+    for (const end of [...this.#ends]) {
+      if (end.life !== life) continue;
+      this.counters.count(silent ? "link_silent" : "link_reset");
+      this.#ends.delete(end);
+      if (silent) end.peer.expectSign();
+      else end.resetPeer(new LeatError("unavailable", `${life.node} has reset the link`));
+    }
+  }
+
+  /** From now on nothing passes in these directions (`from>to`), and everything in all others. */
+  partition(cut: ReadonlySet<string>): void {
+    this.#cut = cut;
+    for (const end of this.#ends) if (end.isCut || end.peer.isCut) end.expectSign();
+  }
+
+  /** Ends all trouble: no cuts, and only these faults. */
+  heal(faults: FaultOptions): void {
+    this.partition(new Set());
+    this.#faults = faults;
+  }
+
+  isCut(from: string, to: string): boolean {
+    return this.#cut.size > 0 && this.#cut.has(`${from}>${to}`);
+  }
+
+  /** Whether the machine of that name is there to answer for links that it knows nothing of. */
+  answersFor(node: string): boolean {
+    return !this.#vanished.has(node);
+  }
+
+  /** A link end is closed for good. */
+  forget(end: LinkEnd): void {
+    this.#ends.delete(end);
+  }
+
+  /** How long one message takes, if nothing holds it up. */
+  delayUs(random: SimRandom): number {
+    return 1_000 * random.between(this.#faults.delayMinMs, this.#faults.delayMaxMs);
+  }
+
+  #connect(life: Life, node: string, local: NodeId): Promise<Link> {
+    const { promise, resolve, reject } = Promise.withResolvers<Link>();
+    const luck = this.#random.fork(`dial ${life.node} ${life.number} ${++this.#opened}`);
+    const fail = (afterMs: number, error: LeatError) => {
+      if (error.code === "unavailable") this.counters.count("connect_failed");
+      life.after(afterMs, "dialling fails", () => reject(error));
+    };
+    const silence = () =>
+      fail(this.#faults.connectTimeoutMs, unreachable(node, "it does not answer"));
+    const thereUs = this.scheduler.nowUs + this.delayUs(luck);
+    const backMs = this.delayUs(luck) / 1_000;
+    this.scheduler.at(thereUs, "dial", () => {
+      if (!this.#listeners.has(node)) {
+        return fail(backMs, new LeatError("not_found", `There is no node named "${node}"`));
+      }
+      if (luck.chance(this.#faults.connectFailureProbability)) {
+        return fail(backMs, unreachable(node, "the attempt failed"));
+      }
+      if (this.isCut(life.node, node) || this.isCut(node, life.node) || !this.answersFor(node)) {
+        return silence();
+      }
+      const listener = this.#listeners.get(node);
+      if (listener === undefined) {
+        this.counters.count("connect_refused");
+        return fail(backMs, unreachable(node, "nobody listens there"));
+      }
+      if (life.alive) this.#open(life, local, listener, luck, backMs, resolve);
+    });
+    return promise;
+  }
+
+  #open(
+    life: Life,
+    local: NodeId,
+    listener: Listener,
+    luck: SimRandom,
+    backMs: number,
+    resolve: (link: Link) => void,
+  ): void {
+    const near = new LinkEnd(this, life, listener.id, luck.fork("near"));
+    const far = new LinkEnd(this, listener.life, local, luck.fork("far"));
+    near.join(far);
+    far.join(near);
+    this.#ends.add(near);
+    this.#ends.add(far);
+    this.trace.mark(this.scheduler.nowUs, `${near.name} opened`);
+    listener.life.after(0, "accept", () => listener.accept(far));
+    life.after(backMs, "dialled", () => resolve(near));
+  }
+}
+
+function unreachable(node: string, why: string): LeatError {
+  return new LeatError("unavailable", `Cannot reach ${node}: ${why}`);
+}

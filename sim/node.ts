@@ -1,0 +1,135 @@
+/**
+ * A simulated node: the same actor system as in production, in a simulated world, that can crash and
+ * come back with the same disk.
+ *
+ * @module
+ */
+import { ActorSystem } from "../actors/runtime/system.ts";
+import { LeatError } from "../core/error.ts";
+import { SimDisk } from "./disk.ts";
+import { SimHost } from "./host.ts";
+import { Life } from "./life.ts";
+import type { SimCluster } from "./cluster.ts";
+import type { SimRandom } from "./random.ts";
+import { SimWorld } from "./world.ts";
+
+/** Starts a node's actors; runs at each start. */
+export type Boot = (node: SimNode) => void;
+
+interface Running {
+  readonly life: Life;
+  readonly world: SimWorld;
+  readonly host: SimHost;
+  readonly system: ActorSystem;
+}
+
+/** See the module. */
+export class SimNode {
+  readonly name: string;
+  readonly disk: SimDisk;
+  readonly #cluster: SimCluster;
+  readonly #random: SimRandom;
+  readonly #boot: Boot;
+  /** Of its clocks, in parts per million: it belongs to the machine, so it outlives a crash. */
+  readonly #driftPpm: number;
+  #running: Running | undefined;
+  #lives = 0;
+
+  constructor(cluster: SimCluster, name: string, boot: Boot) {
+    this.name = name;
+    this.#cluster = cluster;
+    this.#random = cluster.random.fork(`node ${name}`);
+    this.#boot = boot;
+    const { clockDriftPpmMax } = cluster.network.faults;
+    this.#driftPpm = this.#random.fork("drift").between(-clockDriftPpmMax, clockDriftPpmMax);
+    this.disk = new SimDisk({
+      random: this.#random.fork("disk"),
+      counters: cluster.counters,
+      faults: () => cluster.network.faults,
+    });
+  }
+
+  get isUp(): boolean {
+    return this.#running !== undefined;
+  }
+
+  /** How often it was started. */
+  get lives(): number {
+    return this.#lives;
+  }
+
+  /** @throws LeatError `unavailable` while the node is down, as have `world` and `host`. */
+  get system(): ActorSystem {
+    return this.#up().system;
+  }
+
+  get world(): SimWorld {
+    return this.#up().world;
+  }
+
+  /** What pipelines on this node meet. */
+  get host(): SimHost {
+    return this.#up().host;
+  }
+
+  /** Starts the node, for the first time or after a crash. */
+  start(): void {
+    if (this.#running !== undefined) {
+      throw new LeatError("failed_precondition", `${this.name} runs already`);
+    }
+    const { scheduler, network, faultPoints, trace, counters } = this.#cluster;
+    const life = new Life(scheduler, this.name, ++this.#lives);
+    if (life.number > 1) counters.count("node_restarted");
+    trace.mark(scheduler.nowUs, `${this.name} starts`);
+    const world = new SimWorld({
+      scheduler,
+      life,
+      random: this.#random.fork(`life ${life.number}`),
+      disk: this.disk,
+      faultPoints,
+      driftPpm: this.#driftPpm,
+      onLog: (line) => this.#cluster.logged(line),
+    });
+    const system = new ActorSystem({
+      node: this.name,
+      world,
+      connector: network.connector(life),
+      kinds: this.#cluster.kinds,
+    });
+    this.#running = { life, world, system, host: new SimHost(world) };
+    network.listen(life, system.id, (link) => system.attach(link));
+    this.#boot(this);
+  }
+
+  /**
+   * Ends the node as a power cut would: memory is lost, and of the disk what was not durable.
+   *
+   * @param options `silent`: the machine vanishes and resets no link. Default false.
+   */
+  crash(options: { readonly silent?: boolean } = {}): void {
+    const { life } = this.#up();
+    const { network, trace, counters, scheduler } = this.#cluster;
+    trace.mark(scheduler.nowUs, `${this.name} crashes`);
+    counters.count("node_crashed");
+    this.#running = undefined;
+    this.disk.crash();
+    life.end();
+    network.crash(life, options.silent === true);
+  }
+
+  /** The node does nothing for so long; what happens to it meanwhile waits. */
+  pause(durationMs: number): void {
+    this.#cluster.counters.count("node_paused");
+    this.#up().life.pause(durationMs);
+  }
+
+  stepWallClock(byMs: number): void {
+    this.#cluster.counters.count("wall_clock_stepped");
+    this.#up().world.stepWallClock(byMs);
+  }
+
+  #up(): Running {
+    if (this.#running === undefined) throw new LeatError("unavailable", `${this.name} is down`);
+    return this.#running;
+  }
+}

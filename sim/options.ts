@@ -1,0 +1,106 @@
+/**
+ * Which faults a run has, and how often: drawn from its seed, so that a batch of seeds covers many
+ * kinds of trouble ("swarm testing"), with some of it absent in each run.
+ *
+ * @module
+ */
+import type { SimRandom } from "./random.ts";
+
+/** The faults of one run. Probabilities are per message unless they say otherwise. */
+export interface FaultOptions {
+  readonly lossProbability: number;
+  readonly duplicateProbability: number;
+  /** Of being held back so long that later messages overtake it. */
+  readonly reorderProbability: number;
+  readonly delayMinMs: number;
+  readonly delayMaxMs: number;
+  /** How much longer a reordered or duplicated message takes at most. */
+  readonly reorderDelayMaxMs: number;
+  /** Of a link standing still for up to `clogMaxMs`. */
+  readonly clogProbability: number;
+  readonly clogMaxMs: number;
+  /** Bytes in flight per direction of a link; what is sent beyond it is lost. */
+  readonly inFlightBytesMax: number;
+  /** Per attempt to open a link. */
+  readonly connectFailureProbability: number;
+  /** How long a dialler waits for a node that says nothing. */
+  readonly connectTimeoutMs: number;
+  /** After how long a link that says nothing is given up. */
+  readonly silenceMs: number;
+  /** Per crash: the node vanishes without a word, instead of its links being reset. */
+  readonly silentCrashProbability: number;
+  readonly partition: "none" | "isolate_one" | "halves";
+  /** Whether a partition cuts both directions. */
+  readonly partitionSymmetric: boolean;
+  readonly partitionMaxMs: number;
+  /** How long a node stands still when it does; 0: never. */
+  readonly pauseMaxMs: number;
+  /** How much faster or slower than true time a node's clocks run at most, in parts per million. */
+  readonly clockDriftPpmMax: number;
+  /** How far a node's wall clock jumps when it does; 0: never. */
+  readonly wallClockStepMaxMs: number;
+  readonly diskSyncMinMs: number;
+  readonly diskSyncMaxMs: number;
+  /** Of a fault point firing, once it is enabled for the run. */
+  readonly faultPointProbability: number;
+}
+
+/** A calm network and disk: nothing is lost, and everything takes a little time. */
+export const NO_FAULTS: FaultOptions = {
+  lossProbability: 0,
+  duplicateProbability: 0,
+  reorderProbability: 0,
+  delayMinMs: 0.2,
+  delayMaxMs: 1,
+  reorderDelayMaxMs: 0,
+  clogProbability: 0,
+  clogMaxMs: 0,
+  inFlightBytesMax: 2 ** 30,
+  connectFailureProbability: 0,
+  connectTimeoutMs: 1_000,
+  silenceMs: 3_000,
+  silentCrashProbability: 0,
+  partition: "none",
+  partitionSymmetric: true,
+  partitionMaxMs: 0,
+  pauseMaxMs: 0,
+  clockDriftPpmMax: 0,
+  wallClockStepMaxMs: 0,
+  diskSyncMinMs: 0.5,
+  diskSyncMaxMs: 2,
+  faultPointProbability: 0,
+};
+
+/** Draws the faults of a run. */
+export function drawFaults(random: SimRandom): FaultOptions {
+  const some = (...values: [number, ...number[]]) => random.pick(values);
+  return {
+    lossProbability: some(0, 0.01, 0.1, 0.2),
+    duplicateProbability: some(0, 0.01, 0.1),
+    reorderProbability: some(0, 0.02, 0.2),
+    delayMinMs: some(0.1, 1),
+    delayMaxMs: some(2, 10, 50),
+    reorderDelayMaxMs: some(5, 50, 500),
+    clogProbability: some(0, 0.001, 0.01),
+    clogMaxMs: some(50, 1_000),
+    inFlightBytesMax: some(8_192, 65_536, 2 ** 30),
+    connectFailureProbability: some(0, 0.1, 0.3),
+    connectTimeoutMs: some(200, 1_000),
+    silenceMs: some(500, 2_000),
+    silentCrashProbability: some(0, 0.5, 1),
+    partition: random.pick(["none", "none", "isolate_one", "halves"]),
+    partitionSymmetric: random.chance(0.5),
+    partitionMaxMs: some(100, 1_500),
+    pauseMaxMs: some(0, 20, 500),
+    clockDriftPpmMax: some(0, 100, 10_000),
+    wallClockStepMaxMs: some(0, 1_000, 3_600_000),
+    diskSyncMinMs: some(0, 0.5),
+    diskSyncMaxMs: some(1, 5, 30),
+    faultPointProbability: some(0, 0.05, 0.25),
+  };
+}
+
+/** One line that shows a run's options, to stand beside its seed. */
+export function formatOptions(options: FaultOptions): string {
+  return Object.entries(options).map(([name, value]) => `${name}=${value}`).join(" ");
+}

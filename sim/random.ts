@@ -1,0 +1,51 @@
+/**
+ * Seeded luck for everything that is simulated.
+ *
+ * @module
+ */
+import type { Random } from "../actors/runtime/world.ts";
+import { RandomStream } from "../core/philox.ts";
+
+/** A stream of luck named by a seed and a path of labels; a fork never shifts another's draws. */
+export class SimRandom implements Random {
+  readonly #stream: RandomStream;
+
+  constructor(seed: bigint | RandomStream) {
+    this.#stream = new RandomStream(seed);
+  }
+
+  next(): number {
+    return this.#stream.next();
+  }
+
+  int(n: number): number {
+    return this.#stream.int(n);
+  }
+
+  hex64(): string {
+    return this.#word() + this.#word();
+  }
+
+  fork(label: string): SimRandom {
+    return new SimRandom(this.#stream.fork(label));
+  }
+
+  /** True with that probability; draws even when the answer is certain, so that nothing shifts. */
+  chance(probability: number): boolean {
+    return this.#stream.next() < probability;
+  }
+
+  /** Uniform in [min, max). */
+  between(min: number, max: number): number {
+    return min + (max - min) * this.#stream.next();
+  }
+
+  /** One of the items. */
+  pick<T>(items: readonly [T, ...T[]]): T {
+    return items[this.#stream.int(items.length)]!;
+  }
+
+  #word(): string {
+    return this.#stream.int(2 ** 32).toString(16).padStart(8, "0");
+  }
+}
