@@ -28,15 +28,16 @@ export interface ListedSplits {
 export class RunnerThreadControl {
   #host = new DenoHost();
   #runner: PipelineRunner | undefined;
-  #splits: comlink.Remote<WireSplits> | undefined;
+  #splitsPort: MessagePort | undefined;
 
   configure({ storageLatencyMs = 0 }: RunnerThreadOptions): void {
     if (storageLatencyMs === 0) return;
     this.#host = new DenoHost({ files: withStorageLatency(new DenoFiles(), storageLatencyMs) });
   }
 
-  start(settings: RunnerSettings, splits: comlink.Remote<WireSplits>): void {
-    this.#splits = splits;
+  start(settings: RunnerSettings, splitsPort: MessagePort): void {
+    this.#splitsPort = splitsPort;
+    const splits = comlink.wrap<WireSplits>(splitsPort);
     this.#runner = new PipelineRunner(settings, {
       async next(source, repetition) {
         const answer = await splits.next(source, repetition);
@@ -67,8 +68,8 @@ export class RunnerThreadControl {
   retire(): void {
     this.#runner?.dispose();
     this.#runner = undefined;
-    this.#splits?.[comlink.releaseProxy]();
-    this.#splits = undefined;
+    this.#splitsPort?.close();
+    this.#splitsPort = undefined;
   }
 }
 

@@ -26,6 +26,7 @@ export class RunnerThreads implements RunnerFactory {
   readonly #options: RunnerThreadOptions;
   readonly #idle: RunnerThread[] = [];
   readonly #busy = new Set<RunnerThread>();
+  readonly #runners = new Set<ThreadRunner>();
   #closed = false;
 
   constructor(options: RunnerThreadOptions = {}) {
@@ -34,7 +35,12 @@ export class RunnerThreads implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
     const thread = this.#take();
-    return new ThreadRunner(thread, settings, splits, () => this.#give(thread));
+    const runner = new ThreadRunner(thread, settings, splits, () => {
+      this.#runners.delete(runner);
+      this.#give(thread);
+    });
+    this.#runners.add(runner);
+    return runner;
   }
 
   async listSplits(graph: Uint8Array): Promise<SplitTable> {
@@ -50,6 +56,7 @@ export class RunnerThreads implements RunnerFactory {
 
   close(): Promise<void> {
     this.#closed = true;
+    for (const runner of this.#runners) runner.dispose();
     for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
     this.#idle.length = 0;
     this.#busy.clear();
@@ -77,6 +84,7 @@ class ThreadRunner implements Runner {
   readonly #thread: RunnerThread;
   readonly #started: Promise<void>;
   readonly #giveBack: () => void;
+  readonly #splitsPort: MessagePort;
   #disposed = false;
   bytesRead = 0;
 
@@ -88,9 +96,14 @@ class ThreadRunner implements Runner {
   ) {
     this.#thread = thread;
     this.#giveBack = giveBack;
-    // What is a proxy here is a remote there; comlink's types do not say so.
-    const remote = comlink.proxy(wireSplits(splits)) as unknown as comlink.Remote<WireSplits>;
-    this.#started = thread.call((control) => control.start(settings, remote));
+    // A channel of our own instead of comlink's proxy: it is closed with the runner, whatever becomes
+    // of the thread.
+    const { port1, port2 } = new MessageChannel();
+    this.#splitsPort = port1;
+    comlink.expose(wireSplits(splits), port1);
+    this.#started = thread.call((control) =>
+      control.start(settings, comlink.transfer(port2, [port2]))
+    );
     this.#started.catch(() => {});
   }
 
@@ -106,6 +119,7 @@ class ThreadRunner implements Runner {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
+    this.#splitsPort.close();
     this.#giveBack();
   }
 }

@@ -1,0 +1,38 @@
+/**
+ * Fleets: the nodes of a cluster on this host. Each node runs in the calling thread, on a thread of its
+ * own, or behind a socket, and they reach each other whichever that is.
+ *
+ * @module
+ */
+import type { NodeId } from "../actors/runtime/link.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import type { LogLevel } from "../actors/runtime/world.ts";
+import type { Role } from "./roles.ts";
+
+/** Where a node runs, and so how messages reach it. */
+export type Carrier = "inline" | "thread" | "websocket";
+
+/** A node of a fleet. */
+export interface FleetNode {
+  readonly id: NodeId;
+  readonly carrier: Carrier;
+  /** Stops its actors in order, then the node. */
+  stop(): Promise<void>;
+  /** Ends it as a crash would: nothing is said to anybody. */
+  kill(): Promise<void>;
+}
+
+/** Starts nodes. */
+export interface Fleet {
+  /** The node of the calling thread: clients live here. */
+  readonly home: ActorSystem;
+  /** Starts a node with a role. `name` is its node's name, but for `websocket`, where that is its URL. */
+  start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
+  /** Stops every node that still runs. */
+  close(): Promise<void>;
+}
+
+/** How loud the nodes of a fleet are. */
+export interface FleetOptions {
+  readonly logLevel?: LogLevel | "off";
+}

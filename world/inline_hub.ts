@@ -1,0 +1,49 @@
+/**
+ * Nodes of one thread that reach each other by name.
+ *
+ * @module
+ */
+import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import { LeatError } from "../core/error.ts";
+import { inlinePair } from "../transport/inline.ts";
+
+/** Joins the systems that were added, when one first sends to another. */
+export class InlineHub {
+  readonly #systems = new Map<string, ActorSystem>();
+  readonly #links = new Map<ActorSystem, Set<Link>>();
+
+  /** For the options of every system that is to be added. */
+  readonly connector: Connector = {
+    connect: (node, local) => Promise.resolve(this.#join(node, local)),
+  };
+
+  /** Makes a system reachable by its name. */
+  add(system: ActorSystem): void {
+    this.#systems.set(system.id.node, system);
+    this.#links.set(system, new Set());
+  }
+
+  /** Cuts a system off from all others, as if its host had lost power. */
+  cut(system: ActorSystem): void {
+    if (this.#systems.get(system.id.node) === system) this.#systems.delete(system.id.node);
+    const error = new LeatError("unavailable", `${system.id.node} was cut off`);
+    for (const link of this.#links.get(system) ?? []) link.close(error);
+    this.#links.delete(system);
+  }
+
+  #join(node: string, local: NodeId): Link {
+    const target = this.#systems.get(node);
+    const dialler = this.#systems.get(local.node);
+    if (target === undefined || dialler === undefined) {
+      throw new LeatError("unavailable", `There is no node "${node}" in this process`);
+    }
+    const [near, far] = inlinePair(dialler.world, local, target.world, target.id);
+    for (const [system, link] of [[dialler, near], [target, far]] as const) {
+      this.#links.get(system)?.add(link);
+      link.closed.then(() => this.#links.get(system)?.delete(link));
+    }
+    target.attach(far);
+    return near;
+  }
+}

@@ -1,0 +1,315 @@
+/**
+ * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind sockets.
+ *
+ * @module
+ */
+import type { ClientHome } from "../actors/client/distributed_iterator.ts";
+import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import type { ActorInfo } from "../actors/runtime/inspection.ts";
+import { nodeActorOf } from "../actors/runtime/node_actor.ts";
+import type { LogLevel } from "../actors/runtime/world.ts";
+import type { ElementSourceProtocol, ElementSourceStats } from "../actors/worker/protocol.ts";
+import type { Ref } from "../actors/runtime/ref.ts";
+import { LeatError } from "../core/error.ts";
+import { registerHome } from "./client_homes.ts";
+import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
+import { LocalFleet } from "./local_fleet.ts";
+import type { DispatcherRole, WorkerRole } from "./roles.ts";
+
+/** How long starting a node, or asking one for figures, may take, in ms. */
+const NODE_TIMEOUT_MS = 10_000;
+/** How often a new worker's registration is looked for, in ms. */
+const REGISTRATION_POLL_MS = 5;
+
+/** How a local cluster is set up. */
+export interface LocalClusterOptions {
+  /** How many workers to start with. Default 2. */
+  readonly workers?: number;
+  /** Where nodes run. Default `"thread"`. */
+  readonly carrier?: Carrier;
+  /** Where nodes of a kind run, if not as `carrier` says. Caches and schedulers: default with their worker. */
+  readonly placement?: {
+    readonly dispatcher?: Carrier;
+    readonly worker?: Carrier;
+    readonly cache?: Carrier;
+    readonly reads?: Carrier;
+  };
+  /** A folder for the dispatcher's journal. Default: kept in memory, so that no restart finds it. */
+  readonly journal?: string;
+  /** Time between a worker's heartbeats, in ms. Default 30,000. */
+  readonly heartbeatMs?: number;
+  /** Time between a client's heartbeats, in ms. Default 1,000. */
+  readonly clientRefreshMs?: number;
+  /** How long a worker may be silent before its tasks end, in ms. Default 60,000. */
+  readonly workerTimeoutMs?: number;
+  /** How long a client may be silent before it is released, in ms. Default 120,000. */
+  readonly clientTimeoutMs?: number;
+  /** How long an iteration is kept without clients, in ms; -1: for ever. Default 300,000. */
+  readonly jobGcTimeoutMs?: number;
+  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  readonly windowBytesMax?: number;
+  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
+  readonly skipAfterMs?: number;
+  /** Where pipelines run: on threads of their own (default) or in their worker's. */
+  readonly runners?: "thread" | "inline";
+  /** Delay added to every open and read of a file by workers, in ms. Default 0. */
+  readonly storageLatencyMs?: number;
+  /** The least grave log lines to print. Default `"warn"`. */
+  readonly logLevel?: LogLevel | "off";
+}
+
+/** How one worker differs from the cluster's others. */
+export type LocalWorkerOptions = Pick<
+  LocalClusterOptions,
+  "runners" | "storageLatencyMs" | "heartbeatMs"
+>;
+
+interface LocalWorker {
+  readonly name: string;
+  readonly options: LocalWorkerOptions;
+  node: FleetNode | undefined;
+}
+
+let clusters = 0;
+
+/**
+ * A dispatcher and workers on this host.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster } from "../mod.ts";
+ *
+ * await using cluster = await LocalCluster.start({ workers: 2 });
+ * const batches = Dataset.range(100).batch(10).distribute({
+ *   service: cluster,
+ *   processingMode: "DYNAMIC",
+ * });
+ * let elements = 0;
+ * for await (const batch of batches) elements += batch.shape[0]!;
+ * console.log(elements); // 100
+ * ```
+ */
+export class LocalCluster implements AsyncDisposable {
+  /** Names the cluster in `service`, within this process. */
+  readonly address: string;
+  readonly #options: LocalClusterOptions;
+  readonly #fleet: Fleet;
+  readonly #forget: () => void;
+  readonly #workers: LocalWorker[] = [];
+  #dispatcher: FleetNode | undefined;
+  #fronts: { cache?: string; reads?: string } = {};
+  #closed: Promise<void> | undefined;
+
+  private constructor(options: LocalClusterOptions) {
+    this.#options = options;
+    this.address = `local-${++clusters}`;
+    this.#fleet = new LocalFleet(this.address, { logLevel: options.logLevel ?? "warn" });
+    this.#forget = registerHome(this.address, () => this.home());
+  }
+
+  /** Starts a cluster; resolves when all workers are registered. */
+  static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
+    const { workers = 2 } = options;
+    if (!Number.isInteger(workers) || workers < 0) {
+      throw new LeatError(
+        "invalid_argument",
+        `workers must be a whole number from 0 on, got ${workers}`,
+      );
+    }
+    const cluster = new LocalCluster(options);
+    try {
+      await cluster.#startDispatcher();
+      await cluster.#startFronts();
+      await Promise.all(Array.from({ length: workers }, () => cluster.addWorker()));
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+  }
+
+  /** The number of workers ever added; they are named by index. */
+  get workers(): number {
+    return this.#workers.length;
+  }
+
+  /** Starts another worker; resolves with its index once it is registered. */
+  async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
+    const index = this.#workers.length;
+    this.#workers.push({ name: `${this.address}-worker-${index}`, options, node: undefined });
+    await this.restartWorker(index);
+    return index;
+  }
+
+  /** Ends a worker: as a crash would, or (`graceful`) in order. */
+  async stopWorker(index: number, { graceful = false } = {}): Promise<void> {
+    const worker = this.#worker(index);
+    const { node } = worker;
+    worker.node = undefined;
+    await (graceful ? node?.stop() : node?.kill());
+  }
+
+  /** Starts a worker that was stopped, under its name; resolves once it is registered. */
+  async restartWorker(index: number): Promise<void> {
+    const worker = this.#worker(index);
+    if (worker.node !== undefined) {
+      throw new LeatError("failed_precondition", `Worker ${index} runs already; stop it first`);
+    }
+    const { placement = {}, carrier = "thread" } = this.#options;
+    const role = this.#workerRole(worker);
+    worker.node = await this.#fleet.start(placement.worker ?? carrier, worker.name, role);
+    await this.#registered(worker);
+  }
+
+  /** Ends the dispatcher as a crash would. */
+  async stopDispatcher(): Promise<void> {
+    await this.#dispatcher?.kill();
+    this.#dispatcher = undefined;
+  }
+
+  /** Starts the dispatcher again, on its journal if the cluster has a folder for it. */
+  async restartDispatcher(): Promise<void> {
+    if (this.#dispatcher !== undefined) {
+      throw new LeatError("failed_precondition", "The dispatcher runs already; stop it first");
+    }
+    await this.#startDispatcher();
+  }
+
+  /** Everything the dispatcher knows. */
+  describe(): Promise<DispatcherDescription> {
+    return this.#fleet.home.ask(dispatcherAt(this.#dispatcherNode()), "describe", null, {
+      timeoutMs: NODE_TIMEOUT_MS,
+    });
+  }
+
+  /** The actors of every node that runs. */
+  async actors(): Promise<ActorInfo[]> {
+    const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
+    const names = [...nodes.flatMap((node) => node?.id.node ?? []), ...Object.values(this.#fronts)];
+    const lists = await Promise.all(
+      names.map((node) =>
+        this.#fleet.home.ask(nodeActorOf(node), "list", null, { timeoutMs: NODE_TIMEOUT_MS })
+      ),
+    );
+    return lists.flat();
+  }
+
+  /** The figures of every task, cache and scheduler. */
+  async sources(): Promise<ElementSourceStats[]> {
+    const actors = (await this.actors()).filter(({ kind }) =>
+      ["task", "cache", "reads"].includes(kind)
+    );
+    return await Promise.all(
+      actors.map(({ ref }) =>
+        this.#fleet.home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, {
+          timeoutMs: NODE_TIMEOUT_MS,
+        })
+      ),
+    );
+  }
+
+  /** The node from which clients of the calling thread reach the cluster. */
+  home(): ClientHome {
+    const { clientRefreshMs } = this.#options;
+    return {
+      system: this.#fleet.home,
+      dispatcher: dispatcherAt(this.#dispatcherNode()),
+      ...(clientRefreshMs === undefined ? {} : { timings: { refreshMs: clientRefreshMs } }),
+      release: () => {},
+    };
+  }
+
+  /** The fleet that the cluster's nodes belong to: for nodes that are to run beside them. */
+  get fleet(): Fleet {
+    return this.#fleet;
+  }
+
+  /** Stops everything. Idempotent. */
+  close(): Promise<void> {
+    this.#forget();
+    return this.#closed ??= this.#fleet.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #startDispatcher(): Promise<void> {
+    const { placement = {}, carrier = "thread", journal } = this.#options;
+    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#options;
+    const role: DispatcherRole = {
+      role: "dispatcher",
+      ...(journal === undefined ? {} : { journalFolder: journal }),
+      config: {
+        ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
+        ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+        ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+      },
+    };
+    const name = `${this.address}-dispatcher`;
+    this.#dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
+  }
+
+  async #startFronts(): Promise<void> {
+    const { placement = {} } = this.#options;
+    for (const kind of ["cache", "reads"] as const) {
+      const carrier = placement[kind];
+      if (carrier === undefined) continue;
+      const node = await this.#fleet.start(carrier, `${this.address}-${kind}`, { role: "front" });
+      this.#fronts[kind] = node.id.node;
+    }
+  }
+
+  #workerRole({ name, options }: LocalWorker): WorkerRole {
+    const { windowBytesMax, skipAfterMs, runners, storageLatencyMs, heartbeatMs } = {
+      ...this.#options,
+      ...options,
+    };
+    return {
+      role: "worker",
+      dispatcher: this.#dispatcherNode(),
+      config: {
+        name,
+        placement: this.#fronts,
+        ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+        ...(windowBytesMax === undefined ? {} : { windowBytesMax }),
+        ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+      },
+      ...(runners === undefined ? {} : { runners }),
+      ...(storageLatencyMs === undefined ? {} : { storageLatencyMs }),
+    };
+  }
+
+  async #registered({ name, node }: LocalWorker): Promise<void> {
+    const { world } = this.#fleet.home;
+    const deadlineMs = world.nowMs() + NODE_TIMEOUT_MS;
+    while (world.nowMs() < deadlineMs) {
+      const { workers } = await this.describe();
+      const known = workers.find((worker) => worker.name === name);
+      if (known?.alive && known.ref.incarnation?.startsWith(node!.id.incarnation)) return;
+      await new Promise<void>((resolve) => world.timer(REGISTRATION_POLL_MS, resolve));
+    }
+    throw new LeatError(
+      "deadline_exceeded",
+      `Worker "${name}" did not register within ${NODE_TIMEOUT_MS} ms`,
+    );
+  }
+
+  #dispatcherNode(): string {
+    if (this.#dispatcher === undefined) {
+      throw new LeatError("unavailable", `The dispatcher of ${this.address} has been stopped`);
+    }
+    return this.#dispatcher.id.node;
+  }
+
+  #worker(index: number): LocalWorker {
+    const worker = this.#workers[index];
+    if (worker === undefined) {
+      throw new LeatError(
+        "not_found",
+        `There is no worker ${index}: the cluster has ${this.#workers.length}`,
+      );
+    }
+    return worker;
+  }
+}

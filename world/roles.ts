@@ -1,0 +1,99 @@
+/**
+ * What a node of the service is for, as plain data, and how it is started: the same on a thread, in
+ * a process of its own, and beside others in one thread.
+ *
+ * @module
+ */
+import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import type { FencedRef } from "../actors/runtime/ref.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import type { RunnerFactory } from "../actors/worker/runner.ts";
+import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import { DenoHost } from "./deno_host.ts";
+import { DenoFiles, withStorageLatency } from "./files.ts";
+import { RunnerThreads } from "./runner_threads.ts";
+import { FRONT_KINDS } from "./service_kinds.ts";
+
+/** A node that keeps the service's books. */
+export interface DispatcherRole {
+  readonly role: "dispatcher";
+  /** The folder of its journal. Without it the journal is kept in memory. */
+  readonly journalFolder?: string;
+  readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal">;
+}
+
+/** A node that produces elements. */
+export interface WorkerRole {
+  readonly role: "worker";
+  /** The dispatcher's node. */
+  readonly dispatcher: string;
+  readonly config:
+    & Pick<WorkerOptions, "name" | "tags" | "heartbeatMs" | "dispatcherTimeoutMs">
+    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "placement">;
+  /** Where pipelines run: on threads of their own (default), or in the node's. */
+  readonly runners?: "thread" | "inline";
+  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
+  readonly storageLatencyMs?: number;
+}
+
+/** A node on which caches and schedulers may be placed, and nothing else. */
+export interface FrontRole {
+  readonly role: "front";
+}
+
+/** What a node is for. */
+export type Role = DispatcherRole | WorkerRole | FrontRole;
+
+/** A role that has been taken up. */
+export interface Playing {
+  /** The dispatcher or worker. */
+  readonly actor?: FencedRef;
+  /** Lets go of what the role holds beside its actors; called after the system has stopped. */
+  close(): Promise<void>;
+}
+
+/** The name of the dispatcher's journal in its folder. */
+export const JOURNAL_NAME = "dispatcher";
+
+/** Starts a role's actors on a node. */
+export function takeUp(system: ActorSystem, role: Role): Playing {
+  switch (role.role) {
+    case "dispatcher": {
+      const { config = {} } = role;
+      const actor = system.spawn({
+        name: "dispatcher",
+        create: (context: Parameters<typeof createDispatcher>[0]) =>
+          createDispatcher(context, { ...config, logName: JOURNAL_NAME }),
+      });
+      return { actor, close: () => Promise.resolve() };
+    }
+    case "worker": {
+      const runners = runnersOf(role);
+      const actor = system.spawn({
+        name: "worker",
+        create: (context: Parameters<typeof createWorker>[0]) =>
+          createWorker(context, {
+            ...role.config,
+            dispatcher: dispatcherAt(role.dispatcher),
+            runners,
+            fronts: FRONT_KINDS,
+          }),
+      });
+      return { actor, close: () => runners.close() };
+    }
+    case "front":
+      return { close: () => Promise.resolve() };
+  }
+}
+
+function runnersOf({ runners = "thread", storageLatencyMs = 0 }: WorkerRole): RunnerFactory {
+  if (runners === "thread") return new RunnerThreads({ storageLatencyMs });
+  const files = new DenoFiles();
+  return new PipelineRunners(
+    new DenoHost({
+      files: storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs),
+    }),
+  );
+}
