@@ -17,6 +17,7 @@ export type Unit =
   | "s"
   | "batches"
   | "batches/s"
+  | "tokens/s"
   | "bytes"
   | "cores"
   | "USD"

@@ -20,14 +20,24 @@ import {
   type SharingRun,
   type WorkerFailureExperiment,
 } from "./results.ts";
-import { type Cell, formatNumber, type Table } from "./table.ts";
+import { type Cell, type DisplayUnit, formatNumber, type Table } from "./table.ts";
 
 /** An experiment in words and one table. */
 export interface Summary {
   title: string;
   /** What was found, in plain words. */
   finding: string;
+  /** The one number to remember; absent where the runs do not give it. */
+  headline?: Headline;
   table: Table;
+}
+
+/** A number and what it says. */
+export interface Headline {
+  quantity: Quantity;
+  unit: DisplayUnit;
+  digits: number;
+  meaning: string;
 }
 
 /** Says what an experiment found. */
@@ -107,6 +117,7 @@ function summarizeScaleOut(experiment: ScaleOutExperiment): Summary {
   return {
     title: "Scale-out: preprocessing moved to workers",
     finding: experiment.curves.map((curve) => scaleOutFinding(experiment, curve)).join(" "),
+    ...scaleOutHeadline(experiment),
     table: {
       title: "Throughput and cost by number of workers",
       columns: [
@@ -122,6 +133,25 @@ function summarizeScaleOut(experiment: ScaleOutExperiment): Summary {
       rows,
     },
   };
+}
+
+function scaleOutHeadline(experiment: ScaleOutExperiment): { headline?: Headline } {
+  const best = experiment.curves
+    .flatMap((curve) => {
+      const run = fastestRun(curve);
+      return run === undefined
+        ? []
+        : [{ curve, run, speedup: ratio(run.throughput, curve.colocated.throughput) }];
+    })
+    .reduce<{ curve: ScaleOutCurve; run: ScaleOutRun; speedup: Quantity } | undefined>(
+      (a, b) => a && a.speedup.value >= b.speedup.value ? a : b,
+      undefined,
+    );
+  if (best === undefined) return {};
+  const meaning = `throughput of colocated preprocessing, with ${
+    countOf(best.run.workers, "worker")
+  } and ${curveName(best.curve)}`;
+  return { headline: { quantity: best.speedup, unit: "×", digits: 1, meaning } };
 }
 
 function scaleOutFinding(experiment: ScaleOutExperiment, curve: ScaleOutCurve): string {
@@ -142,9 +172,9 @@ function scaleOutFinding(experiment: ScaleOutExperiment, curve: ScaleOutCurve): 
     } times as much`;
   const reach = `${start}; ${countOf(best.workers, "worker")} ${
     best.workers === 1 ? "reaches" : "reach"
-  } ${figure(best.throughput)} (${figure(speedup)}×, ${
-    percent(ratio(best.throughput, ideal))
-  } of the ideal), and ${cost}.`;
+  } ${figure(best.throughput)}${
+    best.throughput.provenance === "modelled" ? " by the model" : ""
+  } (${figure(speedup)}×, ${percent(ratio(best.throughput, ideal))} of the ideal), and ${cost}.`;
   if (curve.coresEndAtWorkers === undefined) return reach;
   return `${reach} From ${countOf(curve.coresEndAtWorkers, "worker")} on, this host's ` +
     `${countOf(experiment.hostCores, "core")} bound the curve, not the number of workers.`;
@@ -153,7 +183,7 @@ function scaleOutFinding(experiment: ScaleOutExperiment, curve: ScaleOutCurve): 
 function summarizeSharing(experiment: SharingExperiment): Summary {
   const baseline = sharingBaseline(experiment);
   const rows = experiment.runs.map((run): Cell[] => [
-    `${run.mode}: ${SHARING_MODES[run.mode]}`,
+    run.mode,
     run.trainers,
     run.batchesProduced,
     run.bytesRead,
@@ -166,22 +196,39 @@ function summarizeSharing(experiment: SharingExperiment): Summary {
   return {
     title: "Sharing: several trainers on one pipeline",
     finding: sharingFinding(experiment),
+    ...sharingHeadline(experiment),
     table: {
-      title: "Preprocessing and job time by number of trainers",
+      title: "Preprocessing and job time by number of trainers. " +
+        Object.entries(SHARING_MODES).map(([mode, name]) => `${mode}: ${name}`).join("; "),
       columns: [
         { heading: "mode" },
         { heading: "trainers" },
         { heading: "produced", unit: "batches", digits: 0 },
         { heading: "read", unit: "MB", digits: 1 },
         { heading: "CPU time", unit: "s", digits: 2 },
-        { heading: "CPU time, of one trainer's", unit: "×", digits: 2 },
+        { heading: "CPU time against one trainer", unit: "×", digits: 2 },
         { heading: "job time", unit: "s", digits: 2 },
-        { heading: "job time, of one trainer's", unit: "×", digits: 2 },
+        { heading: "job time against one trainer", unit: "×", digits: 2 },
         { heading: "skipped", unit: "batches", digits: 0 },
       ],
       rows,
     },
   };
+}
+
+/** The run of a mode with the most trainers, more than one. */
+function largestRun(experiment: SharingExperiment, mode: SharingMode): SharingRun | undefined {
+  return experiment.runs.filter((run) => run.mode === mode && run.trainers > 1)
+    .reduce<SharingRun | undefined>((a, b) => a && a.trainers > b.trainers ? a : b, undefined);
+}
+
+function sharingHeadline(experiment: SharingExperiment): { headline?: Headline } {
+  const baseline = sharingBaseline(experiment);
+  const most = largestRun(experiment, "A");
+  if (baseline === undefined || most === undefined) return {};
+  const quantity = ratio(most.cpuTime, baseline.cpuTime);
+  const meaning = `the CPU time of one trainer feeds ${most.trainers} that share`;
+  return { headline: { quantity, unit: "×", digits: 1, meaning } };
 }
 
 function sharingFinding(experiment: SharingExperiment): string {
@@ -190,19 +237,17 @@ function sharingFinding(experiment: SharingExperiment): string {
     return "No run had a single trainer, so there is nothing to hold the others against.";
   }
   const sentences = (["A", "B", "C"] as SharingMode[]).flatMap((mode) => {
-    const most = experiment.runs.filter((run) => run.mode === mode && run.trainers > 1)
-      .reduce<SharingRun | undefined>((a, b) => a && a.trainers > b.trainers ? a : b, undefined);
+    const most = largestRun(experiment, mode);
     if (most === undefined) return [];
     const times = (quantity: (run: SharingRun) => Quantity) =>
       `${figure(ratio(quantity(most), quantity(baseline)))}×`;
     return [
-      `${most.trainers} trainers in mode ${mode} (${SHARING_MODES[mode]}) take ` +
+      `With ${SHARING_MODES[mode]} (${mode}), ${most.trainers} trainers took ` +
       `${times((run) => run.batchesProduced)} the batches, ${
         times((run) => run.bytesRead)
       } the bytes read and ` +
-      `${times((run) => run.cpuTime)} the CPU time of one trainer, and a job ${
-        times((run) => run.jobTime)
-      } its time.`,
+      `${times((run) => run.cpuTime)} the CPU time that one alone takes, and a job ` +
+      `${times((run) => run.jobTime)} its time.`,
     ];
   });
   return sentences.join(" ");
@@ -229,6 +274,12 @@ function summarizeCoordinatedReads(experiment: CoordinatedReadsExperiment): Summ
   return {
     title: "Coordinated reads: text of uneven length",
     finding: coordinatedReadsFinding(experiment),
+    headline: {
+      quantity: ratio(coordinated.throughput, uncoordinated.throughput),
+      unit: "×",
+      digits: 2,
+      meaning: "tokens of data per second, reads coordinated over uncoordinated",
+    },
     table: {
       title: `Padding and step time, ${countOf(experiment.trainers, "trainer")} in step`,
       columns: [
@@ -271,6 +322,12 @@ function summarizeWorkerFailure(experiment: WorkerFailureExperiment): Summary {
   return {
     title: "A worker killed mid-run",
     finding: workerFailureFinding(experiment, before, after),
+    headline: {
+      quantity: ratio(lost, expected),
+      unit: "%",
+      digits: 1,
+      meaning: `of an epoch lost when a worker was killed, under ${experiment.processingMode}`,
+    },
     table: {
       title: `One epoch under ${experiment.processingMode}`,
       columns: [
@@ -312,7 +369,7 @@ function workerFailureFinding(
     : ` A replacement was registered ${
       formatNumber((experiment.restartedAtMs - experiment.killedAtMs) / 1000, 1)
     } s later.`;
-  return `${experiment.killedWorker} was killed ${seconds} s into the run and the other ` +
+  return `After ${seconds} s ${experiment.killedWorker} was killed, and the other ` +
     `${countOf(survivors, "worker")} went on${rates}.${replacement} Of ${
       formatNumber(expected.value, 0)
     } elements the ` +
@@ -348,5 +405,6 @@ function figure(quantity: Quantity): string {
 }
 
 function percent(share: Quantity): string {
-  return `${formatNumber(share.value * 100, 0)} %`;
+  // A space that does not break: the sign stays with its number.
+  return `${formatNumber(share.value * 100, 0)}\u00a0%`;
 }

@@ -36,6 +36,9 @@ export const MODELLED_MARK = "◇";
 /** The sentence that explains {@linkcode MODELLED_MARK}. */
 export const MODELLED_LEGEND = `${MODELLED_MARK} modelled; every other number was measured`;
 
+/** Headings of text tables are broken into lines of so many characters. */
+const HEADING_WIDTH = 13;
+
 const CONVERSIONS: Partial<Record<DisplayUnit, { from: Unit; factor: number }>> = {
   "%": { from: "1", factor: 100 },
   "×": { from: "1", factor: 1 },
@@ -109,7 +112,7 @@ export function isTextColumn(table: Table, index: number): boolean {
  */
 export function renderTable(table: Table): string {
   const text = new TextTable({
-    head: table.columns.map(headingOf),
+    head: table.columns.map((column) => wrapWords(headingOf(column), HEADING_WIDTH)),
     colAligns: table.columns.map((_, index) => isTextColumn(table, index) ? "left" : "right"),
     style: { head: [], border: [], compact: true },
   });
@@ -126,6 +129,20 @@ export function renderTable(table: Table): string {
   }
   const legend = hasModelled.includes(true) ? `\n${MODELLED_LEGEND}` : "";
   return `${table.title}\n${text.toString()}${legend}`;
+}
+
+/** Puts words onto lines of at most `width` characters; a longer word gets a line of its own. */
+function wrapWords(text: string, width: number): string {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width) {
+      lines[lines.length - 1] = `${line} ${word}`;
+    } else {
+      lines.push(word);
+    }
+  }
+  return lines.join("\n");
 }
 
 /** Whether a cell holds a modelled number. */

@@ -1,6 +1,6 @@
-// deno-lint-ignore-file no-control-regex -- terminals are steered by control characters
 /** Progress as a reader sees it: on a screen, put together from what was written, and in a log. */
 
+// deno-lint-ignore-file no-control-regex -- terminals are steered by control characters
 import { Writable } from "node:stream";
 import { Progress } from "../../examples/simulate/progress.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
