@@ -18,6 +18,8 @@ export interface DispatcherInfo {
   readonly version: string;
   /** Drawn when the journal was created: tells one cluster from another. */
   readonly clusterId: string;
+  /** Which dispatcher this is of all that have worked on the journal, from 1: grows with each restart. */
+  readonly life: number;
 }
 
 /** A registered pipeline. */
@@ -138,7 +140,13 @@ export interface DispatcherProtocol {
     readonly finished: boolean;
     /** Why the iteration cannot go on, if it cannot. */
     readonly error?: WireError;
-    /** Coordinated reads: the schedules in force, oldest first. */
+    /**
+     * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that
+     * begins at or before it. A consumer that has just joined gets none before a schedule was put in
+     * force for it too, and begins at that one's `fromRound`. In a new list, places of lost tasks are
+     * taken by others in the older schedules also: a round that was requested of a lost task and not
+     * answered is to be requested again of the task that now stands for it.
+     */
     readonly schedules?: readonly RoundSchedule[];
     /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
     readonly proposed?: RoundSchedule;
@@ -198,6 +206,7 @@ export interface DispatcherDescription {
     readonly ref: Ref;
     readonly tags: readonly string[];
     readonly alive: boolean;
+    /** In wall-clock ms since 1970; not before the dispatcher's start. */
     readonly lastHeardMs: number;
     readonly tasks: number;
   }[];

@@ -402,7 +402,9 @@ class Core implements CellSystem {
         envelope,
         restarting
           ? new LeatError("unavailable", `${formatRef(target)} is restarting`)
-          : new LeatError("not_found", `There is no actor ${formatRef(target)}`),
+          : new LeatError("not_found", `There is no actor ${formatRef(target)}`, {
+            details: { reason: "no_such_actor" },
+          }),
       );
       return;
     }

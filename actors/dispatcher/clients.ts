@@ -1,0 +1,75 @@
+/**
+ * Clients: what they are told to read, and their end.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { AnswerOf } from "../runtime/protocol.ts";
+import type { Client, Iteration } from "./entities.ts";
+import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
+import type { JournalRecord } from "./records.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** The client of that id and its iteration. @throws {LeatError} what the client is to be told when it is gone. */
+export function clientOf(state: DispatcherState, clientId: number): [Client, Iteration] {
+  const client = state.clients.get(clientId);
+  if (client !== undefined) return [client, state.iterations.get(client.iterationId)!];
+  const iterationId = state.iterationOfReleased(clientId);
+  if (iterationId !== undefined && !state.iterations.has(iterationId)) {
+    throw new LeatError(
+      "failed_precondition",
+      `Client ${clientId} was not heard of for so long that its iteration was forgotten; make a new ` +
+        `iterator, and raise the dispatcher's clientTimeoutMs and jobGcTimeoutMs if that was too soon`,
+    );
+  }
+  throw new LeatError(
+    "not_found",
+    `Client ${clientId} is not known here: it was released, or was not heard of for longer than the ` +
+      `dispatcher's clientTimeoutMs; make a new iterator`,
+  );
+}
+
+/** What a client is told at a heartbeat. */
+export function newsFor(
+  state: DispatcherState,
+  client: Client,
+): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
+  const iteration = state.iterations.get(client.iterationId)!;
+  const { finished, splitsError, rounds } = iteration;
+  const { firstVersion, consumerIndex } = client;
+  const tasks = taskSources(state, client.iterationId);
+  const news = splitsError === null ? { tasks, finished } : { tasks, finished, error: splitsError };
+  if (consumerIndex === null) return news;
+  const schedules = firstVersion === null
+    ? []
+    : rounds.schedules.filter(({ version }) => version >= firstVersion);
+  if (rounds.proposal === null) return { ...news, schedules };
+  return { ...news, schedules, proposed: rounds.proposal.schedule };
+}
+
+/** Everything a client of the iteration can read, tasks that completed included. */
+function taskSources(state: DispatcherState, iterationId: number): TaskSource[] {
+  const sources: TaskSource[] = [];
+  for (const { taskId, worker, source } of state.tasksOfIteration(iterationId)) {
+    if (source !== null) sources.push({ taskId, worker, source });
+  }
+  return sources;
+}
+
+/** Ends a client. A job of its own goes with it, as nobody else can ever join that. */
+export function endClient(
+  turn: Turn,
+  clientId: number,
+  why: Extract<JournalRecord, { readonly type: "client_released" }>["why"],
+  nextRound: number | null,
+): void {
+  const { state } = turn;
+  const client = state.clients.get(clientId);
+  if (client === undefined) return;
+  turn.commit({ type: "client_released", clientId, why, nextRound });
+  const { iterationId, jobId } = state.iterations.get(client.iterationId)!;
+  if (state.jobs.get(jobId)?.name === null) {
+    turn.commit({ type: "iteration_collected", iterationId });
+  }
+}

@@ -1,0 +1,495 @@
+/**
+ * The dispatcher (paper section 3.1): knows the datasets, jobs, workers and clients, gives workers
+ * tasks, tells clients what to read, and hands out splits. It touches no data.
+ *
+ * Its order of work is **append, then apply, then answer**. A handler decides, in one turn; each
+ * change is appended to the journal and applied; and whatever would leave (an answer, a message to a
+ * worker) waits until everything appended before it is durable. That holds for answers that only
+ * read as well: what they read may not survive a crash yet. If the journal fails, the dispatcher
+ * dies without another word, and its next life begins from what the journal holds.
+ *
+ * Who was heard of when is not journaled: after a restart everybody counts as just heard.
+ *
+ * @module
+ */
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { Fifo } from "../runtime/fifo.ts";
+import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
+import { clientOf, endClient, newsFor } from "./clients.ts";
+import { datasetOf, registerDataset } from "./datasets.ts";
+import { describeState } from "./describe.ts";
+import { parametersOf } from "./iterations.ts";
+import type { Journal } from "./journal.ts";
+import { type Listing, SplitListings } from "./listing.ts";
+import { openIteration } from "./opening.ts";
+import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
+import type { JournalRecord } from "./records.ts";
+import { openJournal, type Recovered } from "./recovery.ts";
+import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
+import { digestOfSplits } from "./split_table.ts";
+import { assignSplit } from "./splits.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+import { loseWorker, workerHeartbeat } from "./workers.ts";
+
+/** Tells programs of one protocol from those of another. */
+const VERSION = "0.1";
+/** Requests for splits that may wait for one listing. Beyond it: `resource_exhausted`. */
+const WAITING_MAX = 100_000;
+/** How often silence is looked for: a fraction of the shortest timeout, within these bounds, in ms. */
+const SWEEP_FRACTION = 4;
+const SWEEP_MIN_MS = 10;
+const SWEEP_MAX_MS = 5_000;
+
+/** How a dispatcher is set up: plain data but for the last. */
+export interface DispatcherConfig {
+  /** Which of the world's logs is its journal. Default `"dispatcher"`. */
+  readonly logName?: string;
+  /** A worker silent for longer is lost: its tasks end and are fenced. Default 60,000. */
+  readonly workerTimeoutMs?: number;
+  /** A client silent for longer is released. Default 120,000. */
+  readonly clientTimeoutMs?: number;
+  /** An iteration without clients is forgotten after this; -1: never. Default 300,000. */
+  readonly jobGcTimeoutMs?: number;
+  /**
+   * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
+   * consumer reaches, at once. Default 10,000.
+   */
+  readonly lostTaskTimeoutMs?: number;
+  /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
+  readonly journalRecordsMax?: number;
+  /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
+  readonly journalBytesMax?: number;
+  /** Puts something before the journal: tests show with it what a wrong one leads to. */
+  readonly wrapJournal?: (journal: Journal) => Journal;
+}
+
+type Settings =
+  & Required<Omit<DispatcherConfig, "wrapJournal">>
+  & Pick<DispatcherConfig, "wrapJournal">;
+
+const DEFAULTS: Settings = {
+  logName: "dispatcher",
+  workerTimeoutMs: 60_000,
+  clientTimeoutMs: 120_000,
+  jobGcTimeoutMs: 300_000,
+  lostTaskTimeoutMs: 10_000,
+  journalRecordsMax: 20_000,
+  journalBytesMax: 16 * 2 ** 20,
+};
+
+type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+
+/**
+ * Makes the dispatcher.
+ *
+ * @example
+ * ```ts ignore
+ * system.spawn<DispatcherProtocol>({ name: "dispatcher", create: (context) => createDispatcher(context) });
+ * ```
+ */
+export function createDispatcher(
+  context: ActorContext<DispatcherProtocol>,
+  config: DispatcherConfig = {},
+): Actor<DispatcherProtocol> {
+  const dispatcher = new Dispatcher(context, config);
+  return {
+    handlers: {
+      hello: () =>
+        dispatcher.read((state): DispatcherInfo => ({
+          version: VERSION,
+          clusterId: state.clusterId,
+          life: state.lives,
+        })),
+      registerDataset: (request) => dispatcher.turn((turn) => registerDataset(turn, request)),
+      getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
+      openIteration: (request) => dispatcher.turn((turn) => openIteration(turn, request)),
+      clientHeartbeat: (request) => dispatcher.clientHeartbeat(request),
+      releaseClient: ({ clientId }) => dispatcher.releaseClient(clientId),
+      workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
+      getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
+      describe: () => dispatcher.describe(),
+    },
+    start: () => dispatcher.start(),
+    stop: () => dispatcher.stop(),
+  };
+}
+
+interface WaitingRequest {
+  readonly request: SplitRequest;
+  readonly deadlineMs: number;
+  readonly resolve: (answer: SplitAnswer | Promise<SplitAnswer>) => void;
+  readonly reject: (error: LeatError) => void;
+}
+
+class Dispatcher {
+  readonly #context: ActorContext<DispatcherProtocol>;
+  readonly #config: Settings;
+  readonly #consumers = new Consumers();
+  /** Monotonic times at which workers and clients were last heard of. */
+  readonly #workersHeardMs = new Map<string, number>();
+  readonly #clientsHeardMs = new Map<number, number>();
+  /** Since when iterations have had no client. */
+  readonly #idleSinceMs = new Map<number, number>();
+  /** Requests for splits that are not known yet, by iteration. */
+  readonly #waiting = new Map<number, Fifo<WaitingRequest>>();
+  /** What changed in the turn that runs now and has consequences. */
+  readonly #toWake = new Set<string>();
+  readonly #toReview = new Set<number>();
+  readonly #toSettle = new Set<number>();
+  #opened: Promise<Recovered> | undefined;
+  #state!: DispatcherState;
+  #journal!: Journal;
+  #listings!: SplitListings;
+  #turn!: Turn;
+
+  constructor(context: ActorContext<DispatcherProtocol>, config: DispatcherConfig) {
+    this.#context = context;
+    this.#config = { ...DEFAULTS, ...config };
+  }
+
+  async start(): Promise<void> {
+    const { world, random } = this.#context;
+    const { wrapJournal } = this.#config;
+    this.#opened = this.#open();
+    const { state, journal } = await this.#opened;
+    this.#state = state;
+    this.#journal = wrapJournal?.(journal) ?? journal;
+    this.#turn = {
+      state,
+      random: random.fork("ids and seeds"),
+      get nowMs() {
+        return world.nowMs();
+      },
+      get wallMs() {
+        return world.wallMs();
+      },
+      commit: (record) => this.#commit(record),
+    };
+    this.#listings = new SplitListings({
+      context: this.#context,
+      state,
+      committed: () => this.#journal.committed(),
+      onListed: (iterationId, listing) => this.#listed(iterationId, listing),
+    });
+    await this.turn((turn) => this.#begin(turn));
+    this.#sweepLater();
+  }
+
+  /** Asks that are still open are refused, so that they are asked again of the next life. */
+  async stop(): Promise<void> {
+    const gone = new LeatError("unavailable", "The dispatcher is stopping");
+    for (const waiting of this.#waiting.values()) {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        next.reject(gone);
+      }
+    }
+    const opened = await this.#opened?.catch(() => undefined);
+    await opened?.journal.close();
+  }
+
+  /** Decides; the answer or error is given when everything it rests on is durable. */
+  turn<A>(decide: (turn: Turn) => A): A | Promise<A> {
+    let answer: A;
+    try {
+      answer = decide(this.#turn);
+    } catch (error) {
+      this.#conclude();
+      return this.#release(() => {
+        throw error;
+      });
+    }
+    this.#conclude();
+    return this.#release(() => answer);
+  }
+
+  read<A>(look: (state: DispatcherState) => A): A | Promise<A> {
+    return this.turn(({ state }) => look(state));
+  }
+
+  clientHeartbeat(
+    request: RequestOf<DispatcherProtocol, "clientHeartbeat">,
+  ):
+    | AnswerOf<DispatcherProtocol, "clientHeartbeat">
+    | Promise<
+      AnswerOf<DispatcherProtocol, "clientHeartbeat">
+    > {
+    return this.turn((turn) => {
+      const [client, iteration] = clientOf(this.#state, request.clientId);
+      this.#clientsHeardMs.set(client.clientId, turn.nowMs);
+      if (isCoordinated(turn, iteration)) {
+        heardConsumer(turn, client, this.#consumers, request, this.#config.lostTaskTimeoutMs);
+        reviewRounds(turn, iteration.iterationId, this.#consumers);
+      }
+      return newsFor(this.#state, client);
+    });
+  }
+
+  releaseClient(clientId: number): null | Promise<null> {
+    return this.turn((turn) => {
+      const nextRound = this.#consumers.nextRound(clientId) ?? null;
+      endClient(turn, clientId, "released", nextRound);
+      return null;
+    });
+  }
+
+  workerHeartbeat(
+    request: RequestOf<DispatcherProtocol, "workerHeartbeat">,
+  ):
+    | AnswerOf<DispatcherProtocol, "workerHeartbeat">
+    | Promise<
+      AnswerOf<DispatcherProtocol, "workerHeartbeat">
+    > {
+    return this.turn((turn) => {
+      const answer = workerHeartbeat(turn, request);
+      this.#workersHeardMs.set(request.name, turn.nowMs);
+      // What it is to do is in the answer.
+      this.#toWake.delete(request.name);
+      return answer;
+    });
+  }
+
+  getSplit(request: SplitRequest, { deadlineMs }: Delivery): SplitAnswer | Promise<SplitAnswer> {
+    const iterationId = this.#state.tasks.get(request.taskId)?.iterationId;
+    if (iterationId === undefined || !this.#lacksSplits(iterationId)) {
+      return this.turn((turn) => assignSplit(turn, request));
+    }
+    const waiting = this.#waiting.get(iterationId) ?? new Fifo<WaitingRequest>();
+    if (waiting.length >= WAITING_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `${WAITING_MAX} requests wait for the splits of iteration ${iterationId}; ask again later`,
+      );
+    }
+    this.#waiting.set(iterationId, waiting);
+    this.#listings.ensure(iterationId);
+    return new Promise((resolve, reject) => {
+      waiting.push({ request, deadlineMs, resolve, reject });
+    });
+  }
+
+  describe():
+    | AnswerOf<DispatcherProtocol, "describe">
+    | Promise<
+      AnswerOf<DispatcherProtocol, "describe">
+    > {
+    return this.turn(({ state, nowMs, wallMs }) =>
+      describeState(state, (worker) => wallMs - nowMs + (this.#workersHeardMs.get(worker) ?? nowMs))
+    );
+  }
+
+  async #open(): Promise<Recovered> {
+    const { logName, journalRecordsMax, journalBytesMax } = this.#config;
+    return await openJournal(await this.#context.world.openLog(logName), {
+      recordsMax: journalRecordsMax,
+      bytesMax: journalBytesMax,
+      onFailure: (error) => this.#die(error),
+    });
+  }
+
+  #begin(turn: Turn): void {
+    const { state, nowMs, wallMs, random } = turn;
+    if (state.clusterId === "") {
+      turn.commit({ type: "cluster_created", clusterId: random.hex64() });
+    }
+    const { incarnation } = this.#context.self;
+    turn.commit({ type: "dispatcher_started", incarnation, wallMs });
+    for (const { name } of state.workers.values()) this.#workersHeardMs.set(name, nowMs);
+    for (const clientId of state.clients.keys()) this.#clientsHeardMs.set(clientId, nowMs);
+    for (const iterationId of state.iterations.keys()) {
+      if (state.clientsOfIteration(iterationId).size === 0) {
+        this.#idleSinceMs.set(iterationId, nowMs);
+      }
+      if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+    }
+  }
+
+  /** Append, then apply. A change that cannot be made is the end of this life. */
+  #commit(record: JournalRecord): void {
+    try {
+      this.#noteBefore(record);
+      this.#journal.append(record);
+      this.#state.apply(record);
+    } catch (error) {
+      const failure = LeatError.from(error, "internal");
+      this.#die(failure);
+      throw new LeatError(
+        "unavailable",
+        `The dispatcher could not make a change (${failure.message}); it starts again from its journal`,
+        { cause: failure },
+      );
+    }
+    this.#noteAfter(record);
+  }
+
+  /** Consequences that show only in the state before the record. */
+  #noteBefore(record: JournalRecord): void {
+    if (record.type === "task_ended") {
+      const task = this.#state.tasks.get(record.taskId);
+      if (task === undefined) return;
+      this.#toWake.add(task.worker);
+      this.#toReview.add(task.iterationId);
+      this.#toSettle.add(task.iterationId);
+    } else if (record.type === "iteration_collected") {
+      const { iterationId } = record;
+      for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
+      this.#idleSinceMs.delete(iterationId);
+      this.#toSettle.add(iterationId);
+    } else if (record.type === "client_released") {
+      const { clientId } = record;
+      const iterationId = this.#state.clients.get(clientId)?.iterationId;
+      this.#clientsHeardMs.delete(clientId);
+      this.#consumers.left(clientId);
+      if (iterationId === undefined) return;
+      this.#toReview.add(iterationId);
+      if (this.#state.clientsOfIteration(iterationId).size === 1) {
+        this.#idleSinceMs.set(iterationId, this.#turn.nowMs);
+      }
+    }
+  }
+
+  #noteAfter(record: JournalRecord): void {
+    switch (record.type) {
+      case "task_created":
+        this.#toWake.add(record.worker);
+        return;
+      case "task_ready":
+      case "task_completed":
+        this.#toReview.add(this.#state.tasks.get(record.taskId)!.iterationId);
+        return;
+      case "client_opened":
+        this.#clientsHeardMs.set(record.clientId, this.#turn.nowMs);
+        this.#idleSinceMs.delete(record.iterationId);
+        this.#toReview.add(record.iterationId);
+        return;
+      case "iteration_created":
+      case "splits_listed":
+      case "splits_failed":
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "worker_registered":
+        for (const iterationId of this.#state.iterations.keys()) this.#toSettle.add(iterationId);
+        return;
+      case "worker_lost":
+        this.#workersHeardMs.delete(record.name);
+        return;
+    }
+  }
+
+  /** The consequences of a turn: schedules, listings, requests that waited, workers that have news. */
+  #conclude(): void {
+    for (const iterationId of this.#toReview) {
+      reviewRounds(this.#turn, iterationId, this.#consumers);
+    }
+    this.#toReview.clear();
+    for (const iterationId of this.#toSettle) {
+      this.#toSettle.delete(iterationId);
+      if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+      if (this.#waiting.has(iterationId)) this.#settleWaiting(iterationId);
+    }
+    for (const name of this.#toWake) this.#wake(name);
+    this.#toWake.clear();
+  }
+
+  /** Whether the iteration's splits have to be listed before any can be handed out. */
+  #lacksSplits(iterationId: number): boolean {
+    const iteration = this.#state.iterations.get(iterationId);
+    return iteration?.splits === null && iteration.splitsError === null &&
+      parametersOf(this.#state, iteration).processingMode === ShardingPolicy.DYNAMIC;
+  }
+
+  #listed(iterationId: number, listing: Listing): void {
+    const wait = this.turn(({ commit }) => {
+      if ("error" in listing) {
+        commit({ type: "splits_failed", iterationId, error: listing.error.toWire() });
+      } else {
+        const { bounds } = listing;
+        commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+      }
+    });
+    // A journal that fails ends this life by itself.
+    if (wait instanceof Promise) wait.catch(() => {});
+  }
+
+  /** Answers those that need not wait any more: the splits are known, or their task has ended. */
+  #settleWaiting(iterationId: number): void {
+    const waiting = this.#waiting.get(iterationId)!;
+    const nowMs = this.#turn.nowMs;
+    const splitsKnown = !this.#lacksSplits(iterationId);
+    if (splitsKnown) this.#waiting.delete(iterationId);
+    for (let left = waiting.length; left > 0; left--) {
+      const waiter = waiting.shift()!;
+      // Nobody would take what it got.
+      if (waiter.deadlineMs <= nowMs) continue;
+      if (!splitsKnown && this.#state.tasks.has(waiter.request.taskId)) {
+        waiting.push(waiter);
+        continue;
+      }
+      try {
+        waiter.resolve(this.turn((turn) => assignSplit(turn, waiter.request)));
+      } catch (error) {
+        waiter.reject(LeatError.from(error, "internal"));
+      }
+    }
+  }
+
+  #wake(name: string): void {
+    const worker = this.#state.workers.get(name);
+    if (!worker?.alive) return;
+    const wait = this.#journal.committed();
+    if (wait === undefined) this.#context.tell(worker.ref, "wake", null);
+    else wait.then(() => this.#context.tell(worker.ref, "wake", null), () => {});
+  }
+
+  #release<A>(answer: () => A): A | Promise<A> {
+    const wait = this.#journal.committed();
+    return wait === undefined ? answer() : wait.then(answer);
+  }
+
+  #die(error: LeatError): void {
+    const cause = new LeatError(
+      error.code === "cancelled" ? "internal" : error.code,
+      `The journal of the dispatcher failed: ${error.message}`,
+      { cause: error },
+    );
+    this.#context.run(() => Promise.reject(cause));
+  }
+
+  #sweepLater(): void {
+    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#config;
+    const timeouts = [
+      workerTimeoutMs,
+      clientTimeoutMs,
+      ...(jobGcTimeoutMs < 0 ? [] : [jobGcTimeoutMs]),
+    ];
+    const delayMs = Math.min(...timeouts) / SWEEP_FRACTION;
+    this.#context.timer(Math.max(SWEEP_MIN_MS, Math.min(SWEEP_MAX_MS, delayMs)), () => {
+      const wait = this.turn((turn) => this.#sweep(turn));
+      if (wait instanceof Promise) wait.catch(() => {});
+      this.#sweepLater();
+    });
+  }
+
+  /** Ends what was silent for too long. */
+  #sweep(turn: Turn): void {
+    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#config;
+    const { nowMs, state } = turn;
+    for (const [name, heardMs] of this.#workersHeardMs) {
+      if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
+        loseWorker(turn, name);
+      }
+    }
+    for (const [clientId, heardMs] of this.#clientsHeardMs) {
+      if (nowMs - heardMs < clientTimeoutMs) continue;
+      endClient(turn, clientId, "timed_out", this.#consumers.nextRound(clientId) ?? null);
+    }
+    if (jobGcTimeoutMs < 0) return;
+    for (const [iterationId, sinceMs] of this.#idleSinceMs) {
+      if (nowMs - sinceMs < jobGcTimeoutMs) continue;
+      turn.commit({ type: "iteration_collected", iterationId });
+    }
+  }
+}

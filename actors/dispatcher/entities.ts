@@ -1,0 +1,111 @@
+/**
+ * What the dispatcher's state is made of: plain data, with null for what is not known, so that a
+ * snapshot of the state is its entities and nothing else.
+ *
+ * @module
+ */
+import type { WireError } from "../../core/error.ts";
+import type { FencedRef } from "../runtime/ref.ts";
+import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
+import type { DatasetDefinition, JobParameters, RoundSchedule } from "./protocol.ts";
+import type { SplitBounds } from "./split_table.ts";
+
+/** What clients with the same name and parameters share. */
+export interface Job {
+  readonly jobId: number;
+  /** Null: the job is its only client's own. */
+  readonly name: string | null;
+  readonly parameters: JobParameters;
+}
+
+/** One pass over a job's dataset. */
+export interface Iteration {
+  readonly iterationId: number;
+  readonly jobId: number;
+  readonly repetition: number;
+  readonly seed: string;
+  /** A task has produced everything: the iteration can finish. */
+  anyCompleted: boolean;
+  finished: boolean;
+  splits: Splits | null;
+  /** Why the splits could not be listed. */
+  splitsError: WireError | null;
+  rounds: Rounds;
+}
+
+/** The splits of an iteration and how far they have been handed out. */
+export interface Splits {
+  readonly bounds: SplitBounds;
+  readonly digest: string;
+  readonly cursors: { repetition: number; next: number }[];
+}
+
+/** Who serves which round (coordinated reads). */
+export interface Rounds {
+  lastVersion: number;
+  /** In force, oldest first. */
+  schedules: RoundSchedule[];
+  proposal: Proposal | null;
+  /** No consumer is known to have been at a later round. */
+  reached: number;
+}
+
+/** A schedule that waits for the consumers' consent. */
+export interface Proposal {
+  readonly schedule: RoundSchedule;
+  readonly distance: number;
+  /** The clients that have accepted it. */
+  readonly acceptedBy: number[];
+}
+
+/** An iteration's pipeline on a worker, from its creation until it is fenced. */
+export interface Task {
+  readonly taskId: number;
+  readonly iterationId: number;
+  readonly worker: string;
+  readonly seed: string;
+  source: FencedRef<ElementSourceProtocol> | null;
+  completed: boolean;
+  /** Its newest requests for splits, by number, oldest first. */
+  readonly requests: SplitRequest[];
+}
+
+/** A split that a task was given. */
+export interface SplitRequest {
+  readonly source: number;
+  readonly number: number;
+  readonly index: number;
+}
+
+/** A worker, by its stable name. */
+export interface Worker {
+  readonly name: string;
+  ref: FencedRef<WorkerProtocol>;
+  tags: readonly string[];
+  alive: boolean;
+  /** Incarnations that were followed by a newer one, newest last. */
+  pastLives: string[];
+}
+
+/** A client of an iteration. */
+export interface Client {
+  readonly clientId: number;
+  readonly iterationId: number;
+  readonly requestId: string;
+  readonly consumerIndex: number | null;
+  /** Coordinated reads: the first schedule put in force since it came; it begins there. */
+  firstVersion: number | null;
+}
+
+/** A dataset as it was registered. */
+export type Dataset = DatasetDefinition;
+
+/** Rounds of an iteration at its beginning. */
+export function noRounds(): Rounds {
+  return { lastVersion: 0, schedules: [], proposal: null, reached: 0 };
+}
+
+/** Whether clients can read from the task and will go on to. */
+export function isServing(task: Task | undefined): task is Task {
+  return task !== undefined && task.source !== null && !task.completed;
+}

@@ -1,0 +1,66 @@
+/**
+ * The life of an iteration: its tasks are made, end or complete; it finishes; it is forgotten.
+ *
+ * An iteration finishes when none of its tasks has anything left to produce and at least one has
+ * produced everything. So one whose workers have all died waits for a worker, and a task that
+ * completed counts although its worker dies later.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Iteration, Task } from "./entities.ts";
+import { datasetOf } from "./datasets.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { JobParameters, TaskDefinition } from "./protocol.ts";
+import type { TaskEnd } from "./records.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** The parameters of an iteration's job. */
+export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobParameters {
+  return state.jobs.get(jobId)!.parameters;
+}
+
+/** Gives the worker a task of the iteration, unless it has one or the iteration is done. */
+export function createTask(turn: Turn, iteration: Iteration, worker: string): void {
+  const { state } = turn;
+  const { iterationId } = iteration;
+  if (iteration.finished) return;
+  for (const task of state.tasksOfIteration(iterationId)) if (task.worker === worker) return;
+  // Under OFF workers are to differ, each with its own random order; otherwise they share one luck.
+  const seed = parametersOf(state, iteration).processingMode === ShardingPolicy.OFF
+    ? turn.random.hex64()
+    : iteration.seed;
+  turn.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
+}
+
+/** Fences a task. */
+export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
+  turn.commit({ type: "task_ended", taskId, why });
+}
+
+/** Finishes the iteration if nothing more will come of it. */
+export function finishIfDone(turn: Turn, iterationId: number): void {
+  const iteration = turn.state.iterations.get(iterationId);
+  if (iteration === undefined || iteration.finished || !iteration.anyCompleted) return;
+  for (const task of turn.state.tasksOfIteration(iterationId)) if (!task.completed) return;
+  turn.commit({ type: "iteration_finished", iterationId });
+}
+
+/** What a worker needs to know to run the task. */
+export function definitionOf(state: DispatcherState, task: Task): TaskDefinition {
+  const iteration = state.iterations.get(task.iterationId);
+  if (iteration === undefined) {
+    throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);
+  }
+  const parameters = parametersOf(state, iteration);
+  return {
+    taskId: task.taskId,
+    iterationId: iteration.iterationId,
+    jobId: iteration.jobId,
+    dataset: datasetOf(state, parameters.datasetId),
+    parameters,
+    repetition: iteration.repetition,
+    seed: task.seed,
+  };
+}

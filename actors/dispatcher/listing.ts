@@ -1,0 +1,123 @@
+/**
+ * Learning an iteration's splits: a worker lists them on a thread of its own, because walking a
+ * folder of a million files has no place on the dispatcher's.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { Worker } from "./entities.ts";
+import { parametersOf } from "./iterations.ts";
+import { datasetOf } from "./datasets.ts";
+import { packSplits, type SplitBounds } from "./split_table.ts";
+import type { DispatcherState } from "./state.ts";
+
+/** How long the first worker may take, in ms; doubles each time all have failed. */
+const TIMEOUT_MIN_MS = 10_000;
+const TIMEOUT_MAX_MS = 600_000;
+/** How long a worker may be silent before it is asked again (handled once), in ms. */
+const ATTEMPT_MS = 2_000;
+/** Pause after all workers have failed, in ms. */
+const PAUSE_MS = 1_000;
+
+/** Failures of the worker, not of the listing: another worker may do better. */
+const WORKER_FAILURES: ReadonlySet<string> = new Set([
+  "unavailable",
+  "deadline_exceeded",
+  "cancelled",
+  "aborted",
+  "resource_exhausted",
+]);
+
+/** What a listing came to. */
+export type Listing = { readonly bounds: SplitBounds } | { readonly error: LeatError };
+
+/** What {@linkcode SplitListings} needs. */
+export interface SplitListingsOptions {
+  readonly context: ActorContext;
+  readonly state: DispatcherState;
+  /** Resolves when all that was decided so far may be acted on. */
+  readonly committed: () => Promise<void> | undefined;
+  readonly onListed: (iterationId: number, listing: Listing) => void;
+}
+
+/** The listings that are under way. */
+export class SplitListings {
+  readonly #options: SplitListingsOptions;
+  readonly #running = new Set<number>();
+
+  constructor(options: SplitListingsOptions) {
+    this.#options = options;
+  }
+
+  /** Has the iteration's splits listed, unless that is under way, done or not to be done now. */
+  ensure(iterationId: number): void {
+    if (this.#running.has(iterationId) || !this.#isWanted(iterationId)) return;
+    this.#running.add(iterationId);
+    this.#options.context.run(async () => {
+      try {
+        await this.#list(iterationId);
+      } finally {
+        this.#running.delete(iterationId);
+      }
+    });
+  }
+
+  #isWanted(iterationId: number): boolean {
+    const iteration = this.#options.state.iterations.get(iterationId);
+    return iteration?.splits === null && iteration.splitsError === null;
+  }
+
+  /** Goes on until the splits are listed, the iteration is forgotten or no worker is there. */
+  async #list(iterationId: number): Promise<void> {
+    await this.#options.committed();
+    for (let timeoutMs = TIMEOUT_MIN_MS;; timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS)) {
+      const workers = this.#workersFor(iterationId);
+      if (workers.length === 0) return;
+      for (const worker of workers) {
+        if (!this.#isWanted(iterationId)) return;
+        const listing = await this.#ask(worker, iterationId, timeoutMs);
+        if (listing === undefined) continue;
+        if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
+        return;
+      }
+      await new Promise<void>((resolve) => this.#options.context.timer(PAUSE_MS, resolve));
+    }
+  }
+
+  /** Living workers; different iterations begin with different ones. */
+  #workersFor(iterationId: number): Worker[] {
+    const workers = [...this.#options.state.workers.values()].filter(({ alive }) => alive);
+    const first = iterationId % Math.max(1, workers.length);
+    return [...workers.slice(first), ...workers.slice(0, first)];
+  }
+
+  /** Undefined: the worker failed, and the listing is still to be made. */
+  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
+    const { context, state } = this.#options;
+    const { datasetId } = parametersOf(state, state.iterations.get(iterationId)!);
+    try {
+      const request = { dataset: datasetOf(state, datasetId) };
+      const { table } = await context.ask(worker.ref, "listSplits", request, {
+        timeoutMs,
+        attemptMs: ATTEMPT_MS,
+      });
+      return { bounds: packSplits(table) };
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (context.signal.aborted) throw failure;
+      if (!isWorkerFailure(failure)) return { error: failure };
+      context.world.log(
+        "warn",
+        `Worker "${worker.name}" could not list splits: ${failure.message}`,
+      );
+      return undefined;
+    }
+  }
+}
+
+/** Whether it was the worker that failed: a life that is over, or an actor that is not there, too. */
+function isWorkerFailure({ code, details }: LeatError): boolean {
+  const reason = details?.["reason"];
+  return WORKER_FAILURES.has(code) || reason === "stale_incarnation" || reason === "no_such_actor";
+}

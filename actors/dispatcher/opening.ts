@@ -1,0 +1,167 @@
+/**
+ * Joining an iteration of a job: what is asked for is checked, and what is not there yet is made.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import { datasetOf } from "./datasets.ts";
+import type { Client, Iteration, Job } from "./entities.ts";
+import { createTask } from "./iterations.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
+import type { Turn } from "./turn.ts";
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
+type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
+
+/** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
+const CONSUMERS_MAX = 65_536;
+
+/** See `DispatcherProtocol.openIteration`. */
+export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
+  const { state } = turn;
+  const known = state.clientOfRequest(request.requestId);
+  if (known !== undefined) return answerOf(turn, known);
+  checkRequest(turn, request);
+  const { jobName, parameters, repetition, consumerIndex = null } = request;
+  const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
+  if (existing !== undefined) checkAgreement(existing, parameters);
+  const running = existing === undefined
+    ? undefined
+    : state.iterationOf(existing.jobId, repetition);
+  if (running !== undefined) checkConsumer(turn, running, consumerIndex);
+
+  const jobId = existing?.jobId ?? createJob(turn, jobName ?? null, parameters);
+  const iterationId = running?.iterationId ?? createIteration(turn, jobId, repetition);
+  const clientId = state.nextClientId;
+  const { requestId } = request;
+  turn.commit({ type: "client_opened", clientId, iterationId, requestId, consumerIndex });
+  return { jobId, iterationId, clientId };
+}
+
+function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
+  return { jobId: state.iterations.get(iterationId)!.jobId, iterationId, clientId };
+}
+
+function createJob(turn: Turn, name: string | null, parameters: JobParameters): number {
+  const jobId = turn.state.nextJobId;
+  turn.commit({ type: "job_created", jobId, name, parameters });
+  return jobId;
+}
+
+function createIteration(turn: Turn, jobId: number, repetition: number): number {
+  const { state, random } = turn;
+  const iterationId = state.nextIterationId;
+  const seed = random.hex64();
+  turn.commit({ type: "iteration_created", iterationId, jobId, repetition, seed });
+  const iteration = state.iterations.get(iterationId)!;
+  for (const worker of state.workers.values()) {
+    if (worker.alive) createTask(turn, iteration, worker.name);
+  }
+  return iterationId;
+}
+
+function checkRequest({ state }: Turn, request: OpenRequest): void {
+  const { jobName, parameters, repetition, consumerIndex } = request;
+  const { processingMode, numConsumers, sharing } = parameters;
+  const { cardinality } = datasetOf(state, parameters.datasetId);
+  if (jobName === "") {
+    throw invalid("jobName must not be empty; leave it out for a job of one's own");
+  }
+  if (!Number.isSafeInteger(repetition) || repetition < 0) {
+    throw invalid(`repetition must be a count from 0, got ${repetition}`);
+  }
+  const modes: readonly string[] = Object.values(ShardingPolicy);
+  if (!modes.includes(processingMode)) {
+    throw invalid(`processingMode must be one of ${modes.join(", ")}; got "${processingMode}"`);
+  }
+  if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
+    throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
+  }
+  if (numConsumers !== undefined) checkCoordination(request, numConsumers, cardinality);
+  if (sharing) checkSharing(request, cardinality);
+}
+
+function checkCoordination(
+  { jobName, parameters, consumerIndex = -1 }: OpenRequest,
+  numConsumers: number,
+  cardinality: number,
+): void {
+  if (jobName === undefined) {
+    throw invalid("Coordinated reads need a jobName that all consumers give");
+  }
+  if (parameters.sharing) {
+    throw invalid("A job can share its data between trainers or coordinate reads, but not both");
+  }
+  if (!(Number.isSafeInteger(numConsumers) && 1 <= numConsumers && numConsumers <= CONSUMERS_MAX)) {
+    throw invalid(
+      `numConsumers must be an integer from 1 to ${CONSUMERS_MAX}, got ${numConsumers}`,
+    );
+  }
+  if (
+    !(Number.isSafeInteger(consumerIndex) && 0 <= consumerIndex && consumerIndex < numConsumers)
+  ) {
+    throw invalid(
+      `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
+    );
+  }
+  if (cardinality >= 0) {
+    throw invalid(
+      `Coordinated reads need a dataset without end, and this one has ${cardinality} elements; add ` +
+        `.repeat() before .distribute()`,
+    );
+  }
+}
+
+function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number): void {
+  if (jobName === undefined) throw invalid("Sharing needs a jobName that all trainers give");
+  if (cardinality >= 0) {
+    throw invalid(
+      `Sharing needs a dataset without end, and this one has ${cardinality} elements; add .repeat() ` +
+        `before .distribute()`,
+    );
+  }
+  if (repetition > 0) {
+    throw invalid(
+      `Sharing reads one stream without end, so there is no repetition ${repetition} of it; put ` +
+        `.repeat() before .distribute() instead of after it`,
+    );
+  }
+}
+
+/** Clients of one job must mean the same by it. */
+function checkAgreement(job: Job, parameters: JobParameters): void {
+  const existing = describeParameters(job.parameters);
+  const requested = describeParameters(parameters);
+  if (existing === requested) return;
+  throw invalid(
+    `The job "${job.name}" exists with other parameters: it has ${existing}; this client asks for ` +
+      `${requested}. Use the same parameters, or another jobName`,
+  );
+}
+
+function describeParameters(parameters: JobParameters): string {
+  const { datasetId, processingMode, numConsumers, sharing } = parameters;
+  return `{ datasetId: "${datasetId}", processingMode: "${processingMode}", ` +
+    `numConsumers: ${numConsumers ?? "none"}, sharing: ${sharing} }`;
+}
+
+function checkConsumer({ state }: Turn, iteration: Iteration, consumerIndex: number | null): void {
+  if (consumerIndex === null) return;
+  for (const client of state.clientsOfIteration(iteration.iterationId)) {
+    if (client.consumerIndex !== consumerIndex) continue;
+    throw new LeatError(
+      "failed_precondition",
+      `Consumer index ${consumerIndex} of job "${
+        state.jobs.get(iteration.jobId)?.name
+      }" is held by ` +
+        `client ${client.clientId}, which is alive. If that is this consumer before a restart, try ` +
+        `again when it has timed out; otherwise give each consumer an index of its own`,
+    );
+  }
+}
+
+function invalid(message: string): LeatError {
+  return new LeatError("invalid_argument", message);
+}

@@ -1,0 +1,224 @@
+/**
+ * Coordinated reads (paper section 3.6): agreeing with all consumers on which task serves a round.
+ *
+ * In force is a list of schedules; round r is served by the newest one that begins at or before r.
+ * When tasks come or go, or a consumer joins, a new schedule is *proposed* from a round that nobody
+ * is known to have requested. A consumer that *accepts* requests nothing from that round on until
+ * the schedule is *committed*, which happens when all have accepted. So every round is requested by
+ * all consumers under one schedule. A consumer that is past that round already does not accept: the
+ * schedule is proposed again, twice as far ahead as before, until all can.
+ *
+ * Nobody is left waiting for a task that is gone: with the commit its place in the older schedules
+ * is taken by tasks that serve, so a round that it gave to some consumers only is made up to the
+ * others by one task, and all of them stay in step.
+ *
+ * A consumer begins at the first schedule committed since it came. When all have come anew (the job
+ * was started again), nobody has to accept, and they begin together far beyond any earlier round.
+ * A consumer that has left holds up nobody; one that is silent does until it times out.
+ *
+ * @module
+ */
+import { type Client, isServing, type Iteration } from "./entities.ts";
+import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
+import type { RoundSchedule } from "./protocol.ts";
+import type { Turn } from "./turn.ts";
+
+/** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
+const LEAP_ROUNDS = 2 ** 20;
+/** The consumers' place is journaled each time it has moved on by this many rounds. */
+const REACHED_STEP_ROUNDS = 2 ** 16;
+/** Rounds behind the last consumer that may be asked for again. Schedules of older ones are dropped. */
+const ROUNDS_KEPT = 64;
+
+/** What a consumer reports. */
+export interface ConsumerReport {
+  readonly nextRound?: number;
+  readonly acceptedSchedule?: number;
+  readonly lostTasks?: readonly { readonly taskId: number }[];
+}
+
+/** What consumers last said. Soft state: after a restart they say it again. */
+export class Consumers {
+  readonly #nextRounds = new Map<number, number>();
+  /** Per client, the tasks it cannot reach and since when. */
+  readonly #lost = new Map<number, Map<number, number>>();
+
+  nextRound(clientId: number): number | undefined {
+    return this.#nextRounds.get(clientId);
+  }
+
+  heard(clientId: number, report: ConsumerReport, nowMs: number): void {
+    const { nextRound, lostTasks = [] } = report;
+    if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
+    const before = this.#lost.get(clientId);
+    const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
+    this.#lost.set(clientId, new Map(lost));
+  }
+
+  left(clientId: number): void {
+    this.#nextRounds.delete(clientId);
+    this.#lost.delete(clientId);
+  }
+
+  /** Whether none of the clients reaches the task, or one has not for `timeoutMs`. */
+  isUnreachable(
+    taskId: number,
+    clients: readonly Client[],
+    nowMs: number,
+    timeoutMs: number,
+  ): boolean {
+    const since = clients.map(({ clientId }) => this.#lost.get(clientId)?.get(taskId));
+    return since.every((ms) => ms !== undefined) ||
+      since.some((ms) => ms !== undefined && nowMs - ms >= timeoutMs);
+  }
+}
+
+/** Whether the iteration's rounds are coordinated. */
+export function isCoordinated(turn: Turn, iteration: Iteration): boolean {
+  return parametersOf(turn.state, iteration).numConsumers !== undefined;
+}
+
+/** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */
+export function heardConsumer(
+  turn: Turn,
+  { clientId, iterationId }: Client,
+  consumers: Consumers,
+  report: ConsumerReport,
+  lostTaskTimeoutMs: number,
+): void {
+  const { state, nowMs } = turn;
+  const { rounds } = state.iterations.get(iterationId)!;
+  const { nextRound = 0, acceptedSchedule } = report;
+  consumers.heard(clientId, report, nowMs);
+  if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
+    turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
+  }
+  const { proposal } = rounds;
+  if (
+    proposal !== null && proposal.schedule.version === acceptedSchedule &&
+    nextRound <= proposal.schedule.fromRound && !proposal.acceptedBy.includes(clientId)
+  ) {
+    turn.commit({ type: "schedule_accepted", iterationId, version: acceptedSchedule, clientId });
+  }
+  const clients = [...state.clientsOfIteration(iterationId)];
+  for (const { taskId } of report.lostTasks ?? []) {
+    if (consumers.isUnreachable(taskId, clients, nowMs, lostTaskTimeoutMs)) {
+      replaceTask(turn, iterationId, taskId);
+    }
+  }
+}
+
+/** Its worker lives as far as is known: it gets another task, which is read once it can be reached. */
+function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
+  const { state } = turn;
+  const task = state.tasks.get(taskId);
+  if (task?.iterationId !== iterationId) return;
+  endTask(turn, task, "unreachable");
+  if (state.workers.get(task.worker)?.alive) {
+    createTask(turn, state.iterations.get(iterationId)!, task.worker);
+  }
+  finishIfDone(turn, iterationId);
+}
+
+/** Proposes or commits a schedule, if it is time to. */
+export function reviewRounds(turn: Turn, iterationId: number, consumers: Consumers): void {
+  const { state } = turn;
+  const iteration = state.iterations.get(iterationId);
+  if (iteration === undefined || iteration.finished || !isCoordinated(turn, iteration)) return;
+  const clients = [...state.clientsOfIteration(iterationId)];
+  const serving = [...state.tasksOfIteration(iterationId)].filter(isServing)
+    .map(({ taskId }) => taskId);
+  if (clients.length === 0 || serving.length === 0) return;
+  const started = clients.filter(({ firstVersion }) => firstVersion !== null);
+  if (started.length === 0) return startTogether(turn, iteration, clients, serving);
+  const nextRounds: number[] = [];
+  for (const { clientId } of started) {
+    const nextRound = consumers.nextRound(clientId);
+    // After the dispatcher's restart: where this one is will be known with its next heartbeat.
+    if (nextRound === undefined) return;
+    nextRounds.push(nextRound);
+  }
+  const newcomers = clients.length > started.length;
+  proposeIfNeeded(turn, iteration, { started, nextRounds, serving, newcomers });
+  const { proposal } = iteration.rounds;
+  if (
+    proposal === null || !clients.every((client) => proposal.acceptedBy.includes(client.clientId))
+  ) {
+    return;
+  }
+  const { version } = proposal.schedule;
+  const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
+  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion });
+}
+
+/** All consumers are new: they begin together, beyond whatever was read before. */
+function startTogether(
+  turn: Turn,
+  iteration: Iteration,
+  clients: readonly Client[],
+  serving: readonly number[],
+): void {
+  const { numConsumers } = parametersOf(turn.state, iteration);
+  if (clients.length < (numConsumers ?? 0)) return;
+  const { rounds, iterationId } = iteration;
+  const { schedules, proposal, reached } = rounds;
+  const newest = Math.max(
+    reached,
+    schedules.at(-1)?.fromRound ?? 0,
+    proposal?.schedule.fromRound ?? 0,
+  );
+  const isFirst = schedules.length === 0 && newest === 0;
+  const version = propose(turn, iteration, serving, newest, isFirst ? 0 : LEAP_ROUNDS);
+  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
+}
+
+interface Situation {
+  readonly started: readonly Client[];
+  /** Of those that have started, in the same order. */
+  readonly nextRounds: readonly number[];
+  readonly serving: readonly number[];
+  /** Whether somebody waits for a schedule to begin at. */
+  readonly newcomers: boolean;
+}
+
+function proposeIfNeeded(turn: Turn, iteration: Iteration, situation: Situation): void {
+  const { started, nextRounds, serving, newcomers } = situation;
+  const { proposal, schedules, reached } = iteration.rounds;
+  const newest = Math.max(reached, ...nextRounds);
+  if (proposal === null) {
+    if (newcomers || !hasTasks(schedules.at(-1), serving)) {
+      propose(turn, iteration, serving, newest, 1);
+    }
+    return;
+  }
+  const { schedule, distance, acceptedBy } = proposal;
+  const passed = started.some(({ clientId }, i) =>
+    !acceptedBy.includes(clientId) && nextRounds[i]! > schedule.fromRound
+  );
+  if (passed) propose(turn, iteration, serving, newest, 2 * distance);
+  else if (!hasTasks(schedule, serving)) propose(turn, iteration, serving, newest, distance);
+}
+
+function propose(
+  turn: Turn,
+  { iterationId, rounds }: Iteration,
+  taskIds: readonly number[],
+  newest: number,
+  distance: number,
+): number {
+  const version = rounds.lastVersion + 1;
+  const fromRound = newest + distance;
+  turn.commit({ type: "schedule_proposed", iterationId, version, fromRound, taskIds, distance });
+  return version;
+}
+
+function hasTasks(schedule: RoundSchedule | undefined, taskIds: readonly number[]): boolean {
+  return schedule !== undefined && schedule.taskIds.length === taskIds.length &&
+    taskIds.every((taskId) => schedule.taskIds.includes(taskId));
+}
+
+/** The version of the schedule that serves the oldest round still wanted. */
+function oldestWanted({ rounds }: Iteration, nextRoundMin: number): number {
+  const wanted = nextRoundMin - ROUNDS_KEPT;
+  return rounds.schedules.findLast(({ fromRound }) => fromRound <= wanted)?.version ?? 0;
+}

@@ -1,0 +1,509 @@
+/**
+ * The dispatcher's state: a pure function of its journal. `apply` draws nothing and reads no clock;
+ * what it needs is in the record.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import {
+  type Client,
+  type Dataset,
+  isServing,
+  type Iteration,
+  type Job,
+  noRounds,
+  type Rounds,
+  type Task,
+  type Worker,
+} from "./entities.ts";
+import type { JournalRecord } from "./records.ts";
+
+/** How many of a task's newest requests per source are remembered, to be answered again alike. */
+export const SPLIT_REQUESTS_KEPT = 16;
+/** How many past lives of a worker's name are remembered, to be refused. Beyond it the oldest is forgotten. */
+const PAST_LIVES_KEPT = 16;
+/** How many lost workers are remembered, for people to see. Beyond it the first registered is forgotten. */
+const LOST_WORKERS_KEPT = 1_000;
+/** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
+const RELEASED_CLIENTS_KEPT = 1_000;
+
+/** What {@linkcode DispatcherState.snapshot} holds: plain data. */
+export interface StateSnapshot {
+  readonly format: typeof SNAPSHOT_FORMAT;
+  readonly clusterId: string;
+  readonly lives: number;
+  readonly lastIds: {
+    readonly job: number;
+    readonly iteration: number;
+    readonly task: number;
+    readonly client: number;
+  };
+  readonly datasets: readonly Dataset[];
+  readonly jobs: readonly Job[];
+  readonly iterations: readonly Iteration[];
+  readonly tasks: readonly Task[];
+  readonly workers: readonly Worker[];
+  readonly clients: readonly Client[];
+  readonly released: readonly { readonly clientId: number; readonly iterationId: number }[];
+}
+
+const SNAPSHOT_FORMAT = 1;
+
+/** See the module. Readers see the entities as they are; only `apply` changes them. */
+export class DispatcherState {
+  #clusterId = "";
+  #lives = 0;
+  readonly #lastIds = { job: 0, iteration: 0, task: 0, client: 0 };
+  readonly #datasets = new Map<string, Dataset>();
+  readonly #jobs = new Map<number, Job>();
+  readonly #iterations = new Map<number, Iteration>();
+  readonly #tasks = new Map<number, Task>();
+  readonly #workers = new Map<string, Worker>();
+  readonly #clients = new Map<number, Client>();
+  /** Released clients and the iterations they were in, oldest first. */
+  readonly #released = new Map<number, number>();
+
+  // Indices, which follow from the above.
+  readonly #datasetOfFingerprint = new Map<string, string>();
+  readonly #jobOfName = new Map<string, number>();
+  readonly #iterationsOfJob = new Map<number, Map<number, number>>();
+  readonly #tasksOfIteration = new Map<number, Set<Task>>();
+  readonly #tasksOfWorker = new Map<string, Set<Task>>();
+  readonly #clientsOfIteration = new Map<number, Set<Client>>();
+  readonly #clientOfRequest = new Map<string, number>();
+
+  /** The state that a snapshot holds. @throws {LeatError} `unimplemented` for a snapshot of a later format. */
+  static restore(snapshot: StateSnapshot): DispatcherState {
+    if (snapshot.format !== SNAPSHOT_FORMAT) {
+      throw new LeatError(
+        "unimplemented",
+        `The journal holds a snapshot of format ${snapshot.format}, and this dispatcher reads format ` +
+          `${SNAPSHOT_FORMAT}; use the version that wrote it`,
+      );
+    }
+    const state = new DispatcherState();
+    state.#clusterId = snapshot.clusterId;
+    state.#lives = snapshot.lives;
+    Object.assign(state.#lastIds, snapshot.lastIds);
+    // A deep copy: the state changes its entities.
+    const copy = structuredClone(snapshot);
+    copy.datasets.forEach((dataset) => state.#addDataset(dataset));
+    copy.jobs.forEach((job) => state.#addJob(job));
+    copy.iterations.forEach((iteration) => state.#addIteration(iteration));
+    copy.workers.forEach((worker) => state.#workers.set(worker.name, worker));
+    copy.tasks.forEach((task) => state.#addTask(task));
+    copy.clients.forEach((client) => state.#addClient(client));
+    copy.released.forEach((entry) => state.#released.set(entry.clientId, entry.iterationId));
+    return state;
+  }
+
+  /** Everything, as plain data that shares nothing with the state. */
+  snapshot(): StateSnapshot {
+    return structuredClone({
+      format: SNAPSHOT_FORMAT,
+      clusterId: this.#clusterId,
+      lives: this.#lives,
+      lastIds: this.#lastIds,
+      datasets: [...this.#datasets.values()],
+      jobs: [...this.#jobs.values()],
+      iterations: [...this.#iterations.values()],
+      tasks: [...this.#tasks.values()],
+      workers: [...this.#workers.values()],
+      clients: [...this.#clients.values()],
+      released: [...this.#released].map(([clientId, iterationId]) => ({ clientId, iterationId })),
+    });
+  }
+
+  /** Drawn when the journal began; empty before. */
+  get clusterId(): string {
+    return this.#clusterId;
+  }
+
+  /** How many dispatchers have worked on this journal. */
+  get lives(): number {
+    return this.#lives;
+  }
+
+  get nextJobId(): number {
+    return this.#lastIds.job + 1;
+  }
+
+  get nextIterationId(): number {
+    return this.#lastIds.iteration + 1;
+  }
+
+  get nextTaskId(): number {
+    return this.#lastIds.task + 1;
+  }
+
+  get nextClientId(): number {
+    return this.#lastIds.client + 1;
+  }
+
+  get datasets(): ReadonlyMap<string, Dataset> {
+    return this.#datasets;
+  }
+
+  get jobs(): ReadonlyMap<number, Job> {
+    return this.#jobs;
+  }
+
+  get iterations(): ReadonlyMap<number, Iteration> {
+    return this.#iterations;
+  }
+
+  get tasks(): ReadonlyMap<number, Task> {
+    return this.#tasks;
+  }
+
+  get workers(): ReadonlyMap<string, Worker> {
+    return this.#workers;
+  }
+
+  get clients(): ReadonlyMap<number, Client> {
+    return this.#clients;
+  }
+
+  datasetWithFingerprint(fingerprint: string): Dataset | undefined {
+    return this.#datasets.get(this.#datasetOfFingerprint.get(fingerprint) ?? "");
+  }
+
+  jobNamed(name: string): Job | undefined {
+    return this.#jobs.get(this.#jobOfName.get(name) ?? -1);
+  }
+
+  iterationOf(jobId: number, repetition: number): Iteration | undefined {
+    return this.#iterations.get(this.#iterationsOfJob.get(jobId)?.get(repetition) ?? -1);
+  }
+
+  /** The job's iterations, in the order of their creation. */
+  iterationsOfJob(jobId: number): Iteration[] {
+    const ids = this.#iterationsOfJob.get(jobId)?.values() ?? [];
+    return [...ids].map((id) => this.#iterations.get(id)!);
+  }
+
+  tasksOfIteration(iterationId: number): ReadonlySet<Task> {
+    return this.#tasksOfIteration.get(iterationId) ?? NOTHING;
+  }
+
+  tasksOfWorker(name: string): ReadonlySet<Task> {
+    return this.#tasksOfWorker.get(name) ?? NOTHING;
+  }
+
+  clientsOfIteration(iterationId: number): ReadonlySet<Client> {
+    return this.#clientsOfIteration.get(iterationId) ?? NOTHING;
+  }
+
+  clientOfRequest(requestId: string): Client | undefined {
+    return this.#clients.get(this.#clientOfRequest.get(requestId) ?? -1);
+  }
+
+  /** The iteration that a released client was in, if that is still remembered. */
+  iterationOfReleased(clientId: number): number | undefined {
+    return this.#released.get(clientId);
+  }
+
+  /**
+   * Makes the change that a record tells of.
+   *
+   * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
+   * `unimplemented` for one of an unknown kind.
+   */
+  apply(record: JournalRecord): void {
+    switch (record.type) {
+      case "cluster_created":
+        this.#clusterId = record.clusterId;
+        return;
+      case "dispatcher_started":
+        this.#lives++;
+        return;
+      case "dataset_registered": {
+        const { type: _, ...dataset } = record;
+        return this.#addDataset(dataset);
+      }
+      case "job_created": {
+        const { type: _, ...job } = record;
+        return this.#addJob(job);
+      }
+      case "worker_registered":
+      case "worker_lost":
+        return this.#applyToWorker(record);
+      case "client_opened":
+      case "client_released":
+        return this.#applyToClient(record);
+      case "task_created":
+      case "task_ready":
+      case "task_completed":
+      case "task_ended":
+      case "split_assigned":
+        return this.#applyToTask(record);
+      default:
+        return this.#applyToIteration(record);
+    }
+  }
+
+  #applyToWorker(record: RecordOf<"worker_registered" | "worker_lost">): void {
+    const worker = this.#workers.get(record.name);
+    if (record.type === "worker_lost") {
+      need(worker, record).alive = false;
+      return this.#forgetLostWorkers();
+    }
+    const { name, worker: ref, tags } = record;
+    if (worker === undefined) {
+      this.#workers.set(name, { name, ref, tags, alive: true, pastLives: [] });
+      return;
+    }
+    if (worker.ref.incarnation !== ref.incarnation) {
+      worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
+    }
+    Object.assign(worker, { ref, tags, alive: true });
+  }
+
+  #applyToClient(record: RecordOf<"client_opened" | "client_released">): void {
+    if (record.type === "client_opened") {
+      const { type: _, ...client } = record;
+      return this.#addClient({ ...client, firstVersion: null });
+    }
+    const client = need(this.#clients.get(record.clientId), record);
+    this.#clients.delete(client.clientId);
+    this.#clientOfRequest.delete(client.requestId);
+    this.#clientsOfIteration.get(client.iterationId)?.delete(client);
+    this.#released.set(client.clientId, client.iterationId);
+    trimOldest(this.#released, RELEASED_CLIENTS_KEPT);
+    const { rounds } = need(this.#iterations.get(client.iterationId), record);
+    rounds.reached = Math.max(rounds.reached, record.nextRound ?? 0);
+  }
+
+  #applyToTask(
+    record: RecordOf<
+      "task_created" | "task_ready" | "task_completed" | "task_ended" | "split_assigned"
+    >,
+  ): void {
+    if (record.type === "task_created") {
+      const { taskId, iterationId, worker, seed } = record;
+      const task = { taskId, iterationId, worker, seed, source: null, completed: false };
+      return this.#addTask({ ...task, requests: [] });
+    }
+    const task = need(this.#tasks.get(record.taskId), record);
+    switch (record.type) {
+      case "task_ready":
+        task.source = record.source;
+        return;
+      case "task_completed":
+        task.completed = true;
+        need(this.#iterations.get(task.iterationId), record).anyCompleted = true;
+        return;
+      case "task_ended":
+        return this.#removeTask(task);
+      case "split_assigned":
+        return this.#assignSplit(task, record);
+    }
+  }
+
+  #applyToIteration(
+    record: RecordOf<
+      | "iteration_created"
+      | "iteration_finished"
+      | "iteration_collected"
+      | "splits_listed"
+      | "splits_failed"
+      | ScheduleRecord["type"]
+    >,
+  ): void {
+    if (record.type === "iteration_created") {
+      const { type: _, ...created } = record;
+      const fresh = { anyCompleted: false, finished: false, splits: null, splitsError: null };
+      return this.#addIteration({ ...created, ...fresh, rounds: noRounds() });
+    }
+    const iteration = need(this.#iterations.get(record.iterationId), record);
+    switch (record.type) {
+      case "iteration_finished":
+        iteration.finished = true;
+        return;
+      case "iteration_collected":
+        return this.#removeIteration(iteration);
+      case "splits_listed": {
+        const { bounds, digest } = record;
+        const cursors = bounds.map(() => ({ repetition: 0, next: 0 }));
+        iteration.splits = { bounds, digest, cursors };
+        return;
+      }
+      case "splits_failed":
+        iteration.splitsError = record.error;
+        return;
+      case "schedule_proposed":
+      case "schedule_accepted":
+      case "schedule_committed":
+      case "rounds_reached":
+        return this.#applyToRounds(iteration, record);
+      default:
+        throw new LeatError(
+          "unimplemented",
+          `The journal holds a record of the unknown kind "${
+            (record as JournalRecord).type
+          }"; use the ` +
+            `version of the dispatcher that wrote it`,
+        );
+    }
+  }
+
+  #applyToRounds({ iterationId, rounds }: Iteration, record: ScheduleRecord): void {
+    switch (record.type) {
+      case "rounds_reached":
+        rounds.reached = record.round;
+        return;
+      case "schedule_proposed": {
+        const { version, fromRound, taskIds, distance } = record;
+        rounds.lastVersion = version;
+        rounds.proposal = { schedule: { version, fromRound, taskIds }, distance, acceptedBy: [] };
+        return;
+      }
+      case "schedule_accepted":
+        need(rounds.proposal ?? undefined, record).acceptedBy.push(record.clientId);
+        return;
+      case "schedule_committed":
+        this.#commitSchedule(rounds, record);
+        for (const client of this.clientsOfIteration(iterationId)) {
+          client.firstVersion ??= record.version;
+        }
+    }
+  }
+
+  #commitSchedule(rounds: Rounds, record: RecordOf<"schedule_committed">): void {
+    const { schedule } = need(rounds.proposal ?? undefined, record);
+    const older = rounds.schedules.filter(({ version }) => version >= record.oldestVersion);
+    rounds.schedules = older.map((old) => ({
+      ...old,
+      taskIds: old.taskIds.map((taskId, i) =>
+        isServing(this.#tasks.get(taskId)) ? taskId : schedule.taskIds[i % schedule.taskIds.length]!
+      ),
+    }));
+    rounds.schedules.push(schedule);
+    rounds.proposal = null;
+  }
+
+  #assignSplit(task: Task, record: RecordOf<"split_assigned">): void {
+    const { source, number, index, repetition } = record;
+    const cursor = this.#iterations.get(task.iterationId)?.splits?.cursors[source];
+    const { requests } = task;
+    if (requests.length >= SPLIT_REQUESTS_KEPT) {
+      let kept = 0;
+      let oldest = -1;
+      for (let i = requests.length - 1; i >= 0; i--) {
+        if (requests[i]!.source !== source) continue;
+        oldest = i;
+        kept++;
+      }
+      if (kept >= SPLIT_REQUESTS_KEPT) requests.splice(oldest, 1);
+    }
+    requests.push({ source, number, index });
+    Object.assign(need(cursor, record), { repetition, next: index + 1 });
+  }
+
+  #addDataset(dataset: Dataset): void {
+    this.#datasets.set(dataset.datasetId, dataset);
+    if (!this.#datasetOfFingerprint.has(dataset.fingerprint)) {
+      this.#datasetOfFingerprint.set(dataset.fingerprint, dataset.datasetId);
+    }
+  }
+
+  #addJob(job: Job): void {
+    this.#lastIds.job = Math.max(this.#lastIds.job, job.jobId);
+    this.#jobs.set(job.jobId, job);
+    this.#iterationsOfJob.set(job.jobId, new Map());
+    if (job.name !== null) this.#jobOfName.set(job.name, job.jobId);
+  }
+
+  #addIteration(iteration: Iteration): void {
+    const { iterationId, jobId, repetition } = iteration;
+    this.#lastIds.iteration = Math.max(this.#lastIds.iteration, iterationId);
+    this.#iterations.set(iterationId, iteration);
+    this.#iterationsOfJob.get(jobId)?.set(repetition, iterationId);
+    this.#tasksOfIteration.set(iterationId, new Set());
+    this.#clientsOfIteration.set(iterationId, new Set());
+  }
+
+  #removeIteration({ iterationId, jobId, repetition }: Iteration): void {
+    for (const task of this.tasksOfIteration(iterationId)) this.#removeTask(task);
+    this.#iterations.delete(iterationId);
+    this.#tasksOfIteration.delete(iterationId);
+    this.#clientsOfIteration.delete(iterationId);
+    const siblings = this.#iterationsOfJob.get(jobId);
+    siblings?.delete(repetition);
+    if (siblings?.size !== 0) return;
+    const name = this.#jobs.get(jobId)?.name ?? null;
+    this.#iterationsOfJob.delete(jobId);
+    this.#jobs.delete(jobId);
+    if (name !== null) this.#jobOfName.delete(name);
+  }
+
+  #addTask(task: Task): void {
+    this.#lastIds.task = Math.max(this.#lastIds.task, task.taskId);
+    this.#tasks.set(task.taskId, task);
+    this.#tasksOfIteration.get(task.iterationId)?.add(task);
+    const siblings = this.#tasksOfWorker.get(task.worker);
+    if (siblings === undefined) this.#tasksOfWorker.set(task.worker, new Set([task]));
+    else siblings.add(task);
+  }
+
+  #removeTask(task: Task): void {
+    this.#tasks.delete(task.taskId);
+    this.#tasksOfIteration.get(task.iterationId)?.delete(task);
+    const siblings = this.#tasksOfWorker.get(task.worker);
+    siblings?.delete(task);
+    if (siblings?.size === 0) this.#tasksOfWorker.delete(task.worker);
+  }
+
+  #addClient(client: Client): void {
+    this.#lastIds.client = Math.max(this.#lastIds.client, client.clientId);
+    this.#clients.set(client.clientId, client);
+    this.#clientOfRequest.set(client.requestId, client.clientId);
+    this.#clientsOfIteration.get(client.iterationId)?.add(client);
+  }
+
+  #forgetLostWorkers(): void {
+    const lost = [...this.#workers.values()].filter((worker) => !worker.alive);
+    for (const { name } of lost.slice(0, -LOST_WORKERS_KEPT)) this.#workers.delete(name);
+  }
+}
+
+/** A snapshot as it is journaled. */
+export function encodeSnapshot(snapshot: StateSnapshot): Uint8Array {
+  return encodeMessage(snapshot);
+}
+
+/** A journaled snapshot. @throws {LeatError} `data_loss` for bytes that are none. */
+export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
+  try {
+    return decodeMessage(bytes, { copy: true }) as StateSnapshot;
+  } catch (error) {
+    throw new LeatError("data_loss", "The snapshot in the journal cannot be read", {
+      cause: error,
+    });
+  }
+}
+
+type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
+type ScheduleRecord = RecordOf<
+  "schedule_proposed" | "schedule_accepted" | "schedule_committed" | "rounds_reached"
+>;
+
+// deno-lint-ignore no-explicit-any -- an empty set is one of anything
+const NOTHING: ReadonlySet<any> = new Set();
+
+function need<T>(entity: T | undefined, record: JournalRecord): T {
+  if (entity !== undefined) return entity;
+  throw new LeatError(
+    "data_loss",
+    `The journal is not whole: "${record.type}" speaks of something that no earlier record made`,
+    { details: { record: record.type } },
+  );
+}
+
+function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= sizeMax) return;
+    map.delete(key);
+  }
+}

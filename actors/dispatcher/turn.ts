@@ -1,0 +1,23 @@
+/**
+ * What a decision may use: the state as it is, luck, and a way to change the state.
+ *
+ * Decisions are plain functions of a turn and a request. Each change is journaled and applied at
+ * once, so that the next line of the decision sees it.
+ *
+ * @module
+ */
+import type { Random } from "../runtime/world.ts";
+import type { JournalRecord } from "./records.ts";
+import type { DispatcherState } from "./state.ts";
+
+/** See the module. */
+export interface Turn {
+  readonly state: DispatcherState;
+  readonly random: Random;
+  /** Monotonic time in ms. */
+  readonly nowMs: number;
+  /** Wall-clock time in ms since 1970. */
+  readonly wallMs: number;
+  /** Journals a record and applies it. */
+  commit(record: JournalRecord): void;
+}

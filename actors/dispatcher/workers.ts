@@ -1,0 +1,82 @@
+/**
+ * Workers: their lives, what they report of their tasks, and what they are told.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import { formatRef, sameActor } from "../runtime/ref.ts";
+import type { Task } from "./entities.ts";
+import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
+import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
+import type { TaskEnd } from "./records.ts";
+import type { Turn } from "./turn.ts";
+
+type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
+type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+
+/** See `DispatcherProtocol.workerHeartbeat`. */
+export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): HeartbeatAnswer {
+  const { state } = turn;
+  const { name, worker: ref, tasks } = request;
+  const worker = state.workers.get(name);
+  if (worker?.pastLives.includes(ref.incarnation)) {
+    throw new LeatError(
+      "failed_precondition",
+      `The worker "${name}" at ${formatRef(ref)} was followed by ${
+        formatRef(worker.ref)
+      }: one life of ` +
+        `a name can work at a time. Give each worker a name of its own`,
+    );
+  }
+  if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) register(turn, request);
+  const endedTasks = tasks.filter((status) => !report(turn, name, status))
+    .map(({ taskId }) => taskId);
+  return { newTasks: tasksToStart(turn, request), endedTasks };
+}
+
+/** Ends the tasks of a worker that was not heard of for too long. */
+export function loseWorker(turn: Turn, name: string): void {
+  endTasksOf(turn, name, "worker_lost");
+  turn.commit({ type: "worker_lost", name, wallMs: turn.wallMs });
+}
+
+/** A worker that is new, or back, or in a new life: it gets a task of every iteration that goes on. */
+function register(turn: Turn, { name, worker, tags }: HeartbeatRequest): void {
+  const { state } = turn;
+  const affected = [...state.tasksOfWorker(name)].map(({ iterationId }) => iterationId);
+  for (const task of [...state.tasksOfWorker(name)]) endTask(turn, task, "worker_restarted");
+  turn.commit({ type: "worker_registered", name, worker, tags });
+  // Before the iterations are looked at: a restarted worker starts over where it has not finished.
+  for (const iteration of state.iterations.values()) createTask(turn, iteration, name);
+  for (const iterationId of affected) finishIfDone(turn, iterationId);
+}
+
+/** Ends all tasks of a worker. */
+function endTasksOf(turn: Turn, name: string, why: TaskEnd): void {
+  for (const task of [...turn.state.tasksOfWorker(name)]) {
+    endTask(turn, task, why);
+    finishIfDone(turn, task.iterationId);
+  }
+}
+
+/** Notes what the worker says of a task. False: it should not have it. */
+function report(turn: Turn, name: string, status: TaskStatus): boolean {
+  const { taskId, source, completed } = status;
+  const task = turn.state.tasks.get(taskId);
+  if (task === undefined || task.worker !== name) return false;
+  if (source !== undefined && !(task.source !== null && sameActor(task.source, source))) {
+    turn.commit({ type: "task_ready", taskId, source });
+  }
+  if (completed && !task.completed) {
+    turn.commit({ type: "task_completed", taskId });
+    finishIfDone(turn, task.iterationId);
+  }
+  return true;
+}
+
+function tasksToStart({ state }: Turn, { name, tasks }: HeartbeatRequest): TaskDefinition[] {
+  const held = new Set(tasks.map(({ taskId }) => taskId));
+  const missing = (task: Task) => !held.has(task.taskId) && !task.completed;
+  return [...state.tasksOfWorker(name)].filter(missing).map((task) => definitionOf(state, task));
+}
