@@ -113,6 +113,9 @@ export class Scheduler {
 
   /** Runs the next event there is. */
   #next(endUs: number, endSteps: number): void {
+    if (this.#steps >= endSteps) {
+      throw this.#stuck("deadline_exceeded", `The run is not done after ${this.#steps} events`);
+    }
     for (;;) {
       const event = this.#pop();
       if (event === undefined) {
@@ -135,9 +138,7 @@ export class Scheduler {
         }
       }
       this.#nowUs = event.timeUs;
-      if (++this.#steps > endSteps) {
-        throw this.#stuck("deadline_exceeded", `The run is not done after ${this.#steps} events`);
-      }
+      this.#steps++;
       const run = event.run!;
       event.run = undefined;
       return run();

@@ -1,0 +1,179 @@
+/** The simulated network: each fault does what it says, below the runtime's numbering. */
+import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import { LeatError } from "../../core/error.ts";
+import { SimCluster } from "../../sim/cluster.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+interface NoteProtocol {
+  note(request: { readonly value: number; readonly bytes?: Uint8Array }): number;
+}
+
+const NOTES = { node: "receiver", path: "/notes" };
+
+/** Two nodes: what the receiver notes lands in `noted`, what its runtime does in `events`. */
+function pair(faults: Partial<FaultOptions>, seed = 1n) {
+  const cluster = new SimCluster({ seed, faults: { ...NO_FAULTS, ...faults } });
+  const noted: number[] = [];
+  const events: InspectionEvent[] = [];
+  const receiver = cluster.addNode("receiver", ({ system }) => {
+    system.inspect((event) => events.push(event));
+    system.spawn<NoteProtocol>({
+      name: "notes",
+      create: () => ({
+        handlers: {
+          note: ({ value }) => {
+            noted.push(value);
+            return value;
+          },
+        },
+      }),
+    });
+  });
+  const sender = cluster.addNode("sender", () => {});
+  const tellAll = (count: number) => {
+    for (let value = 0; value < count; value++) {
+      sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value });
+    }
+  };
+  const settle = () => {
+    let over = false;
+    cluster.after(10_000, "end", () => over = true);
+    return cluster.run({ until: () => over, timeMaxMs: 20_000 });
+  };
+  return { cluster, noted, events, receiver, sender, tellAll, settle };
+}
+
+function isAscending(values: number[]): boolean {
+  return values.every((value, i) => i === 0 || values[i - 1]! < value);
+}
+
+Deno.test("SimNetwork without faults delivers everything once and in order", async () => {
+  const { noted, events, tellAll, settle, cluster } = pair({});
+  tellAll(200);
+  await settle();
+  assertEquals(noted, Array.from({ length: 200 }, (_, i) => i));
+  assert(events.every(({ type }) => type !== "drop" && type !== "gap"));
+  assertEquals(cluster.counters.entries(), []);
+});
+
+Deno.test("SimNetwork loses messages: the receiver sees gaps and no others", async () => {
+  const { noted, events, tellAll, settle, cluster } = pair({ lossProbability: 0.2 });
+  tellAll(500);
+  await settle();
+  assertEquals(noted.length, 500 - cluster.counters.get("message_lost"));
+  assert(noted.length > 350 && noted.length < 450);
+  assert(isAscending(noted));
+  assert(events.some(({ type }) => type === "gap"));
+});
+
+Deno.test("SimNetwork duplicates and reorders: the receiver drops what is not newer", async () => {
+  const { noted, events, tellAll, settle, cluster } = pair({
+    duplicateProbability: 0.2,
+    reorderProbability: 0.2,
+    reorderDelayMaxMs: 20,
+  });
+  tellAll(500);
+  await settle();
+  assert(isAscending(noted), "a duplicate or an overtaken message was handled");
+  const dropped = events.filter((event) => event.type === "drop" && event.reason === "not_newer");
+  assert(dropped.length > cluster.counters.get("message_duplicated") / 2);
+  assert(cluster.counters.get("message_reordered") > 50);
+});
+
+Deno.test("SimNetwork loses what exceeds the bytes in flight, and readiness waits for room", async () => {
+  const { noted, sender, settle, cluster } = pair({ inFlightBytesMax: 50_000 });
+  for (let value = 0; value < 20; value++) {
+    const bytes = new Uint8Array(10_000);
+    sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value, bytes });
+  }
+  await settle();
+  assertEquals(noted, [0, 1, 2, 3]);
+  assertEquals(cluster.counters.get("message_overflow"), 16);
+});
+
+Deno.test("SimNetwork cuts: messages vanish, then both ends give the link up; healed, they talk again", async () => {
+  const { noted, sender, settle, cluster, tellAll, receiver } = pair({});
+  const cut = new Set(["sender>receiver"]);
+  tellAll(1);
+  cluster.after(100, "cut", () => cluster.network.partition(cut));
+  cluster.after(200, "tell", () => {
+    assertEquals(sender.system.linkedNodes, ["receiver"]);
+    tellAll(1);
+  });
+  cluster.after(4_000, "look", () => {
+    assertEquals(sender.system.linkedNodes, []);
+    assertEquals(receiver.system.linkedNodes, []);
+  });
+  cluster.after(5_000, "heal", () => cluster.heal());
+  cluster.after(5_001, "tell", () => tellAll(2));
+  await settle();
+  assertEquals(noted, [0, 0, 1]);
+  assert(cluster.counters.get("message_cut") > 0);
+});
+
+Deno.test("SimNetwork says who cannot be reached: unknown, refused, silent", async () => {
+  const cluster = new SimCluster({ seed: 1n });
+  const dialler = cluster.addNode("dialler", () => {});
+  for (const name of ["refuses", "vanished"]) cluster.addNode(name, () => {});
+  const found = new Map<string, [code: string, afterMs: number]>();
+  const dial = (node: string) => {
+    const startUs = cluster.scheduler.nowUs;
+    dialler.system.ask({ ...NOTES, node }, "note" as never, { value: 1 } as never, {
+      timeoutMs: 30_000,
+    }).catch((error) => {
+      const tookMs = (cluster.scheduler.nowUs - startUs) / 1_000;
+      found.set(node, [LeatError.from(error).code, tookMs]);
+    });
+  };
+  cluster.after(1, "crash", () => {
+    cluster.node("refuses").crash();
+    cluster.node("vanished").crash({ silent: true });
+    for (const node of ["unknown", "refuses", "vanished"]) dial(node);
+  });
+  await cluster.run({ until: () => found.size === 3, timeMaxMs: 60_000 });
+  assertEquals(found.get("unknown")![0], "not_found");
+  assertEquals(found.get("refuses")![0], "unavailable");
+  assertEquals(found.get("vanished")![0], "unavailable");
+  assert(found.get("refuses")![1] < 5);
+  assert(found.get("vanished")![1] >= cluster.network.faults.connectTimeoutMs);
+});
+
+Deno.test("SimNetwork resets a link whose other end was in a life that is over", async () => {
+  const { cluster, receiver, sender, tellAll, settle, noted } = pair({ silenceMs: 1e9 });
+  tellAll(1);
+  cluster.after(10, "crash", () => receiver.crash({ silent: true }));
+  cluster.after(20, "restart", () => receiver.start());
+  // The first finds out that the link is dead, the second opens another.
+  cluster.after(100, "tell", () => tellAll(1));
+  cluster.after(200, "tell", () => tellAll(1));
+  await settle();
+  assertEquals(noted, [0, 0]);
+  assertEquals(sender.system.linkedNodes, ["receiver"]);
+});
+
+Deno.test("a message that arrives is no view of the one that was sent", async () => {
+  const cluster = new SimCluster({ seed: 1n, faults: { ...NO_FAULTS, duplicateProbability: 1 } });
+  const sent = new Uint8Array(1_000).fill(1);
+  const seen: number[] = [];
+  cluster.addNode("receiver", ({ system }) => {
+    system.spawn<NoteProtocol>({
+      name: "notes",
+      create: () => ({
+        handlers: {
+          note: ({ value, bytes }) => {
+            seen.push(bytes![0]!);
+            bytes!.fill(9);
+            return value;
+          },
+        },
+      }),
+    });
+  });
+  const sender = cluster.addNode("sender", () => {});
+  sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value: 0, bytes: sent });
+  cluster.after(0.05, "overwrite", () => sent.fill(5));
+  await cluster.run({ until: () => cluster.scheduler.pending === 0, timeMaxMs: 1_000 });
+  assertEquals(seen, [1]);
+  assertEquals(sent[0], 5);
+});

@@ -1,0 +1,235 @@
+/** Nodes that crash are silent, whatever they were doing; and come back with their disk. */
+import type { ActorContext } from "../../actors/runtime/actor.ts";
+import { LeatError } from "../../core/error.ts";
+import { SimCluster } from "../../sim/cluster.ts";
+import type { SimNode } from "../../sim/node.ts";
+import { NO_FAULTS } from "../../sim/options.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+interface EchoProtocol {
+  echo(request: number): number;
+}
+
+const ECHO = { node: "echo", path: "/echo" };
+
+function bootEcho({ system }: SimNode): void {
+  system.spawn<EchoProtocol>({
+    name: "echo",
+    create: () => ({ handlers: { echo: (request) => request } }),
+  });
+}
+
+/** Ways in which a node keeps itself going; each counts its rounds. */
+const LOOPS: Record<string, (node: SimNode, context: ActorContext) => Promise<unknown>> = {
+  timer: (_, context) => new Promise<void>((resolve) => context.timer(1, resolve)),
+  worldTimer: ({ world }) => new Promise<void>((resolve) => world.timer(1, resolve)),
+  macrotask: async ({ world }, context) => {
+    await new Promise<void>((resolve) => world.macrotask(resolve));
+    await new Promise<void>((resolve) => context.timer(1, resolve));
+  },
+  hostSleep: ({ host }) => host.sleep(1),
+  hostYield: async ({ host }) => {
+    await host.yield();
+    await host.sleep(0.5);
+  },
+  ask: (_, context) => context.ask<EchoProtocol, "echo">(ECHO, "echo", 1, { timeoutMs: 1_000 }),
+  askNobody: (_, context) =>
+    context.ask({ node: "nowhere", path: "/x" } as typeof ECHO, "echo" as never, 1 as never, {
+      timeoutMs: 5,
+    }).catch(() => {}),
+};
+
+/** Runs all loops on a node, and one that writes to its disk; answers the rounds each has made. */
+function spin(node: SimNode, rounds: Map<string, number>): void {
+  const { world, system } = node;
+  const count = (name: string) => rounds.set(name, (rounds.get(name) ?? 0) + 1);
+  system.spawn({
+    name: "spinner",
+    create: (context) => ({
+      handlers: {},
+      start() {
+        for (const [name, turn] of Object.entries(LOOPS)) {
+          context.run(async () => {
+            for (;;) {
+              await turn(node, context);
+              count(name);
+            }
+          });
+        }
+        context.run(async () => {
+          const log = await world.openLog("spinner");
+          for (;;) {
+            log.append(Uint8Array.of(1));
+            await log.sync();
+            count("log");
+          }
+        });
+      },
+    }),
+  });
+}
+
+Deno.test("SimNode.crash silences timers, promises, logs, asks and sends of the life that ends", async () => {
+  const cluster = new SimCluster({ seed: 1n });
+  cluster.addNode("echo", bootEcho);
+  const rounds = new Map<string, number>();
+  const node = cluster.addNode("spinner", (node) => {
+    if (node.lives === 1) spin(node, rounds);
+  });
+  let done = false;
+  cluster.after(100, "crash", () => {
+    node.crash();
+    for (const name of [...Object.keys(LOOPS), "log"]) {
+      assert(rounds.get(name)! > 3, `"${name}" made ${rounds.get(name)} rounds before the crash`);
+    }
+    const before = new Map(rounds);
+    const usedBytes = node.disk.usedBytes;
+    cluster.after(10, "restart", () => node.start());
+    cluster.after(5_000, "check", () => {
+      assertEquals(rounds, before);
+      assertEquals(node.disk.usedBytes, usedBytes);
+      done = true;
+    });
+  });
+  await cluster.run({ until: () => done, timeMaxMs: 10_000 });
+});
+
+Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears of no one", async () => {
+  const cluster = new SimCluster({ seed: 2n });
+  let heard = 0;
+  cluster.addNode("echo", ({ system }) => {
+    system.spawn<EchoProtocol>({
+      name: "echo",
+      create: () => ({
+        handlers: {
+          echo: (request) => {
+            heard++;
+            return request;
+          },
+        },
+      }),
+    });
+  });
+  const node = cluster.addNode("asker", ({ system }) => {
+    system.spawn({
+      name: "asker",
+      create: (context) => ({
+        handlers: {},
+        start: () =>
+          context.run(async () => {
+            for (;;) {
+              await context.ask<EchoProtocol, "echo">(ECHO, "echo", 1, { timeoutMs: 100 });
+            }
+          }),
+      }),
+    });
+  });
+  let late = -1;
+  cluster.after(50, "crash", () => node.crash());
+  // What was under way arrives within the longest delay.
+  cluster.after(60, "note", () => late = heard);
+  let done = false;
+  cluster.after(3_000, "end", () => done = true);
+  await cluster.run({ until: () => done, timeMaxMs: 10_000 });
+  assert(late > 10);
+  assertEquals(heard, late);
+});
+
+Deno.test("an ask to a node that crashes ends: at a reset at once, in silence when that is noticed", async () => {
+  for (const silent of [false, true]) {
+    const cluster = new SimCluster({ seed: 3n });
+    const target = cluster.addNode("target", ({ system }) => {
+      system.spawn<EchoProtocol>({
+        name: "echo",
+        create: () => ({ handlers: { echo: () => new Promise<number>(() => {}) } }),
+      });
+    });
+    const asker = cluster.addNode("asker", () => {});
+    let failed: LeatError | undefined;
+    cluster.after(0, "ask", () => {
+      asker.system.ask<EchoProtocol, "echo">({ node: "target", path: "/echo" }, "echo", 1, {
+        timeoutMs: 60_000,
+      }).catch((error) => failed = LeatError.from(error));
+    });
+    cluster.after(50, "crash", () => target.crash({ silent }));
+    await cluster.run({ until: () => failed !== undefined, timeMaxMs: 60_000 });
+    assertEquals(failed!.code, "unavailable");
+    const tookMs = cluster.scheduler.nowUs / 1_000 - 50;
+    assert(silent ? tookMs >= cluster.network.faults.silenceMs : tookMs < 10, `${tookMs} ms`);
+  }
+});
+
+Deno.test("SimNode.start after a crash gives a new incarnation and the same disk", async () => {
+  const cluster = new SimCluster({ seed: 4n });
+  const found: number[] = [];
+  const node = cluster.addNode("node", ({ world }) => {
+    world.openLog("log").then(async (log) => {
+      found.push((await log.read()).records.length);
+      log.append(Uint8Array.of(1));
+      await log.sync();
+      if (found.length === 3) return;
+      node.crash();
+      cluster.after(1, "restart", () => node.start());
+    });
+  });
+  const first = node.system.id;
+  await cluster.run({ until: () => found.length === 3, timeMaxMs: 1_000 });
+  assertEquals(found, [0, 1, 2]);
+  assertEquals(node.system.id.node, first.node);
+  assert(node.system.id.incarnation !== first.incarnation);
+});
+
+Deno.test("SimNode.pause delays what happens to a node, and loses and reorders nothing", async () => {
+  const cluster = new SimCluster({ seed: 5n });
+  const echo = cluster.addNode("echo", bootEcho);
+  const asker = cluster.addNode("asker", () => {});
+  const answers: number[] = [];
+  let slowestMs = 0;
+  const ask = (value: number) => {
+    const sentUs = cluster.scheduler.nowUs;
+    asker.system.ask<EchoProtocol, "echo">(ECHO, "echo", value, { timeoutMs: 10_000 })
+      .then((answer) => {
+        answers.push(answer);
+        slowestMs = Math.max(slowestMs, (cluster.scheduler.nowUs - sentUs) / 1_000);
+      });
+  };
+  for (let i = 0; i < 20; i++) cluster.after(i, "ask", () => ask(i));
+  cluster.after(10, "pause", () => echo.pause(500));
+  await cluster.run({ until: () => answers.length === 20, timeMaxMs: 10_000 });
+  assertEquals(answers, Array.from({ length: 20 }, (_, i) => i));
+  assert(slowestMs > 490);
+});
+
+Deno.test("SimWorld clocks drift apart, timers never fire early by the node's own clock", async () => {
+  const cluster = new SimCluster({ seed: 6n, faults: { ...NO_FAULTS, clockDriftPpmMax: 50_000 } });
+  const nodes = ["a", "b", "c"].map((name) => cluster.addNode(name, () => {}));
+  let fired = 0;
+  for (const { world } of nodes) {
+    for (const delayMs of [0, 0.001, 1 / 3, 8, 1_000 / 7, 1_000]) {
+      const dueMs = world.nowMs() + delayMs;
+      world.timer(delayMs, () => {
+        fired++;
+        assert(world.nowMs() >= dueMs, `due at ${dueMs}, fired at ${world.nowMs()}`);
+      });
+    }
+  }
+  await cluster.run({ until: () => fired === 18, timeMaxMs: 2_000 });
+  assertEquals(new Set(nodes.map(({ world }) => world.nowMs())).size, 3);
+  const before = nodes[0]!.world.wallMs();
+  const monotonic = nodes[0]!.world.nowMs();
+  nodes[0]!.stepWallClock(-3_600_000);
+  assertEquals(nodes[0]!.world.wallMs(), before - 3_600_000);
+  assertEquals(nodes[0]!.world.nowMs(), monotonic);
+});
+
+Deno.test("SimCluster.run fails with a rejection that nobody has caught", async () => {
+  const cluster = new SimCluster({ seed: 7n });
+  const node = cluster.addNode("node", () => {});
+  node.world.timer(5, () => void Promise.reject(new RangeError("forgotten")));
+  node.world.timer(50, () => {});
+  let failure: unknown;
+  await cluster.run({ until: () => cluster.scheduler.pending === 0, timeMaxMs: 100 })
+    .catch((error) => failure = error);
+  assertEquals((failure as LeatError).code, "internal");
+  assert((failure as LeatError).cause instanceof RangeError);
+});
