@@ -1,0 +1,240 @@
+/** batch, paddedBatch, unbatch, bucketBySequenceLength: what stacks, what pads, what is refused. */
+
+import { assertEquals, assertInstanceOf, assertStringIncludes, assertThrows } from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { Tensor, tensor } from "../../core/tensor.ts";
+import { Dataset, TensorSpec } from "../../data/mod.ts";
+import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";
+
+/** The error of the first element that fails. */
+async function firstError(dataset: Dataset<unknown>): Promise<LeatError> {
+  await using iterator = dataset.iterator();
+  for (;;) {
+    const error = await iterator.next().then(() => undefined, (error) => error);
+    if (error === undefined) continue;
+    assertInstanceOf(error, LeatError);
+    return error;
+  }
+}
+
+const lengths = (...counts: number[]) => Dataset.from(counts.map((n) => new Int32Array(n).fill(n)));
+
+Deno.test("batch stacks consecutive elements, the last of them fewer", async () => {
+  assertEquals(await collect(Dataset.range(5).batch(2)), [[0, 1], [2, 3], [4]]);
+  assertEquals(Dataset.range(5).batch(2).cardinality(), 3);
+});
+
+Deno.test("batch with dropRemainder leaves the short one out and makes axis 0 fixed", async () => {
+  const dataset = Dataset.range(5).batch(2, { dropRemainder: true });
+  assertEquals(await collect(dataset), [[0, 1], [2, 3]]);
+  assertEquals(dataset.cardinality(), 2);
+  assertEquals(dataset.elementSpec, new TensorSpec("float64", [2]));
+  assertEquals(Dataset.range(5).batch(2).elementSpec, new TensorSpec("float64", [null]));
+});
+
+Deno.test("batch chooses the dtype of every leaf, and keeps those of arrays and tensors", async () => {
+  const element = {
+    number: 1,
+    big: 2n,
+    truth: true,
+    text: "a",
+    floats: new Float32Array([1, 2]),
+    pair: [tensor([[1], [2]], { dtype: "int16" }), 0.5],
+    texts: tensor(["x", "y"]),
+    nothing: null,
+  };
+  const [batch] = await Array.fromAsync(Dataset.from([element, element]).batch(2));
+  const seen = Object.entries(batch!).map(([name, part]) =>
+    part instanceof Tensor ? [name, part.dtype, part.shape] : name
+  );
+  assertEquals(seen, [
+    ["number", "float64", [2]],
+    ["big", "int64", [2]],
+    ["truth", "bool", [2]],
+    ["text", "string", [2]],
+    ["floats", "float32", [2, 2]],
+    "pair",
+    ["texts", "string", [2, 2]],
+    "nothing",
+  ]);
+  const [first, second] = batch!.pair as unknown as [Tensor, Tensor];
+  assertEquals([first.dtype, first.shape], ["int16", [2, 2, 1]]);
+  assertEquals([second.dtype, second.toArray()], ["float64", [0.5, 0.5]]);
+  assertEquals(batch!.nothing, null);
+});
+
+Deno.test("batch keeps what it gathered when an element fails", async () => {
+  const dataset = Dataset.range(6).map(failingOn(2)).batch(3);
+  assertEquals(await collectWithErrors(dataset), ["error data_loss", [0, 1, 3], [4, 5]]);
+});
+
+Deno.test("batch names both shapes and the component when shapes differ, and goes on", async () => {
+  const dataset = lengths(3, 4, 3).map((x) => ({ a: { b: x } })).batch(2);
+  assertEquals(await collectWithErrors(dataset), [
+    "error invalid_argument",
+    { a: { b: [[3, 3, 3], [3, 3, 3]] } },
+  ]);
+  assertStringIncludes(
+    (await firstError(dataset)).message,
+    "Cannot batch tensors with different shapes in component a.b. First element had shape [3] " +
+      "and element 1 had shape [4].",
+  );
+});
+
+Deno.test("batch refuses elements of different types or structure", async () => {
+  for (
+    const [elements, named] of [
+      [[1, "a"], "component 0"],
+      [[{ x: 1 }, { y: 1 }], "{x}"],
+      [[{ x: 1 }, { x: 1n }], "component x"],
+      [[[1, 2], [1]], "an array of 2"],
+      [[new Int8Array(2), new Uint8Array(2)], "int8 tensor"],
+      [[undefined, 1], "Cannot batch undefined"],
+    ] as const
+  ) {
+    const error = await firstError(Dataset.from<unknown>(elements).batch(2));
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, named);
+  }
+});
+
+Deno.test("batch refuses a number that the dtype of a spec cannot hold", async () => {
+  const spec = new TensorSpec("uint8", []);
+  const dataset = Dataset.from([1, 300, 2]).map((x) => x, { spec }).batch(2);
+  assertEquals(await collectWithErrors(dataset), ["error invalid_argument", [1, 2]]);
+});
+
+Deno.test("batch stacks byte strings of any length where the spec says bytes", async () => {
+  const spec = new TensorSpec("bytes", []);
+  const records = Dataset.from([new Uint8Array(1), new Uint8Array(2)]).map((x) => x, { spec });
+  for (const dataset of [records.batch(2), records.paddedBatch(2)]) {
+    const [batch] = await Array.fromAsync(dataset);
+    assertEquals([batch!.dtype, batch!.shape], ["bytes", [2]]);
+  }
+});
+
+Deno.test("batches larger than what is set aside at first grow", async () => {
+  const big = Dataset.range(3).map((x) => new Uint8Array(3 << 20).fill(x)).batch(3);
+  const [batch] = await Array.fromAsync(big);
+  assertEquals(batch!.shape, [3, 3 << 20]);
+  const data = batch!.data as Uint8Array;
+  assertEquals([0, 1, 2].map((row) => data[row * (3 << 20)]), [0, 1, 2]);
+});
+
+Deno.test("batch and its kin check their arguments when called", () => {
+  const dataset = Dataset.range(3);
+  for (
+    const [make, named] of [
+      [() => dataset.batch(0), "batch: size must be an integer of at least 1, got 0"],
+      [() => dataset.batch(1.5), "got 1.5"],
+      [() => dataset.paddedBatch(-1), "paddedBatch: size"],
+      [() => dataset.paddedBatch(2, { paddedShapes: ["x"] as never }), "paddedShapes"],
+    ] as const
+  ) assertStringIncludes(assertThrows(make, LeatError).message, named);
+});
+
+Deno.test("paddedBatch pads to the longest of the batch", async () => {
+  const dataset = lengths(1, 3, 2).paddedBatch(2);
+  assertEquals(await collect(dataset), [[[1, 0, 0], [3, 3, 3]], [[2, 2]]]);
+});
+
+Deno.test("paddedBatch pads every axis, and to fixed lengths where shapes say so", async () => {
+  const element = Dataset.from([tensor([[1, 2]]), tensor([[3], [4]])]);
+  assertEquals(await collect(element.paddedBatch(2)), [[[[1, 2], [0, 0]], [[3, 0], [4, 0]]]]);
+  const fixed = element.paddedBatch(1, { paddedShapes: [null, 3], paddingValues: -1 });
+  assertEquals(await collect(fixed), [[[[1, 2, -1]]], [[[3, -1, -1], [4, -1, -1]]]]);
+});
+
+Deno.test("paddedBatch takes shapes and values per component", async () => {
+  const dataset = Dataset.from([{ x: new Int8Array([1]), words: tensor(["a"]), n: 1 }])
+    .paddedBatch(1, {
+      paddedShapes: { x: [2], words: [-1], n: [] },
+      paddingValues: { x: 7, words: "?", n: 0 },
+    });
+  assertEquals(await collect(dataset), [{ x: [[1, 7]], words: [["a"]], n: [1] }]);
+  const wide = Dataset.from([tensor(["a"]), tensor(["b", "c"])]).paddedBatch(2);
+  assertEquals(await collect(wide), [[["a", ""], ["b", "c"]]]);
+});
+
+Deno.test("paddedBatch: a fixed length smaller than the data is data_loss of the element", async () => {
+  const dataset = lengths(1, 3, 2).paddedBatch(2, { paddedShapes: [2] });
+  assertEquals(await collectWithErrors(dataset), ["error data_loss", [[1, 0], [2, 2]]]);
+});
+
+Deno.test("paddedBatch refuses shapes of another rank and values of another type", async () => {
+  const rank = await firstError(lengths(1).paddedBatch(1, { paddedShapes: [1, 2] }));
+  assertStringIncludes(rank.message, "must have 1 dimensions");
+  const value = await firstError(lengths(1).paddedBatch(1, { paddingValues: "x" }));
+  assertStringIncludes(value.message, "is no int32");
+});
+
+Deno.test("unbatch undoes batch", async () => {
+  const rows = Dataset.range(5).map((x) => ({ x, y: [x * 2, "a"] as const }));
+  assertEquals(await collect(rows.batch(2).unbatch()), await collect(rows));
+  assertEquals(await collect(Dataset.from([tensor([[1, 2], [3, 4]])]).unbatch()), [[1, 2], [3, 4]]);
+});
+
+Deno.test("unbatch refuses components of different lengths, and passes over empty ones", async () => {
+  const odd = Dataset.from([[new Int8Array(1), new Int8Array(2)]]).unbatch();
+  assertEquals(await collectWithErrors(odd), ["error invalid_argument"]);
+  assertEquals(await collect(lengths(0, 2, 0).unbatch()), [2, 2]);
+});
+
+const BUCKETS = {
+  length: (x: Int32Array) => x.length,
+  boundaries: [3, 5],
+  batchSizes: [2, 2, 2],
+};
+
+Deno.test("bucketBySequenceLength puts a boundary's length into the bucket above it", async () => {
+  const dataset = lengths(1, 3, 2, 4, 5, 9).bucketBySequenceLength(BUCKETS);
+  assertEquals((await Array.fromAsync(dataset)).map((batch) => batch.shape), [
+    [2, 2],
+    [2, 4],
+    [2, 9],
+  ]);
+});
+
+Deno.test("bucketBySequenceLength gives what is left by bucket, or drops it", async () => {
+  const dataset = lengths(7, 3, 1);
+  const shapes = async (options: object) =>
+    (await Array.fromAsync(dataset.bucketBySequenceLength({ ...BUCKETS, ...options })))
+      .map((batch) => batch.shape);
+  assertEquals(await shapes({}), [[1, 1], [1, 3], [1, 7]]);
+  assertEquals(await shapes({ dropRemainder: true }), []);
+});
+
+Deno.test("bucketBySequenceLength pads to the boundary less one, beyond the last is an error", async () => {
+  const dataset = lengths(1, 3, 9).bucketBySequenceLength({
+    ...BUCKETS,
+    padToBucketBoundary: true,
+    batchSizes: [1, 1, 1],
+  });
+  assertEquals(await collectWithErrors(dataset), [
+    [[1, 0]],
+    [[3, 3, 3, 0]],
+    "error invalid_argument",
+  ]);
+  assertStringIncludes((await firstError(dataset)).message, "bucket_boundaries");
+});
+
+Deno.test("bucketBySequenceLength with noPadding leaves out what does not stack", async () => {
+  const dataset = lengths(1, 2, 1).bucketBySequenceLength({
+    ...BUCKETS,
+    batchSizes: [3, 1, 1],
+    noPadding: true,
+  });
+  assertEquals(await collectWithErrors(dataset), ["error invalid_argument", [[1], [1]]]);
+});
+
+Deno.test("bucketBySequenceLength checks boundaries and batch sizes", () => {
+  const make = (options: object) => () =>
+    lengths(1).bucketBySequenceLength({ ...BUCKETS, ...options });
+  for (
+    const [options, named] of [
+      [{ boundaries: [3, 3] }, "increasing"],
+      [{ batchSizes: [1] }, "one longer than boundaries (3)"],
+      [{ batchSizes: [1, 0, 1] }, "batchSizes must be an integer of at least 1"],
+    ] as const
+  ) assertStringIncludes(assertThrows(make(options), LeatError).message, named);
+});

@@ -1,0 +1,5 @@
+/** Functions that tests name by module and export. */
+
+export function double(x: number): number {
+  return 2 * x;
+}

@@ -1,0 +1,157 @@
+/** Serialisation, fingerprints, explanations, external operators. */
+
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { tensor } from "../../core/tensor.ts";
+import { AUTOTUNE, Dataset, TensorSpec, udf } from "../../data/mod.ts";
+import { registerIterator, registerNode } from "../../data/node.ts";
+import { collect } from "./lib/collect.ts";
+
+const double = udf<(x: number) => number>(import.meta.resolve("./lib/functions.ts"), "double");
+const ints = Dataset.range(1, 5).map((n) => new Int32Array(n).fill(n));
+
+/** Pipelines that between them hold every operator and every kind of attribute. */
+const PIPELINES: Record<string, Dataset<unknown>> = {
+  range: Dataset.range(5, 0, -2),
+  from: Dataset.from([1n, -0, NaN, "é", null, true, new Float16Array([1.5]), { $a: [1] }]),
+  fromTensors: Dataset.fromTensors({ x: [[1, 2]], y: tensor(["a", "b"]) }),
+  bytes: Dataset.from([tensor([new Uint8Array([1])], { dtype: "bytes" })]),
+  fromTensorSlices: Dataset.fromTensorSlices({ x: new BigInt64Array([1n, 2n]) }),
+  fromGenerator: Dataset.fromGenerator(() => [1, 2]),
+  map: Dataset.range(3).map(double).map((x, { k }) => x + k.at(0)!, { captures: { k: [2] } }),
+  parallel: Dataset.range(3).map((x) => Promise.resolve(x), { numParallelCalls: AUTOTUNE }),
+  spec: Dataset.range(3).map((x) => ({ x }), { spec: { x: new TensorSpec("int8", []) } }).batch(2),
+  filter: Dataset.range(4).filter((x) => x > 1),
+  flatMap: Dataset.range(3).flatMap((n, { Dataset }) => Dataset.range(n)),
+  interleave: Dataset.range(3).interleave((n, { Dataset }) => Dataset.range(n), { cycleLength: 2 }),
+  batches: Dataset.range(5).batch(2, { dropRemainder: true }).unbatch(),
+  paddedBatch: ints.paddedBatch(2, { paddedShapes: [null], paddingValues: -1 }),
+  buckets: ints.bucketBySequenceLength({
+    length: (x) => x.length,
+    boundaries: [3],
+    batchSizes: [2, 2],
+  }),
+  groups: Dataset.range(5).groupByWindow({
+    key: (x) => x % 2,
+    reduce: (_key, window) => window.batch(2),
+    windowSize: () => 2,
+  }),
+  shuffle: Dataset.range(9).shuffle(4, { seed: 2n ** 63n }).withOptions({ seed: 3 }),
+  order: Dataset.range(9).skip(1).take(5).shard(2, 0).cache().prefetch(AUTOTUNE).repeat(2),
+  joined: Dataset.zip({ a: Dataset.range(2), b: Dataset.range(2).concatenate(Dataset.range(1)) }),
+  enumerate: Dataset.range(2).enumerate(7).zip(Dataset.range(2)),
+};
+
+for (const [name, dataset] of Object.entries(PIPELINES)) {
+  Deno.test(`serialize and deserialize keep what ${name} gives, and its fingerprint`, async () => {
+    const copy = Dataset.deserialize(dataset.serialize());
+    assertEquals(await collect(copy), await collect(dataset));
+    assertEquals(copy.fingerprint(), dataset.fingerprint());
+    assertEquals(copy.serialize(), dataset.serialize());
+    assertEquals(copy.cardinality(), dataset.cardinality());
+    assertEquals(copy.elementSpec, dataset.elementSpec);
+  });
+}
+
+Deno.test("serialize keeps negative zero, and keys that begin with a dollar sign", async () => {
+  const dataset = Dataset.from([{ $bigint: -0, $$x: 1 }]);
+  const [copy] = await Array.fromAsync(Dataset.deserialize(dataset.serialize())) as [
+    Record<string, number>,
+  ];
+  assertEquals(Object.keys(copy).toSorted(), ["$$x", "$bigint"]);
+  assert(Object.is(copy.$bigint, -0));
+});
+
+Deno.test("serialize names the operator and what its function takes from around it", () => {
+  const around = 5;
+  const error = assertThrows(
+    () => Dataset.range(3).map((x) => x + around).batch(2).serialize(),
+    LeatError,
+  );
+  assertEquals(error.code, "failed_precondition");
+  assertStringIncludes(error.message, "Cannot serialise map");
+  assertStringIncludes(error.message, "around");
+});
+
+Deno.test("fingerprints are digests that tell arguments, functions and captures apart", () => {
+  const datasets = [
+    Dataset.range(3),
+    Dataset.range(4),
+    Dataset.range(3).map((x) => x),
+    Dataset.range(3).map((x) => x + 1),
+    Dataset.range(3).map(double),
+    Dataset.range(3).map((x, { k }) => x + k, { captures: { k: 1 } }),
+    Dataset.range(3).map((x, { k }) => x + k, { captures: { k: 2 } }),
+  ];
+  const fingerprints = datasets.map((dataset) => dataset.fingerprint());
+  assertEquals(new Set(fingerprints).size, datasets.length);
+  assertMatch(fingerprints[0]!, /^[0-9a-f]{64}$/);
+});
+
+Deno.test("deserialize refuses anything that serialize did not write", () => {
+  const text = new TextDecoder().decode(Dataset.range(3).serialize());
+  const refuse = (bytes: Uint8Array | string, code = "invalid_argument") => {
+    const input = typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
+    assertEquals(assertThrows(() => Dataset.deserialize(input), LeatError).code, code);
+  };
+  refuse("");
+  refuse("{}");
+  refuse(new Uint8Array([0xff, 0xfe]));
+  refuse(text.replace("leat-dataset-1", "leat-dataset-0"));
+  refuse(text.replace('"kind":"range"', '"kind":"nonesuch"'), "unimplemented");
+  refuse(text.replace('"step":1', '"step":0'));
+  refuse(text.replace('"step":1', '"step":{"$bigint":"x"}'));
+  refuse(text.replace('"step":1', '"step":{"$tensor":null}'));
+  refuse(text.replace('"attributes":{', '"attributes":null,"x":{'));
+  const mapped = new TextDecoder().decode(Dataset.range(3).map((x) => x).serialize());
+  refuse(mapped.replace("$function", () => "$$function"));
+});
+
+Deno.test("explain lists operators with their arguments, numbers and what they give", () => {
+  const text = String(Dataset.range(10).map((x) => x).batch(4).explain());
+  assertEquals(text.split("\n"), [
+    "0 batch(size=4, dropRemainder=false) → 3 elements of unknown",
+    "  1 map(fn=(x)=>x) → 10 elements of unknown",
+    "    2 range(start=0, stop=10, step=1) → 10 elements of float64",
+  ]);
+});
+
+const SERVICE = "ws://127.0.0.1:5050";
+
+Deno.test("distribute runs by the registered iterator, and keeps its options but the token", async () => {
+  const make = () => Dataset.range(3).distribute({ service: SERVICE, token: "secret" });
+  const error = assertThrows(() => make().iterator(), LeatError);
+  assertEquals(error.code, "failed_precondition");
+  registerIterator("distribute", (node, context) => {
+    assertEquals(node.attributes.service, SERVICE);
+    return context.makeInput();
+  });
+  assertEquals(await collect(make()), [0, 1, 2]);
+  assert(!new TextDecoder().decode(make().serialize()).includes("secret"));
+});
+
+Deno.test("distribute checks its options", () => {
+  const refuse = (options: object, named: string) => {
+    const make = () => Dataset.range(3).distribute({ service: SERVICE, ...options } as never);
+    assertStringIncludes(assertThrows(make, LeatError).message, named);
+  };
+  refuse({ service: "" }, "service");
+  refuse({ processingMode: "SOME" }, "one of OFF, DYNAMIC");
+  refuse({ numConsumers: 2 }, "both consumerIndex and numConsumers");
+  refuse({ numConsumers: 2, consumerIndex: 0 }, "jobName");
+  refuse({ numConsumers: 2, consumerIndex: 2, jobName: "j" }, "from 0 to 1");
+  refuse({ sharing: {} }, "trainerId");
+  refuse({ maxOutstandingRequests: 0 }, "maxOutstandingRequests");
+});
+
+Deno.test("a kind of node is registered once", () => {
+  const fromWire = () => Dataset.range(1).node;
+  const error = assertThrows(() => registerNode("range", { fromWire }), LeatError);
+  assertEquals(error.code, "already_exists");
+});
