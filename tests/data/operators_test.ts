@@ -89,6 +89,22 @@ Deno.test("take and skip count elements, not errors, and -1 is all", async () =>
   assertEquals(Dataset.range(9).repeat().skip(4).cardinality(), Infinity);
 });
 
+Deno.test("take lets its input go with its last element", async () => {
+  let ended = false;
+  const dataset = Dataset.fromGenerator(function* () {
+    try {
+      yield* [1, 2, 3];
+    } finally {
+      ended = true;
+    }
+  }).take(2);
+  const iterator = dataset.iterator();
+  await iterator.next();
+  assertEquals(ended, false);
+  await iterator.next();
+  assertEquals(ended, true);
+});
+
 Deno.test("shard takes every n-th element and refuses an index that is none", async () => {
   assertEquals(await collect(Dataset.range(7).shard(3, 1)), [1, 4]);
   assertEquals(Dataset.range(7).shard(3, 0).cardinality(), 3);
