@@ -3,15 +3,20 @@
  *
  * @module
  */
+import { join } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Random, Timer, World } from "../actors/runtime/world.ts";
+import { MemoryLog } from "./memory_log.ts";
+import { openSqliteLog } from "./sqlite_log.ts";
 
 /** How to set up a {@linkcode DenoWorld}. */
 export interface DenoWorldOptions {
   /** Where durable logs live. Without it (and without `openLog`) opening one is refused. */
   readonly logFolder?: string;
+  /** Keeps logs in memory, for nodes whose restart need not find them. */
+  readonly logsInMemory?: boolean;
   /** Opens durable logs in another way than as files in `logFolder`. */
   readonly openLog?: (name: string) => Promise<DurableLog>;
   /** The least grave lines to be printed; `"off"` prints none. Default `"info"`. */
@@ -66,12 +71,16 @@ export class DenoWorld implements World {
         `A log is named with up to 128 letters, digits, "_", "-" and ".", not "${name}"`,
       );
     }
-    const { openLog, logFolder } = this.#options;
+    const { openLog, logFolder, logsInMemory = false } = this.#options;
     if (openLog !== undefined) return await openLog(name);
-    throw new LeatError(
-      "failed_precondition",
-      `Cannot open the log "${name}": this world has no folder for logs (${logFolder}); set logFolder`,
-    );
+    if (logsInMemory) return new MemoryLog();
+    if (logFolder === undefined) {
+      throw new LeatError(
+        "failed_precondition",
+        `Cannot open the log "${name}": this world has no folder for logs; set logFolder`,
+      );
+    }
+    return await openSqliteLog(join(logFolder, `${name}.sqlite`));
   }
 
   log(level: LogLevel, message: string, fields: Record<string, unknown> = {}): void {

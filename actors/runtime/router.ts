@@ -68,8 +68,9 @@ export class Router {
       this.#owner.linkUp(node);
     } else links.push(link);
     link.closed.then((error) => this.#detach(link, error));
-    link.start((envelope) => this.#owner.receive(envelope));
+    // First what waited: an answer to what comes in must not overtake it.
     this.#flush(node, link);
+    link.start((envelope) => this.#owner.receive(envelope));
   }
 
   /**

@@ -1,0 +1,67 @@
+/**
+ * What runs on the threads of the tests of `thread_hub.ts`.
+ *
+ * @module
+ */
+import type { ActorFactory } from "../../actors/runtime/actor.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import { LeatError } from "../../core/error.ts";
+import { Payload } from "../../transport/payload.ts";
+import type { NodeContext, NodeParts } from "../../transport/thread_control.ts";
+
+/** What the actor on each thread can be asked. */
+export interface Remote {
+  echo(value: unknown): unknown;
+  /** Asks another one the same. */
+  relay(request: { to: Ref<Remote>; value: unknown }): unknown;
+  /** A payload of so many bytes, each its index modulo 251. */
+  block(bytes: number): Payload;
+  /** Never answers. */
+  wait(request: null): null;
+  /** Keeps the thread busy. */
+  spin(ms: number): null;
+  /** Throws where nobody catches: the whole thread dies. */
+  die(request: null): null;
+  /** Watches another one, and answers what its end was. */
+  watchEnd(target: Ref): { code: string; message: string };
+}
+
+const createRemote: ActorFactory<Remote> = (context) => {
+  return {
+    handlers: {
+      echo: (value) => value,
+      relay: ({ to, value }) => context.ask(to, "echo", value, { timeoutMs: 10_000 }),
+      block: (bytes) => new Payload(Uint8Array.from({ length: bytes }, (_, i) => i % 251)),
+      wait: () => new Promise<null>(() => {}),
+      spin(ms) {
+        const until = performance.now() + ms;
+        while (performance.now() < until);
+        return null;
+      },
+      die() {
+        setTimeout(() => {
+          throw new Error("died of the test");
+        });
+        return new Promise<null>(() => {});
+      },
+      watchEnd: (target) =>
+        new Promise<{ code: string; message: string }>((resolve) => {
+          context.watch(target, ({ code, message }) => resolve({ code, message }));
+        }),
+    },
+  };
+};
+
+/** See `NodeSetup`. */
+export function setup({ config }: NodeContext): NodeParts {
+  if (config === "broken") throw new LeatError("not_found", "broken on purpose");
+  return {
+    kinds: { remote: () => ({ create: createRemote }) },
+    started(system) {
+      if (config === "with actor") system.spawn({ name: "remote", create: createRemote });
+    },
+    async stopped() {
+      if (config === "slow to stop") await new Promise((resolve) => setTimeout(resolve, 50));
+    },
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * Nodes on threads: started, joined, killed.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { Payload } from "../../transport/payload.ts";
+import { ThreadHub, type ThreadNode } from "../../transport/thread_hub.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+import { rejection, SOON } from "../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import type { Remote } from "./fixture_node.ts";
+
+const MODULE = import.meta.resolve("./fixture_node.ts");
+const ENTRY = new URL("../../world/thread_entry.ts", import.meta.url);
+
+/** A hub, and a system on its own thread. */
+class Home implements AsyncDisposable {
+  readonly world = new DenoWorld({ logLevel: "off" });
+  readonly hub = new ThreadHub({ world: this.world, entry: ENTRY });
+  readonly main: ActorSystem;
+
+  constructor() {
+    this.main = new ActorSystem({
+      node: "main",
+      world: this.world,
+      connector: this.hub.connector,
+    });
+    this.hub.add(this.main);
+  }
+
+  start(name: string, config: unknown = "with actor"): Promise<ThreadNode> {
+    return this.hub.startNode({ name, module: MODULE, config, world: { logLevel: "off" } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.main.stop();
+    await this.hub.close();
+  }
+}
+
+const remoteOn = (node: string): Ref<Remote> => ({ node, path: "/remote" });
+
+Deno.test("a node on a thread answers, and actors can be started there by kind", async () => {
+  await using home = new Home();
+  const thread = await home.start("one");
+  assertEquals(await home.main.ask(remoteOn("one"), "echo", { x: [1, "a"] }, SOON), {
+    x: [1, "a"],
+  });
+  const second = await thread.spawn<Remote>("remote", "second", {});
+  assertEquals(await home.main.ask(second, "echo", 2, SOON), 2);
+  const listed = await home.main.ask(nodeActorOf("one"), "list", null, SOON);
+  assertEquals(listed.map(({ ref }) => ref.path), ["/node", "/remote", "/second"]);
+  await rejection(thread.spawn("remote", "second", {}), "already_exists");
+  const error = await rejection(thread.spawn("nothing", "third", {}), "not_found");
+  assertStringIncludes(error.message, "it starts: remote");
+});
+
+Deno.test("two threads talk over a channel of their own, not through the hub's thread", async () => {
+  await using home = new Home();
+  await Promise.all([home.start("one"), home.start("two")]);
+  let passed = 0;
+  home.main.inspect(({ type }) => passed += type === "deliver" ? 1 : 0);
+  const relay = { to: remoteOn("two"), value: "through" };
+  assertEquals(await home.main.ask(remoteOn("one"), "relay", relay, SOON), "through");
+  assertEquals(passed, 1, "the answer alone");
+  assertEquals(home.main.linkedNodes, ["one"]);
+});
+
+Deno.test("a payload arrives whole from a thread, and moves there", async () => {
+  await using home = new Home();
+  await home.start("one");
+  const block = await home.main.ask(remoteOn("one"), "block", 1_000_000, SOON);
+  assert(block instanceof Payload);
+  assertEquals(block.byteLength, 1_000_000);
+  assert(block.bytes.every((byte, i) => byte === i % 251));
+  const echoed = await home.main.ask(remoteOn("one"), "echo", block, SOON) as Payload;
+  assertEquals(block.byteLength, 0, "it moved");
+  assertEquals(echoed.byteLength, 1_000_000);
+});
+
+Deno.test("a thread that dies is `unavailable` to everyone joined with it, at once", async () => {
+  await using home = new Home();
+  const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
+  const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
+  await home.main.ask(remoteOn("one"), "relay", { to: remoteOn("two"), value: 1 }, SOON);
+  const waiting = rejection(home.main.ask(remoteOn("two"), "wait", null, SOON), "unavailable");
+  home.main.tell(remoteOn("two"), "die", null);
+  assertStringIncludes((await waiting).message, "died of the test");
+  const end = await watched;
+  assertEquals(end.code, "unavailable");
+  assertStringIncludes(end.message, "died of the test");
+  assertStringIncludes((await victim.closed).message, "died of the test");
+  const gone = rejection(home.main.ask(remoteOn("two"), "echo", 1, SOON), "unavailable");
+  assertStringIncludes((await gone).message, "two");
+  await rejection(victim.spawn("remote", "more", {}), "unavailable");
+  assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
+});
+
+Deno.test("terminate ends a thread that spins, and its name can be used again", async () => {
+  await using home = new Home();
+  const first = await home.start("one");
+  const spinning = rejection(
+    home.main.ask(remoteOn("one"), "spin", 3_600_000, SOON),
+    "unavailable",
+  );
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  first.terminate(new LeatError("unavailable", "stopped for the test"));
+  assertStringIncludes((await spinning).message, "stopped for the test");
+  const second = await home.start("one");
+  assert(second.id.incarnation !== first.id.incarnation);
+  assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
+});
+
+Deno.test("a patient ask outlives a thread that is started again", async () => {
+  await using home = new Home();
+  const first = await home.start("one");
+  await home.main.ask(remoteOn("one"), "echo", 1, SOON);
+  first.terminate();
+  const patient = home.main.ask(remoteOn("one"), "echo", "late", { ...SOON, attemptMs: 2_000 });
+  await home.start("one");
+  assertEquals(await patient, "late");
+});
+
+Deno.test("stop ends a node in order, its links with it", async () => {
+  await using home = new Home();
+  const thread = await home.start("one", "slow to stop");
+  const ref = await thread.spawn<Remote>("remote", "remote", {});
+  const waiting = rejection(home.main.ask(ref, "wait", null, SOON), "unavailable");
+  while (!home.main.linkedNodes.includes("one")) await new Promise((r) => setTimeout(r, 1));
+  await thread.stop();
+  await waiting;
+  assertStringIncludes((await thread.closed).message, "has stopped");
+});
+
+Deno.test("startNode says why a node cannot be there", async () => {
+  await using home = new Home();
+  const broken = await rejection(home.start("one", "broken"), "not_found");
+  assertEquals(broken.message, "broken on purpose");
+  const options = { name: "one", config: null };
+  const absent = import.meta.resolve("./no_such_module.ts");
+  const missing = await rejection(home.hub.startNode({ ...options, module: absent }), "internal");
+  assertStringIncludes(missing.message, "no_such_module");
+  const noSetup = import.meta.resolve("../../core/error.ts");
+  await rejection(home.hub.startNode({ ...options, module: noSetup }), "invalid_argument");
+  await home.start("one");
+  await rejection(home.start("one"), "already_exists");
+});
+
+Deno.test("a name nobody has is `not_found`, and the answer lists who is there", async () => {
+  await using home = new Home();
+  await home.start("one");
+  const asked = home.main.ask(remoteOn("nobody"), "echo", 1, SOON);
+  assertStringIncludes((await rejection(asked, "not_found")).message, "main, one");
+});
+
+Deno.test("a system of the hub's thread can be cut off as if it had died", async () => {
+  await using home = new Home();
+  await home.start("one");
+  const other = new ActorSystem({
+    node: "other",
+    world: home.world,
+    connector: home.hub.connector,
+  });
+  const cut = home.hub.add(other);
+  const asked = rejection(other.ask(remoteOn("one"), "wait", null, SOON), "unavailable");
+  const ended = home.main.ask(remoteOn("one"), "watchEnd", nodeActorOf("other"), SOON);
+  while (other.linkedNodes.length === 0) await new Promise((r) => setTimeout(r, 1));
+  cut();
+  await asked;
+  assertEquals((await ended).code, "unavailable");
+  await rejection(home.main.ask(nodeActorOf("other"), "list", null, SOON), "unavailable");
+  await other.stop();
+});

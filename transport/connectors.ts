@@ -1,0 +1,30 @@
+/**
+ * Connectors made of others.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import type { Connector } from "../actors/runtime/link.ts";
+
+/**
+ * Chooses a connector by the scheme of the node's name: `ws` for `ws://host:port`. Names without a
+ * scheme, and those of schemes that are not listed, go to `otherwise`.
+ */
+export function connectorByScheme(
+  schemes: Readonly<Record<string, Connector>>,
+  otherwise?: Connector,
+): Connector {
+  return {
+    connect(node, local) {
+      const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//.exec(node) ?? [];
+      const connector = scheme !== undefined && Object.hasOwn(schemes, scheme)
+        ? schemes[scheme]
+        : otherwise;
+      if (connector !== undefined) return connector.connect(node, local);
+      const known = Object.keys(schemes).map((name) => `${name}://`).join(", ") || "none";
+      return Promise.reject(
+        new LeatError("not_found", `No way leads to "${node}" (schemes known here: ${known})`),
+      );
+    },
+  };
+}

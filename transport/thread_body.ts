@@ -1,0 +1,191 @@
+/**
+ * Message bodies between threads. Structured clone copies plain data by itself; what it would
+ * mangle (payloads, tensors) or copy too much of (views of larger buffers) is taken out on this side
+ * and put back on the other.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import { RaggedTensor, Tensor } from "../core/tensor.ts";
+import type { DType, DTypeArrays } from "../core/dtype.ts";
+import { Payload } from "./payload.ts";
+
+type Path = readonly (string | number)[];
+
+/** What was taken out of a body, and where it belongs. */
+export type ThreadPart =
+  | readonly [path: Path, kind: "payload", bytes: Uint8Array, shared: boolean]
+  | readonly [path: Path, kind: "tensor", dtype: DType, shape: readonly number[], data: unknown]
+  | readonly [
+    path: Path,
+    kind: "ragged",
+    dtype: DType,
+    shape: readonly number[],
+    data: unknown,
+    rowSplits: BigInt64Array,
+  ];
+
+/** Structure deeper than this is refused. */
+const DEPTH_MAX = 128;
+/** What a value takes beside its content, roughly. */
+const VALUE_BYTES = 16;
+
+/** A body on its way to another thread. */
+export class ThreadBody {
+  /** The body with holes where the parts belong. */
+  readonly value: unknown;
+  readonly parts: ThreadPart[] = [];
+  /** Buffers that move. */
+  readonly transfer: ArrayBuffer[] = [];
+  /** About how many bytes it all takes. */
+  bytes = 0;
+  readonly #kept: boolean;
+  readonly #path: (string | number)[] = [];
+
+  /**
+   * @param kept The sender keeps the body: what would be moved is copied.
+   * @throws LeatError `invalid_argument` naming the path of what is not plain data.
+   */
+  constructor(body: unknown, kept: boolean) {
+    this.#kept = kept;
+    this.value = this.#visit(body);
+  }
+
+  #visit(value: unknown): unknown {
+    this.bytes += VALUE_BYTES;
+    switch (typeof value) {
+      case "string":
+        this.bytes += value.length;
+        return value;
+      case "function":
+      case "symbol":
+        throw this.#refusal(`a ${typeof value}`);
+      case "object":
+        return value === null ? null : this.#visitObject(value);
+      default:
+        return value;
+    }
+  }
+
+  #visitObject(value: object): unknown {
+    if (this.#path.length >= DEPTH_MAX) throw this.#refusal(`deeper than ${DEPTH_MAX} levels`);
+    if (Array.isArray(value)) return this.#visitArray(value);
+    if (ArrayBuffer.isView(value)) return this.#visitView(value);
+    if (value instanceof Payload) return this.#takePayload(value);
+    if (value instanceof Tensor) {
+      this.bytes += dataBytes(value.data);
+      this.parts.push([[...this.#path], "tensor", value.dtype, value.shape, value.data]);
+      return null;
+    }
+    if (value instanceof RaggedTensor) {
+      const { dtype, shape, data } = value.values;
+      this.bytes += dataBytes(data) + value.rowSplits.byteLength;
+      this.parts.push([[...this.#path], "ragged", dtype, shape, data, value.rowSplits]);
+      return null;
+    }
+    const prototype = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null) {
+      throw this.#refusal(`an instance of ${prototype.constructor?.name ?? "a class"}`);
+    }
+    return this.#visitRecord(value as Record<string, unknown>);
+  }
+
+  #visitArray(array: unknown[]): unknown[] {
+    let result = array;
+    for (let i = 0; i < array.length; i++) {
+      const item = array[i];
+      this.#path.push(i);
+      const visited = this.#visit(item);
+      this.#path.pop();
+      if (visited === item) continue;
+      if (result === array) result = array.slice();
+      result[i] = visited;
+    }
+    return result;
+  }
+
+  #visitRecord(record: Record<string, unknown>): Record<string, unknown> {
+    let result = record;
+    for (const key of Object.keys(record)) {
+      if (key === "__proto__") throw this.#refusal("an object with the key __proto__");
+      const item = record[key];
+      this.#path.push(key);
+      const visited = this.#visit(item);
+      this.#path.pop();
+      if (visited === item) continue;
+      if (result === record) result = { ...record };
+      result[key] = visited;
+    }
+    return result;
+  }
+
+  /** Structured clone would copy all of a larger buffer, and share a `SharedArrayBuffer`. */
+  #visitView(view: ArrayBufferView): ArrayBufferView {
+    this.bytes += view.byteLength;
+    const { buffer } = view;
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === view.byteLength) return view;
+    if (view instanceof DataView) {
+      return new DataView(buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+    }
+    return (view as Uint8Array).slice();
+  }
+
+  #takePayload(payload: Payload): null {
+    let { bytes } = payload;
+    this.bytes += bytes.byteLength;
+    const shared = bytes.buffer instanceof SharedArrayBuffer;
+    if (!shared) {
+      if ((bytes.buffer as ArrayBuffer).detached) {
+        throw this.#refusal("a payload that was handed over before");
+      }
+      // Only a buffer that holds nothing else may move, or its other parts would be gone.
+      const isWhole = bytes.buffer.byteLength === bytes.byteLength;
+      if (!isWhole || payload.shared || this.#kept) bytes = bytes.slice();
+      const buffer = bytes.buffer as ArrayBuffer;
+      if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
+    }
+    this.parts.push([[...this.#path], "payload", bytes, shared]);
+    return null;
+  }
+
+  #refusal(what: string): LeatError {
+    const place = ["body", ...this.#path].join(".");
+    return new LeatError(
+      "invalid_argument",
+      `A message is plain data, but ${place} is ${what}`,
+    );
+  }
+}
+
+/** Puts the parts back into a body that has arrived. */
+export function joinThreadBody(value: unknown, parts: readonly ThreadPart[]): unknown {
+  const holder: Record<string | number, unknown> = { body: value };
+  for (const part of parts) {
+    let place = holder;
+    let key: string | number = "body";
+    for (const next of part[0]) {
+      place = place[key] as Record<string | number, unknown>;
+      key = next;
+    }
+    place[key] = partValue(part);
+  }
+  return holder.body;
+}
+
+function partValue(part: ThreadPart): unknown {
+  switch (part[1]) {
+    case "payload":
+      return new Payload(part[2], { shared: part[3] });
+    case "tensor":
+      return new Tensor(part[2], part[3], part[4] as DTypeArrays[DType]);
+    case "ragged":
+      return new RaggedTensor(
+        new Tensor(part[2], part[3], part[4] as DTypeArrays[DType]),
+        part[5],
+      );
+  }
+}
+
+function dataBytes(data: { readonly byteLength: number } | readonly unknown[]): number {
+  return "byteLength" in data ? data.byteLength : VALUE_BYTES * data.length;
+}

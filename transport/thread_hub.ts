@@ -1,0 +1,405 @@
+/**
+ * Nodes on threads of their own, and how they find each other. The hub starts and steers the
+ * threads and joins any two nodes by a channel when one first sends to the other; what they say then
+ * never passes through its thread.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
+import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import type { World } from "../actors/runtime/world.ts";
+import { LeatError } from "../core/error.ts";
+import { HubLinks } from "./hub_links.ts";
+import type { LinkLimits } from "./limits.ts";
+import {
+  type Introducer,
+  type Introduction,
+  outcomeOf,
+  type ThreadControl,
+  valueOf,
+} from "./thread_control.ts";
+import { portLink } from "./web_worker.ts";
+
+/** How long a thread may take to load its module and set up its node, in ms. */
+const START_TIMEOUT_MS = 30_000;
+/** How long a node may take to stop in order before its thread is terminated, in ms. */
+const STOP_TIMEOUT_MS = 15_000;
+/** Nodes that have ended and are remembered, to tell "it is gone" from "never heard of it". */
+const GONE_MAX = 1_024;
+
+/** How to set up a hub. */
+export interface ThreadHubOptions {
+  readonly world: World;
+  /** The program of the threads: `world/thread_entry.ts`, or one that does as much. */
+  readonly entry: URL;
+  readonly limits?: Partial<LinkLimits>;
+}
+
+/** What runs on a thread. */
+export interface ThreadNodeOptions {
+  /** The node's name, unique in the hub. */
+  readonly name: string;
+  /** The URL of a module whose export `setup` is a `NodeSetup`: `import.meta.resolve("./x.ts")`. */
+  readonly module: string;
+  /** Handed to `setup` by structured clone. */
+  readonly config?: unknown;
+  /** Options of the thread's world, by structured clone. */
+  readonly world?: unknown;
+}
+
+/** A node the hub can introduce to others. */
+interface Member {
+  readonly name: string;
+  readonly id: NodeId;
+  /** Takes its end of a channel to `remote`. */
+  accept(remote: NodeId, port: MessagePort): void | Promise<void>;
+  /** Hears that `remote`, which it was joined with, is gone. */
+  gone(remote: NodeId, error: LeatError): void;
+}
+
+/** Starts nodes on threads, and joins them with each other and with nodes of its own thread. */
+export class ThreadHub implements AsyncDisposable {
+  readonly #options: ThreadHubOptions;
+  readonly #members = new Map<string, Member>();
+  readonly #starting = new Map<string, Promise<unknown>>();
+  readonly #threads = new Set<ThreadNode>();
+  readonly #gone = new Map<string, LeatError>();
+  /** By name: whom the node was joined with, and in which life of its own. */
+  readonly #joined = new Map<string, Map<string, NodeId>>();
+  #closed = false;
+
+  /** For systems on the hub's own thread; reaches everyone the hub knows. */
+  readonly connector: Connector = {
+    connect: async (node, local) => {
+      const { remote, port } = await this.#introduce(local, node, () => true);
+      const link = portLink(port, remote, this.#options.limits);
+      this.#local(local.node)?.track(link);
+      return link;
+    },
+  };
+
+  constructor(options: ThreadHubOptions) {
+    this.#options = options;
+  }
+
+  /** The nodes that can be reached, by name. */
+  get nodes(): string[] {
+    return [...this.#members.keys()];
+  }
+
+  /**
+   * Makes a system of the hub's own thread reachable; the answer cuts it off from all others, as if
+   * it had died.
+   */
+  add(system: ActorSystem): () => void {
+    const member = new LocalMember(system, this.#options.limits);
+    this.#admit(member);
+    return () => this.#leave(member, new LeatError("unavailable", `${member.name} was cut off`));
+  }
+
+  /**
+   * Starts a thread and a node on it.
+   *
+   * @throws LeatError `already_exists` when the name is taken, `deadline_exceeded` when the thread
+   * takes too long, `unavailable` when it dies first, and whatever `setup` throws.
+   */
+  async startNode(options: ThreadNodeOptions): Promise<ThreadNode> {
+    const { name } = options;
+    if (this.#closed) throw new LeatError("cancelled", "The hub has been closed");
+    if (this.#members.has(name) || this.#starting.has(name)) {
+      throw new LeatError("already_exists", `There is already a node named "${name}" here`);
+    }
+    const started = this.#startThread(options);
+    this.#starting.set(name, started);
+    try {
+      return await started;
+    } finally {
+      this.#starting.delete(name);
+    }
+  }
+
+  /** Stops all threads in order, those started last first. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#starting.values());
+    for (const thread of [...this.#threads].reverse()) await thread.stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #startThread(options: ThreadNodeOptions): Promise<ThreadNode> {
+    const { world, entry } = this.#options;
+    const introducer: Introducer = {
+      introduce: async (local, node) => {
+        const isAlive = () => !thread.isEnded;
+        const outcome = await outcomeOf(() => this.#introduce(local, node, isAlive));
+        if ("error" in outcome) return outcome;
+        return comlink.transfer(outcome, [outcome.value.port]);
+      },
+    };
+    const thread: ThreadNode = new ThreadNode(world, entry, options.name, introducer, (error) => {
+      this.#threads.delete(thread);
+      this.#leave(thread, error);
+    });
+    this.#threads.add(thread);
+    try {
+      await thread.start(options, this.#options.limits);
+    } catch (error) {
+      thread.terminate(LeatError.from(error));
+      throw error;
+    }
+    this.#admit(thread);
+    return thread;
+  }
+
+  #admit(member: Member): void {
+    const { name } = member;
+    if (this.#members.has(name)) {
+      throw new LeatError("already_exists", `There is already a node named "${name}" here`);
+    }
+    this.#members.set(name, member);
+    this.#gone.delete(name);
+  }
+
+  /** Tells everyone who was joined with it: a port would not. */
+  #leave(member: Member, error: LeatError): void {
+    const { name } = member;
+    if (this.#members.get(name) === member) this.#members.delete(name);
+    this.#remember(name, error);
+    const peers = this.#joined.get(name);
+    this.#joined.delete(name);
+    for (const [peer, life] of peers ?? []) {
+      this.#joined.get(peer)?.delete(name);
+      this.#reachable(peer)?.gone(life, error);
+    }
+    if (member instanceof LocalMember) member.cut(error);
+  }
+
+  #remember(node: string, error: LeatError): void {
+    this.#gone.set(node, error);
+    if (this.#gone.size <= GONE_MAX) return;
+    for (const oldest of this.#gone.keys()) {
+      this.#gone.delete(oldest);
+      return;
+    }
+  }
+
+  /** Joins a node of the hub with another; `isAlive` says whether it is still there. */
+  async #introduce(source: NodeId, node: string, isAlive: () => boolean): Promise<Introduction> {
+    await this.#starting.get(node)?.catch(() => {});
+    const target = this.#members.get(node);
+    if (target === undefined || !isAlive()) throw this.#unknown(node);
+    this.#join(source, node);
+    this.#join(target.id, source.node);
+    const { port1, port2 } = new MessageChannel();
+    try {
+      await target.accept(source, port2);
+    } catch (error) {
+      port1.close();
+      throw error;
+    }
+    return { remote: target.id, port: port1 };
+  }
+
+  #unknown(node: string): LeatError {
+    const error = this.#gone.get(node);
+    if (error !== undefined) {
+      return new LeatError("unavailable", `Node "${node}" is gone: ${error.message}`, {
+        cause: error,
+      });
+    }
+    const known = this.nodes.join(", ") || "none";
+    return new LeatError("not_found", `There is no node "${node}" here (there are: ${known})`);
+  }
+
+  #join(life: NodeId, peer: string): void {
+    const peers = this.#joined.get(life.node);
+    if (peers === undefined) this.#joined.set(life.node, new Map([[peer, life]]));
+    else peers.set(peer, life);
+  }
+
+  /** Also a thread whose actors already talk while it is setting up. */
+  #reachable(name: string): Member | undefined {
+    return this.#members.get(name) ?? [...this.#threads].find((thread) => thread.name === name);
+  }
+
+  #local(node: string): LocalMember | undefined {
+    const member = this.#members.get(node);
+    return member instanceof LocalMember ? member : undefined;
+  }
+}
+
+/** A node on the hub's own thread. */
+class LocalMember implements Member {
+  readonly name: string;
+  readonly id: NodeId;
+  readonly #system: ActorSystem;
+  readonly #limits: Partial<LinkLimits> | undefined;
+  readonly #links = new HubLinks();
+
+  constructor(system: ActorSystem, limits: Partial<LinkLimits> | undefined) {
+    this.id = system.id;
+    this.name = system.id.node;
+    this.#system = system;
+    this.#limits = limits;
+  }
+
+  accept(remote: NodeId, port: MessagePort): void {
+    const link = portLink(port, remote, this.#limits);
+    this.track(link);
+    this.#system.attach(link);
+  }
+
+  track(link: Link): void {
+    this.#links.track(link);
+  }
+
+  gone(remote: NodeId, error: LeatError): void {
+    this.#links.close(remote, error);
+  }
+
+  cut(error: LeatError): void {
+    this.#links.closeAll(error);
+  }
+}
+
+/** A node on a thread of its own. */
+export class ThreadNode implements Member {
+  readonly name: string;
+  /** Settles when the thread has ended, with the reason. */
+  readonly closed: Promise<LeatError>;
+  readonly #settle: (error: LeatError) => void;
+  readonly #world: World;
+  readonly #worker: Worker;
+  readonly #control: comlink.Remote<ThreadControl>;
+  readonly #introductions = new MessageChannel();
+  /** Rejects when the thread ends: a comlink call to a dead thread would wait for ever. */
+  readonly #dead = Promise.withResolvers<never>();
+  readonly #onEnd: (error: LeatError) => void;
+  #id: NodeId | undefined;
+  #ended = false;
+
+  constructor(
+    world: World,
+    entry: URL,
+    name: string,
+    introducer: Introducer,
+    onEnd: (error: LeatError) => void,
+  ) {
+    this.name = name;
+    this.#onEnd = onEnd;
+    this.#world = world;
+    const closed = Promise.withResolvers<LeatError>();
+    this.closed = closed.promise;
+    this.#settle = closed.resolve;
+    this.#dead.promise.catch(() => {});
+    this.#worker = new Worker(entry, { type: "module", name });
+    this.#worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.#end(new LeatError("unavailable", `The thread of "${name}" died: ${event.message}`));
+    });
+    this.#worker.addEventListener("messageerror", () => {
+      this.#end(new LeatError("unavailable", `The thread of "${name}" sent what cannot be read`));
+    });
+    this.#control = comlink.wrap<ThreadControl>(this.#worker);
+    comlink.expose(introducer, this.#introductions.port1);
+  }
+
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
+  get id(): NodeId {
+    if (this.#id === undefined) throw new LeatError("unavailable", `"${this.name}" is starting`);
+    return this.#id;
+  }
+
+  /** Loads the module and sets up the node. */
+  async start(options: ThreadNodeOptions, limits: Partial<LinkLimits> = {}): Promise<void> {
+    const { name, module, config, world } = options;
+    const port = this.#introductions.port2;
+    const start = { name, module, config, world, limits };
+    const started = this.#call((control) => control.start(start, comlink.transfer(port, [port])));
+    const what = `The thread of "${name}" did not set up its node`;
+    this.#id = valueOf(await this.#within(START_TIMEOUT_MS, started, what));
+  }
+
+  /**
+   * Starts a top-level actor there.
+   *
+   * @throws LeatError `not_found` when the module offers no such kind, `already_exists` when the
+   * name is taken, `unavailable` when the thread dies first.
+   */
+  async spawn<P = unknown>(kind: string, name: string, config: unknown): Promise<FencedRef<P>> {
+    const outcome = await this.#call((control) => control.spawn(kind, name, config));
+    return valueOf(outcome) as Ref as FencedRef<P>;
+  }
+
+  /** Stops the actors in order, then ends the thread. Resolves when it has ended. */
+  async stop(): Promise<void> {
+    let reason = new LeatError("unavailable", `"${this.name}" has stopped`);
+    try {
+      const stopped = this.#call((control) => control.stop());
+      const what = `"${this.name}" did not stop`;
+      valueOf(await this.#within(STOP_TIMEOUT_MS, stopped, what));
+    } catch (error) {
+      if (!this.#ended) {
+        reason = LeatError.from(error);
+        this.#world.log("warn", `"${this.name}" did not stop in order`, { error: reason.message });
+      }
+    }
+    this.terminate(reason);
+  }
+
+  /** Ends the thread at once, as a crash would. */
+  terminate(reason = new LeatError("unavailable", `"${this.name}" was terminated`)): void {
+    this.#end(reason);
+  }
+
+  async accept(remote: NodeId, port: MessagePort): Promise<void> {
+    await this.#call((control) => control.connect(remote, comlink.transfer(port, [port])));
+  }
+
+  gone(remote: NodeId, error: LeatError): void {
+    this.#call((control) => control.gone(remote, error.toWire())).catch(() => {});
+  }
+
+  #call<T>(use: (control: ThreadControl) => T | Promise<T>): Promise<T> {
+    if (this.#ended) return this.#dead.promise;
+    // The remote has the same methods, all of them asynchronous; comlink's type of it loses unions.
+    const control = this.#control as unknown as ThreadControl;
+    return Promise.race([use(control), this.#dead.promise]);
+  }
+
+  async #within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const timer = this.#world.timer(timeoutMs, () => {
+      late.reject(new LeatError("deadline_exceeded", `${what} within ${timeoutMs} ms`));
+    });
+    try {
+      return await Promise.race([promise, late.promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  #end(reason: LeatError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#worker.terminate();
+    this.#introductions.port1.close();
+    this.#dead.reject(
+      reason.code === "unavailable"
+        ? reason
+        : new LeatError("unavailable", `"${this.name}" is gone: ${reason.message}`, {
+          cause: reason,
+        }),
+    );
+    this.#onEnd(reason);
+    this.#settle(reason);
+  }
+}
