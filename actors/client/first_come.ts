@@ -126,12 +126,11 @@ export class FirstComeReader implements Reader {
   }
 
   #came(open: OpenTask, answer: ElementAnswer): void {
+    const hasEnded = answer.kind === "end" && !open.ended;
     if (answer.kind === "element" || answer.kind === "error") this.#around.feed.push(answer);
-    else if (answer.kind === "end" && !open.ended) {
-      open.ended = true;
-      this.#endIfDone();
-      if (this.expectsNews && !this.#around.feed.closed) this.#around.refresh();
-    }
+    if (hasEnded) open.ended = true;
+    this.#endIfDone();
+    if (hasEnded && this.expectsNews && !this.#around.feed.closed) this.#around.refresh();
     this.pump();
   }
 
@@ -144,7 +143,8 @@ export class FirstComeReader implements Reader {
     return { kind: "end" };
   }
 
+  /** Also an ended task may still owe an element: its answer was lost, and is asked for again. */
   #endIfDone(): void {
-    if (this.#finished && this.expectsNews) this.#around.feed.end();
+    if (this.#finished && this.expectsNews && this.#inFlight === 0) this.#around.feed.end();
   }
 }
