@@ -1,0 +1,36 @@
+/**
+ * The far side of the benches of the thread and WebSocket carriers: an actor that adds one, and one
+ * that gives blocks.
+ *
+ * @module
+ */
+import type { ActorFactory } from "../actors/runtime/actor.ts";
+import type { NodeParts } from "../transport/thread_control.ts";
+import { Payload } from "../transport/payload.ts";
+
+/** What the actor can be asked. */
+export interface Source {
+  increment(value: number): number;
+  /** A block of so many bytes, whose first byte counts the blocks. */
+  block(bytes: number): Payload;
+}
+
+export const createSource: ActorFactory<Source> = () => {
+  let sent = 0;
+  return {
+    handlers: {
+      increment: (value) => value + 1,
+      block(byteLength) {
+        const bytes = new Uint8Array(byteLength);
+        bytes[0] = sent++ & 0xff;
+        return new Payload(bytes);
+      },
+    },
+  };
+};
+
+export function setup(): NodeParts {
+  return {
+    started: (system) => void system.spawn({ name: "source", create: createSource }),
+  };
+}
