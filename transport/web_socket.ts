@@ -1,0 +1,13 @@
+/**
+ * The carrier between hosts: links over WebSockets, with an introduction, bounded buffers and a
+ * heartbeat. `docs/wire.md` describes what travels.
+ *
+ * @module
+ */
+export {
+  serveWebSocket,
+  type WebSocketServer,
+  type WebSocketServerOptions,
+} from "./web_socket/server.ts";
+export { webSocketConnector, type WebSocketConnectorOptions } from "./web_socket/connector.ts";
+export type { WebSocketLinkOptions } from "./web_socket/link.ts";

@@ -1,0 +1,190 @@
+/**
+ * The dialling side: reaches nodes whose names are URLs.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Connector, Link, NodeId } from "../../actors/runtime/link.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { LINK_LIMITS } from "../limits.ts";
+import { readHello, writeHello } from "./hello.ts";
+import { errorText, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { bearer, checkToken } from "./token.ts";
+
+/** How long reaching a node may take, from the first packet to its hello. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** For so long after a failure an address is not dialled again; doubles with each up to the maximum. */
+const BACK_OFF_MIN_MS = 50;
+const BACK_OFF_MAX_MS = 1_000;
+/** Addresses whose failures are remembered; beyond it the one that failed first is forgotten. */
+const FAILURES_MAX = 1_024;
+
+/** How to dial. */
+export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
+  readonly world: World;
+  /** Shown to whoever is dialled. */
+  readonly token?: string;
+  /** Certificates in PEM that are trusted beside the usual ones, for `wss:`. */
+  readonly ca?: string;
+  /** Default 5,000 ms. */
+  readonly connectTimeoutMs?: number;
+}
+
+interface Failure {
+  readonly error: LeatError;
+  readonly count: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Dials nodes by their names, which are their URLs: `ws://host:port` or `wss://host:port`.
+ *
+ * `connect` throws `unavailable` naming the address, the cause and what to do when nobody answers
+ * (at once for a short while after a failure), `unauthenticated` when the token is missing or
+ * wrong, `failed_precondition` when the node speaks another version of the protocol, `not_found` for
+ * a name that is no URL.
+ *
+ * @throws LeatError `invalid_argument` for a token that no header can carry.
+ */
+export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
+  return new WebSocketConnector(options);
+}
+
+class WebSocketConnector implements Connector {
+  readonly #options: WebSocketConnectorOptions;
+  readonly #failures = new Map<string, Failure>();
+
+  constructor(options: WebSocketConnectorOptions) {
+    if (options.token !== undefined) checkToken(options.token);
+    this.#options = options;
+  }
+
+  async connect(node: string, local: NodeId): Promise<Link> {
+    const url = URL.parse(node);
+    if (url === null || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
+      throw new LeatError(
+        "not_found",
+        `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
+      );
+    }
+    const nowMs = this.#options.world.nowMs();
+    const failure = this.#failures.get(node);
+    if (failure !== undefined && nowMs < failure.untilMs) throw failure.error;
+    try {
+      const link = await dial(node, local, this.#options);
+      this.#failures.delete(node);
+      return link;
+    } catch (error) {
+      throw this.#failed(node, LeatError.from(error, "unavailable"), failure?.count ?? 0);
+    }
+  }
+
+  #failed(node: string, error: LeatError, count: number): LeatError {
+    const delayMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** Math.min(count, 20));
+    const untilMs = this.#options.world.nowMs() + delayMs;
+    this.#failures.delete(node);
+    this.#failures.set(node, { error, count: count + 1, untilMs });
+    if (this.#failures.size > FAILURES_MAX) {
+      for (const oldest of this.#failures.keys()) {
+        this.#failures.delete(oldest);
+        break;
+      }
+    }
+    return error;
+  }
+}
+
+/** Opens a connection and introduces both sides. */
+async function dial(
+  node: string,
+  local: NodeId,
+  options: WebSocketConnectorOptions,
+): Promise<WebSocketLink> {
+  const { world, connectTimeoutMs = CONNECT_TIMEOUT_MS, ca } = options;
+  using client = ca === undefined ? undefined : Deno.createHttpClient({ caCerts: [ca] });
+  const socket = openSocket(node, options.token, client);
+  const { messageBytesMax } = { ...LINK_LIMITS, ...options.limits };
+  const linked = Promise.withResolvers<WebSocketLink>();
+  let socketError: string | undefined;
+  const timer = world.timer(connectTimeoutMs, () => {
+    linked.reject(unreachable(node, `no answer within ${connectTimeoutMs} ms`));
+  });
+  socket.binaryType = "arraybuffer";
+  socket.onopen = () => socket.send(writeHello({ ...local, role: "dialler", messageBytesMax }));
+  socket.onerror = (event) => socketError = errorText(event);
+  socket.onclose = ({ code }) => {
+    linked.reject(refused(node, socketError ?? `closed with code ${code} before its hello`));
+  };
+  socket.onmessage = ({ data }) => {
+    try {
+      const hello = readHello(data, "listener");
+      // The node is known here by the name it was dialled by, whatever it calls itself.
+      const remote = { node, incarnation: hello.incarnation };
+      linked.resolve(new WebSocketLink(world, socket, remote, hello.messageBytesMax, options));
+    } catch (error) {
+      linked.reject(notWelcome(node, error));
+    }
+  };
+  try {
+    return await linked.promise;
+  } catch (error) {
+    socket.onmessage = null;
+    socket.close();
+    throw error;
+  } finally {
+    timer.cancel();
+  }
+}
+
+function openSocket(
+  node: string,
+  token: string | undefined,
+  client: Deno.HttpClient | undefined,
+): WebSocket {
+  try {
+    return new WebSocket(node, {
+      headers: token === undefined ? {} : { authorization: bearer(token) },
+      ...(client === undefined ? {} : { client }),
+    });
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause, "unavailable");
+    const remedy = code === "permission_denied" ? "; grant --allow-net for it" : "";
+    throw new LeatError(code, `Cannot reach ${node}: ${message}${remedy}`, { cause });
+  }
+}
+
+/** Why the connection did not come about, from what the platform says about it. */
+function refused(node: string, why: string): LeatError {
+  const status = /Invalid status code: (\d{3})/.exec(why)?.[1];
+  switch (status) {
+    case undefined:
+      return unreachable(node, why);
+    case "401":
+      return new LeatError(
+        "unauthenticated",
+        `${node} refuses this node: its token is missing or wrong; set the server's token`,
+      );
+    case "403":
+      return new LeatError("permission_denied", `${node} refuses this node (HTTP 403)`);
+    case "503":
+      return unreachable(node, "it has too many connections");
+    default:
+      return unreachable(node, `what listens there is no node of Leat (HTTP ${status})`);
+  }
+}
+
+function notWelcome(node: string, cause: unknown): LeatError {
+  const { code, message } = LeatError.from(cause, "internal");
+  return new LeatError(
+    code === "failed_precondition" ? code : "unavailable",
+    `Cannot link to ${node}: ${message}`,
+    { cause },
+  );
+}
+
+function unreachable(node: string, why: string): LeatError {
+  const remedy = node.startsWith("wss:") && /certificate|Issuer/i.test(why)
+    ? "pass the authority that signed its certificate (--ca)"
+    : "check that it runs, its address, and the network between";
+  return new LeatError("unavailable", `Cannot reach ${node}: ${why}; ${remedy}`);
+}

@@ -1,0 +1,52 @@
+/**
+ * Envelopes as they come from a stranger: checked before any actor sees them.
+ *
+ * @module
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { malformed } from "./frames.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What each kind carries besides source, target and number. */
+const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
+  tell: ({ method }) => typeof method === "string",
+  ask: ({ method, id, timeoutMs, settledBelow }) =>
+    typeof method === "string" && isCount(id) && typeof timeoutMs === "number" &&
+    (settledBelow === undefined || isCount(settledBelow)),
+  reply: ({ id }) => isCount(id),
+  failure: ({ id, error }) => isCount(id) && isMap(error),
+  watch: ({ id }) => isCount(id),
+  unwatch: ({ id }) => isCount(id),
+  down: ({ id, error }) => isCount(id) && isMap(error),
+};
+
+/**
+ * A decoded message as an envelope.
+ *
+ * @throws LeatError `invalid_argument` when it is none.
+ */
+export function asEnvelope(message: unknown): Envelope {
+  if (!isMap(message)) throw malformed("a message that is no map");
+  const { kind, source, target, number } = message;
+  if (typeof kind !== "string" || !Object.hasOwn(KINDS, kind)) {
+    throw malformed(`a message of kind ${String(kind).slice(0, 40)}`);
+  }
+  const complete = isRef(source) && typeof source.incarnation === "string" && isRef(target) &&
+    isCount(number) && KINDS[kind]!(message);
+  if (!complete) throw malformed(`an incomplete envelope of kind ${kind}`);
+  return message as unknown as Envelope;
+}
+
+function isMap(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isRef(value: unknown): value is Fields {
+  return isMap(value) && typeof value.node === "string" && typeof value.path === "string" &&
+    (value.incarnation === undefined || typeof value.incarnation === "string");
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,151 @@
+/**
+ * What one WebSocket message holds. `docs/wire.md` is this in words.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+
+/**
+ * The first byte of a frame says what it is. A message alone is a frame as it is: it begins with
+ * the token of its own header.
+ */
+export const FRAME = {
+  /** Several small messages. */
+  BATCH: 0x01,
+  /** A part of a large message. */
+  FRAGMENT: 0x02,
+  /** How many bytes of frames the receiver has taken so far. */
+  ACK: 0x03,
+  PING: 0x04,
+  PONG: 0x05,
+  /** A message. */
+  MESSAGE: 0xce,
+} as const;
+
+/** The largest message that travels as one frame; larger ones go in fragments. */
+export const WHOLE_BYTES_MAX = 4 * 2 ** 20;
+/** Bytes of a message in one fragment: what a message of another pair has to wait for at least. */
+export const FRAGMENT_BYTES = 512 * 2 ** 10;
+/** Only messages up to this size are gathered into batches. */
+export const BATCHED_MESSAGE_BYTES_MAX = 8 * 2 ** 10;
+/** A batch that reached this size is not added to; a message kept by its receiver pins no more. */
+export const BATCH_BYTES_MAX = 64 * 2 ** 10;
+/** No frame is larger; a receiver refuses one that is. */
+export const FRAME_BYTES_MAX = WHOLE_BYTES_MAX;
+/** Messages of a batch begin at multiples of this, so that their payloads are aligned. */
+const BATCH_ALIGNMENT = 64;
+
+/** Room that is left before a message which may have to go in fragments. */
+export const FRAGMENT_HEADROOM_BYTES = 64;
+const FRAGMENT_HEADER_BYTES = 21;
+const BATCH_HEADER_BYTES = 5;
+const ACK_BYTES = 9;
+
+/** A part of a message. */
+export interface Fragment {
+  readonly id: number;
+  readonly offset: number;
+  readonly total: number;
+  readonly data: Uint8Array;
+}
+
+/** Messages one after another in a frame of their own: copied once. */
+export function writeBatch(messages: readonly Uint8Array[]): Uint8Array {
+  const size = batchBytes(messages);
+  const frame = new Uint8Array(size);
+  const view = new DataView(frame.buffer);
+  frame[0] = FRAME.BATCH;
+  view.setUint32(1, messages.length);
+  let start = BATCH_HEADER_BYTES + 4 * messages.length;
+  for (let i = 0; i < messages.length; i++) {
+    const message = messages[i]!;
+    view.setUint32(BATCH_HEADER_BYTES + 4 * i, message.length);
+    start = aligned(start);
+    frame.set(message, start);
+    start += message.length;
+  }
+  return frame;
+}
+
+/** Gives `take` every message of a batch, as a view of the frame. */
+export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void): void {
+  const count = frame.length < BATCH_HEADER_BYTES ? 0 : uint32At(frame, 1);
+  let start = BATCH_HEADER_BYTES + 4 * count;
+  if (count === 0 || start > frame.length) throw malformed(`a batch of ${count} messages`);
+  for (let i = 0; i < count; i++) {
+    start = aligned(start);
+    const end = start + uint32At(frame, BATCH_HEADER_BYTES + 4 * i);
+    if (end > frame.length) throw malformed(`a batch whose message ${i} ends beyond it`);
+    take(frame.subarray(start, end));
+    start = end;
+  }
+  if (start !== frame.length) throw malformed("a batch with bytes after its last message");
+}
+
+/**
+ * The next fragment of a message, without a copy: its header is written over the bytes before it,
+ * which are {@linkcode FRAGMENT_HEADROOM_BYTES} left free or have been sent.
+ */
+export function writeFragment(
+  message: Uint8Array,
+  id: number,
+  offset: number,
+  byteLength: number,
+): Uint8Array {
+  const start = message.byteOffset + offset - FRAGMENT_HEADER_BYTES;
+  const frame = new Uint8Array(message.buffer, start, FRAGMENT_HEADER_BYTES + byteLength);
+  const view = new DataView(message.buffer, start, FRAGMENT_HEADER_BYTES);
+  view.setUint8(0, FRAME.FRAGMENT);
+  view.setUint32(1, id);
+  view.setBigUint64(5, BigInt(offset));
+  view.setBigUint64(13, BigInt(message.length));
+  return frame;
+}
+
+/** What a fragment's frame says. */
+export function readFragment(frame: Uint8Array): Fragment {
+  if (frame.length <= FRAGMENT_HEADER_BYTES) throw malformed("a fragment without bytes");
+  const view = new DataView(frame.buffer, frame.byteOffset, FRAGMENT_HEADER_BYTES);
+  return {
+    id: view.getUint32(1),
+    offset: Number(view.getBigUint64(5)),
+    total: Number(view.getBigUint64(13)),
+    data: frame.subarray(FRAGMENT_HEADER_BYTES),
+  };
+}
+
+/** Says how many bytes of frames have been taken since the link began. */
+export function writeAck(bytesTaken: number): Uint8Array {
+  const frame = new Uint8Array(ACK_BYTES);
+  frame[0] = FRAME.ACK;
+  new DataView(frame.buffer).setBigUint64(1, BigInt(bytesTaken));
+  return frame;
+}
+
+/** How many bytes the other side has taken since the link began. */
+export function readAck(frame: Uint8Array): number {
+  if (frame.length !== ACK_BYTES) {
+    throw malformed(`an acknowledgement of ${frame.length} bytes`);
+  }
+  return Number(new DataView(frame.buffer, frame.byteOffset).getBigUint64(1));
+}
+
+/** A peer broke the rules of the wire. */
+export function malformed(what: string): LeatError {
+  return new LeatError("invalid_argument", `Malformed frame: ${what}`);
+}
+
+/** How large a batch of these messages is. */
+function batchBytes(messages: readonly Uint8Array[]): number {
+  let size = BATCH_HEADER_BYTES + 4 * messages.length;
+  for (const message of messages) size = aligned(size) + message.length;
+  return size;
+}
+
+function aligned(position: number): number {
+  return Math.ceil(position / BATCH_ALIGNMENT) * BATCH_ALIGNMENT;
+}
+
+function uint32At(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
+}

@@ -1,0 +1,86 @@
+/**
+ * How two nodes introduce themselves, and how they part.
+ *
+ * @module
+ */
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { NodeId } from "../../actors/runtime/link.ts";
+import { decodeMessage, encodeMessage } from "../codec.ts";
+
+/** The version of the protocol that this node speaks. */
+export const PROTOCOL_VERSION = 1;
+
+/** The first message of a connection is no larger. */
+export const HELLO_BYTES_MAX = 4_096;
+
+/** How long a node's name may be, and its incarnation. */
+const NAME_LENGTH_MAX = 1_024;
+
+/** Who opened the connection, and who was listening. */
+export type Role = "dialler" | "listener";
+
+/** What the first message of either side says. */
+export interface Hello extends NodeId {
+  readonly role: Role;
+  /** The largest message that this side takes. */
+  readonly messageBytesMax: number;
+}
+
+/** The first message of this side. */
+export function writeHello(hello: Hello): Uint8Array<ArrayBuffer> {
+  const { role, node, incarnation, messageBytesMax } = hello;
+  const version = PROTOCOL_VERSION;
+  return encodeMessage({ kind: "hello", version, role, node, incarnation, messageBytesMax });
+}
+
+/** The last message of a side that closes a connection, with the reason. */
+export function writeBye(reason: LeatError): Uint8Array<ArrayBuffer> {
+  const { code, message, details } = reason.toWire();
+  return encodeMessage({ kind: "bye", error: { code, message, details } });
+}
+
+/** The reason in a decoded message that says goodbye; `undefined` if it says something else. */
+export function byeReason(message: unknown): LeatError | undefined {
+  const bye = message as { kind?: unknown; error?: unknown } | null;
+  if (typeof bye !== "object" || bye?.kind !== "bye") return undefined;
+  return LeatError.fromWire(bye.error as WireError);
+}
+
+/**
+ * Reads the first message of the other side.
+ *
+ * @throws LeatError `failed_precondition` for another version of the protocol, the other side's own
+ * reason if it says goodbye at once, `invalid_argument` for anything that is no hello.
+ */
+export function readHello(data: unknown, from: Role): Hello {
+  if (!(data instanceof ArrayBuffer)) throw notHello("it is text");
+  if (data.byteLength > HELLO_BYTES_MAX) {
+    throw notHello(`it has ${data.byteLength} bytes, more than ${HELLO_BYTES_MAX}`);
+  }
+  const message = decodeMessage(new Uint8Array(data)) as Record<string, unknown> | null;
+  const reason = byeReason(message);
+  if (reason !== undefined) throw reason;
+  if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
+  const { version, role, node, incarnation, messageBytesMax } = message;
+  if (version !== PROTOCOL_VERSION) {
+    throw new LeatError(
+      "failed_precondition",
+      `The ${from} speaks version ${version} of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,
+      { details: { reason: "protocol_version", versions: [PROTOCOL_VERSION] } },
+    );
+  }
+  if (role !== from) throw notHello(`its role is ${String(role)}, not ${from}`);
+  if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
+  if (typeof messageBytesMax !== "number" || !(messageBytesMax > 0)) {
+    throw notHello("it has no messageBytesMax");
+  }
+  return { role: from, node, incarnation, messageBytesMax };
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value.length > 0 && value.length <= NAME_LENGTH_MAX;
+}
+
+function notHello(why: string): LeatError {
+  return new LeatError("invalid_argument", `The first message of a connection is a hello: ${why}`);
+}

@@ -1,0 +1,291 @@
+/**
+ * A link over a WebSocket whose two ends have introduced themselves.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import type { Timer, World } from "../../actors/runtime/world.ts";
+import { decodeMessage, encodeMessage } from "../codec.ts";
+import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
+import { asEnvelope } from "./envelopes.ts";
+import {
+  FRAGMENT_HEADROOM_BYTES,
+  FRAME,
+  FRAME_BYTES_MAX,
+  malformed,
+  readAck,
+  readBatch,
+  readFragment,
+  writeAck,
+} from "./frames.ts";
+import { byeReason, writeBye } from "./hello.ts";
+import { Outbox, WINDOW_BYTES } from "./outbox.ts";
+import { Reassembly } from "./reassembly.ts";
+
+/** How often a link looks whether it has heard anything, and asks if not. */
+const HEARTBEAT_MS = 5_000;
+/**
+ * Looks in a row without a byte from the other side until it is taken for dead. Looks are counted
+ * instead of time, so that a thread that was busy itself does not blame its peers.
+ */
+const SILENT_BEATS_MAX = 4;
+/** What has been taken is acknowledged at once from this many bytes on, */
+const ACK_BYTES = WINDOW_BYTES / 8;
+/** and otherwise after this long. */
+const ACK_DELAY_MS = 10;
+/** Bytes that may wait for `start`: a sender that keeps its window sends no more. */
+const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
+
+const PING = new Uint8Array([FRAME.PING]);
+const PONG = new Uint8Array([FRAME.PONG]);
+
+/** How links behave; what is left out has a default. */
+export interface WebSocketLinkOptions {
+  readonly limits?: Partial<LinkLimits>;
+  /**
+   * Between two looks whether the other side still lives; after four in vain the link closes with
+   * `unavailable`. Default 5,000 ms.
+   */
+  readonly heartbeatMs?: number;
+}
+
+/** One end of a WebSocket as a link. */
+export class WebSocketLink implements Link {
+  readonly remote: NodeId;
+  readonly closed: Promise<LeatError>;
+  readonly #settle: (error: LeatError) => void;
+  readonly #world: World;
+  readonly #socket: WebSocket;
+  readonly #messageBytesMax: number;
+  readonly #heartbeatMs: number;
+  readonly #outbox: Outbox;
+  readonly #reassembly: Reassembly;
+  #receive: ((envelope: Envelope) => void) | undefined;
+  /** Frames that came before `start`, and those that came before these were opened. */
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #bytesTaken = 0;
+  #bytesAcknowledged = 0;
+  #ackTimer: Timer | undefined;
+  #beatTimer: Timer;
+  #heard = true;
+  #silentBeats = 0;
+  #socketError: string | undefined;
+  #isClosed = false;
+
+  /**
+   * @param socket is open, takes array buffers, and belongs to the link from now on.
+   * @param remote who is at the other end, as this node calls it.
+   * @param remoteBytesMax the largest message that the other end takes.
+   */
+  constructor(
+    world: World,
+    socket: WebSocket,
+    remote: NodeId,
+    remoteBytesMax: number,
+    options: WebSocketLinkOptions = {},
+  ) {
+    const limits = { ...LINK_LIMITS, ...options.limits };
+    this.#world = world;
+    this.#socket = socket;
+    this.remote = remote;
+    this.#messageBytesMax = Math.min(limits.messageBytesMax, remoteBytesMax);
+    this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
+    this.#reassembly = new Reassembly(limits.messageBytesMax);
+    this.#outbox = new Outbox(
+      limits,
+      (frame) => this.#put(frame),
+      (flush) => world.macrotask(flush),
+    );
+    const closed = Promise.withResolvers<LeatError>();
+    this.closed = closed.promise;
+    this.#settle = closed.resolve;
+    socket.onmessage = ({ data }) => this.#arrived(data);
+    socket.onerror = (event) => this.#socketError = errorText(event);
+    socket.onclose = ({ code, reason }) => this.#end(this.#lost(code, reason));
+    this.#beatTimer = this.#beatLater();
+  }
+
+  get bufferedBytes(): number {
+    return this.#outbox.bytes;
+  }
+
+  start(receive: (envelope: Envelope) => void): void {
+    this.#receive = receive;
+    if (this.#waiting.length > 0) this.#world.macrotask(() => this.#openWaiting());
+  }
+
+  send(envelope: Envelope): boolean {
+    if (this.#isClosed) return false;
+    this.#outbox.add(this.#encode(envelope), () => pairOf(envelope));
+    return true;
+  }
+
+  ready(): Promise<void> {
+    return this.#outbox.ready();
+  }
+
+  close(reason = new LeatError("cancelled", "The link was closed")): void {
+    if (this.#isClosed) return;
+    this.#put(writeBye(reason));
+    this.#end(reason);
+  }
+
+  #encode(envelope: Envelope): Uint8Array {
+    const bytesMax = this.#messageBytesMax;
+    try {
+      return encodeMessage(envelope, { headroomBytes: FRAGMENT_HEADROOM_BYTES, bytesMax });
+    } catch (error) {
+      if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
+      const bytes = error.details?.byteLength;
+      throw typeof bytes === "number" ? messageTooLarge(envelope, bytes, bytesMax) : error;
+    }
+  }
+
+  /** To a socket that is closed already, `send` does nothing. */
+  #put(frame: Uint8Array): void {
+    if (this.#socket.readyState === WebSocket.OPEN) {
+      this.#socket.send(frame as Uint8Array<ArrayBuffer>);
+    }
+  }
+
+  #arrived(data: unknown): void {
+    if (this.#isClosed) return;
+    this.#heard = true;
+    try {
+      if (!(data instanceof ArrayBuffer)) throw malformed("text");
+      if (data.byteLength > FRAME_BYTES_MAX) {
+        throw malformed(`${data.byteLength} bytes, more than ${FRAME_BYTES_MAX}`);
+      }
+      this.#frame(new Uint8Array(data));
+    } catch (error) {
+      this.close(this.#broken(error));
+    }
+  }
+
+  #frame(frame: Uint8Array): void {
+    switch (frame[0]) {
+      case FRAME.ACK:
+        return this.#outbox.taken(readAck(frame));
+      case FRAME.PING:
+        // A peer that asks and does not read gets no answers.
+        if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#put(PONG);
+        return;
+      case FRAME.PONG:
+        return;
+      default:
+        if (this.#receive === undefined || this.#waiting.length > 0) this.#keep(frame);
+        else this.#open(frame);
+    }
+  }
+
+  #keep(frame: Uint8Array): void {
+    this.#waitingBytes += frame.length;
+    if (this.#waitingBytes > HELD_BYTES_MAX) {
+      throw malformed(`more than the window of ${WINDOW_BYTES} bytes unacknowledged`);
+    }
+    this.#waiting.push(frame);
+  }
+
+  #openWaiting(): void {
+    try {
+      for (const frame of this.#waiting) {
+        if (!this.#isClosed) this.#open(frame);
+      }
+    } catch (error) {
+      this.close(this.#broken(error));
+    }
+    this.#waiting = [];
+  }
+
+  #open(frame: Uint8Array): void {
+    switch (frame[0]) {
+      case FRAME.MESSAGE:
+        this.#deliver(frame);
+        break;
+      case FRAME.BATCH:
+        readBatch(frame, (message) => this.#deliver(message));
+        break;
+      case FRAME.FRAGMENT: {
+        const message = this.#reassembly.add(readFragment(frame));
+        if (message !== undefined) this.#deliver(message);
+        break;
+      }
+      default:
+        throw malformed(`an unknown first byte, ${frame[0]}`);
+    }
+    this.#taken(frame.length);
+  }
+
+  #deliver(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    const message = decodeMessage(bytes);
+    const reason = byeReason(message);
+    if (reason !== undefined) this.#end(reason);
+    else this.#receive!(asEnvelope(message));
+  }
+
+  #taken(bytes: number): void {
+    this.#bytesTaken += bytes;
+    if (this.#bytesTaken - this.#bytesAcknowledged >= ACK_BYTES) this.#acknowledge();
+    else if (!this.#isClosed) {
+      this.#ackTimer ??= this.#world.timer(ACK_DELAY_MS, () => this.#acknowledge());
+    }
+  }
+
+  #acknowledge(): void {
+    this.#ackTimer?.cancel();
+    this.#ackTimer = undefined;
+    if (this.#isClosed || this.#bytesAcknowledged === this.#bytesTaken) return;
+    this.#bytesAcknowledged = this.#bytesTaken;
+    this.#put(writeAck(this.#bytesTaken));
+  }
+
+  #beatLater(): Timer {
+    return this.#world.timer(this.#heartbeatMs, () => this.#beat());
+  }
+
+  #beat(): void {
+    this.#silentBeats = this.#heard ? 0 : this.#silentBeats + 1;
+    if (this.#silentBeats >= SILENT_BEATS_MAX) {
+      const silentMs = this.#silentBeats * this.#heartbeatMs;
+      const error = `${this.remote.node} has said nothing for ${silentMs} ms`;
+      this.close(new LeatError("unavailable", error));
+      return;
+    }
+    if (!this.#heard) this.#put(PING);
+    this.#heard = false;
+    this.#beatTimer = this.#beatLater();
+  }
+
+  #end(reason: LeatError): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#beatTimer.cancel();
+    this.#ackTimer?.cancel();
+    this.#outbox.close();
+    this.#reassembly.clear();
+    this.#waiting = [];
+    this.#socket.close();
+    this.#settle(reason);
+  }
+
+  #lost(code: number, reason: string): LeatError {
+    const why = this.#socketError ?? (reason === "" ? `WebSocket code ${code}` : reason);
+    return new LeatError("unavailable", `The connection to ${this.remote.node} broke: ${why}`);
+  }
+
+  #broken(error: unknown): LeatError {
+    const { code, message } = LeatError.from(error, "internal");
+    const why = `${this.remote.node} sent what no node sends: ${message}`;
+    return new LeatError(code, why, { cause: error });
+  }
+}
+
+/** What a socket's `error` event says. */
+export function errorText(event: Event): string {
+  const { message } = event as ErrorEvent;
+  return message === undefined || message === "" ? "connection error" : message;
+}

@@ -1,0 +1,232 @@
+/**
+ * The sending half of a link: what goes to the socket next, and how much of it at a time.
+ *
+ * @module
+ */
+import { Fifo } from "../../actors/runtime/fifo.ts";
+import type { LinkLimits } from "../limits.ts";
+import { WaterMarks } from "../water_marks.ts";
+import {
+  BATCH_BYTES_MAX,
+  BATCHED_MESSAGE_BYTES_MAX,
+  FRAGMENT_BYTES,
+  malformed,
+  WHOLE_BYTES_MAX,
+  writeBatch,
+  writeFragment,
+} from "./frames.ts";
+
+/**
+ * Bytes handed to the socket that the receiver has not taken yet; a frame is only begun below this.
+ * It bounds what both machines hold for a receiver that is slow, whatever the socket would accept.
+ */
+export const WINDOW_BYTES = 8 * 2 ** 20;
+
+/** A large message, or a message of its pair that must wait for it. */
+interface Held {
+  readonly message: Uint8Array;
+  readonly pair: string;
+  /** Goes after this many frames of the direct lane, which were there before it. */
+  readonly after: number;
+  offset: number;
+}
+
+/** A frame that the receiver has not taken yet. */
+interface InFlight {
+  /** Bytes of frames up to its end since the link began. */
+  readonly end: number;
+  /** Bytes of messages it carries. */
+  readonly messageBytes: number;
+}
+
+interface Frame {
+  readonly bytes: Uint8Array;
+  readonly messageBytes: number;
+}
+
+/**
+ * Two lanes lead to the socket. Most messages take the direct one, small ones gathered into batches.
+ * Large messages go in fragments through the other, and take turns with the direct one; later
+ * messages of the same pair line up behind them, so that order within a pair holds.
+ */
+export class Outbox {
+  readonly #put: (frame: Uint8Array) => void;
+  readonly #flushSoon: (flush: () => void) => void;
+  readonly #marks: WaterMarks;
+  readonly #direct = new Fifo<Frame>();
+  readonly #held = new Fifo<Held>();
+  /** How many held messages there are of each pair. */
+  readonly #heldPairs = new Map<string, number>();
+  readonly #inFlight = new Fifo<InFlight>();
+  #oldest: InFlight | undefined;
+  #batch: Uint8Array[] = [];
+  #batchBytes = 0;
+  #current: Held | undefined;
+  #heldTurn = false;
+  #directIn = 0;
+  #directOut = 0;
+  #lastId = 0;
+  #bytesPut = 0;
+  #bytesTaken = 0;
+  #closed = false;
+
+  /**
+   * @param put hands a frame to the socket, which copies it.
+   * @param flushSoon calls back when the sender's turn is over.
+   */
+  constructor(
+    limits: LinkLimits,
+    put: (frame: Uint8Array) => void,
+    flushSoon: (flush: () => void) => void,
+  ) {
+    this.#marks = new WaterMarks(limits);
+    this.#put = put;
+    this.#flushSoon = flushSoon;
+  }
+
+  /** Bytes of messages that the receiver has not taken yet. */
+  get bytes(): number {
+    return this.#marks.bytes;
+  }
+
+  ready(): Promise<void> {
+    return this.#marks.ready();
+  }
+
+  /**
+   * Takes a message.
+   *
+   * @param message has the headroom of a fragment before it if it is larger than
+   * {@linkcode WHOLE_BYTES_MAX}, and is given away.
+   * @param pairOf names the pair within which order is kept.
+   */
+  add(message: Uint8Array, pairOf: () => string): void {
+    this.#marks.add(message.length);
+    if (message.length > WHOLE_BYTES_MAX) {
+      this.#closeBatch();
+      this.#hold(message, pairOf());
+    } else if (this.#heldPairs.size > 0 && this.#heldPairs.has(pairOf())) {
+      this.#hold(message, pairOf());
+    } else if (message.length <= BATCHED_MESSAGE_BYTES_MAX) {
+      this.#gather(message);
+      return;
+    } else {
+      this.#closeBatch();
+      this.#queue({ bytes: message, messageBytes: message.length });
+    }
+    this.#pump();
+  }
+
+  /** The receiver has taken so many bytes of frames since the link began. */
+  taken(bytes: number): void {
+    if (!(bytes >= this.#bytesTaken && bytes <= this.#bytesPut)) {
+      throw malformed(
+        `an acknowledgement of ${bytes} bytes after one of ${this.#bytesTaken}; ${this.#bytesPut} were sent`,
+      );
+    }
+    this.#bytesTaken = bytes;
+    let oldest = this.#oldest ?? this.#inFlight.shift();
+    while (oldest !== undefined && oldest.end <= bytes) {
+      this.#marks.remove(oldest.messageBytes);
+      oldest = this.#inFlight.shift();
+    }
+    this.#oldest = oldest;
+    this.#pump();
+  }
+
+  /** Drops what has not been sent: the link is closed. */
+  close(): void {
+    this.#closed = true;
+    this.#batch = [];
+    while (this.#direct.shift() !== undefined);
+    while (this.#held.shift() !== undefined);
+    while (this.#inFlight.shift() !== undefined);
+    this.#oldest = undefined;
+    this.#current = undefined;
+    this.#heldPairs.clear();
+    this.#marks.release();
+  }
+
+  #gather(message: Uint8Array): void {
+    this.#batch.push(message);
+    this.#batchBytes += message.length;
+    if (this.#batchBytes >= BATCH_BYTES_MAX) {
+      this.#closeBatch();
+      this.#pump();
+    } else if (this.#batch.length === 1) {
+      this.#flushSoon(() => {
+        this.#closeBatch();
+        this.#pump();
+      });
+    }
+  }
+
+  #closeBatch(): void {
+    const batch = this.#batch;
+    if (batch.length === 0) return;
+    const bytes = batch.length === 1 ? batch[0]! : writeBatch(batch);
+    this.#queue({ bytes, messageBytes: this.#batchBytes });
+    this.#batch = [];
+    this.#batchBytes = 0;
+  }
+
+  #queue(frame: Frame): void {
+    this.#direct.push(frame);
+    this.#directIn++;
+  }
+
+  #hold(message: Uint8Array, pair: string): void {
+    const held = { message, pair, after: this.#directIn, offset: 0 };
+    this.#heldPairs.set(pair, (this.#heldPairs.get(pair) ?? 0) + 1);
+    if (this.#current === undefined) this.#current = held;
+    else this.#held.push(held);
+  }
+
+  #pump(): void {
+    while (!this.#closed && this.#bytesPut - this.#bytesTaken < WINDOW_BYTES && this.#next());
+  }
+
+  /** Sends the next frame; false if there is none. */
+  #next(): boolean {
+    const held = this.#current;
+    const heldMayGo = held !== undefined && this.#directOut >= held.after;
+    if (heldMayGo && (this.#heldTurn || this.#direct.length === 0)) {
+      this.#heldTurn = false;
+      this.#sendHeld(held);
+      return true;
+    }
+    this.#heldTurn = true;
+    const frame = this.#direct.shift();
+    if (frame === undefined) return false;
+    this.#directOut++;
+    this.#send(frame.bytes, frame.messageBytes);
+    return true;
+  }
+
+  #sendHeld(held: Held): void {
+    const { message, offset } = held;
+    if (message.length <= WHOLE_BYTES_MAX) {
+      this.#send(message, message.length);
+      this.#sentHeld(held);
+      return;
+    }
+    if (offset === 0) this.#lastId = (this.#lastId + 1) >>> 0;
+    const byteLength = Math.min(FRAGMENT_BYTES, message.length - offset);
+    this.#send(writeFragment(message, this.#lastId, offset, byteLength), byteLength);
+    held.offset += byteLength;
+    if (held.offset === message.length) this.#sentHeld(held);
+  }
+
+  #sentHeld({ pair }: Held): void {
+    const left = this.#heldPairs.get(pair)! - 1;
+    if (left === 0) this.#heldPairs.delete(pair);
+    else this.#heldPairs.set(pair, left);
+    this.#current = this.#held.shift();
+  }
+
+  #send(bytes: Uint8Array, messageBytes: number): void {
+    this.#bytesPut += bytes.length;
+    this.#inFlight.push({ end: this.#bytesPut, messageBytes });
+    this.#put(bytes);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Large messages put together again from their fragments.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { type Fragment, malformed } from "./frames.ts";
+
+/** Messages of one link that may be incomplete at the same time. */
+const INCOMPLETE_MAX = 16;
+
+interface Incomplete {
+  readonly bytes: Uint8Array;
+  received: number;
+}
+
+/**
+ * Collects fragments. Each message gets one buffer, allocated once, when its first fragment says how
+ * large it is and that is within bounds.
+ */
+export class Reassembly {
+  readonly #bytesMax: number;
+  readonly #incomplete = new Map<number, Incomplete>();
+  #bytes = 0;
+
+  /** @param bytesMax bounds one message, and all incomplete ones together. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Bytes held for incomplete messages. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Takes a fragment.
+   *
+   * @returns The message, if this was the last of it.
+   * @throws LeatError `resource_exhausted` when the sender did not keep within the bounds,
+   * `invalid_argument` when the fragment does not follow on what is there.
+   */
+  add(fragment: Fragment): Uint8Array | undefined {
+    const { id, offset, total, data } = fragment;
+    const message = this.#incomplete.get(id) ?? this.#begin(fragment);
+    if (offset !== message.received || total !== message.bytes.length) {
+      throw malformed(
+        `fragment ${offset} of ${total} bytes of message ${id}, of which ${message.received} of ${message.bytes.length} bytes are there`,
+      );
+    }
+    if (data.length > total - offset) throw malformed(`message ${id} goes on beyond its end`);
+    message.bytes.set(data, offset);
+    message.received += data.length;
+    if (message.received < total) return undefined;
+    this.#incomplete.delete(id);
+    this.#bytes -= total;
+    return message.bytes;
+  }
+
+  /** Lets go of everything: the link is closed. */
+  clear(): void {
+    this.#incomplete.clear();
+    this.#bytes = 0;
+  }
+
+  #begin({ id, offset, total }: Fragment): Incomplete {
+    if (offset !== 0) throw malformed(`message ${id} begins with a fragment at byte ${offset}`);
+    if (this.#incomplete.size >= INCOMPLETE_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `${INCOMPLETE_MAX} messages are incomplete already; a sender finishes some before it begins others`,
+      );
+    }
+    if (total > this.#bytesMax - this.#bytes) {
+      throw new LeatError(
+        "resource_exhausted",
+        `A message of ${total} bytes beside ${this.#bytes} bytes of incomplete ones is over the limit of ${this.#bytesMax}; raise messageBytesMax or send smaller batches`,
+        { details: { bytes: total, bytesMax: this.#bytesMax } },
+      );
+    }
+    const message = { bytes: allocate(total), received: 0 };
+    this.#incomplete.set(id, message);
+    this.#bytes += total;
+    return message;
+  }
+}
+
+function allocate(byteLength: number): Uint8Array {
+  try {
+    return new Uint8Array(byteLength);
+  } catch (cause) {
+    throw new LeatError("resource_exhausted", `No memory for a message of ${byteLength} bytes`, {
+      cause,
+    });
+  }
+}

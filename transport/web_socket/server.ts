@@ -1,0 +1,240 @@
+/**
+ * The listening side: who may connect, and what becomes of a connection.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { LINK_LIMITS } from "../limits.ts";
+import { readHello, writeBye, writeHello } from "./hello.ts";
+import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { carriesToken, checkToken } from "./token.ts";
+
+/** How long a connection may take to introduce itself. */
+const HELLO_TIMEOUT_MS = 5_000;
+/** Connections that may be open without having introduced themselves; more get 503. */
+const HANDSHAKES_MAX = 256;
+
+/** How to listen. */
+export interface WebSocketServerOptions extends WebSocketLinkOptions {
+  readonly world: World;
+  /** The interface to listen on, such as `127.0.0.1` or `0.0.0.0`. */
+  readonly hostname: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** The certificate chain in PEM; with `key`, connections are encrypted (`wss:`). */
+  readonly cert?: string;
+  /** The private key in PEM. */
+  readonly key?: string;
+  /** Who does not present it gets 401 and no socket. */
+  readonly token?: string;
+  /** Listens beyond this machine without a token. Default false. */
+  readonly insecure?: boolean;
+  /** Who this node is; asked for each connection. */
+  readonly local: () => NodeId;
+  /** Gets every link; usually `system.attach`. */
+  readonly onLink: (link: Link) => void;
+  /** Default 5,000 ms. */
+  readonly helloTimeoutMs?: number;
+}
+
+/** A server that listens. */
+export interface WebSocketServer {
+  /** `ws://host:port`, or `wss:`, with the real port. */
+  readonly address: string;
+  readonly port: number;
+  /** Stops listening and closes all links that came in, within a second. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens for nodes that dial in.
+ *
+ * @throws LeatError `failed_precondition` when it would listen beyond this machine without a token
+ * and was not told to; `invalid_argument` for a certificate without its key or the reverse, or one
+ * that cannot be read; `already_exists` when the port is in use; `permission_denied` when this
+ * process may not listen there; `unavailable` when the host has no such interface.
+ *
+ * @example
+ * ```ts ignore
+ * const server = serveWebSocket({
+ *   world,
+ *   hostname: "127.0.0.1",
+ *   port: 0,
+ *   local: () => system.id,
+ *   onLink: (link) => system.attach(link),
+ * });
+ * console.log(server.address);
+ * ```
+ */
+export function serveWebSocket(options: WebSocketServerOptions): WebSocketServer {
+  return new Server(options);
+}
+
+class Server implements WebSocketServer {
+  readonly address: string;
+  readonly port: number;
+  readonly #options: WebSocketServerOptions;
+  readonly #abort = new AbortController();
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #links = new Set<Link>();
+  readonly #handshakes = new Set<WebSocket>();
+
+  constructor(options: WebSocketServerOptions) {
+    checkOptions(options);
+    this.#options = options;
+    this.#server = this.#listen();
+    const { hostname } = options;
+    const scheme = options.cert === undefined ? "ws" : "wss";
+    this.port = this.#server.addr.port;
+    this.address = `${scheme}://${
+      hostname.includes(":") ? `[${hostname}]` : hostname
+    }:${this.port}`;
+  }
+
+  async close(): Promise<void> {
+    const reason = new LeatError("unavailable", `${this.address} has stopped listening`);
+    for (const link of [...this.#links]) link.close(reason);
+    for (const socket of [...this.#handshakes]) socket.close();
+    // Not `shutdown`, which would wait for strangers that take their time over a request.
+    this.#abort.abort();
+    await this.#server.finished;
+  }
+
+  #listen(): Deno.HttpServer<Deno.NetAddr> {
+    const { hostname, port, cert, key } = this.#options;
+    try {
+      return Deno.serve({
+        hostname,
+        port,
+        ...(cert !== undefined && key !== undefined ? { cert, key } : {}),
+        signal: this.#abort.signal,
+        onListen() {},
+        onError: () => new Response(null, { status: 500 }),
+      }, (request) => this.#answer(request));
+    } catch (error) {
+      throw cannotListen(error, hostname, port);
+    }
+  }
+
+  #answer(request: Request): Response {
+    const { token } = this.#options;
+    // Browsers say where a page came from: no page may use its visitor's browser to get in here.
+    if (request.headers.has("origin")) return refusal(403, "No access for web pages.");
+    if (token !== undefined && !carriesToken(request.headers.get("authorization"), token)) {
+      return refusal(401, "A token is needed.", { "www-authenticate": "Bearer" });
+    }
+    if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+      return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
+    }
+    if (this.#handshakes.size >= HANDSHAKES_MAX) return refusal(503, "Too many connections.");
+    try {
+      // Links have a heartbeat of their own.
+      const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+      this.#introduce(socket);
+      return response;
+    } catch {
+      return refusal(400, "No valid WebSocket upgrade.");
+    }
+  }
+
+  /** Waits for the first message of a connection. */
+  #introduce(socket: WebSocket): void {
+    const { world, helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
+    socket.binaryType = "arraybuffer";
+    this.#handshakes.add(socket);
+    const timer = world.timer(helloTimeoutMs, () => {
+      end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
+    });
+    const settle = () => {
+      timer.cancel();
+      this.#handshakes.delete(socket);
+    };
+    const end = (error: LeatError) => {
+      settle();
+      if (socket.readyState === WebSocket.OPEN) socket.send(writeBye(error));
+      socket.close();
+    };
+    socket.onclose = settle;
+    socket.onerror = settle;
+    socket.onmessage = ({ data }) => {
+      try {
+        this.#link(socket, data);
+        settle();
+      } catch (error) {
+        end(LeatError.from(error, "internal"));
+      }
+    };
+  }
+
+  #link(socket: WebSocket, data: unknown): void {
+    const { world, local, onLink, limits } = this.#options;
+    const { node, incarnation, messageBytesMax: remoteBytesMax } = readHello(data, "dialler");
+    const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
+    socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
+    const remote = { node, incarnation };
+    const link = new WebSocketLink(world, socket, remote, remoteBytesMax, this.#options);
+    this.#links.add(link);
+    link.closed.then(() => this.#links.delete(link));
+    onLink(link);
+  }
+}
+
+function checkOptions(options: WebSocketServerOptions): void {
+  const { hostname, token, insecure = false, cert, key } = options;
+  if ((cert === undefined) !== (key === undefined)) {
+    const [given, missing] = key === undefined ? ["cert", "key"] : ["key", "cert"];
+    throw new LeatError(
+      "invalid_argument",
+      `TLS needs both cert and key: there is a ${given} and no ${missing}`,
+    );
+  }
+  if (token !== undefined) checkToken(token);
+  else if (!insecure && !isLoopback(hostname)) {
+    throw new LeatError(
+      "failed_precondition",
+      `Listening on ${hostname} without a token would let anyone who reaches this machine run ` +
+        "code on it; set a token (--token), listen on 127.0.0.1, or allow it (--insecure)",
+    );
+  }
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "::1" || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
+
+function refusal(status: number, text: string, headers: Record<string, string> = {}): Response {
+  return new Response(`${text}\n`, { status, headers });
+}
+
+function cannotListen(cause: unknown, hostname: string, port: number): LeatError {
+  const where = `port ${port} of ${hostname}`;
+  const name = cause instanceof Error ? cause.name : "";
+  const why = cause instanceof Error ? cause.message : String(cause);
+  switch (name) {
+    case "AddrInUse":
+      return new LeatError(
+        "already_exists",
+        `Cannot listen on ${where}: it is in use; stop what uses it, or take another port (0 takes a free one)`,
+        { cause },
+      );
+    case "NotCapable":
+    case "PermissionDenied":
+      return new LeatError(
+        "permission_denied",
+        `Cannot listen on ${where}: ${why}; grant --allow-net=${hostname}:${port}, or take a port from 1024 on`,
+        { cause },
+      );
+    case "InvalidData":
+      return new LeatError("invalid_argument", `Cannot use the certificate or its key: ${why}`, {
+        cause,
+      });
+    default:
+      return new LeatError(
+        "unavailable",
+        `Cannot listen on ${where}: ${why}; listen on an address of this machine, or on 0.0.0.0`,
+        { cause },
+      );
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The name by which other hosts reach this one.
+ *
+ * @module
+ */
+
+/** What of a network interface matters here. */
+export type HostInterface = Pick<Deno.NetworkInterfaceInfo, "name" | "family" | "address">;
+
+/** Interfaces of containers and virtual machines on this host, which no other host can reach. */
+const VIRTUAL = /^(docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|utun|podman)/;
+
+/**
+ * The host to name in this node's URL: what it listens on, or for all interfaces an address that
+ * others can reach. IPv4 goes before IPv6, real interfaces before virtual ones; a host without
+ * either has `127.0.0.1`.
+ *
+ * @param hostname What the server listens on.
+ * @param interfaces Default: this host's, as far as the process may see them (`--allow-sys`).
+ *
+ * @example
+ * ```ts
+ * import { advertisedHost } from "./advertised_host.ts";
+ *
+ * advertisedHost("127.0.0.1"); // 127.0.0.1
+ * ```
+ */
+export function advertisedHost(
+  hostname: string,
+  interfaces: readonly HostInterface[] = hostInterfaces(),
+): string {
+  if (hostname !== "0.0.0.0" && hostname !== "::") return bracketed(hostname);
+  const reachable = interfaces.filter(isReachable).sort((a, b) => rank(a) - rank(b));
+  return bracketed(reachable[0]?.address ?? "127.0.0.1");
+}
+
+function hostInterfaces(): readonly HostInterface[] {
+  try {
+    return Deno.networkInterfaces();
+  } catch {
+    return [];
+  }
+}
+
+/** Loopback and link-local addresses lead nowhere from another host. */
+function isReachable({ family, address }: HostInterface): boolean {
+  return family === "IPv4"
+    ? !/^(127|169\.254)\./.test(address)
+    : address !== "::1" && !/^fe[89ab]/i.test(address);
+}
+
+function rank({ name, family }: HostInterface): number {
+  return (VIRTUAL.test(name) ? 2 : 0) + (family === "IPv4" ? 0 : 1);
+}
+
+function bracketed(hostname: string): string {
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}
