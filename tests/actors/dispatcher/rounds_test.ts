@@ -1,0 +1,247 @@
+/**
+ * Coordinated reads: which task serves which round, while tasks and consumers come and go.
+ *
+ * @module
+ */
+import type { RoundSchedule } from "../../../actors/dispatcher/protocol.ts";
+import { assert, assertEquals, assertNotEquals } from "../../assert.ts";
+import { TestCluster, type TestWorker } from "./lib.ts";
+
+const COORDINATED = { jobName: "rounds", processingMode: "OFF", numConsumers: 2 } as const;
+
+/** A consumer that keeps to the protocol and reads a task by noting which it was. */
+class Consumer {
+  readonly read: number[] = [];
+  readonly clientId: number;
+  readonly #cluster: TestCluster;
+  readonly #dead: ReadonlySet<number>;
+  schedules: readonly RoundSchedule[] = [];
+  nextRound: number | undefined;
+  proposed: RoundSchedule | undefined;
+  lost = false;
+
+  constructor(cluster: TestCluster, clientId: number, dead: ReadonlySet<number>) {
+    this.#cluster = cluster;
+    this.clientId = clientId;
+    this.#dead = dead;
+  }
+
+  async heartbeat(): Promise<void> {
+    const lostTask = this.lost ? this.taskOf(this.nextRound!) : undefined;
+    const { schedules = [], proposed } = await this.#cluster.ask("clientHeartbeat", {
+      clientId: this.clientId,
+      ...(this.nextRound === undefined ? {} : { nextRound: this.nextRound }),
+      ...(this.proposed === undefined ? {} : { acceptedSchedule: this.proposed.version }),
+      ...(lostTask === undefined ? {} : { lostTasks: [{ taskId: lostTask }] }),
+    });
+    this.schedules = schedules;
+    this.nextRound ??= schedules[0]?.fromRound;
+    const acceptable = proposed !== undefined && (this.nextRound ?? 0) <= proposed.fromRound;
+    this.proposed = acceptable ? proposed : undefined;
+  }
+
+  taskOf(round: number): number | undefined {
+    const schedule = this.schedules.findLast(({ fromRound }) => fromRound <= round);
+    return schedule?.taskIds[round % schedule.taskIds.length];
+  }
+
+  /** Reads the next round if it may and can. */
+  step(): boolean {
+    if (this.nextRound === undefined) return false;
+    if (this.proposed !== undefined && this.nextRound >= this.proposed.fromRound) return false;
+    const taskId = this.taskOf(this.nextRound);
+    this.lost = taskId !== undefined && this.#dead.has(taskId);
+    if (taskId === undefined || this.lost) return false;
+    this.read[this.nextRound++] = taskId;
+    return true;
+  }
+}
+
+async function coordinatedCluster(workerCount: number) {
+  const cluster = await TestCluster.start({ clientTimeoutMs: 120_000 });
+  const dead = new Set<number>();
+  const workers: TestWorker[] = [];
+  for (let i = 0; i < workerCount; i++) {
+    workers.push(cluster.worker(`worker-${i}`));
+    await workers[i]!.heartbeat();
+  }
+  const datasetId = await cluster.dataset("endless", -1);
+  const join = async (consumerIndex: number) => {
+    const { clientId } = await cluster.open(datasetId, { ...COORDINATED, consumerIndex });
+    return new Consumer(cluster, clientId, dead);
+  };
+  return { cluster, dead, workers, join };
+}
+
+/** Lets all consumers read until each has got to that round, with a heartbeat every few steps. */
+async function readUntil(consumers: readonly Consumer[], round: number, stepsPerHeartbeat = 3) {
+  for (let heartbeats = 0; heartbeats < 1_000; heartbeats++) {
+    for (let step = 0; step < stepsPerHeartbeat; step++) {
+      for (const consumer of consumers) if ((consumer.nextRound ?? 0) < round) consumer.step();
+    }
+    if (consumers.every(({ nextRound = 0 }) => nextRound >= round)) return;
+    for (const consumer of consumers) await consumer.heartbeat();
+  }
+  throw new Error(`stuck at rounds ${consumers.map(({ nextRound }) => nextRound)}`);
+}
+
+Deno.test("rounds begin when all consumers are there and a task can be read, each round with one task", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const a = await join(0);
+  await a.heartbeat();
+  for (const worker of workers) await worker.heartbeat();
+  await a.heartbeat();
+  assertEquals(a.schedules, [], "one consumer is missing");
+  const b = await join(1);
+  await readUntil([a, b], 10);
+  assertEquals(a.read, b.read);
+  assertEquals(new Set(a.read).size, 2);
+  assertEquals(a.schedules, [{ version: 1, fromRound: 0, taskIds: [1, 2] }]);
+});
+
+Deno.test("a new task serves from a round that no consumer had requested, whatever their heartbeats", async () => {
+  for (const stepsPerHeartbeat of [1, 5, 40]) {
+    const { cluster, workers, join } = await coordinatedCluster(1);
+    await using _ = cluster;
+    const consumers = [await join(0), await join(1)];
+    await workers[0]!.heartbeat();
+    await readUntil(consumers, 10, stepsPerHeartbeat);
+    const late = cluster.worker("late");
+    await late.heartbeat();
+    await late.heartbeat();
+    await readUntil(consumers, 100 + 20 * stepsPerHeartbeat, stepsPerHeartbeat);
+    assertEquals(consumers[0]!.read, consumers[1]!.read);
+    assertEquals(new Set(consumers[0]!.read.slice(-2)).size, 2);
+  }
+});
+
+Deno.test("a consumer that accepted reads nothing of the proposed rounds before all have accepted", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil([a, b], 10);
+  const late = cluster.worker("late");
+  await late.heartbeat();
+  await late.heartbeat();
+  for (let i = 0; i < 50; i++) {
+    await a.heartbeat();
+    a.step();
+  }
+  const held = a.nextRound!;
+  assertEquals(held, a.proposed?.fromRound);
+  await cluster.restart();
+  await a.heartbeat();
+  assertEquals([a.step(), a.nextRound], [false, held], "the promise outlives the dispatcher");
+  await readUntil([a, b], 100);
+  assertEquals(a.read, b.read);
+});
+
+Deno.test("a task that all consumers have lost is replaced, and a round that one had read is made up to the other", async () => {
+  const { cluster, dead, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  const lostTask = a.taskOf(10)!;
+  assertEquals([a.step(), a.nextRound], [true, 11]);
+  dead.add(lostTask);
+  await readUntil([a, b], 60);
+  assertEquals([a.read[10], a.read.length], [lostTask, b.read.length]);
+  assertNotEquals(b.read[10], lostTask);
+  assertEquals(a.read.slice(11), b.read.slice(11));
+  assert(!b.read.slice(10).includes(lostTask));
+});
+
+Deno.test("a task that one consumer cannot reach for long is replaced for all", async () => {
+  const { cluster, dead, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  const lostTask = b.taskOf(10)!;
+  b.lost = true;
+  await b.heartbeat();
+  await a.heartbeat();
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId: a.clientId })).tasks.length, 2);
+  await cluster.world.advance(10_000);
+  await b.heartbeat();
+  const { tasks } = await cluster.ask("clientHeartbeat", { clientId: a.clientId });
+  assertEquals(tasks.some(({ taskId }) => taskId === lostTask), false);
+  dead.add(lostTask);
+  await readUntil([a, b], 40);
+  assertEquals(a.read.slice(10), b.read.slice(10));
+});
+
+Deno.test("consumers go on when a worker is lost, and wait for one when the last is lost", async () => {
+  const { cluster, dead, workers: [worker], join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await worker!.heartbeat();
+  await readUntil([a, b], 10);
+  dead.add(a.taskOf(10)!);
+  for (let i = 0; i < 5; i++) {
+    for (const consumer of [a, b]) consumer.step(), await consumer.heartbeat();
+  }
+  assertEquals([a.nextRound, b.nextRound], [10, 10]);
+  const next = await worker!.reborn();
+  await next.heartbeat();
+  await next.heartbeat();
+  await readUntil([a, b], 30);
+  assertEquals(a.read, b.read);
+});
+
+Deno.test("a consumer index is held while its client lives; a restarted consumer begins where the others are", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  const request = cluster.openRequest("1", { ...COORDINATED, consumerIndex: 1 });
+  assertEquals((await cluster.refused("openIteration", request)).code, "failed_precondition");
+  await cluster.ask("releaseClient", { clientId: b.clientId });
+  const again = await join(1);
+  await readUntil([a, again], 40);
+  const first = again.read.findIndex((taskId) => taskId !== undefined);
+  assert(first >= 10, `began at round ${first}`);
+  assertEquals(a.read.slice(first), again.read.slice(first));
+});
+
+Deno.test("consumers that all come anew begin together beyond every earlier round", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const old = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil(old, 50);
+  await cluster.restart();
+  await cluster.world.advance(121_000);
+  for (const worker of workers) await worker.heartbeat();
+  for (const worker of workers) await worker.heartbeat();
+  const [a, b] = [await join(1), await join(0)];
+  await a.heartbeat();
+  await b.heartbeat();
+  const first = a.nextRound!;
+  assert(first > 50 && first === b.nextRound, `${first} and ${b.nextRound}`);
+  await readUntil([a, b], first + 20);
+  assertEquals(a.read.slice(first), b.read.slice(first));
+});
+
+Deno.test("a consumer that has left holds up no schedule", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil([a, b], 10);
+  const late = cluster.worker("late");
+  await late.heartbeat();
+  await late.heartbeat();
+  for (let i = 0; i < 10; i++) {
+    await a.heartbeat();
+    a.step();
+  }
+  const held = a.nextRound!;
+  await cluster.ask("releaseClient", { clientId: b.clientId });
+  await readUntil([a], held + 10);
+  assertEquals(new Set(a.read.slice(held)).size, 2);
+});
