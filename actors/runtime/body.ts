@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
 /** An instance that knows how it reaches a receiver that may write to what it gets. */
 export interface HandedOver {
@@ -15,27 +17,71 @@ export interface HandedOver {
 }
 
 /**
- * A copy of plain data, so that sender and receiver never see each other's later changes. Instances
- * of classes (payloads, tensors) are handed over, those that are {@linkcode HandedOver} in their own
- * way: the sender must not write to them afterwards.
+ * A copy of plain data, so that sender and receiver never see each other's later changes. Tensors
+ * are handed over, and what is {@linkcode HandedOver} in its own way: the sender must not write to
+ * them afterwards.
  *
  * @param kept The sender keeps the body, to send it again. Default false.
+ * @throws LeatError `invalid_argument` naming the path of what is not plain data, and so could not
+ * travel on another carrier.
  */
 export function copyBody(value: unknown, kept = false): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => copyBody(item, kept));
+  switch (typeof value) {
+    case "object":
+      return value === null ? null : copyObject(value, kept, []);
+    case "function":
+    case "symbol":
+      throw refusal(value, []);
+    default:
+      return value;
+  }
+}
+
+type Path = (string | number)[];
+
+function copyObject(value: object, kept: boolean, path: Path): unknown {
+  if (Array.isArray(value)) return copyArray(value, kept, path);
   if (ArrayBuffer.isView(value)) {
     return value instanceof DataView ? structuredClone(value) : (value as Uint8Array).slice();
   }
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    return isHandedOver(value) ? value.handOver(kept) : value;
+    if (isHandedOver(value)) return value.handOver(kept);
+    if (value instanceof Tensor || value instanceof RaggedTensor) return value;
+    throw refusal(value, path);
   }
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
-    copy[key] = copyBody((value as Record<string, unknown>)[key], kept);
+    if (key === "__proto__") throw refusal(value, path);
+    copy[key] = copyItem((value as Record<string, unknown>)[key], key, kept, path);
   }
   return copy;
+}
+
+function copyArray(array: readonly unknown[], kept: boolean, path: Path): unknown[] {
+  const copy = new Array<unknown>(array.length);
+  for (let i = 0; i < array.length; i++) copy[i] = copyItem(array[i], i, kept, path);
+  return copy;
+}
+
+function copyItem(item: unknown, key: string | number, kept: boolean, path: Path): unknown {
+  if (typeof item !== "object" && typeof item !== "function" && typeof item !== "symbol") {
+    return item;
+  }
+  if (item === null) return null;
+  path.push(key);
+  if (typeof item !== "object") throw refusal(item, path);
+  const copy = copyObject(item, kept, path);
+  path.pop();
+  return copy;
+}
+
+function refusal(value: unknown, path: Path): LeatError {
+  const place = ["body", ...path].join(".");
+  const what = typeof value === "object" && value !== null
+    ? `an instance of ${Object.getPrototypeOf(value)?.constructor?.name ?? "a class"}`
+    : `a ${typeof value}`;
+  return new LeatError("invalid_argument", `A message is plain data, but ${place} is ${what}`);
 }
 
 function isHandedOver(value: object): value is HandedOver {

@@ -9,8 +9,10 @@ import { Deadlines } from "../../../actors/runtime/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
 import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/numbering.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
+import { LeatError } from "../../../core/error.ts";
+import { tensor } from "../../../core/tensor.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const reply = (body: unknown): Answer => ({ kind: "reply", body });
 
@@ -102,15 +104,23 @@ Deno.test("Deadlines leaves no timer when everything was removed or cleared", ()
   deadlines.clear();
 });
 
-Deno.test("copyBody copies plain data deeply and hands instances over", () => {
-  class Instance {}
-  const instance = new Instance();
-  const original = { list: [{ x: 1 }], floats: new Float32Array([1, 2]), instance, none: null };
+Deno.test("copyBody copies plain data deeply and hands tensors over", () => {
+  const image = tensor(new Float32Array([1, 2]));
+  const original = { list: [{ x: 1 }], floats: new Float32Array([1, 2]), image, none: null };
   const copy = copyBody(original) as typeof original;
   assertEquals(copy, original);
   assert(copy.list[0] !== original.list[0]);
   assert(copy.floats.buffer !== original.floats.buffer);
-  assert(copy.instance === instance);
+  assert(copy.image === image);
+});
+
+Deno.test("copyBody refuses what other carriers could not carry, naming its place", () => {
+  for (
+    const strange of [() => 1, Symbol("s"), new Map(), new Date(0), JSON.parse('{"__proto__":1}')]
+  ) {
+    const error = assertThrows(() => copyBody({ list: [0, strange] }), LeatError, "body.list.1");
+    assertEquals(error.code, "invalid_argument");
+  }
 });
 
 Deno.test("references compare by name, and by life where both say which", () => {

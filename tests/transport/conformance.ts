@@ -1,0 +1,548 @@
+/**
+ * What every carrier promises, as one suite that each of them passes. At the end it prints a table:
+ * scenario × carrier.
+ *
+ * @module
+ */
+import type { ActorFactory } from "../../actors/runtime/actor.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import type { FencedRef } from "../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { LeatError } from "../../core/error.ts";
+import { tensor } from "../../core/tensor.ts";
+import type { LinkLimits } from "../../transport/limits.ts";
+import { Payload } from "../../transport/payload.ts";
+import { rejection } from "../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../assert.ts";
+
+/** Two ends of a link, and a way to break it. */
+export interface Joined {
+  /** The end of the first node, which dialled. */
+  readonly near: Link;
+  readonly far: Link;
+  /** Breaks it from below, without a goodbye: as a power cut or a killed thread would. */
+  cut(): void;
+}
+
+/** A carrier, for {@linkcode conformance}. */
+export interface CarrierUnderTest {
+  /** As the table names it. */
+  readonly name: string;
+  /** The worlds of two nodes. */
+  readonly worlds: readonly [World, World];
+  /** Joins two nodes. May be called several times. */
+  join(near: NodeId, far: NodeId, limits?: Partial<LinkLimits>): Promise<Joined>;
+  /**
+   * Waits for a promise that settles without any more doing. A carrier whose time stands still
+   * unless it is told to go on does that here.
+   */
+  run<T>(promise: Promise<T>): Promise<T>;
+  /** Lets what is under way arrive. */
+  settle(): Promise<void>;
+  /** Whether a small message may overtake a large one of another pair. */
+  readonly overtakes: boolean;
+  /** Largest message to be tried, in bytes; default 100 MB. */
+  readonly largeBytes?: number;
+  /** Ends everything. */
+  close(): Promise<void>;
+}
+
+const MB = 1_000_000;
+const SOON = { timeoutMs: 30_000 };
+
+type Run = (carrier: CarrierUnderTest) => Promise<void>;
+
+const SCENARIOS: Readonly<Record<string, Run>> = {
+  "order per pair, nothing twice": orderPerPair,
+  "a repeated ask gets no second turn": noDuplicateTurn,
+  "closed settles every ask": closedSettles,
+  "close tells both ends why, once": closeTellsBoth,
+  "envelopes before start are kept": keptBeforeStart,
+  "backpressure holds memory": backpressure,
+  "oversize refused with size and limit": oversize,
+  "stale incarnation answered": staleIncarnation,
+  "every kind of envelope arrives as it was": everyKind,
+  "payloads intact and aligned": payloadsIntact,
+  "a kept body can be sent again": keptBody,
+  "what is not plain data is refused": notPlainData,
+  "a large message whole, a control message meanwhile": largeMessage,
+  "link cut in the middle of a message": cutMidMessage,
+  "both sides dial at once": dialBoth,
+};
+
+const results = new Map<string, Map<string, string>>();
+
+/**
+ * Registers a test for each scenario.
+ *
+ * @param name The carrier's, for the names of the tests.
+ * @param open Makes the carrier anew for each scenario.
+ */
+export function conformance(name: string, open: () => Promise<CarrierUnderTest>): void {
+  if (results.size === 0) globalThis.addEventListener("unload", printTable);
+  for (const [scenario, run] of Object.entries(SCENARIOS)) {
+    Deno.test(`${name}: ${scenario}`, async () => {
+      const carrier = await open();
+      note(scenario, carrier.name, "failed");
+      try {
+        await run(carrier);
+      } finally {
+        await carrier.close();
+      }
+      note(scenario, carrier.name, "ok");
+    });
+  }
+}
+
+function note(scenario: string, carrier: string, result: string): void {
+  const row = results.get(scenario) ?? new Map<string, string>();
+  results.set(scenario, row.set(carrier, result));
+}
+
+function printTable(): void {
+  const carriers = [...new Set([...results.values()].flatMap((row) => [...row.keys()]))];
+  const wide = Math.max(...[...results.keys()].map(({ length }) => length));
+  const line = (head: string, cells: readonly string[]) =>
+    head.padEnd(wide) + cells.map((cell) => cell.padStart(13)).join("");
+  console.log(`\n${line("scenario × carrier", carriers)}`);
+  for (const [scenario, row] of results) {
+    console.log(line(scenario, carriers.map((carrier) => row.get(carrier) ?? "–")));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Two systems
+
+interface Probe {
+  note(value: unknown): null;
+  notes(request: null): unknown[];
+  echo(value: unknown): unknown;
+  count(request: null): number;
+  wait(request: null): null;
+}
+
+const probe: ActorFactory<Probe> = () => {
+  const notes: unknown[] = [];
+  let count = 0;
+  return {
+    handlers: {
+      note(value) {
+        notes.push(value);
+        return null;
+      },
+      notes: () => notes,
+      echo: (value) => value,
+      count: () => ++count,
+      wait: () => new Promise<null>(() => {}),
+    },
+  };
+};
+
+interface Systems {
+  readonly near: ActorSystem;
+  readonly far: ActorSystem;
+  readonly probe: FencedRef<Probe>;
+  readonly joined: Joined;
+}
+
+async function withSystems(
+  carrier: CarrierUnderTest,
+  use: (systems: Systems) => Promise<void>,
+): Promise<void> {
+  const near = new ActorSystem({ node: "near", world: carrier.worlds[0] });
+  const far = new ActorSystem({ node: "far", world: carrier.worlds[1] });
+  const joined = await carrier.run(carrier.join(near.id, far.id));
+  near.attach(joined.near);
+  far.attach(joined.far);
+  const ref = far.spawn<Probe>({ name: "probe", create: probe });
+  try {
+    await use({ near, far, probe: ref, joined });
+  } finally {
+    await carrier.run(near.stop());
+    await carrier.run(far.stop());
+  }
+}
+
+async function orderPerPair(carrier: CarrierUnderTest): Promise<void> {
+  await withSystems(carrier, async ({ near, far, probe }) => {
+    const drops: string[] = [];
+    far.inspect((event) => {
+      if (event.type === "drop") drops.push(event.reason);
+      if (event.type === "gap") drops.push("gap");
+    });
+    // Sizes below and above every threshold that a carrier might have.
+    const sizes = [0, 100, 10_000, 70_000, 1, 300_000, 5 * MB, 2, 50_000, 5 * MB, 3];
+    const expected: number[] = [];
+    for (let i = 0; i < 200; i++) {
+      const size = i < 20 ? sizes[i % sizes.length]! : i % 7;
+      near.tell(probe, "note", { i, bytes: new Uint8Array(size) });
+      expected.push(i);
+    }
+    const notes = await carrier.run(near.ask(probe, "notes", null, SOON));
+    assertEquals(notes.map((item) => (item as { i: number }).i), expected);
+    assertEquals(drops, []);
+  });
+}
+
+async function noDuplicateTurn(carrier: CarrierUnderTest): Promise<void> {
+  await withSystems(carrier, async ({ near, probe }) => {
+    const options = { ...SOON, attemptMs: 1 };
+    const asks = Array.from({ length: 300 }, () => near.ask(probe, "count", null, options));
+    const counts = await carrier.run(Promise.all(asks));
+    assertEquals(counts.toSorted((a, b) => a - b), Array.from({ length: 300 }, (_, i) => i + 1));
+  });
+}
+
+async function closedSettles(carrier: CarrierUnderTest): Promise<void> {
+  for (const how of ["near", "far", "cut"] as const) {
+    await withSystems(carrier, async ({ near, probe, joined }) => {
+      const asks = Array.from(
+        { length: 20 },
+        () => rejection(near.ask(probe, "wait", null, { timeoutMs: 3_600_000 }), "unavailable"),
+      );
+      await carrier.settle();
+      if (how === "cut") joined.cut();
+      else joined[how].close(new LeatError("unavailable", "closed for the test"));
+      await carrier.run(Promise.all(asks));
+      assertEquals(near.linkedNodes, []);
+      assertInstanceOf(await carrier.run(joined.far.closed), LeatError);
+    });
+  }
+}
+
+async function staleIncarnation(carrier: CarrierUnderTest): Promise<void> {
+  await withSystems(carrier, async ({ near, far, probe: first }) => {
+    await carrier.run(far.stopActor("probe"));
+    const second = far.spawn<Probe>({ name: "probe", create: probe });
+    const asked = near.ask(first, "count", null, SOON);
+    const error = await carrier.run(rejection(asked, "failed_precondition"));
+    assertEquals(error.details, {
+      reason: "stale_incarnation",
+      incarnation: second.incarnation,
+    });
+    assertEquals(await carrier.run(near.ask(second, "count", null, SOON)), 1);
+  });
+}
+
+async function largeMessage(carrier: CarrierUnderTest): Promise<void> {
+  const byteLength = carrier.largeBytes ?? 100 * MB;
+  await withSystems(carrier, async ({ near, far, probe: ref }) => {
+    const other = far.spawn<Probe>({ name: "other", create: probe });
+    const order: string[] = [];
+    far.inspect((event) => {
+      if (event.type === "deliver") order.push(event.envelope.target.path);
+    });
+    const bytes = new Uint8Array(byteLength);
+    for (let i = 0; i < byteLength; i += 4099) bytes[i] = i % 251;
+    const large = near.ask(ref, "echo", new Payload(bytes, { shared: true }), SOON);
+    const control = near.ask(other, "count", null, SOON);
+    assertEquals(await carrier.run(control), 1);
+    const echoed = await carrier.run(large) as Payload;
+    assertEquals(order, carrier.overtakes ? ["/other", "/probe"] : ["/probe", "/other"]);
+    assertEquals(echoed.byteLength, byteLength);
+    for (let i = 0; i < byteLength; i += 4099) {
+      if (echoed.bytes[i] !== i % 251) throw new Error(`byte ${i} is damaged`);
+    }
+  });
+}
+
+async function dialBoth(carrier: CarrierUnderTest): Promise<void> {
+  const near = new ActorSystem({ node: "near", world: carrier.worlds[0] });
+  const far = new ActorSystem({ node: "far", world: carrier.worlds[1] });
+  const [one, two] = await carrier.run(Promise.all([
+    carrier.join(near.id, far.id),
+    carrier.join(far.id, near.id),
+  ]));
+  near.attach(one.near);
+  far.attach(two.near);
+  near.attach(two.far);
+  far.attach(one.far);
+  const here = near.spawn<Probe>({ name: "probe", create: probe });
+  const there = far.spawn<Probe>({ name: "probe", create: probe });
+  const expected = Array.from({ length: 100 }, (_, i) => i);
+  for (const i of expected) {
+    near.tell(there, "note", i);
+    far.tell(here, "note", i);
+  }
+  assertEquals(await carrier.run(near.ask(there, "notes", null, SOON)), expected);
+  assertEquals(await carrier.run(far.ask(here, "notes", null, SOON)), expected);
+  one.cut();
+  await carrier.run(one.near.closed);
+  await carrier.run(one.far.closed);
+  const patience = { ...SOON, attemptMs: 50 };
+  assertEquals(await carrier.run(near.ask(there, "count", null, patience)), 1);
+  assertEquals(await carrier.run(far.ask(here, "count", null, patience)), 1);
+  await carrier.run(near.stop());
+  await carrier.run(far.stop());
+}
+
+// ---------------------------------------------------------------------------------------------
+// Two bare links
+
+const NEAR: NodeId = { node: "near", incarnation: "00000000000000aa" };
+const FAR: NodeId = { node: "far", incarnation: "00000000000000bb" };
+
+let lastNumber = 0;
+
+/** An envelope from an actor of the first node to one of the second. */
+function tellOf(body: unknown, names: { source?: string; target?: string } = {}): Envelope {
+  const { source = "/sender", target = "/receiver" } = names;
+  return {
+    kind: "tell",
+    source: { node: "near", path: source, incarnation: `${NEAR.incarnation}-1` },
+    target: { node: "far", path: target },
+    number: ++lastNumber,
+    method: "note",
+    body,
+  };
+}
+
+function bodyOf(envelope: Envelope): unknown {
+  return "body" in envelope ? envelope.body : undefined;
+}
+
+/** Gathers what a link receives. */
+class Inbox {
+  readonly envelopes: Envelope[] = [];
+  #waiting: (() => void)[] = [];
+
+  constructor(link: Link) {
+    link.start((envelope) => {
+      this.envelopes.push(envelope);
+      for (const look of this.#waiting.splice(0)) look();
+    });
+  }
+
+  async has(count: number): Promise<void> {
+    while (this.envelopes.length < count) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+}
+
+async function closeTellsBoth(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  assertEquals([near.remote, far.remote], [FAR, NEAR]);
+  near.start(() => {});
+  far.start(() => {});
+  const reason = new LeatError("resource_exhausted", "closed for the test");
+  near.close(reason);
+  near.close(new LeatError("internal", "too late"));
+  assertEquals(near.send(tellOf(1)), false);
+  assertEquals((await carrier.run(near.closed)).message, reason.message);
+  const heard = await carrier.run(far.closed);
+  assertEquals([heard.code, heard.message], [reason.code, reason.message]);
+  assertEquals(far.send(tellOf(1)), false);
+  await carrier.run(Promise.all([near.ready(), far.ready()]));
+  far.close();
+}
+
+async function keptBeforeStart(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  for (let i = 0; i < 50; i++) assert(near.send(tellOf(i)));
+  await carrier.settle();
+  const inbox = new Inbox(far);
+  assert(near.send(tellOf(50)));
+  await carrier.run(inbox.has(51));
+  assertEquals(inbox.envelopes.map(bodyOf), Array.from({ length: 51 }, (_, i) => i));
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function backpressure(carrier: CarrierUnderTest): Promise<void> {
+  const limits = { highWaterBytes: MB, lowWaterBytes: MB / 4 };
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR, limits));
+  near.start(() => {});
+  const total = 200;
+  const block = 100_000;
+  let sent = 0;
+  let highest = 0;
+  const sending = (async () => {
+    for (; sent < total; sent++) {
+      await near.ready();
+      near.send(tellOf(new Payload(new Uint8Array(block).fill(sent))));
+      highest = Math.max(highest, near.bufferedBytes);
+    }
+  })();
+  // Nobody reads at the other end: the sender must come to a halt.
+  let before = -1;
+  while (before !== sent) {
+    before = sent;
+    await carrier.settle();
+  }
+  assert(sent < total / 4, `${sent} blocks went to a receiver that does not read`);
+  assert(highest <= limits.highWaterBytes + 2 * block, `${highest} bytes were buffered`);
+  const inbox = new Inbox(far);
+  await carrier.run(sending);
+  await carrier.run(inbox.has(total));
+  const first = inbox.envelopes.map((envelope) => (bodyOf(envelope) as Payload).bytes[0]);
+  assertEquals(first, Array.from({ length: total }, (_, i) => i));
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function oversize(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR, { messageBytesMax: MB }));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  let refused: unknown;
+  try {
+    near.send(tellOf(new Payload(new Uint8Array(2 * MB))));
+  } catch (error) {
+    refused = error;
+  }
+  assertInstanceOf(refused, LeatError);
+  assertEquals(refused.code, "resource_exhausted");
+  assert(Number(/\b(2\d{6})\b/.exec(refused.message)?.[1]) >= 2 * MB, refused.message);
+  assertStringIncludes(refused.message, String(MB));
+  assert(near.send(tellOf("still there")));
+  await carrier.run(inbox.has(1));
+  assertEquals(inbox.envelopes.map(bodyOf), ["still there"]);
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function everyKind(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  const source = { node: "near", path: "/s", incarnation: "aa-1" };
+  const target = { node: "far", path: "/t", incarnation: "bb-1" };
+  const name = { node: "far", path: "/t" };
+  const error = new LeatError("aborted", "why", {
+    cause: new Error("deeper"),
+    details: { n: 1 },
+  }).toWire();
+  const body = {
+    text: "é𝄞",
+    list: [1, null, true, -0.5],
+    big: 2n ** 60n,
+    none: null,
+    deep: [[[]]],
+  };
+  const sent: Envelope[] = [
+    { kind: "tell", source, target, number: 1, method: "m", body },
+    { kind: "ask", source, target: name, number: 2, id: 1, method: "m", body: 0, timeoutMs: 5 },
+    {
+      kind: "ask",
+      source,
+      target,
+      number: 3,
+      id: 2,
+      method: "m",
+      body: "",
+      timeoutMs: 0.5,
+      settledBelow: 2,
+    },
+    { kind: "reply", source, target, number: 4, id: 3, body: [] },
+    { kind: "failure", source, target, number: 5, id: 4, error },
+    { kind: "watch", source, target: name, number: 6, id: 5 },
+    { kind: "unwatch", source, target: name, number: 7, id: 5 },
+    { kind: "down", source, target, number: 8, id: 5, error },
+  ];
+  for (const envelope of sent) assert(near.send(envelope));
+  await carrier.run(inbox.has(sent.length));
+  assertEquals(inbox.envelopes, sent);
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function payloadsIntact(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  const large = new Uint8Array(1000).fill(9);
+  const shared = new Uint8Array(new SharedArrayBuffer(16)).fill(7);
+  near.send(tellOf({
+    floats: new Float64Array([1.5, -2]),
+    part: large.subarray(3, 8),
+    tensor: tensor([[1, 2], [3, 4]]),
+    texts: tensor(["a", "bc"]),
+    inner: [new Payload(new Uint8Array([1, 2, 3])), new Payload(large.subarray(1, 18))],
+    shared: new Payload(shared),
+    empty: new Payload(new Uint8Array(0)),
+  }));
+  near.send(tellOf(new Payload(Uint8Array.from({ length: 999 }, (_, i) => i % 256))));
+  await carrier.run(inbox.has(2));
+  const [first, second] = inbox.envelopes.map(bodyOf) as [
+    Record<string, unknown> & { inner: Payload[]; shared: Payload; empty: Payload },
+    Payload,
+  ];
+  assertEquals(first.floats, new Float64Array([1.5, -2]));
+  assertEquals([...first.part as Uint8Array], [9, 9, 9, 9, 9]);
+  assertEquals(first.tensor, tensor([[1, 2], [3, 4]]));
+  assertEquals(first.texts, tensor(["a", "bc"]));
+  assertEquals(first.inner.map(({ bytes }) => [...bytes]), [[1, 2, 3], Array(17).fill(9)]);
+  assertEquals([...first.shared.bytes], Array(16).fill(7));
+  assertEquals(first.empty.byteLength, 0);
+  assertInstanceOf(second, Payload);
+  assert(second.bytes.every((byte, i) => byte === i % 256));
+  assertEquals(second.bytes.byteOffset % 64, 0);
+  assertEquals(large.length, 1000, "only what was handed over may be gone");
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function keptBody(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  const kept = new Payload(new Uint8Array([1, 2, 3]));
+  const shared = new Payload(new Uint8Array([4, 5]), { shared: true });
+  for (let i = 0; i < 2; i++) {
+    near.send(tellOf(kept), true);
+    near.send(tellOf({ shared }));
+  }
+  await carrier.run(inbox.has(4));
+  const got = inbox.envelopes.map(bodyOf) as [Payload, { shared: Payload }];
+  got[0].bytes.fill(0);
+  got[1].shared.bytes.fill(0);
+  assertEquals([[...kept.bytes], [...shared.bytes]], [[1, 2, 3], [4, 5]], "not written to");
+  assertEquals([...(bodyOf(inbox.envelopes[2]!) as Payload).bytes], [1, 2, 3]);
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function notPlainData(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  for (const strange of [() => 1, Symbol("s"), new Map(), new Date(0)]) {
+    let refused: unknown;
+    try {
+      near.send(tellOf({ list: [0, strange] }));
+    } catch (error) {
+      refused = error;
+    }
+    assertInstanceOf(refused, LeatError, String(strange));
+    assertEquals(refused.code, "invalid_argument");
+    assertStringIncludes(refused.message, "list");
+  }
+  assert(near.send(tellOf("still there")));
+  await carrier.run(inbox.has(1));
+  near.close();
+  await carrier.run(far.closed);
+}
+
+async function cutMidMessage(carrier: CarrierUnderTest): Promise<void> {
+  const { near, far, cut } = await carrier.run(carrier.join(NEAR, FAR));
+  near.start(() => {});
+  const inbox = new Inbox(far);
+  near.send(tellOf("before"));
+  await carrier.run(inbox.has(1));
+  near.send(tellOf(new Payload(new Uint8Array(50 * MB)), { source: "/large" }));
+  near.send(tellOf("after"));
+  cut();
+  const ends = await carrier.run(Promise.all([near.closed, far.closed]));
+  for (const end of ends) assertInstanceOf(end, LeatError);
+  await carrier.settle();
+  for (const body of inbox.envelopes.map(bodyOf)) {
+    assert(!(body instanceof Payload) || body.byteLength === 50 * MB, "half a message arrived");
+  }
+  assertEquals(near.bufferedBytes, 0);
+  await carrier.run(near.ready());
+  assertEquals([near.send(tellOf(1)), far.send(tellOf(1))], [false, false]);
+}
