@@ -3,11 +3,15 @@
  *
  * @module
  */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { inlinePair } from "../../transport/inline.ts";
+import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
 import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { type CarrierUnderTest, conformance } from "./conformance.ts";
+import { TcpProxy } from "./tcp_proxy.ts";
 
 const CUT = new LeatError("unavailable", "cut for the test");
 
@@ -56,3 +60,63 @@ conformance("web_worker", () =>
       });
     },
   }));
+
+conformance("web_socket", () => {
+  const base = realTime();
+  const [nearWorld, farWorld] = base.worlds;
+  const open: AsyncDisposable[] = [];
+  return Promise.resolve({
+    ...base,
+    name: "web_socket",
+    overtakes: true,
+    async join(nearId, farId, limits = {}) {
+      const arrived = Promise.withResolvers<Link>();
+      const server = serveWebSocket({
+        world: farWorld,
+        hostname: "127.0.0.1",
+        port: 0,
+        local: () => farId,
+        onLink: arrived.resolve,
+        limits,
+      });
+      const proxy = new TcpProxy(server.port);
+      open.push({ [Symbol.asyncDispose]: () => server.close() }, proxy);
+      const connector = webSocketConnector({ world: nearWorld, limits });
+      const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, nearId);
+      // The suite names its nodes freely; a dialler calls a node by the address it dialled.
+      const named = new NamedLink(near, farId);
+      return { near: named, far: await arrived.promise, cut: () => proxy.cut() };
+    },
+    async close() {
+      for (const part of open) await part[Symbol.asyncDispose]();
+    },
+  });
+});
+
+/** A link whose other end goes by another name. */
+class NamedLink implements Link {
+  readonly remote: NodeId;
+  readonly closed: Promise<LeatError>;
+  readonly #link: Link;
+
+  constructor(link: Link, remote: NodeId) {
+    this.#link = link;
+    this.remote = remote;
+    this.closed = link.closed;
+  }
+  get bufferedBytes(): number {
+    return this.#link.bufferedBytes;
+  }
+  start(receive: (envelope: Envelope) => void): void {
+    this.#link.start(receive);
+  }
+  send(envelope: Envelope, kept?: boolean): boolean {
+    return this.#link.send(envelope, kept);
+  }
+  ready(): Promise<void> {
+    return this.#link.ready();
+  }
+  close(reason?: LeatError): void {
+    this.#link.close(reason);
+  }
+}
