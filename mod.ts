@@ -10,11 +10,28 @@
  *
  * @module
  */
+import { distributedIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
+import { registerIterator } from "./data/node.ts";
+import { DistributeNode } from "./data/operators/distribute.ts";
+import { LeatError } from "./core/error.ts";
+import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
 export { LeatError, type LeatErrorCode } from "./core/error.ts";
 export { RaggedTensor, Tensor, tensor } from "./core/tensor.ts";
 export * from "./data/mod.ts";
+export {
+  LocalCluster,
+  type LocalClusterOptions,
+  type LocalWorkerOptions,
+} from "./world/local_cluster.ts";
 
 installHost(new DenoHost());
+
+registerIterator("distribute", (node, context) => {
+  if (!(node instanceof DistributeNode)) {
+    throw new LeatError("internal", `${node.kind} is not distribute`);
+  }
+  return distributedIterator(node.inputs[0]!, node.options, context, openHome);
+});

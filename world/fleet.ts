@@ -7,6 +7,7 @@
 import type { NodeId } from "../actors/runtime/link.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { LogLevel } from "../actors/runtime/world.ts";
+import type { ThreadNode } from "../transport/thread_hub.ts";
 import type { Role } from "./roles.ts";
 
 /** Where a node runs, and so how messages reach it. */
@@ -28,6 +29,8 @@ export interface Fleet {
   readonly home: ActorSystem;
   /** Starts a node with a role. `name` is its node's name, but for `websocket`, where that is its URL. */
   start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
+  /** Starts a thread beside them, with a node that the module's `setup` makes of `config`. */
+  startThread(name: string, module: string, config: unknown): Promise<ThreadNode>;
   /** Stops every node that still runs. */
   close(): Promise<void>;
 }

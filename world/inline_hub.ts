@@ -18,6 +18,11 @@ export class InlineHub {
     connect: (node, local) => Promise.resolve(this.#join(node, local)),
   };
 
+  /** Whether a node of that name is in this thread. */
+  has(node: string): boolean {
+    return this.#systems.has(node);
+  }
+
   /** Makes a system reachable by its name. */
   add(system: ActorSystem): void {
     this.#systems.set(system.id.node, system);

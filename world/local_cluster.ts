@@ -8,7 +8,11 @@ import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/p
 import type { ActorInfo } from "../actors/runtime/inspection.ts";
 import { nodeActorOf } from "../actors/runtime/node_actor.ts";
 import type { LogLevel } from "../actors/runtime/world.ts";
-import type { ElementSourceProtocol, ElementSourceStats } from "../actors/worker/protocol.ts";
+import {
+  type ElementSourceProtocol,
+  type ElementSourceStats,
+  workerAt,
+} from "../actors/worker/protocol.ts";
 import type { Ref } from "../actors/runtime/ref.ts";
 import { LeatError } from "../core/error.ts";
 import { registerHome } from "./client_homes.ts";
@@ -18,6 +22,8 @@ import type { DispatcherRole, WorkerRole } from "./roles.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
 const NODE_TIMEOUT_MS = 10_000;
+/** How long clients have to fetch what a worker that is stopped gracefully still holds, in ms. */
+const DRAIN_TIMEOUT_MS = 5_000;
 /** How often a new worker's registration is looked for, in ms. */
 const REGISTRATION_POLL_MS = 5;
 
@@ -141,12 +147,20 @@ export class LocalCluster implements AsyncDisposable {
     return index;
   }
 
-  /** Ends a worker: as a crash would, or (`graceful`) in order. */
+  /**
+   * Ends a worker: as a crash would, or (`graceful`) after clients have fetched what it has produced,
+   * as far as they do so within a few seconds.
+   */
   async stopWorker(index: number, { graceful = false } = {}): Promise<void> {
     const worker = this.#worker(index);
     const { node } = worker;
     worker.node = undefined;
-    await (graceful ? node?.stop() : node?.kill());
+    if (!graceful) return await node?.kill();
+    if (node === undefined) return;
+    await this.#fleet.home.ask(workerAt(node.id.node), "drain", { timeoutMs: DRAIN_TIMEOUT_MS }, {
+      timeoutMs: DRAIN_TIMEOUT_MS + NODE_TIMEOUT_MS,
+    }).catch(() => false);
+    await node.stop();
   }
 
   /** Starts a worker that was stopped, under its name; resolves once it is registered. */

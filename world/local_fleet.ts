@@ -1,73 +1,166 @@
 /**
- * The fleet of a local cluster.
+ * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets, all of which
+ * reach each other.
  *
  * @module
  */
 import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
-import type { DurableLog } from "../actors/runtime/durable_log.ts";
-import { DenoWorld } from "./deno_world.ts";
+import { connectorByScheme } from "../transport/connectors.ts";
+import { ThreadHub, type ThreadNode } from "../transport/thread_hub.ts";
+import { serveWebSocket, webSocketConnector } from "../transport/web_socket.ts";
+import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "./inline_hub.ts";
-import { MemoryLog } from "./memory_log.ts";
 import { type Role, takeUp } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /** See the module. */
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
+  readonly threads: ThreadHub;
   readonly #options: FleetOptions;
-  readonly #hub = new InlineHub();
+  readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
+  /** Ports of nodes behind sockets: one that is started again is found where it was. */
+  readonly #ports = new Map<string, number>();
 
   constructor(name: string, options: FleetOptions = {}) {
     this.#options = options;
-    this.home = this.#system(`${name}-home`, this.#hub.connector);
-    this.#hub.add(this.home);
+    const world = new DenoWorld(this.#worldOptions());
+    const entry = new URL("./thread_entry.ts", import.meta.url);
+    this.threads = new ThreadHub({ world, entry });
+    this.home = this.#system(`${name}-home`, world);
+    this.#admit(this.home);
   }
 
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
-    if (carrier !== "inline") throw new Error("later");
-    const node = this.#startInline(name, role);
+    const node = await this.#start(carrier, name, role);
     this.#nodes.add(node);
-    return await Promise.resolve(node);
+    return node;
+  }
+
+  async startThread(name: string, module: string, config: unknown): Promise<ThreadNode> {
+    return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
 
   async close(): Promise<void> {
     for (const node of [...this.#nodes].reverse()) await node.stop();
     await this.home.stop();
+    await this.threads.close();
+  }
+
+  #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
+    switch (carrier) {
+      case "inline":
+        return Promise.resolve(this.#startInline(name, role));
+      case "thread":
+        return this.#startOnThread(name, role);
+      case "websocket":
+        return this.#startBehindSocket(name, role);
+    }
   }
 
   #startInline(name: string, role: Role): FleetNode {
-    const system = this.#system(name, this.#hub.connector, role);
-    this.#hub.add(system);
+    const system = this.#system(name, new DenoWorld(this.#worldOptions(role)));
+    const cut = this.#admit(system);
     const playing = takeUp(system, role);
-    const stop = async () => {
+    return this.#node("inline", system, cut, async () => {
       await system.stop();
-      this.#hub.cut(system);
+      cut();
       await playing.close();
-    };
-    return {
-      id: system.id,
-      carrier: "inline",
+    });
+  }
+
+  async #startBehindSocket(name: string, role: Role): Promise<FleetNode> {
+    const world = new DenoWorld(this.#worldOptions(role));
+    const server = await serveWebSocket({
+      world,
+      hostname: "127.0.0.1",
+      port: this.#ports.get(name) ?? 0,
+      local: () => system.id,
+      onLink: (link) => system.attach(link),
+    });
+    this.#ports.set(name, Number(new URL(server.address).port));
+    const system = this.#system(server.address, world);
+    const playing = takeUp(system, role);
+    return this.#node("websocket", system, () => server.close(), async () => {
+      await system.stop();
+      await server.close();
+      await playing.close();
+    });
+  }
+
+  async #startOnThread(name: string, role: Role): Promise<FleetNode> {
+    const thread = await this.threads.startNode({
+      name,
+      module: import.meta.resolve("./service_thread.ts"),
+      config: role,
+      world: this.#worldOptions(role),
+    });
+    const { id } = thread;
+    return this.#forgetting({
+      id,
+      carrier: "thread",
+      stop: () => thread.stop(),
+      kill: () => Promise.resolve(thread.terminate()),
+    });
+  }
+
+  /** A node of this thread. A crash of it loses its links before it can say anything. */
+  #node(
+    carrier: Carrier,
+    { id }: ActorSystem,
+    cut: () => void | Promise<void>,
+    stop: () => Promise<void>,
+  ): FleetNode {
+    return this.#forgetting({
+      id,
+      carrier,
       stop,
-      kill: () => {
-        this.#hub.cut(system);
-        return stop();
+      kill: async () => {
+        await cut();
+        await stop();
       },
+    });
+  }
+
+  #forgetting(node: FleetNode): FleetNode {
+    let ended: Promise<void> | undefined;
+    const once = (end: () => Promise<void>) => () => {
+      this.#nodes.delete(forgetting);
+      return ended ??= end();
+    };
+    const forgetting = { ...node, stop: once(node.stop), kill: once(node.kill) };
+    return forgetting;
+  }
+
+  /** Makes a system of this thread reachable for all others; the answer cuts it off. */
+  #admit(system: ActorSystem): () => void {
+    this.#inline.add(system);
+    const leave = this.threads.add(system);
+    return () => {
+      this.#inline.cut(system);
+      leave();
     };
   }
 
-  #system(node: string, connector: Connector, role?: Role): ActorSystem {
-    const folder = role?.role === "dispatcher" ? role.journalFolder : undefined;
-    const world = new DenoWorld({
-      logLevel: this.#options.logLevel ?? "warn",
-      ...(folder === undefined ? { openLog } : { logFolder: folder }),
-    });
+  #system(node: string, world: DenoWorld): ActorSystem {
+    const socket = webSocketConnector({ world });
+    const near: Connector = {
+      connect: (name, local) =>
+        (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
+          .connect(name, local),
+    };
+    const connector = connectorByScheme({ ws: socket, wss: socket }, near);
     return new ActorSystem({ node, world, connector, kinds: FRONT_KINDS });
   }
-}
 
-function openLog(): Promise<DurableLog> {
-  return Promise.resolve(new MemoryLog());
+  #worldOptions(role?: Role): DenoWorldOptions {
+    const { logLevel = "warn" } = this.#options;
+    const folder = role?.role === "dispatcher" ? role.journalFolder : undefined;
+    return folder === undefined
+      ? { logLevel, logsInMemory: true }
+      : { logLevel, logFolder: folder };
+  }
 }

@@ -29,6 +29,8 @@ export class RunnerThreadControl {
   #host = new DenoHost();
   #runner: PipelineRunner | undefined;
   #splitsPort: MessagePort | undefined;
+  /** When the answer before has left the thread. */
+  #answered: Promise<unknown> = Promise.resolve();
 
   configure({ storageLatencyMs = 0 }: RunnerThreadOptions): void {
     if (storageLatencyMs === 0) return;
@@ -51,7 +53,10 @@ export class RunnerThreadControl {
   async next(): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-    const outcome = await runner.next();
+    const stepping = this.#answered.then(() => runner.next());
+    // A macrotask between steps: else a function that spins would hold back the answer before it.
+    this.#answered = stepping.then(() => this.#host.yield());
+    const outcome = await stepping;
     const answer = { outcome, bytesRead: runner.bytesRead };
     const buffer = outcome.kind === "element" ? outcome.frame.buffer : undefined;
     return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;

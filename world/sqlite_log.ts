@@ -1,9 +1,9 @@
 /**
  * The durable log on SQLite: a write-ahead log that is waited for at every commit.
  *
- * Records appended within one turn of the event loop share a transaction, because waiting for the
- * disk costs a hundred times what writing a record does. Rows carry checksums: SQLite itself notices
- * a damaged tree, but not a damaged row.
+ * Records appended within one turn of the event loop share a transaction and a row, because waiting
+ * for the disk costs a hundred times what writing a record does. Rows carry checksums: SQLite itself
+ * notices a damaged tree, but not a damaged row.
  *
  * @module
  */
@@ -17,6 +17,10 @@ import { LeatError, type LeatErrorCode } from "../core/error.ts";
 
 /** Bytes appended and not yet written beyond which `append` refuses: nobody is calling `sync`. */
 const PENDING_BYTES_MAX = 1 << 30;
+/** A row holds records up to about this size together; more go into several rows. */
+const BATCH_BYTES_MAX = 16 << 20;
+/** Before each record in a row: its length, big-endian. */
+const LENGTH_BYTES = 4;
 /** Pages of the write-ahead file after which SQLite moves them into the database. */
 const CHECKPOINT_PAGES = 4096;
 /** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
@@ -27,8 +31,8 @@ const SCHEMA = `
   CREATE TABLE snapshot (
     only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
   ) STRICT;
-  CREATE TABLE record (
-    number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, body BLOB NOT NULL
+  CREATE TABLE batch (
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
   ) STRICT;
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${LAYOUT_VERSION};
@@ -79,7 +83,7 @@ class SqliteLog implements DurableLog {
       const contents = readContents(this.#database, path);
       this.#written = contents.number + contents.records.length;
       this.#insert = this.#database.prepare(
-        "INSERT INTO record (number, crc, body) VALUES (?, ?, ?)",
+        "INSERT INTO batch (first, count, crc, body) VALUES (?, ?, ?, ?)",
       );
     } catch (error) {
       this.#database.close();
@@ -134,7 +138,7 @@ class SqliteLog implements DurableLog {
       this.#check();
       const number = this.#written + this.#pending.length;
       this.#transaction(() => {
-        this.#database.exec("DELETE FROM record");
+        this.#database.exec("DELETE FROM batch");
         this.#database.prepare(
           "INSERT OR REPLACE INTO snapshot (only, number, crc, body) VALUES (1, ?, ?, ?)",
         ).run(number, crc32(snapshot), snapshot);
@@ -160,7 +164,10 @@ class SqliteLog implements DurableLog {
     if (this.#pending.length === 0) return;
     let number = this.#written;
     this.#transaction(() => {
-      for (const record of this.#pending) this.#insert.run(++number, crc32(record), record);
+      for (const { count, body } of packBatches(this.#pending)) {
+        this.#insert.run(number + 1, count, crc32(body), body);
+        number += count;
+      }
     });
     this.#wrote(number);
   }
@@ -302,26 +309,68 @@ function limitSize(database: DatabaseSync, bytesMax: number): void {
   database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(bytesMax / pageBytes))}`);
 }
 
-type Row = { readonly number: number; readonly crc: number; readonly body: Uint8Array };
+/** Records as rows: each with its length before it, one after the other. */
+function* packBatches(
+  records: readonly Uint8Array[],
+): Iterable<{ count: number; body: Uint8Array }> {
+  for (let from = 0; from < records.length;) {
+    let byteLength = 0;
+    let to = from;
+    while (to < records.length && (to === from || byteLength < BATCH_BYTES_MAX)) {
+      byteLength += LENGTH_BYTES + records[to++]!.byteLength;
+    }
+    const body = new Uint8Array(byteLength);
+    const view = new DataView(body.buffer);
+    let offset = 0;
+    for (let i = from; i < to; i++) {
+      const record = records[i]!;
+      view.setUint32(offset, record.byteLength);
+      body.set(record, offset + LENGTH_BYTES);
+      offset += LENGTH_BYTES + record.byteLength;
+    }
+    yield { count: to - from, body };
+    from = to;
+  }
+}
+
+/** The records of a row, each alone in its buffer; they are whole, as the row's checksum was right. */
+function* unpackBatch(body: Uint8Array): Iterable<Uint8Array> {
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  for (let offset = 0; offset < body.byteLength;) {
+    const start = offset + LENGTH_BYTES;
+    offset = start + view.getUint32(offset);
+    yield body.slice(start, offset);
+  }
+}
+
+type SnapshotRow = { readonly number: number; readonly crc: number; readonly body: Uint8Array };
+type BatchRow = {
+  readonly first: number;
+  readonly count: number;
+  readonly crc: number;
+  readonly body: Uint8Array;
+};
 
 function readContents(
   database: DatabaseSync,
   path: string,
 ): LogContents & { readonly number: number } {
-  const row = database.prepare("SELECT number, crc, body FROM snapshot").get() as Row | undefined;
+  const row = database.prepare("SELECT number, crc, body FROM snapshot").get() as
+    | SnapshotRow
+    | undefined;
   if (row !== undefined && crc32(row.body) !== row.crc) {
     throw damaged(path, "its snapshot's checksum is wrong");
   }
   const number = row?.number ?? 0;
   const records: Uint8Array[] = [];
-  const rows = database.prepare("SELECT number, crc, body FROM record ORDER BY number").iterate();
-  for (const record of rows as Iterable<Row>) {
+  const batches = database.prepare("SELECT first, count, crc, body FROM batch ORDER BY first");
+  for (const { first, count, crc, body } of batches.iterate() as Iterable<BatchRow>) {
     const expected = number + records.length + 1;
-    if (record.number !== expected) throw damaged(path, `record ${expected} is missing`);
-    if (crc32(record.body) !== record.crc) {
-      throw damaged(path, `the checksum of record ${expected} is wrong`);
+    if (first !== expected) throw damaged(path, `record ${expected} is missing`);
+    if (crc32(body) !== crc) {
+      throw damaged(path, `the checksum of records ${first} to ${first + count - 1} is wrong`);
     }
-    records.push(record.body);
+    for (const record of unpackBatch(body)) records.push(record);
   }
   return { snapshot: row?.body, records, number };
 }

@@ -62,6 +62,8 @@ class Reads {
   readonly #rounds = new Map<number, Round>();
   /** The next group of elements: being gathered while the round before it is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
+  /** Settles when every round begun so far has its elements: a group serves one round. */
+  #begun: Promise<unknown> = Promise.resolve();
   #newestRound = -1;
   #produced = 0;
   #served = 0;
@@ -129,7 +131,8 @@ class Reads {
             `reached; was it restarted? A consumer that restarts must join again`,
         );
       }
-      round = { answers: this.#begin() };
+      round = { answers: this.#begun.then(() => this.#begin()) };
+      this.#begun = round.answers.catch(() => {});
       this.#newestRound = number;
       this.#rounds.set(number, round);
       this.#forget();

@@ -8,11 +8,17 @@ import type { WireError } from "../../core/error.ts";
 import type { SplitTable } from "../../data/splits.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
+import type { Ref } from "../runtime/ref.ts";
 
 /** What the dispatcher asks of a worker. */
 export interface WorkerProtocol {
   /** Lists the splits of a pipeline's sources, on a runner thread. @throws what the listing failed with. */
   listSplits(request: { readonly dataset: DatasetDefinition }): { readonly table: SplitTable };
+  /**
+   * Takes no more work, and answers when clients have fetched what was produced, or at the deadline.
+   * True: nothing was left.
+   */
+  drain(request: { readonly timeoutMs: number }): boolean;
   /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
   wake(request: null): null;
 }
@@ -68,4 +74,12 @@ export interface ElementSourceStats {
   readonly bytesRead: number;
   /** Sharing: elements skipped by trainers that fell behind the window. */
   readonly skipped: number;
+}
+
+/** Where a worker lives on its node. */
+export const WORKER_PATH = "/worker";
+
+/** A reference to the worker of a node. */
+export function workerAt(node: string): Ref<WorkerProtocol> {
+  return { node, path: WORKER_PATH };
 }

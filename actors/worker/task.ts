@@ -36,11 +36,17 @@ export interface TaskOptions {
   readonly onFenced: () => void;
 }
 
+/** What a worker asks of its tasks beside what clients do. */
+export interface TaskProtocol extends ElementSourceProtocol {
+  /** Takes no more splits, and answers when clients have fetched all that came of the others. */
+  drain(request: null): null;
+}
+
 /** Makes a task actor. */
 export function createTask(
-  context: ActorContext<ElementSourceProtocol>,
+  context: ActorContext<TaskProtocol>,
   options: TaskOptions,
-): Actor<ElementSourceProtocol> {
+): Actor<TaskProtocol> {
   const task = new Task(context, options);
   return {
     handlers: {
@@ -50,6 +56,7 @@ export function createTask(
         return null;
       },
       stats: () => task.stats(),
+      drain: () => task.drain().then(() => null),
     },
     start: () => task.start(),
     stop: () => task.stop(),
@@ -63,12 +70,13 @@ class Task {
   /** Outlives a runner that dies: its requests go on being numbered. */
   readonly #splits: TaskSplits;
   readonly #ahead = new Fifo<ElementAnswer>();
-  readonly #waiting = new Fifo<(answer: ElementAnswer) => void>();
+  readonly #waiting = new Fifo<PromiseWithResolvers<ElementAnswer>>();
   #aheadBytes = 0;
   #pulling = 0;
   #runner: Runner | undefined;
   #restarts = 0;
   #ended = false;
+  #drained: PromiseWithResolvers<void> | undefined;
   #produced = 0;
   #served = 0;
   #bytesRead = 0;
@@ -77,7 +85,7 @@ class Task {
     this.#context = context;
     this.#options = options;
     this.#repeats = new Repeats(context.world);
-    this.#splits = new TaskSplits(context, options.definition.taskId, options);
+    this.#splits = new TaskSplits(context, options.definition, options);
   }
 
   start(): void {
@@ -88,10 +96,22 @@ class Task {
   stop(): void {
     this.#retireRunner();
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
-    const answer: ElementAnswer = { kind: "error", error: gone.toWire() };
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      next(answer);
+      next.reject(gone);
     }
+  }
+
+  /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
+  drain(): Promise<void> {
+    this.#splits.close();
+    if (this.#options.definition.parameters.processingMode !== ShardingPolicy.DYNAMIC) this.#end();
+    this.#drained ??= Promise.withResolvers<void>();
+    this.#noteDrained();
+    return this.#drained.promise;
+  }
+
+  #noteDrained(): void {
+    if (this.#ended && this.#ahead.length === 0) this.#drained?.resolve();
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
@@ -118,14 +138,15 @@ class Task {
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
       this.#served++;
+      this.#noteDrained();
       this.#pull();
       return ready;
     }
     if (this.#ended) return { kind: "end" };
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-      this.#pull();
-    });
+    const waiting = Promise.withResolvers<ElementAnswer>();
+    this.#waiting.push(waiting);
+    this.#pull();
+    return waiting.promise;
   }
 
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
@@ -165,7 +186,7 @@ class Task {
       if (answer.kind === "element") this.#aheadBytes += answer.element.byteLength;
     } else {
       this.#served++;
-      waiting(answer);
+      waiting.resolve(answer);
     }
     this.#pull();
   }
@@ -173,8 +194,10 @@ class Task {
   /** A task whose splits are refused because it has ended is dropped, not reported to clients. */
   #fenced(answer: ElementAnswer): boolean {
     if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
-    this.#retireRunner();
-    this.#options.onFenced();
+    if (this.#drained === undefined) {
+      this.#retireRunner();
+      this.#options.onFenced();
+    } else this.#end();
     return true;
   }
 
@@ -183,8 +206,9 @@ class Task {
     this.#ended = true;
     this.#retireRunner();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      next({ kind: "end" });
+      next.resolve({ kind: "end" });
     }
+    this.#noteDrained();
     this.#options.onCompleted();
   }
 

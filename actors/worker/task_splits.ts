@@ -5,7 +5,11 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
-import { type DispatcherProtocol, TASK_ENDED } from "../dispatcher/protocol.ts";
+import {
+  type DispatcherProtocol,
+  TASK_ENDED,
+  type TaskDefinition,
+} from "../dispatcher/protocol.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { RunnerSplits } from "./runner.ts";
@@ -19,9 +23,10 @@ export const TASK_FENCED = "task_fenced";
 /** Asks the dispatcher for one split after the other; each request is numbered and handled once. */
 export class TaskSplits implements RunnerSplits {
   readonly #context: ActorContext;
-  readonly #taskId: number;
+  readonly #definition: TaskDefinition;
   readonly #dispatcher: Ref<DispatcherProtocol>;
   readonly #timeoutMs: number;
+  #closed = false;
   /** Per source: requests made so far. */
   readonly #numbers: number[] = [];
   /** Per source: the size of its table, once an answer has told. */
@@ -29,18 +34,24 @@ export class TaskSplits implements RunnerSplits {
 
   constructor(
     context: ActorContext,
-    taskId: number,
+    definition: TaskDefinition,
     options: { readonly dispatcher: Ref<DispatcherProtocol>; readonly dispatcherTimeoutMs: number },
   ) {
     this.#context = context;
-    this.#taskId = taskId;
+    this.#definition = definition;
     this.#dispatcher = options.dispatcher;
     this.#timeoutMs = options.dispatcherTimeoutMs;
   }
 
+  /** Hands out nothing more. */
+  close(): void {
+    this.#closed = true;
+  }
+
   async next(source: number, repetition: number): Promise<Split | null> {
+    if (this.#closed) return this.#none();
     const number = this.#numbers[source] = (this.#numbers[source] ?? 0) + 1;
-    const request = { taskId: this.#taskId, number, source, repetition };
+    const request = { taskId: this.#definition.taskId, number, source, repetition };
     try {
       const { split, total } = await this.#context.ask(this.#dispatcher, "getSplit", request, {
         timeoutMs: this.#timeoutMs,
@@ -55,6 +66,14 @@ export class TaskSplits implements RunnerSplits {
         details: { reason: TASK_FENCED },
       });
     }
+  }
+
+  /** No more splits: the pipeline ends of itself, but for one that would ask for ever. */
+  #none(): null {
+    if (this.#definition.dataset.cardinality !== -1) return null;
+    throw new LeatError("failed_precondition", "The worker is draining", {
+      details: { reason: TASK_FENCED },
+    });
   }
 
   /** Known from the first split on; a pipeline asks only after it has read some. */

@@ -12,7 +12,7 @@ import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
-import { createTask } from "./task.ts";
+import { createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -42,6 +42,7 @@ export interface WorkerOptions {
 
 interface HeldTask {
   readonly definition: TaskDefinition;
+  readonly task: FencedRef<TaskProtocol>;
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   /** A cache or scheduler that was placed on another node. */
@@ -63,6 +64,7 @@ export function createWorker(
         worker.wake();
         return null;
       },
+      drain: ({ timeoutMs }) => worker.drain(timeoutMs),
     },
     start: () => worker.start(),
     stop: () => worker.stop(),
@@ -75,6 +77,7 @@ class Worker {
   readonly #tasks = new Map<number, HeldTask>();
   #wake: () => void = () => {};
   #woken = false;
+  #draining = false;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
     this.#context = context;
@@ -88,6 +91,14 @@ class Worker {
   /** Placed actors are the worker's, though they are no children of its. */
   async stop(): Promise<void> {
     await Promise.all([...this.#tasks.values()].map((task) => this.#unplace(task)));
+  }
+
+  async drain(timeoutMs: number): Promise<boolean> {
+    this.#draining = true;
+    const drained = [...this.#tasks.values()].map(({ task }) =>
+      this.#context.ask(task, "drain", null, { timeoutMs }).then(() => true, () => false)
+    );
+    return (await Promise.all(drained)).every(Boolean);
   }
 
   wake(): void {
@@ -126,7 +137,7 @@ class Worker {
         },
       );
       await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
-      for (const definition of newTasks) this.#startTask(definition);
+      if (!this.#draining) { for (const definition of newTasks) this.#startTask(definition); }
       return true;
     } catch (error) {
       const failure = LeatError.from(error);
@@ -149,10 +160,8 @@ class Worker {
   #startTask(definition: TaskDefinition): void {
     const { taskId } = definition;
     if (this.#tasks.has(taskId)) return;
-    const held: HeldTask = { definition, source: undefined, completed: false, placed: undefined };
-    this.#tasks.set(taskId, held);
     const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
-    const task = this.#context.spawn<ElementSourceProtocol>({
+    const task = this.#context.spawn<TaskProtocol>({
       name: `task-${taskId}`,
       kind: "task",
       restart: "temporary",
@@ -166,10 +175,18 @@ class Worker {
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),
         }),
     });
+    const held: HeldTask = {
+      definition,
+      task,
+      source: undefined,
+      completed: false,
+      placed: undefined,
+    };
+    this.#tasks.set(taskId, held);
     // A task that dies has lost its place in the data; a second one would not know which splits it had.
     this.#context.watch(task, () => this.#completed(held));
     this.#context.run(async () => {
-      const source = await this.#front(held, task);
+      const source = await this.#front(held);
       if (this.#tasks.get(taskId) !== held) return this.#unplace(held);
       held.source = source;
       this.wake();
@@ -183,11 +200,8 @@ class Worker {
   }
 
   /** What clients of the task are to talk to: the task, or what stands before it. */
-  async #front(
-    held: HeldTask,
-    task: FencedRef<ElementSourceProtocol>,
-  ): Promise<FencedRef<ElementSourceProtocol>> {
-    const { parameters } = held.definition;
+  async #front(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
+    const { task, definition: { parameters } } = held;
     const { windowBytesMax = 2 ** 30, skipAfterMs = 100 } = this.#options;
     if (parameters.sharing) {
       const config = { task, windowBytesMax };

@@ -31,10 +31,8 @@ export interface DistributeOptions {
   readonly numConsumers?: number;
   /** Shares what workers produce with other trainers, each reading all that it can keep up with. */
   readonly sharing?: { readonly trainerId: string };
-  /** Most requests in flight at once; by default one per worker. */
+  /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
   readonly maxOutstandingRequests?: number;
-  readonly compression?: "auto" | "none" | "zstd" | "gzip";
-  readonly targetWorkers?: "auto" | "any" | "local";
   /** Who I am to the service. */
   readonly token?: string;
 }
@@ -72,15 +70,9 @@ registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
 
-const CHOICES = {
-  processingMode: Object.values(ShardingPolicy) as string[],
-  compression: ["auto", "none", "zstd", "gzip"],
-  targetWorkers: ["auto", "any", "local"],
-};
-
 function checkOptions(options: DistributeOptions): DistributeOptions {
-  const { service, jobName, consumerIndex, numConsumers, sharing, maxOutstandingRequests } =
-    options;
+  const { service, processingMode, jobName, consumerIndex, numConsumers, sharing } = options;
+  const { maxOutstandingRequests } = options;
   const address: unknown = typeof service === "object" ? service?.address : service;
   if (typeof address !== "string" || address === "") {
     throw invalidArgument("distribute", "service", "an address such as ws://host:port", service);
@@ -88,11 +80,10 @@ function checkOptions(options: DistributeOptions): DistributeOptions {
   if (jobName !== undefined && (typeof jobName !== "string" || jobName === "")) {
     throw invalidArgument("distribute", "jobName", "a non-empty string", jobName);
   }
-  for (const [name, choices] of Object.entries(CHOICES)) {
-    const value = options[name as keyof typeof CHOICES];
-    if (value !== undefined && !choices.includes(value)) {
-      throw invalidArgument("distribute", name, `one of ${choices.join(", ")}`, value);
-    }
+  const policies: readonly string[] = Object.values(ShardingPolicy);
+  if (processingMode !== undefined && !policies.includes(processingMode)) {
+    const wanted = `one of ${policies.join(", ")}`;
+    throw invalidArgument("distribute", "processingMode", wanted, processingMode);
   }
   checkConsumers(jobName, consumerIndex, numConsumers);
   if (sharing !== undefined && (typeof sharing?.trainerId !== "string" || !sharing.trainerId)) {

@@ -9,7 +9,7 @@ import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
 import type { ElementAnswer, ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
-import { createTask } from "../../../actors/worker/task.ts";
+import { createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
@@ -33,7 +33,7 @@ export class TaskBench implements AsyncDisposable {
       dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },
       parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing: false },
     };
-    this.task = this.spawn({
+    this.task = this.system.spawn<TaskProtocol>({
       name: "task",
       create: (context) =>
         createTask(context, {

@@ -34,6 +34,13 @@ Deno.test("reads gives consumer c element c of each round, whoever comes first",
   ]);
 });
 
+Deno.test("reads gives no element to two rounds, though they are asked for at once", async () => {
+  const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
+  await using _ = bench;
+  const asked = [0, 1, 2].flatMap((round) => [read(0, round), read(1, round)]);
+  assertEquals(await Promise.all(asked), [0, 1, 2, 3, 4, 5]);
+});
+
 Deno.test("reads refuses a round that has passed, saying which one is reached", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;

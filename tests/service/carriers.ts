@@ -1,0 +1,58 @@
+/**
+ * The carriers that the service's tests run on, and what they share.
+ *
+ * @module
+ */
+import { LocalCluster, type LocalClusterOptions, type Tensor } from "../../mod.ts";
+import type { Carrier } from "../../world/fleet.ts";
+
+/** Timings that keep tests short. */
+const SHORT = {
+  heartbeatMs: 100,
+  clientRefreshMs: 20,
+  logLevel: "off",
+} as const;
+
+/** Every carrier that runs on one host. */
+export const CARRIERS: readonly Carrier[] = ["inline", "thread", "websocket"];
+
+/** Registers a test of the service on every carrier. */
+export function testOnEach(
+  name: string,
+  run: (
+    start: (options?: LocalClusterOptions) => Promise<LocalCluster>,
+  ) => Promise<void>,
+): void {
+  for (const carrier of CARRIERS) {
+    Deno.test(`${name} (${carrier})`, () =>
+      run((options) =>
+        LocalCluster.start({
+          carrier,
+          runners: carrier === "inline" ? "inline" : "thread",
+          ...SHORT,
+          ...options,
+        })
+      ));
+  }
+}
+
+/** The numbers in batches of numbers, in order of arrival. */
+export async function numbersOf(
+  batches: AsyncIterable<unknown>,
+): Promise<number[]> {
+  const numbers: number[] = [];
+  for await (const batch of batches) {
+    numbers.push(...(batch as Tensor).data as Float64Array);
+  }
+  return numbers;
+}
+
+/** Numbers from 0 to n - 1, each `times` times, ascending. */
+export function upTo(n: number, times = 1): number[] {
+  return Array.from({ length: n * times }, (_, i) => Math.floor(i / times));
+}
+
+/** Ascending. */
+export function sorted(numbers: readonly number[]): number[] {
+  return [...numbers].sort((a, b) => a - b);
+}

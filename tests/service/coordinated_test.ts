@@ -1,0 +1,112 @@
+/**
+ * Coordinated reads, end to end, on every carrier (paper section 3.6).
+ *
+ * @module
+ */
+import { Dataset, type LocalCluster, type Tensor } from "../../mod.ts";
+import { assertEquals } from "../assert.ts";
+import { testOnEach } from "./carriers.ts";
+
+const CONSUMERS = 2;
+
+/** Texts of 1 to 40 tokens in buckets of ten; a round's batches are all of one bucket. */
+function consumer(service: LocalCluster, consumerIndex: number) {
+  return Dataset.range(1_000_000)
+    .map((x) => Array.from({ length: 1 + (x * 7919) % 40 }, () => x), {
+      spec: undefined,
+    })
+    .map((tokens) => new Int32Array(tokens as number[]))
+    .bucketBySequenceLength({
+      length: (tokens) => tokens.length,
+      boundaries: [11, 21, 31],
+      batchSizes: [4, 4, 4, 4],
+    })
+    .groupByWindow({
+      key: (batch) => Math.ceil((batch as Tensor).shape[1]! / 10),
+      reduce: (_key, window) => window.batch(1).unbatch(),
+      windowSize: 2,
+    })
+    .repeat()
+    .distribute({
+      service,
+      jobName: "coordinated",
+      consumerIndex,
+      numConsumers: CONSUMERS,
+    });
+}
+
+testOnEach(
+  "in a round all consumers get batches of one bucket",
+  async (start) => {
+    await using cluster = await start({ workers: 2, skipAfterMs: 10_000 });
+    const readers = [0, 1].map((index) => consumer(cluster, index).iterator());
+    for (let round = 0; round < 30; round++) {
+      const batches = await Promise.all(readers.map((reader) => reader.next()));
+      const buckets = batches.map(({ value }) => Math.ceil((value as Tensor).shape[1]! / 10));
+      assertEquals(
+        new Set(buckets).size,
+        1,
+        `round ${round}: buckets ${buckets}`,
+      );
+    }
+    for (const reader of readers) await reader.return();
+  },
+);
+
+testOnEach("rounds are served by the workers in turn", async (start) => {
+  await using cluster = await start({ workers: 2, skipAfterMs: 10_000 });
+  const readers = [0, 1].map((index) => consumer(cluster, index).iterator());
+  const served = async () =>
+    (await cluster.sources()).filter(({ role }) => role === "reads").map(({ served }) => served);
+  const step = () => Promise.all(readers.map((reader) => reader.next()));
+  while ((await served()).filter((count) => count > 0).length < 2) await step();
+  const before = await served();
+  for (let round = 0; round < 20; round++) await step();
+  const gained = (await served()).map((count, i) => count - before[i]!);
+  assertEquals(Math.abs(gained[0]! - gained[1]!) <= 2 * CONSUMERS, true, `gained ${gained}`);
+  for (const reader of readers) await reader.return();
+});
+
+testOnEach(
+  "a worker that joins serves rounds too, for all consumers alike",
+  async (start) => {
+    await using cluster = await start({ workers: 1, skipAfterMs: 10_000 });
+    const readers = [0, 1].map((index) => consumer(cluster, index).iterator());
+    const step = async () => {
+      const batches = await Promise.all(readers.map((reader) => reader.next()));
+      return new Set(
+        batches.map(({ value }) => Math.ceil((value as Tensor).shape[1]! / 10)),
+      ).size;
+    };
+    for (let round = 0; round < 5; round++) assertEquals(await step(), 1);
+    await cluster.addWorker();
+    for (let round = 0;; round++) {
+      assertEquals(await step(), 1);
+      const reads = (await cluster.sources()).filter(({ role }) => role === "reads");
+      if (reads.length === 2 && reads.every(({ served }) => served > 4)) break;
+      assertEquals(round < 2_000, true, "the new worker never served a round");
+    }
+    for (const reader of readers) await reader.return();
+  },
+);
+
+testOnEach("consumers move on together when a worker dies", async (start) => {
+  await using cluster = await start({
+    workers: 2,
+    skipAfterMs: 10_000,
+    workerTimeoutMs: 400,
+  });
+  const readers = [0, 1].map((index) => consumer(cluster, index).iterator());
+  const step = async () => {
+    const batches = await Promise.all(readers.map((reader) => reader.next()));
+    return new Set(
+      batches.map(({ value }) => Math.ceil((value as Tensor).shape[1]! / 10)),
+    ).size;
+  };
+  for (let round = 0; round < 6; round++) assertEquals(await step(), 1);
+  await cluster.stopWorker(0);
+  let mixed = 0;
+  for (let round = 0; round < 30; round++) if (await step() > 1) mixed++;
+  assertEquals(mixed, 0, "rounds after the loss are of one bucket again");
+  for (const reader of readers) await reader.return();
+});

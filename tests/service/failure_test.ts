@@ -1,0 +1,185 @@
+/**
+ * What goes wrong in a service, end to end, on every carrier (paper section 3.4).
+ *
+ * @module
+ */
+import { Dataset, LeatError } from "../../mod.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+import { numbersOf, testOnEach, upTo } from "./carriers.ts";
+
+testOnEach(
+  "DYNAMIC delivers at most once when a worker dies, and ends",
+  async (start) => {
+    await using cluster = await start({ workers: 3, workerTimeoutMs: 500 });
+    const dataset = Dataset.range(2_000).batch(5).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+      maxOutstandingRequests: 6,
+    });
+    const seen: number[] = [];
+    let batches = 0;
+    for await (const batch of dataset) {
+      seen.push(...batch.data as Float64Array);
+      if (++batches === 40) await cluster.stopWorker(0);
+    }
+    assertEquals(new Set(seen).size, seen.length, "no element twice");
+    assertEquals(
+      seen.length < 2_000 && seen.length > 1_500,
+      true,
+      `${seen.length} of 2000 arrived`,
+    );
+  },
+);
+
+testOnEach("a worker that comes back takes part again", async (start) => {
+  await using cluster = await start({ workers: 1, workerTimeoutMs: 500 });
+  const dataset = Dataset.range(400).batch(2).distribute({
+    service: cluster,
+    processingMode: "DYNAMIC",
+    maxOutstandingRequests: 2,
+  });
+  const seen: number[] = [];
+  let batches = 0;
+  for await (const batch of dataset) {
+    seen.push(...batch.data as Float64Array);
+    if (++batches === 20) {
+      await cluster.stopWorker(0);
+      await cluster.restartWorker(0);
+    }
+  }
+  assertEquals(new Set(seen).size, seen.length);
+  assertEquals(seen.length > 300, true, `${seen.length} of 400 arrived`);
+});
+
+testOnEach("a graceful stop of a worker loses nothing", async (start) => {
+  await using cluster = await start({ workers: 2, workerTimeoutMs: 500 });
+  const dataset = Dataset.range(400).batch(5).distribute({
+    service: cluster,
+    processingMode: "DYNAMIC",
+    maxOutstandingRequests: 2,
+  });
+  const seen: number[] = [];
+  let stopped: Promise<void> | undefined;
+  for await (const batch of dataset) {
+    seen.push(...batch.data as Float64Array);
+    if (seen.length === 50) stopped = cluster.stopWorker(1, { graceful: true });
+  }
+  await stopped;
+  assertEquals(seen.sort((a, b) => a - b), upTo(400));
+});
+
+testOnEach(
+  "a dispatcher that restarts on its journal hands out no split twice",
+  async (start) => {
+    const journal = await Deno.makeTempDir();
+    await using cluster = await start({ workers: 2, journal });
+    const dataset = Dataset.range(1_000).batch(5).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+      maxOutstandingRequests: 4,
+    });
+    const seen: number[] = [];
+    let batches = 0;
+    for await (const batch of dataset) {
+      seen.push(...batch.data as Float64Array);
+      if (++batches % 50 === 0 && batches <= 150) {
+        await cluster.stopDispatcher();
+        await cluster.restartDispatcher();
+      }
+    }
+    assertEquals(seen.sort((a, b) => a - b), upTo(1_000));
+  },
+);
+
+testOnEach("clients read on while the dispatcher is away", async (start) => {
+  const journal = await Deno.makeTempDir();
+  await using cluster = await start({ workers: 1, journal });
+  const dataset = Dataset.range(1_000_000).batch(10).distribute({
+    service: cluster,
+  });
+  await using iterator = dataset.iterator();
+  await iterator.next();
+  await cluster.stopDispatcher();
+  for (let i = 0; i < 100; i++) {
+    assertEquals((await iterator.next()).done, false);
+  }
+  await cluster.restartDispatcher();
+});
+
+testOnEach(
+  "a service without workers makes clients wait, not fail, and a worker serves them",
+  async (start) => {
+    await using cluster = await start({ workers: 0 });
+    const reading = numbersOf(
+      Dataset.range(10).batch(5).distribute({
+        service: cluster,
+        processingMode: "DYNAMIC",
+      }),
+    );
+    await cluster.addWorker();
+    assertEquals(await reading, upTo(10));
+  },
+);
+
+testOnEach(
+  "a function that spins delays no heartbeat, and closing does not wait for it",
+  async (start) => {
+    await using cluster = await start({
+      workers: 1,
+      runners: "thread",
+      workerTimeoutMs: 600,
+    });
+    const spinning = Dataset.range(2).map((x) => {
+      let spins = 0;
+      while (x === 1) spins++;
+      return spins;
+    }).distribute({ service: cluster });
+    await using iterator = spinning.iterator();
+    assertEquals((await iterator.next()).value, 0);
+    const heard = new Set<number>();
+    while (heard.size < 12) {
+      const { workers } = await cluster.describe();
+      assertEquals(workers[0]!.alive, true);
+      heard.add(workers[0]!.lastHeardMs);
+    }
+  },
+);
+
+testOnEach(
+  "a client that is disposed while it waits ends at once",
+  async (start) => {
+    await using cluster = await start({ workers: 0 });
+    const iterator = Dataset.range(10).distribute({ service: cluster })
+      .iterator();
+    const waiting = iterator.next();
+    await iterator.return();
+    assertEquals((await waiting).done, true);
+  },
+);
+
+Deno.test("a service where nobody answers is unavailable, with address and remedy", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr as Deno.NetAddr;
+  listener.close();
+  const dataset = Dataset.range(10).distribute({
+    service: `ws://127.0.0.1:${port}`,
+  });
+  await using iterator = dataset.iterator();
+  const error = await assertRejects(
+    () => iterator.next(),
+    LeatError,
+    `127.0.0.1:${port}`,
+  );
+  assertEquals(error.code, "unavailable");
+});
+
+Deno.test("a service address that is none is refused, naming it", async () => {
+  await using iterator = Dataset.range(1).distribute({ service: "http://x" })
+    .iterator();
+  const error = await assertRejects(
+    () => iterator.next(),
+    LeatError,
+    "http://x",
+  );
+  assertEquals(error.code, "invalid_argument");
+});
