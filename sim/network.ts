@@ -123,6 +123,7 @@ export class SimNetwork {
     const luck = this.#random.fork(`dial ${life.node} ${life.number} ${++this.#opened}`);
     const fail = (afterMs: number, error: LeatError) => {
       if (error.code === "unavailable") this.counters.count("connect_failed");
+      this.trace.mark(this.scheduler.nowUs, `${life.node}>${node} not opened: ${error.message}`);
       life.after(afterMs, "dialling fails", () => reject(error));
     };
     const silence = () =>

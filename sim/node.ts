@@ -16,6 +16,9 @@ import { SimWorld } from "./world.ts";
 /** Starts a node's actors; runs at each start. */
 export type Boot = (node: SimNode) => void;
 
+/** How long whoever looks after a node takes to start it again when its actors have given up, in ms. */
+const OPERATOR_MS = 1_000;
+
 interface Running {
   readonly life: Life;
   readonly world: SimWorld;
@@ -98,6 +101,7 @@ export class SimNode {
     });
     this.#running = { life, world, system, host: new SimHost(world) };
     network.listen(life, system.id, (link) => system.attach(link));
+    system.failed.then(() => this.#gaveUp(life));
     this.#boot(this);
   }
 
@@ -126,6 +130,16 @@ export class SimNode {
   stepWallClock(byMs: number): void {
     this.#cluster.counters.count("wall_clock_stepped");
     this.#up().world.stepWallClock(byMs);
+  }
+
+  /** Its actors died too often: in production the process ends, and is started again. */
+  #gaveUp(life: Life): void {
+    if (!life.alive) return;
+    this.#cluster.counters.tally("node_gave_up");
+    this.crash();
+    this.#cluster.after(OPERATOR_MS, "restart", () => {
+      if (!this.isUp) this.start();
+    });
   }
 
   #up(): Running {

@@ -39,6 +39,8 @@ export interface FaultOptions {
   readonly clockDriftPpmMax: number;
   /** How far a node's wall clock jumps when it does; 0: never. */
   readonly wallClockStepMaxMs: number;
+  /** How long a disk stays full when it is; 0: never. */
+  readonly diskFullMaxMs: number;
   readonly diskSyncMinMs: number;
   readonly diskSyncMaxMs: number;
   /** Of a fault point firing, once it is enabled for the run. */
@@ -66,6 +68,7 @@ export const NO_FAULTS: FaultOptions = {
   pauseMaxMs: 0,
   clockDriftPpmMax: 0,
   wallClockStepMaxMs: 0,
+  diskFullMaxMs: 0,
   diskSyncMinMs: 0.5,
   diskSyncMaxMs: 2,
   faultPointProbability: 0,
@@ -83,7 +86,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
     reorderDelayMaxMs: some(5, 50, 500),
     clogProbability: some(0, 0.001, 0.01),
     clogMaxMs: some(50, 1_000),
-    inFlightBytesMax: some(8_192, 65_536, 2 ** 30),
+    inFlightBytesMax: some(1_500, 16_384, 2 ** 30),
     connectFailureProbability: some(0, 0.1, 0.3),
     connectTimeoutMs: some(200, 1_000),
     silenceMs: some(500, 2_000),
@@ -94,6 +97,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
     pauseMaxMs: some(0, 20, 500),
     clockDriftPpmMax: some(0, 100, 10_000),
     wallClockStepMaxMs: some(0, 1_000, 3_600_000),
+    diskFullMaxMs: some(0, 0, 100, 2_000),
     diskSyncMinMs: some(0, 0.5),
     diskSyncMaxMs: some(1, 5, 30),
     faultPointProbability: some(0, 0.05, 0.25),

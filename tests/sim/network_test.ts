@@ -81,7 +81,7 @@ Deno.test("SimNetwork duplicates and reorders: the receiver drops what is not ne
   assert(cluster.counters.get("message_reordered") > 50);
 });
 
-Deno.test("SimNetwork loses what exceeds the bytes in flight, and readiness waits for room", async () => {
+Deno.test("SimNetwork loses what exceeds the bytes that may be in flight", async () => {
   const { noted, sender, settle, cluster } = pair({ inFlightBytesMax: 50_000 });
   for (let value = 0; value < 20; value++) {
     const bytes = new Uint8Array(10_000);

@@ -1,0 +1,61 @@
+/**
+ * The service's actors on simulated nodes: the same dispatcher, worker and client as in production.
+ *
+ * @module
+ */
+import { type ClientOptions, type ClientProtocol, createClient } from "../actors/client/client.ts";
+import { Feed } from "../actors/client/feed.ts";
+import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
+import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import type { WorkerProtocol } from "../actors/worker/protocol.ts";
+import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import { FRONT_KINDS } from "../world/service_kinds.ts";
+import type { Boot, SimNode } from "./node.ts";
+
+/** The node that the dispatcher of a simulated cluster runs on. */
+export const DISPATCHER_NODE = "dispatcher";
+
+/** A node with a dispatcher. */
+export function bootDispatcher(config: DispatcherConfig = {}): Boot {
+  return ({ system }) => {
+    system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: (context) => createDispatcher(context, config),
+    });
+  };
+}
+
+/** A node with a worker, which runs its pipelines in the node's own thread: others there are none. */
+export function bootWorker(
+  config: Pick<WorkerOptions, "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement"> = {},
+): Boot {
+  return ({ name, system, host }) => {
+    system.spawn<WorkerProtocol>({
+      name: "worker",
+      create: (context) =>
+        createWorker(context, {
+          ...config,
+          name,
+          dispatcher: dispatcherAt(DISPATCHER_NODE),
+          runners: new PipelineRunners(host),
+          fronts: FRONT_KINDS,
+        }),
+    });
+  };
+}
+
+/** Starts a client actor on a node. What it reads comes out of the feed. */
+export function startClient(
+  { system }: SimNode,
+  options: Omit<ClientOptions, "dispatcher">,
+): Feed {
+  const feed = new Feed();
+  system.spawn<ClientProtocol>({
+    name: "client",
+    restart: "temporary",
+    create: (context) =>
+      createClient(context, { ...options, dispatcher: dispatcherAt(DISPATCHER_NODE) }, feed),
+  });
+  return feed;
+}

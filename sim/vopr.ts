@@ -1,0 +1,98 @@
+/**
+ * Crashes a simulated cluster, seed after seed, until the seeds or a promise are broken:
+ *
+ *     deno run sim/vopr.ts --seeds 1000 --seed 1
+ *
+ * Every fault of a run is drawn from its seed. A seed that fails is printed with the command that
+ * repeats it and the timeline of its messages.
+ *
+ * @module
+ */
+import { parseArgs } from "node:util";
+import { FAULTS } from "./counters.ts";
+import { drawOptions, formatRun, runSwarm } from "./swarm.ts";
+import { runDynamic } from "./workload_dynamic.ts";
+
+const HELP = `Crashes a simulated cluster, seed after seed.
+
+Usage: deno run sim/vopr.ts [options]
+
+  --seeds N    How many seeds to run. Default 1000.
+  --seed S     The first of them. Default 1.
+  --timeline   Print what happened between the nodes, also when all went well.
+  --hashes     Print the hash of each seed's trace.
+  --help       Print this.
+`;
+
+/** Failed seeds that are printed with their timelines; others only by number. */
+const TIMELINES_MAX = 1;
+/** Fewer seeds need not have shown every fault. */
+const COVERAGE_SEEDS_MIN = 500;
+/** How often the number of seeds done is printed. */
+const PROGRESS_LINES = 10;
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: "string", default: "1000" },
+      seed: { type: "string", default: "1" },
+      timeline: { type: "boolean", default: false },
+      hashes: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const seeds = Number(values.seeds);
+  const first = BigInt(values.seed);
+  if (!Number.isSafeInteger(seeds) || seeds < 1) {
+    console.error(`--seeds must be a whole number of at least 1, got "${values.seeds}"`);
+    return 2;
+  }
+  if (values.timeline) return await showTimeline(first);
+  return await hunt(first, seeds, values.hashes);
+}
+
+async function hunt(first: bigint, seeds: number, hashes: boolean): Promise<number> {
+  const startMs = performance.now();
+  let done = 0;
+  const runs = function* () {
+    for (let i = 0; i < seeds; i++) yield drawOptions(first + BigInt(i));
+  };
+  const { counters, failed, events } = await runSwarm(runs(), ({ seed }, { hash, violations }) => {
+    if (hashes) console.log(`${seed} ${hash}`);
+    if (violations.length > 0) {
+      console.log(
+        `SEED=${seed} failed; repeat it with: deno run sim/vopr.ts --seed ${seed} --timeline`,
+      );
+    }
+    if (++done % Math.ceil(seeds / PROGRESS_LINES) === 0) console.error(`${done}/${seeds} seeds`);
+  });
+  const tookMs = performance.now() - startMs;
+  console.log(
+    `${done} seeds, ${events} events in ${(tookMs / 1_000).toFixed(1)} s ` +
+      `(${Math.round(events / tookMs)} events per ms); ${failed.length} failed`,
+  );
+  for (const [name, count] of counters.entries()) console.log(`  ${name.padEnd(24)} ${count}`);
+  for (const { options } of failed.slice(0, TIMELINES_MAX)) await showTimeline(options.seed);
+  if (failed.length > 0) return 1;
+  if (seeds >= COVERAGE_SEEDS_MIN) counters.expectAll(FAULTS);
+  return 0;
+}
+
+async function showTimeline(seed: bigint): Promise<number> {
+  const options = drawOptions(seed);
+  console.log(formatRun(options));
+  const { violations, cluster } = await runDynamic({ ...options, readable: true });
+  for (const line of cluster.trace.lines) console.log(line);
+  for (const { timeMs, node, level, message } of cluster.logs) {
+    console.log(`${timeMs.toFixed(3).padStart(12)} ms  ${node} ${level}: ${message}`);
+  }
+  for (const violation of violations) console.log(`VIOLATION ${violation}`);
+  console.log(formatRun(options));
+  return violations.length === 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exitCode = await main();
