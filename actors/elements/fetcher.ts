@@ -65,7 +65,8 @@ export class ElementFetcher {
         this.#acknowledge(sequence);
         return answer;
       } catch (error) {
-        if (this.#stopped || !isTransient(error)) throw error;
+        if (this.#stopped) throw stoppedError();
+        if (!isTransient(error)) throw error;
         if (error.code === "unavailable") {
           this.#options.onUnreachable?.(error);
           await Promise.race([this.#pause(failures), this.#stop.promise]);
