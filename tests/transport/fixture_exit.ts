@@ -1,0 +1,28 @@
+/**
+ * A program that joins two nodes over a WebSocket, closes everything and does not call `exit`.
+ *
+ * @module
+ */
+import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+
+const world = new DenoWorld({ logLevel: "off" });
+const far = new ActorSystem({ node: "far", world });
+const server = serveWebSocket({
+  world,
+  hostname: "127.0.0.1",
+  port: 0,
+  local: () => far.id,
+  onLink: (link) => far.attach(link),
+});
+const near = new ActorSystem({ node: "near", world, connector: webSocketConnector({ world }) });
+await near.ask(nodeActorOf(server.address), "list", null, { timeoutMs: 3_600_000 });
+// An ask of an actor that is not there leaves a deadline an hour away if nobody cancels it.
+near.ask(nodeActorOf("ws://127.0.0.1:1"), "list", null, { timeoutMs: 3_600_000, attemptMs: 60_000 })
+  .catch(() => {});
+await near.stop();
+await far.stop();
+await server.close();
+console.log("closed");

@@ -1,0 +1,283 @@
+/**
+ * What only a WebSocket meets: strangers, silent peers, servers that come back.
+ *
+ * @module
+ */
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { LeatError } from "../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { connectorByScheme } from "../../transport/connectors.ts";
+import {
+  serveWebSocket,
+  webSocketConnector,
+  type WebSocketServer,
+  type WebSocketServerOptions,
+} from "../../transport/web_socket.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+import { type Probe, probe, rejection, SOON } from "../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { TcpProxy } from "./tcp_proxy.ts";
+
+const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
+const TOKEN = "correct-horse";
+
+/** A node that listens, with a probe on it. */
+class Listener implements AsyncDisposable {
+  readonly system: ActorSystem;
+  readonly server: WebSocketServer;
+  readonly links: Link[] = [];
+
+  constructor(options: Partial<WebSocketServerOptions> = {}) {
+    const world = new DenoWorld({ logLevel: "off" });
+    this.system = new ActorSystem({ node: "listener", world });
+    this.system.spawn<Probe>({ name: "probe", create: probe });
+    this.server = serveWebSocket({
+      world,
+      hostname: "127.0.0.1",
+      port: 0,
+      local: () => this.system.id,
+      onLink: (link) => {
+        this.links.push(link);
+        this.system.attach(link);
+      },
+      ...options,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+    await this.server.close();
+  }
+}
+
+/** A node that dials. */
+function dialler(options: { token?: string } = {}): ActorSystem {
+  const world = new DenoWorld({ logLevel: "off" });
+  const connector = webSocketConnector({ world, ...options });
+  return new ActorSystem({
+    node: "dialler",
+    world,
+    connector: connectorByScheme({ ws: connector, wss: connector }),
+  });
+}
+
+/** That a node with the right token is served as ever. */
+async function assertServes(address: string, options: { token?: string } = {}): Promise<void> {
+  await using system = dialler(options);
+  const ref = { node: address, path: "/probe" } as { node: string; path: string };
+  const answer = await system.ask<Probe, "echo">(ref, "echo", 1, SOON);
+  assertEquals(answer.value, 1);
+}
+
+/** A connection without Leat: what it received, and how it ended. */
+async function stranger(
+  address: string,
+  say: (socket: WebSocket) => void,
+): Promise<{ messages: unknown[]; opened: boolean }> {
+  const socket = new WebSocket(address);
+  socket.binaryType = "arraybuffer";
+  const messages: unknown[] = [];
+  let opened = false;
+  const closed = new Promise<void>((resolve) => socket.onclose = () => resolve());
+  socket.onmessage = ({ data }) => messages.push(decodeMessage(new Uint8Array(data)));
+  socket.onopen = () => {
+    opened = true;
+    say(socket);
+  };
+  await closed;
+  return { messages, opened };
+}
+
+Deno.test("a missing or wrong token gets 401 and no socket; the right one is served", async () => {
+  await using listener = new Listener({ token: TOKEN });
+  const { address, port } = listener.server;
+  for (const options of [{}, { token: "wrong" }, { token: `${TOKEN}x` }]) {
+    const world = new DenoWorld();
+    const connecting = webSocketConnector({ world, ...options }).connect(address, LOCAL);
+    const error = await rejection(connecting, "unauthenticated");
+    assertStringIncludes(error.message, address);
+  }
+  assertEquals((await stranger(address, () => {})).opened, false);
+  const response = await fetch(`http://127.0.0.1:${port}/`);
+  await response.body?.cancel();
+  assertEquals(response.status, 401);
+  assertEquals(listener.links, []);
+  await assertServes(address, { token: TOKEN });
+});
+
+Deno.test("a web page's request is refused even without a token", async () => {
+  await using listener = new Listener();
+  const response = await fetch(`http://127.0.0.1:${listener.server.port}/`, {
+    headers: { origin: "https://example.org" },
+  });
+  await response.body?.cancel();
+  assertEquals(response.status, 403);
+});
+
+Deno.test("garbage, text, an oversize or missing hello end that connection and nothing else", async () => {
+  await using listener = new Listener({ helloTimeoutMs: 100 });
+  const { address } = listener.server;
+  const says: ((socket: WebSocket) => void)[] = [
+    (socket) => socket.send(new Uint8Array([1, 2, 3])),
+    (socket) => socket.send(new Uint8Array(0)),
+    (socket) => socket.send("hello"),
+    (socket) => socket.send(new Uint8Array(1_000_000)),
+    (socket) => socket.send(encodeMessage({ kind: "tell", method: "note" })),
+    (socket) => socket.send(encodeMessage(null)),
+    () => {},
+  ];
+  await Promise.all(says.map((say) => stranger(address, say)));
+  assertEquals(listener.links, []);
+  await assertServes(address);
+});
+
+Deno.test("what no node sends, after a good hello, closes that link and nothing else", async () => {
+  await using listener = new Listener();
+  const { address } = listener.server;
+  const hello = encodeMessage({
+    kind: "hello",
+    version: 1,
+    role: "dialler",
+    node: "stranger",
+    incarnation: "00",
+    messageBytesMax: 1000,
+  });
+  const fragment = new Uint8Array(64);
+  fragment[0] = 2;
+  const frames: (Uint8Array<ArrayBuffer> | string)[] = [
+    new Uint8Array([0x77, 1, 2]),
+    new Uint8Array([0xce, 0xff, 0xff, 0xff, 0xff]),
+    new Uint8Array(0),
+    fragment.fill(0xff, 1),
+    "text",
+    encodeMessage({ kind: "ask", source: 1 }),
+  ];
+  for (const frame of frames) {
+    const count = listener.links.length;
+    await stranger(address, (socket) => {
+      socket.send(hello);
+      socket.send(frame);
+    });
+    assertEquals(listener.links.length, count + 1);
+    await listener.links[count]!.closed;
+  }
+  await assertServes(address);
+});
+
+Deno.test("another version of the protocol is answered with an error and closed", async () => {
+  await using listener = new Listener();
+  const { messages } = await stranger(listener.server.address, (socket) => {
+    const other = { kind: "hello", version: 99, role: "dialler", node: "x", incarnation: "0" };
+    socket.send(encodeMessage({ ...other, messageBytesMax: 1000 }));
+  });
+  const [bye] = messages as { kind: string; error: { code: string; message: string } }[];
+  assertEquals([bye?.kind, bye?.error.code], ["bye", "failed_precondition"]);
+  assertStringIncludes(bye!.error.message, "99");
+  assertEquals(listener.links, []);
+});
+
+Deno.test("a server that accepts and never answers is `unavailable` when the time is over", async () => {
+  const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const accepted: Deno.Conn[] = [];
+  const accepting = (async () => {
+    for await (const connection of silent) accepted.push(connection);
+  })();
+  const address = `ws://127.0.0.1:${silent.addr.port}`;
+  const connector = webSocketConnector({ world: new DenoWorld(), connectTimeoutMs: 100 });
+  const error = await rejection(connector.connect(address, LOCAL), "unavailable");
+  assertStringIncludes(error.message, address);
+  assertStringIncludes(error.message, "100 ms");
+  silent.close();
+  for (const connection of accepted) connection.close();
+  await accepting;
+});
+
+Deno.test("an address where nobody listens is `unavailable`, with address and cause", async () => {
+  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = free.addr;
+  free.close();
+  const address = `ws://127.0.0.1:${port}`;
+  const connector = webSocketConnector({ world: new DenoWorld() });
+  const error = await rejection(connector.connect(address, LOCAL), "unavailable");
+  assertStringIncludes(error.message, address);
+  assertStringIncludes(error.message, "connect");
+  await rejection(connector.connect("not-an-address", LOCAL), "not_found");
+});
+
+Deno.test("a link whose wire was pulled closes on both sides, by the heartbeat", async () => {
+  const heartbeatMs = 20;
+  await using listener = new Listener({ heartbeatMs });
+  await using proxy = new TcpProxy(listener.server.port);
+  const connector = webSocketConnector({ world: new DenoWorld(), heartbeatMs });
+  const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, LOCAL);
+  near.start(() => {});
+  proxy.hold();
+  const ends = await Promise.all([near.closed, listener.links[0]!.closed]);
+  assertEquals(ends.map(({ code }) => code), ["unavailable", "unavailable"]);
+  for (const { message } of ends) assertStringIncludes(message, "said nothing");
+});
+
+Deno.test("an idle link stays open: the heartbeat answers", async () => {
+  const heartbeatMs = 10;
+  await using listener = new Listener({ heartbeatMs });
+  const connector = webSocketConnector({ world: new DenoWorld(), heartbeatMs });
+  const near = await connector.connect(listener.server.address, LOCAL);
+  near.start(() => {});
+  await new Promise((resolve) => setTimeout(resolve, 30 * heartbeatMs));
+  assert(near.send({
+    kind: "tell",
+    source: { node: "dialler", path: "/x", incarnation: "0" },
+    target: { node: "listener", path: "/probe" },
+    number: 1,
+    method: "note",
+    body: 1,
+  }));
+  near.close();
+  await listener.links[0]!.closed;
+});
+
+Deno.test("a patient ask outlives a server that restarts on the same port", async () => {
+  const first = new Listener();
+  const { address, port } = first.server;
+  await using system = dialler();
+  const ref = { node: address, path: "/probe" };
+  await system.ask<Probe, "echo">(ref, "echo", 1, SOON);
+  const waiting = rejection(system.ask<Probe, "wait">(ref, "wait", null, SOON), "unavailable");
+  await first[Symbol.asyncDispose]();
+  await waiting;
+  const patient = system.ask<Probe, "echo">(ref, "echo", 2, { ...SOON, attemptMs: 200 });
+  await using _second = new Listener({ port });
+  assertEquals((await patient).value, 2);
+});
+
+Deno.test("a port in use, a public interface without a token, half a certificate: refused clearly", async () => {
+  await using listener = new Listener();
+  const { port } = listener.server;
+  const serve = (options: Partial<WebSocketServerOptions>) => () =>
+    serveWebSocket({
+      world: new DenoWorld(),
+      hostname: "127.0.0.1",
+      port: 0,
+      local: () => LOCAL,
+      onLink: () => {},
+      ...options,
+    });
+  const taken = assertThrows(serve({ port }), LeatError, String(port));
+  assertEquals(taken.code, "already_exists");
+  assertStringIncludes(taken.message, "another port");
+  const open = assertThrows(serve({ hostname: "0.0.0.0" }), LeatError, "--insecure");
+  assertEquals(open.code, "failed_precondition");
+  const half = assertThrows(serve({ cert: "x" }), LeatError, "key");
+  assertEquals(half.code, "invalid_argument");
+  await (serve({ hostname: "0.0.0.0", insecure: true })()).close();
+});
+
+Deno.test("a process ends by itself once its nodes and servers are closed", async () => {
+  await using child = startChild("tests/transport/fixture_exit.ts", {
+    flags: ["--allow-net=127.0.0.1", "--allow-env", "--allow-read", "--allow-sys"],
+  });
+  await child.line(/^closed$/);
+  assertEquals((await child.status).code, 0);
+});
