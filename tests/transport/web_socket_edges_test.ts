@@ -274,6 +274,22 @@ Deno.test("a port in use, a public interface without a token, half a certificate
   await (serve({ hostname: "0.0.0.0", insecure: true })()).close();
 });
 
+Deno.test("wss: serves who trusts its authority, and is `unavailable` to others, saying why", async () => {
+  const pem = (name: string) => Deno.readTextFile(new URL(`./tls/${name}`, import.meta.url));
+  const [cert, key, ca] = await Promise.all(["server.pem", "server.key", "ca.pem"].map(pem));
+  await using listener = new Listener({ cert: cert!, key: key!, token: TOKEN });
+  const { address } = listener.server;
+  assert(address.startsWith("wss://"));
+  const world = new DenoWorld();
+  const trusting = webSocketConnector({ world, token: TOKEN, ca: ca! });
+  const link = await trusting.connect(address, LOCAL);
+  link.close();
+  await listener.links[0]!.closed;
+  const doubting = webSocketConnector({ world, token: TOKEN });
+  const error = await rejection(doubting.connect(address, LOCAL), "unavailable");
+  assertStringIncludes(error.message, "--ca");
+});
+
 Deno.test("a process ends by itself once its nodes and servers are closed", async () => {
   await using child = startChild("tests/transport/fixture_exit.ts", {
     flags: ["--allow-net=127.0.0.1", "--allow-env", "--allow-read", "--allow-sys"],
