@@ -13,6 +13,7 @@ export const FAULTS = [
   "message_overflow",
   "message_cut",
   "link_clogged",
+  "link_broken",
   "link_reset",
   "link_silent",
   "connect_failed",

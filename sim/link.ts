@@ -14,6 +14,12 @@ import type { Life } from "./life.ts";
 import type { SimNetwork } from "./network.ts";
 import type { SimRandom } from "./random.ts";
 
+/** A message that has arrived. */
+interface Arrival {
+  readonly envelope: Envelope;
+  readonly bytes: Uint8Array;
+}
+
 /** See the module. */
 export class LinkEnd implements Link {
   readonly remote: NodeId;
@@ -25,10 +31,12 @@ export class LinkEnd implements Link {
   readonly #random: SimRandom;
   readonly #settle: (error: LeatError) => void;
   readonly #buffered: WaterMarks;
-  readonly #early: Envelope[] = [];
+  /** What has arrived before anybody receives; its bytes count as buffered at the other end. */
+  readonly #early: Arrival[] = [];
   #peer!: LinkEnd;
   #receive: ((envelope: Envelope) => void) | undefined;
   #isClosed = false;
+  #isSevered = false;
   #expectsSign = false;
   /** When the newest message sent in order arrives: the next arrives no earlier. */
   #lastArrivalUs = 0;
@@ -57,7 +65,15 @@ export class LinkEnd implements Link {
 
   /** Whether nothing passes from here to there. */
   get isCut(): boolean {
-    return this.#network.isCut(this.life.node, this.remote.node);
+    return this.#isSevered || this.#network.isCut(this.life.node, this.remote.node);
+  }
+
+  /** From now on nothing passes over this link, in either direction, and neither end is told. */
+  sever(): void {
+    for (const end of [this, this.#peer]) {
+      end.#isSevered = true;
+      end.expectSign();
+    }
   }
 
   join(peer: LinkEnd): void {
@@ -67,7 +83,7 @@ export class LinkEnd implements Link {
   start(receive: (envelope: Envelope) => void): void {
     this.life.after(0, "link start", () => {
       this.#receive = receive;
-      this.#early.splice(0).forEach(receive);
+      for (const arrival of this.#early.splice(0)) this.#take(arrival);
     });
   }
 
@@ -91,9 +107,10 @@ export class LinkEnd implements Link {
   resetPeer(reason: LeatError): void {
     const network = this.#network;
     const peer = this.#peer;
+    const wire = reason.toWire();
     network.scheduler.at(this.#arrivalUs(), "reset", () => {
       if (this.isCut) peer.expectSign();
-      else peer.life.after(0, "reset", () => peer.#end(reason));
+      else peer.life.after(0, "reset", () => peer.#end(LeatError.fromWire(wire)));
     });
   }
 
@@ -135,13 +152,22 @@ export class LinkEnd implements Link {
     }
     trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
     this.#clog();
-    this.#carry(envelope, bytes, this.#arrivalOfNextUs());
+    this.#breakDown();
+    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs());
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
       // A copy of its own: what is decoded from a message are views of it.
-      this.#carry(envelope, bytes.slice(), this.#stragglerUs());
+      this.#carry({ envelope, bytes: bytes.slice() }, this.#stragglerUs());
     }
+  }
+
+  #breakDown(): void {
+    const { faults, counters, scheduler, trace } = this.#network;
+    if (!this.#random.chance(faults.linkBreakProbability)) return;
+    counters.count("link_broken");
+    trace.mark(scheduler.nowUs, `${this.name} broken`);
+    this.sever();
   }
 
   #clog(): void {
@@ -151,45 +177,49 @@ export class LinkEnd implements Link {
     this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, faults.clogMaxMs);
   }
 
-  #carry(envelope: Envelope, bytes: Uint8Array, arrivalUs: number): void {
-    const { scheduler, trace } = this.#network;
+  #carry(arrival: Arrival, arrivalUs: number): void {
+    this.#buffered.add(arrival.bytes.length);
+    this.#network.scheduler.at(arrivalUs, "message", () => this.#arrive(arrival));
+  }
+
+  #arrive(arrival: Arrival): void {
+    const { scheduler, trace, counters } = this.#network;
+    const { envelope } = arrival;
     const peer = this.#peer;
-    this.#buffered.add(bytes.length);
-    // An event of the receiver's life, so that it waits while that is paused; but a message to a life
-    // that is over must still meet its fate.
-    scheduler.at(arrivalUs, "message", () => {
-      if (!this.#isClosed) this.#buffered.remove(bytes.length);
-      if (this.isCut) {
-        this.#network.counters.count("message_cut");
-        return trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
-      }
-      if (peer.life.alive && !peer.#isClosed) {
-        if (peer.life.pausedUntilUs > scheduler.nowUs) return this.#hold(envelope, bytes);
-        return this.#deliver(envelope, bytes);
-      }
+    if (this.isCut) {
+      counters.count("message_cut");
+      trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
+      this.#left(arrival);
+    } else if (!peer.life.alive || peer.#isClosed) {
       trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
+      this.#left(arrival);
       if (this.#network.answersFor(this.remote.node)) {
         peer.resetPeer(new LeatError("unavailable", `${this.remote.node} has reset the link`));
       }
-    });
+    } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
+      // It waits in the paused node's memory, and is lost with it.
+      peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(arrival));
+    } else peer.#deliver(arrival);
   }
 
-  /** The message has arrived and waits in the paused node's memory. */
-  #hold(envelope: Envelope, bytes: Uint8Array): void {
-    const { scheduler } = this.#network;
-    const peer = this.#peer;
-    peer.life.at(scheduler.nowUs, "message", () => {
-      if (!peer.#isClosed) this.#deliver(envelope, bytes);
-    });
-  }
-
-  #deliver(envelope: Envelope, bytes: Uint8Array): void {
+  /** Hands over what the other end has sent, or keeps it until somebody receives. */
+  #deliver(arrival: Arrival): void {
+    if (this.#isClosed) return;
     const { scheduler, trace } = this.#network;
-    trace.envelope(scheduler.nowUs, this.name, "delivered", envelope);
-    const peer = this.#peer;
-    const arrived = decodeMessage(bytes) as Envelope;
-    if (peer.#receive === undefined) peer.#early.push(arrived);
-    else peer.#receive(arrived);
+    trace.envelope(scheduler.nowUs, this.#peer.name, "delivered", arrival.envelope);
+    if (this.#receive === undefined) this.#early.push(arrival);
+    else this.#take(arrival);
+  }
+
+  #take(arrival: Arrival): void {
+    if (this.#isClosed) return;
+    this.#peer.#left(arrival);
+    this.#receive!(decodeMessage(arrival.bytes) as Envelope);
+  }
+
+  /** A message that was sent from here is not under way any more. */
+  #left({ bytes }: Arrival): void {
+    if (!this.#isClosed) this.#buffered.remove(bytes.length);
   }
 
   /** When the next message gets there: after the one before it, unless it is held back. */
@@ -219,6 +249,7 @@ export class LinkEnd implements Link {
     const { scheduler, trace } = this.#network;
     trace.mark(scheduler.nowUs, `${this.name} closed: ${reason.code}`);
     this.#network.forget(this);
+    this.#early.length = 0;
     this.#buffered.release();
     this.#settle(reason);
   }

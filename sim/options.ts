@@ -19,6 +19,8 @@ export interface FaultOptions {
   /** Of a link standing still for up to `clogMaxMs`. */
   readonly clogProbability: number;
   readonly clogMaxMs: number;
+  /** Of the link breaking, with no word to either end. */
+  readonly linkBreakProbability: number;
   /** Bytes in flight per direction of a link; what is sent beyond it is lost. */
   readonly inFlightBytesMax: number;
   /** Per attempt to open a link. */
@@ -57,6 +59,7 @@ export const NO_FAULTS: FaultOptions = {
   reorderDelayMaxMs: 0,
   clogProbability: 0,
   clogMaxMs: 0,
+  linkBreakProbability: 0,
   inFlightBytesMax: 2 ** 30,
   connectFailureProbability: 0,
   connectTimeoutMs: 1_000,
@@ -86,6 +89,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
     reorderDelayMaxMs: some(5, 50, 500),
     clogProbability: some(0, 0.001, 0.01),
     clogMaxMs: some(50, 1_000),
+    linkBreakProbability: some(0, 0.001, 0.005),
     inFlightBytesMax: some(1_500, 16_384, 2 ** 30),
     connectFailureProbability: some(0, 0.1, 0.3),
     connectTimeoutMs: some(200, 1_000),

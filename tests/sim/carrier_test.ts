@@ -1,0 +1,98 @@
+/**
+ * The simulated carrier held to the conformance suite: calm, it keeps every promise of a carrier;
+ * lossy, those that rest on no message arriving.
+ */
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { Counters } from "../../sim/counters.ts";
+import { SimDisk } from "../../sim/disk.ts";
+import { FaultPoints } from "../../sim/fault_points.ts";
+import { Life } from "../../sim/life.ts";
+import type { LinkEnd } from "../../sim/link.ts";
+import { SimNetwork } from "../../sim/network.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
+import { SimRandom } from "../../sim/random.ts";
+import { Scheduler } from "../../sim/scheduler.ts";
+import { Trace } from "../../sim/trace.ts";
+import { SimWorld } from "../../sim/world.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload_dynamic.ts";
+import { assert } from "../assert.ts";
+import { type CarrierUnderTest, conformance } from "../transport/conformance.ts";
+
+/** How much virtual time lets everything that is under way arrive, in ms. */
+const SETTLE_MS = 100;
+
+let seeds = 0n;
+
+function simulated(name: string, faults: FaultOptions): CarrierUnderTest {
+  const random = new SimRandom(++seeds);
+  const scheduler = new Scheduler();
+  const counters = new Counters();
+  const lives = {
+    near: new Life(scheduler, "near", 1),
+    far: new Life(scheduler, "far", 1),
+  };
+  const worldOf = (life: Life) =>
+    new SimWorld({
+      scheduler,
+      life,
+      random: random.fork(life.node),
+      disk: new SimDisk({ random, counters, faults: () => faults }),
+      faultPoints: new FaultPoints(random, counters, 0),
+      driftPpm: 0,
+      onLog: () => {},
+    });
+  const run = async <T>(promise: Promise<T>): Promise<T> => {
+    let isSettled = false;
+    promise.then(() => isSettled = true, () => isSettled = true);
+    await scheduler.run({ until: () => isSettled, timeMaxMs: 3_600_000 });
+    return await promise;
+  };
+  let networks = 0;
+  return {
+    name,
+    worlds: [worldOf(lives.near), worldOf(lives.far)],
+    overtakes: false,
+    largeBytes: 20_000_000,
+    run,
+    settle: () => run(new Promise((resolve) => lives.near.after(SETTLE_MS, "settle", resolve))),
+    close: () => Promise.resolve(),
+    async join(near: NodeId, far: NodeId, limits = {}) {
+      const network = new SimNetwork({
+        scheduler,
+        random: random.fork(`network ${++networks}`),
+        trace: new Trace(),
+        counters,
+        faults,
+        limits,
+      });
+      const accepted = Promise.withResolvers<Link>();
+      network.listen(lives[far.node as keyof typeof lives], far, accepted.resolve);
+      const connector = network.connector(lives[near.node as keyof typeof lives]);
+      const dialled = await connector.connect(far.node, near);
+      return {
+        near: dialled,
+        far: await accepted.promise,
+        cut: () => (dialled as LinkEnd).sever(),
+      };
+    },
+  };
+}
+
+conformance("simulated", () => Promise.resolve(simulated("simulated", NO_FAULTS)));
+
+const PROMISED_IN_SPITE_OF_LOSS = new Set([
+  "a repeated ask gets no second turn",
+  "closed settles every ask",
+  "close tells both ends why, once",
+]);
+const LOSSY = { ...WORKLOAD_FAULTS, connectFailureProbability: 0 };
+
+conformance(
+  "simulated, lossy",
+  () => Promise.resolve(simulated("lossy", LOSSY)),
+  (scenario) => PROMISED_IN_SPITE_OF_LOSS.delete(scenario),
+);
+
+Deno.test("the promises that are said to hold in spite of loss are in the suite", () => {
+  assert(PROMISED_IN_SPITE_OF_LOSS.size === 0, [...PROMISED_IN_SPITE_OF_LOSS].join(", "));
+});
