@@ -22,6 +22,11 @@ export interface Link {
   readonly remote: NodeId;
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
+  /**
+   * Settles, some time after `closed`, when nothing of the link is left in this process. Absent
+   * where that is so as soon as it is closed.
+   */
+  readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet taken by the node at the other end. */
   readonly bufferedBytes: number;
   /** Registers the receiver and begins delivery; called once. Envelopes before it are kept. */

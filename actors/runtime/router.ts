@@ -91,15 +91,15 @@ export class Router {
     return this.#links.get(node)?.[0]?.ready() ?? Promise.resolve();
   }
 
-  /** Closes all links. */
-  stop(): void {
+  /** Closes all links and waits until nothing is left of them. */
+  async stop(): Promise<void> {
     this.#stopped = true;
     const error = new LeatError("cancelled", "The node at the other end has stopped");
-    for (const links of [...this.#links.values()]) {
-      for (const link of [...links]) link.close(error);
-    }
+    const links = [...this.#links.values()].flat();
+    for (const link of links) link.close(error);
     this.#links.clear();
     this.#waiting.clear();
+    await Promise.all(links.map((link) => link.released));
   }
 
   #sendOver(link: Link, envelope: Envelope, kept: boolean): void {

@@ -190,7 +190,7 @@ class Core implements CellSystem {
   async stop(): Promise<void> {
     await this.root.terminate(undefined);
     this.#asks.clear();
-    this.router.stop();
+    await this.router.stop();
   }
 
   newIncarnation(): string {

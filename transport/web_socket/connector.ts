@@ -8,8 +8,11 @@ import type { Connector, Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "./hello.ts";
-import { errorText, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { dialSocket } from "./dialled_socket.ts";
+import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import type { Socket } from "./socket.ts";
 import { bearer, checkToken } from "./token.ts";
+import { UpgradeRefused } from "./upgrade.ts";
 
 /** How long reaching a node may take, from the first packet to its hello. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -71,7 +74,7 @@ class WebSocketConnector implements Connector {
     const failure = this.#failures.get(node);
     if (failure !== undefined && nowMs < failure.untilMs) throw failure.error;
     try {
-      const link = await dial(node, local, this.#options);
+      const link = await dial(node, url, local, this.#options);
       this.#failures.delete(node);
       return link;
     } catch (error) {
@@ -97,94 +100,93 @@ class WebSocketConnector implements Connector {
 /** Opens a connection and introduces both sides. */
 async function dial(
   node: string,
+  url: URL,
   local: NodeId,
   options: WebSocketConnectorOptions,
 ): Promise<WebSocketLink> {
-  const { world, connectTimeoutMs = CONNECT_TIMEOUT_MS, ca } = options;
-  using client = ca === undefined ? undefined : Deno.createHttpClient({ caCerts: [ca] });
-  const socket = openSocket(node, options.token, client);
-  const { messageBytesMax } = { ...LINK_LIMITS, ...options.limits };
-  const linked = Promise.withResolvers<WebSocketLink>();
-  let socketError: string | undefined;
-  const timer = world.timer(connectTimeoutMs, () => {
-    linked.reject(unreachable(node, `no answer within ${connectTimeoutMs} ms`));
-  });
-  socket.binaryType = "arraybuffer";
-  socket.onopen = () => socket.send(writeHello({ ...local, role: "dialler", messageBytesMax }));
-  socket.onerror = (event) => socketError = errorText(event);
-  socket.onclose = ({ code }) => {
-    linked.reject(refused(node, socketError ?? `closed with code ${code} before its hello`));
-  };
-  socket.onmessage = ({ data }) => {
-    try {
-      const hello = readHello(data, "listener");
-      // The node is known here by the name it was dialled by, whatever it calls itself.
-      const remote = { node, incarnation: hello.incarnation };
-      linked.resolve(new WebSocketLink(world, socket, remote, hello.messageBytesMax, options));
-    } catch (error) {
-      linked.reject(notWelcome(node, error));
-    }
-  };
+  const { world, token, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const abort = new AbortController();
+  const timer = world.timer(connectTimeoutMs, () => abort.abort());
+  const headers = token === undefined ? {} : { authorization: bearer(token) };
   try {
-    return await linked.promise;
+    const socket = await dialSocket({ world, url, headers, ca, signal: abort.signal });
+    return await introduce(node, socket, local, options, abort.signal);
   } catch (error) {
-    socket.onmessage = null;
-    socket.close();
-    throw error;
+    if (abort.signal.aborted) throw unreachable(node, `no answer within ${connectTimeoutMs} ms`);
+    throw refused(node, error);
   } finally {
     timer.cancel();
   }
 }
 
-function openSocket(
+async function introduce(
   node: string,
-  token: string | undefined,
-  client: Deno.HttpClient | undefined,
-): WebSocket {
+  socket: Socket,
+  local: NodeId,
+  options: WebSocketConnectorOptions,
+  signal: AbortSignal,
+): Promise<WebSocketLink> {
+  const { messageBytesMax } = { ...LINK_LIMITS, ...options.limits };
+  const linked = Promise.withResolvers<WebSocketLink>();
+  signal.addEventListener("abort", () => linked.reject(signal.reason), { once: true });
+  socket.listen({
+    message(data) {
+      try {
+        const { incarnation, messageBytesMax: remoteBytesMax } = readHello(data, "listener");
+        // The node is known here by the name it was dialled by, whatever it calls itself.
+        const remote = { node, incarnation };
+        linked.resolve(new WebSocketLink(options.world, socket, remote, remoteBytesMax, options));
+      } catch (error) {
+        linked.reject(error);
+      }
+    },
+    closed: (why) => linked.reject(new Error(`${why} before its hello`)),
+  });
+  socket.send(writeHello({ ...local, role: "dialler", messageBytesMax }));
   try {
-    return new WebSocket(node, {
-      headers: token === undefined ? {} : { authorization: bearer(token) },
-      ...(client === undefined ? {} : { client }),
-    });
-  } catch (cause) {
-    const { code, message } = LeatError.from(cause, "unavailable");
-    const remedy = code === "permission_denied" ? "; grant --allow-net for it" : "";
-    throw new LeatError(code, `Cannot reach ${node}: ${message}${remedy}`, { cause });
+    return await linked.promise;
+  } catch (error) {
+    socket.close();
+    throw error;
   }
 }
 
-/** Why the connection did not come about, from what the platform says about it. */
-function refused(node: string, why: string): LeatError {
-  const status = /Invalid status code: (\d{3})/.exec(why)?.[1];
-  switch (status) {
-    case undefined:
-      return unreachable(node, why);
-    case "401":
+/** Why the connection did not come about. */
+function refused(node: string, cause: unknown): LeatError {
+  if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
+  const { code, message } = LeatError.from(cause, "unavailable");
+  if (code === "permission_denied") {
+    return new LeatError(code, `Cannot reach ${node}: ${message}; grant --allow-net for it`, {
+      cause,
+    });
+  }
+  if (code === "failed_precondition") {
+    return new LeatError(code, `Cannot link to ${node}: ${message}`, { cause });
+  }
+  return unreachable(node, message, cause);
+}
+
+function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
+  switch (cause.status) {
+    case 401:
       return new LeatError(
         "unauthenticated",
-        `${node} refuses this node: its token is missing or wrong; set the server's token`,
+        `${node} refuses this node: its token is missing or wrong; set the server's token (--token)`,
+        { cause },
       );
-    case "403":
-      return new LeatError("permission_denied", `${node} refuses this node (HTTP 403)`);
-    case "503":
-      return unreachable(node, "it has too many connections");
+    case 403:
+      return new LeatError("permission_denied", `${node} refuses this node (HTTP 403)`, { cause });
+    case 503:
+      return unreachable(node, "it has too many connections", cause);
     default:
-      return unreachable(node, `what listens there is no node of Leat (HTTP ${status})`);
+      return unreachable(node, `no node of Leat listens there (HTTP ${cause.status})`, cause);
   }
 }
 
-function notWelcome(node: string, cause: unknown): LeatError {
-  const { code, message } = LeatError.from(cause, "internal");
-  return new LeatError(
-    code === "failed_precondition" ? code : "unavailable",
-    `Cannot link to ${node}: ${message}`,
-    { cause },
-  );
-}
-
-function unreachable(node: string, why: string): LeatError {
-  const remedy = node.startsWith("wss:") && /certificate|Issuer/i.test(why)
+function unreachable(node: string, why: string, cause?: unknown): LeatError {
+  const remedy = /certificate/i.test(why)
     ? "pass the authority that signed its certificate (--ca)"
     : "check that it runs, its address, and the network between";
-  return new LeatError("unavailable", `Cannot reach ${node}: ${why}; ${remedy}`);
+  const options = cause === undefined ? {} : { cause };
+  return new LeatError("unavailable", `Cannot reach ${node}: ${why}; ${remedy}`, options);
 }

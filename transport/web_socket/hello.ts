@@ -52,12 +52,12 @@ export function byeReason(message: unknown): LeatError | undefined {
  * @throws LeatError `failed_precondition` for another version of the protocol, the other side's own
  * reason if it says goodbye at once, `invalid_argument` for anything that is no hello.
  */
-export function readHello(data: unknown, from: Role): Hello {
-  if (!(data instanceof ArrayBuffer)) throw notHello("it is text");
-  if (data.byteLength > HELLO_BYTES_MAX) {
-    throw notHello(`it has ${data.byteLength} bytes, more than ${HELLO_BYTES_MAX}`);
+export function readHello(data: Uint8Array | string, from: Role): Hello {
+  if (typeof data === "string") throw notHello("it is text");
+  if (data.length > HELLO_BYTES_MAX) {
+    throw notHello(`it has ${data.length} bytes, more than ${HELLO_BYTES_MAX}`);
   }
-  const message = decodeMessage(new Uint8Array(data)) as Record<string, unknown> | null;
+  const message = decodeMessage(data) as Record<string, unknown> | null;
   const reason = byeReason(message);
   if (reason !== undefined) throw reason;
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");

@@ -23,6 +23,7 @@ import {
 import { byeReason, writeBye } from "./hello.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
 import { Reassembly } from "./reassembly.ts";
+import type { Socket } from "./socket.ts";
 
 /** How often a link looks whether it has heard anything, and asks if not. */
 const HEARTBEAT_MS = 5_000;
@@ -55,9 +56,10 @@ export interface WebSocketLinkOptions {
 export class WebSocketLink implements Link {
   readonly remote: NodeId;
   readonly closed: Promise<LeatError>;
+  readonly released: Promise<void>;
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;
-  readonly #socket: WebSocket;
+  readonly #socket: Socket;
   readonly #messageBytesMax: number;
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
@@ -72,17 +74,16 @@ export class WebSocketLink implements Link {
   #beatTimer: Timer;
   #heard = true;
   #silentBeats = 0;
-  #socketError: string | undefined;
   #isClosed = false;
 
   /**
-   * @param socket is open, takes array buffers, and belongs to the link from now on.
+   * @param socket is open, and belongs to the link from now on.
    * @param remote who is at the other end, as this node calls it.
    * @param remoteBytesMax the largest message that the other end takes.
    */
   constructor(
     world: World,
-    socket: WebSocket,
+    socket: Socket,
     remote: NodeId,
     remoteBytesMax: number,
     options: WebSocketLinkOptions = {},
@@ -96,15 +97,17 @@ export class WebSocketLink implements Link {
     this.#reassembly = new Reassembly(limits.messageBytesMax);
     this.#outbox = new Outbox(
       limits,
-      (frame) => this.#put(frame),
+      (frame) => socket.send(frame),
       (flush) => world.macrotask(flush),
     );
     const closed = Promise.withResolvers<LeatError>();
     this.closed = closed.promise;
     this.#settle = closed.resolve;
-    socket.onmessage = ({ data }) => this.#arrived(data);
-    socket.onerror = (event) => this.#socketError = errorText(event);
-    socket.onclose = ({ code, reason }) => this.#end(this.#lost(code, reason));
+    this.released = socket.released;
+    socket.listen({
+      message: (data) => this.#arrived(data),
+      closed: (why) => this.#end(this.#lost(why)),
+    });
     this.#beatTimer = this.#beatLater();
   }
 
@@ -129,7 +132,7 @@ export class WebSocketLink implements Link {
 
   close(reason = new LeatError("cancelled", "The link was closed")): void {
     if (this.#isClosed) return;
-    this.#put(writeBye(reason));
+    this.#socket.send(writeBye(reason));
     this.#end(reason);
   }
 
@@ -144,22 +147,15 @@ export class WebSocketLink implements Link {
     }
   }
 
-  /** To a socket that is closed already, `send` does nothing. */
-  #put(frame: Uint8Array): void {
-    if (this.#socket.readyState === WebSocket.OPEN) {
-      this.#socket.send(frame as Uint8Array<ArrayBuffer>);
-    }
-  }
-
-  #arrived(data: unknown): void {
+  #arrived(data: Uint8Array | string): void {
     if (this.#isClosed) return;
     this.#heard = true;
     try {
-      if (!(data instanceof ArrayBuffer)) throw malformed("text");
-      if (data.byteLength > FRAME_BYTES_MAX) {
-        throw malformed(`${data.byteLength} bytes, more than ${FRAME_BYTES_MAX}`);
+      if (typeof data === "string") throw malformed("text");
+      if (data.length > FRAME_BYTES_MAX) {
+        throw malformed(`${data.length} bytes, more than ${FRAME_BYTES_MAX}`);
       }
-      this.#frame(new Uint8Array(data));
+      this.#frame(data);
     } catch (error) {
       this.close(this.#broken(error));
     }
@@ -171,7 +167,7 @@ export class WebSocketLink implements Link {
         return this.#outbox.taken(readAck(frame));
       case FRAME.PING:
         // A peer that asks and does not read gets no answers.
-        if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#put(PONG);
+        if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#socket.send(PONG);
         return;
       case FRAME.PONG:
         return;
@@ -240,7 +236,7 @@ export class WebSocketLink implements Link {
     this.#ackTimer = undefined;
     if (this.#isClosed || this.#bytesAcknowledged === this.#bytesTaken) return;
     this.#bytesAcknowledged = this.#bytesTaken;
-    this.#put(writeAck(this.#bytesTaken));
+    this.#socket.send(writeAck(this.#bytesTaken));
   }
 
   #beatLater(): Timer {
@@ -255,7 +251,7 @@ export class WebSocketLink implements Link {
       this.close(new LeatError("unavailable", error));
       return;
     }
-    if (!this.#heard) this.#put(PING);
+    if (!this.#heard) this.#socket.send(PING);
     this.#heard = false;
     this.#beatTimer = this.#beatLater();
   }
@@ -272,8 +268,7 @@ export class WebSocketLink implements Link {
     this.#settle(reason);
   }
 
-  #lost(code: number, reason: string): LeatError {
-    const why = this.#socketError ?? (reason === "" ? `WebSocket code ${code}` : reason);
+  #lost(why: string): LeatError {
     return new LeatError("unavailable", `The connection to ${this.remote.node} broke: ${why}`);
   }
 
@@ -282,10 +277,4 @@ export class WebSocketLink implements Link {
     const why = `${this.remote.node} sent what no node sends: ${message}`;
     return new LeatError(code, why, { cause: error });
   }
-}
-
-/** What a socket's `error` event says. */
-export function errorText(event: Event): string {
-  const { message } = event as ErrorEvent;
-  return message === undefined || message === "" ? "connection error" : message;
 }

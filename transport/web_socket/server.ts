@@ -7,8 +7,10 @@ import { LeatError } from "../../core/error.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
+import { AcceptedSocket } from "./accepted_socket.ts";
 import { readHello, writeBye, writeHello } from "./hello.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import type { Socket } from "./socket.ts";
 import { carriesToken, checkToken } from "./token.ts";
 
 /** How long a connection may take to introduce itself. */
@@ -79,7 +81,7 @@ class Server implements WebSocketServer {
   readonly #abort = new AbortController();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #links = new Set<Link>();
-  readonly #handshakes = new Set<WebSocket>();
+  readonly #handshakes = new Set<Socket>();
 
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
@@ -132,7 +134,7 @@ class Server implements WebSocketServer {
     try {
       // Links have a heartbeat of their own.
       const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-      this.#introduce(socket);
+      this.#introduce(new AcceptedSocket(socket));
       return response;
     } catch {
       return refusal(400, "No valid WebSocket upgrade.");
@@ -140,9 +142,8 @@ class Server implements WebSocketServer {
   }
 
   /** Waits for the first message of a connection. */
-  #introduce(socket: WebSocket): void {
+  #introduce(socket: Socket): void {
     const { world, helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
-    socket.binaryType = "arraybuffer";
     this.#handshakes.add(socket);
     const timer = world.timer(helloTimeoutMs, () => {
       end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
@@ -153,12 +154,10 @@ class Server implements WebSocketServer {
     };
     const end = (error: LeatError) => {
       settle();
-      if (socket.readyState === WebSocket.OPEN) socket.send(writeBye(error));
+      socket.send(writeBye(error));
       socket.close();
     };
-    socket.onclose = settle;
-    socket.onerror = settle;
-    socket.onmessage = ({ data }) => {
+    const message = (data: Uint8Array | string) => {
       try {
         this.#link(socket, data);
         settle();
@@ -166,9 +165,10 @@ class Server implements WebSocketServer {
         end(LeatError.from(error, "internal"));
       }
     };
+    socket.listen({ message, closed: settle });
   }
 
-  #link(socket: WebSocket, data: unknown): void {
+  #link(socket: Socket, data: Uint8Array | string): void {
     const { world, local, onLink, limits } = this.#options;
     const { node, incarnation, messageBytesMax: remoteBytesMax } = readHello(data, "dialler");
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };

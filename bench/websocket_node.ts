@@ -1,0 +1,45 @@
+/**
+ * The far side of `websocket_bench.ts`, a Web Worker: a node that listens and answers with batches.
+ * It first says its address.
+ *
+ * @module
+ */
+
+/// <reference lib="deno.worker" />
+
+import { ActorSystem } from "../actors/runtime/system.ts";
+import { tensor } from "../core/tensor.ts";
+import { encodeMessage } from "../transport/codec.ts";
+import { Payload } from "../transport/payload.ts";
+import { serveWebSocket } from "../transport/web_socket.ts";
+import { DenoWorld } from "../world/deno_world.ts";
+
+/** What the node's `/source` can be asked. */
+export interface SourceProtocol {
+  /** A batch of so many bytes, encoded as a worker encodes an element. */
+  batch(request: { readonly byteLength: number }): { readonly batch: Payload };
+}
+
+const world = new DenoWorld({ logLevel: "warn" });
+const server = serveWebSocket({
+  world,
+  hostname: "127.0.0.1",
+  port: 0,
+  local: () => system.id,
+  onLink: (link) => system.attach(link),
+});
+const system = new ActorSystem({ node: server.address, world });
+let image = tensor(new Uint8Array(0));
+system.spawn<SourceProtocol>({
+  name: "source",
+  create: () => ({
+    handlers: {
+      batch({ byteLength }) {
+        if (image.data.length !== byteLength) image = tensor(new Uint8Array(byteLength));
+        return { batch: new Payload(encodeMessage({ image })) };
+      },
+    },
+  }),
+});
+
+self.postMessage(server.address);

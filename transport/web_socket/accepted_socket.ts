@@ -1,0 +1,49 @@
+/**
+ * The listening side's end of a WebSocket: the platform's own.
+ *
+ * @module
+ */
+import type { Socket, SocketEvents } from "./socket.ts";
+
+/** A WebSocket that a server upgraded. */
+export class AcceptedSocket implements Socket {
+  readonly released: Promise<void>;
+  readonly #socket: WebSocket;
+  #events: SocketEvents | undefined;
+  #error: string | undefined;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    const released = Promise.withResolvers<void>();
+    this.released = released.promise;
+    socket.onmessage = ({ data }) => {
+      this.#events?.message(data instanceof ArrayBuffer ? new Uint8Array(data) : String(data));
+    };
+    socket.onerror = (event) => this.#error = (event as ErrorEvent).message;
+    socket.onclose = ({ code, reason }) => {
+      released.resolve();
+      this.#events?.closed(this.#error || reason || `WebSocket code ${code}`);
+    };
+  }
+
+  get isOpen(): boolean {
+    return this.#socket.readyState === WebSocket.OPEN;
+  }
+
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  listen(events: SocketEvents): void {
+    this.#events = events;
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.isOpen) this.#socket.send(bytes as Uint8Array<ArrayBuffer>);
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}

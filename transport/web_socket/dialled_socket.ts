@@ -1,0 +1,282 @@
+/**
+ * The dialling side's end of a WebSocket, on a TCP connection of its own.
+ *
+ * Not the platform's `WebSocket`: that one leaves Nagle's algorithm on and writes the head of a
+ * frame apart from its payload, so that every message above 1 KB waits up to 40 ms for an
+ * acknowledgement; it buffers whatever a frame claims; and it cannot let go of a peer that has
+ * vanished, which keeps the process alive until TCP gives up, a quarter of an hour later.
+ *
+ * @module
+ */
+import { Fifo } from "../../actors/runtime/fifo.ts";
+import type { Random, Timer, World } from "../../actors/runtime/world.ts";
+import { broken, clientFrame, type FrameHead, OPCODE, readFrameHead } from "./client_frames.ts";
+import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
+import type { Socket, SocketEvents } from "./socket.ts";
+import { upgrade, writeAll } from "./upgrade.ts";
+
+/** Frames that fit are read many at a time through a buffer of this size; others into their own. */
+const READ_BUFFER_BYTES = 128 * 2 ** 10;
+/** After so many reads in a row timers and other sockets get their chance. */
+const READS_PER_TURN = 16;
+/** How long the other side may take to answer a close. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** Where to, and with what. */
+export interface DialOptions {
+  readonly world: World;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Certificates in PEM that are trusted beside the usual ones. */
+  readonly ca: string | undefined;
+  /** Gives up. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Connects and upgrades.
+ *
+ * @throws Whatever the platform says, and `UpgradeRefused`.
+ */
+export async function dialSocket(options: DialOptions): Promise<Socket> {
+  const { world, url, headers, signal } = options;
+  let conn = await connect(url, signal);
+  const giveUp = () => conn.close();
+  signal.addEventListener("abort", giveUp);
+  try {
+    if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
+    const luck = world.random.fork(`WebSocket ${world.random.hex64()}`);
+    const first = await upgrade(conn, url, headers, luck);
+    signal.throwIfAborted();
+    return new DialledSocket(world, conn, luck, first);
+  } catch (error) {
+    if (!signal.aborted) conn.close();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+async function connect(url: URL, signal: AbortSignal): Promise<Deno.TcpConn | Deno.TlsConn> {
+  const port = Number(url.port) || (url.protocol === "wss:" ? 443 : 80);
+  const conn = await Deno.connect({ hostname: hostOf(url), port, signal });
+  conn.setNoDelay(true);
+  return conn;
+}
+
+async function encrypt(
+  conn: Deno.TcpConn | Deno.TlsConn,
+  url: URL,
+  ca: string | undefined,
+): Promise<Deno.TlsConn> {
+  const caCerts = ca === undefined ? [] : [ca];
+  const options = { hostname: hostOf(url), caCerts, alpnProtocols: ["http/1.1"] };
+  return await Deno.startTls(conn as Deno.TcpConn, options);
+}
+
+/** A URL has IPv6 addresses in brackets. */
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, "");
+}
+
+class DialledSocket implements Socket {
+  readonly released: Promise<void>;
+  readonly #release: () => void;
+  readonly #world: World;
+  readonly #conn: Deno.Conn;
+  readonly #luck: Random;
+  readonly #writes = new Fifo<Uint8Array>();
+  #events: SocketEvents | undefined;
+  #state: "open" | "closing" | "closed" = "open";
+  #closeTimer: Timer | undefined;
+  #writing = false;
+  #bufferedAmount = 0;
+  /** The unread bytes are those from `start` up to `end`. */
+  #buffer = new Uint8Array(READ_BUFFER_BYTES);
+  #start = 0;
+  #end = 0;
+  #reads = 0;
+  /** A message that comes in several frames. */
+  #parts: Uint8Array[] = [];
+  #partsBytes = 0;
+  #partsOpcode = 0;
+
+  constructor(world: World, conn: Deno.Conn, luck: Random, first: Uint8Array) {
+    this.#world = world;
+    this.#conn = conn;
+    this.#luck = luck;
+    this.#buffer.set(first);
+    this.#end = first.length;
+    const released = Promise.withResolvers<void>();
+    this.released = released.promise;
+    this.#release = released.resolve;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  get bufferedAmount(): number {
+    return this.#bufferedAmount;
+  }
+
+  listen(events: SocketEvents): void {
+    const isFirst = this.#events === undefined;
+    this.#events = events;
+    if (isFirst) this.#readAll();
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#state === "open") this.#write(OPCODE.BINARY, bytes);
+  }
+
+  close(): void {
+    if (this.#state !== "open") return;
+    this.#write(OPCODE.CLOSE, new Uint8Array([0x03, 0xe8]));
+    this.#state = "closing";
+    this.#closeTimer = this.#world.timer(CLOSE_TIMEOUT_MS, () => this.#closed("closed"));
+  }
+
+  #write(opcode: number, payload: Uint8Array): void {
+    const frame = clientFrame(opcode, payload, this.#luck.int(2 ** 32));
+    this.#bufferedAmount += frame.length;
+    this.#writes.push(frame);
+    if (!this.#writing) this.#writeAll();
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#writing = true;
+    try {
+      for (let frame = this.#writes.shift(); frame !== undefined; frame = this.#writes.shift()) {
+        await writeAll(this.#conn, frame);
+        this.#bufferedAmount -= frame.length;
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#writing = false;
+  }
+
+  async #readAll(): Promise<void> {
+    try {
+      while (this.#state !== "closed") {
+        const head = readFrameHead(this.#buffer, this.#start, this.#end);
+        if (head === undefined) await this.#readMore();
+        else await this.#readFrame(head);
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Reads on, into the buffer. */
+  async #readMore(): Promise<void> {
+    this.#buffer.copyWithin(0, this.#start, this.#end);
+    this.#end -= this.#start;
+    this.#start = 0;
+    this.#end += await this.#read(this.#buffer.subarray(this.#end));
+  }
+
+  async #read(into: Uint8Array): Promise<number> {
+    // A read that finds bytes waiting may come back without a turn of the event loop.
+    if (++this.#reads % READS_PER_TURN === 0) {
+      await new Promise<void>((resolve) => this.#world.macrotask(resolve));
+    }
+    const count = await this.#conn.read(into);
+    if (count === null) throw new Error("the other side closed the connection");
+    return count;
+  }
+
+  async #readFrame(head: FrameHead): Promise<void> {
+    const { headBytes, payloadBytes } = head;
+    if (payloadBytes + this.#partsBytes > FRAME_BYTES_MAX) {
+      throw malformed(`${payloadBytes + this.#partsBytes} bytes, more than ${FRAME_BYTES_MAX}`);
+    }
+    const start = this.#start + headBytes;
+    if (headBytes + payloadBytes <= this.#buffer.length) {
+      if (start + payloadBytes > this.#end) return await this.#readMore();
+      this.#start = start + payloadBytes;
+      this.#take(head, this.#buffer.slice(start, this.#start));
+      return;
+    }
+    const payload = new Uint8Array(payloadBytes);
+    payload.set(this.#buffer.subarray(start, this.#end));
+    let length = this.#end - start;
+    this.#start = this.#end = 0;
+    while (length < payloadBytes) length += await this.#read(payload.subarray(length));
+    this.#take(head, payload);
+  }
+
+  #take({ opcode, isLast }: FrameHead, payload: Uint8Array): void {
+    switch (opcode) {
+      case OPCODE.TEXT:
+      case OPCODE.BINARY:
+        if (this.#partsOpcode !== 0) throw broken("a message inside of another");
+        if (isLast) return this.#message(opcode, payload);
+        this.#partsOpcode = opcode;
+        return this.#addPart(payload);
+      case OPCODE.CONTINUATION:
+        if (this.#partsOpcode === 0) throw broken("a continuation of nothing");
+        this.#addPart(payload);
+        if (isLast) this.#messageOfParts();
+        return;
+      case OPCODE.PING:
+        if (this.#state === "open") this.#write(OPCODE.PONG, payload);
+        return;
+      case OPCODE.PONG:
+        return;
+      case OPCODE.CLOSE:
+        return this.#closedByPeer(payload);
+      default:
+        throw broken(`a frame of kind ${opcode}`);
+    }
+  }
+
+  #addPart(payload: Uint8Array): void {
+    if (payload.length === 0) return;
+    this.#parts.push(payload);
+    this.#partsBytes += payload.length;
+  }
+
+  #messageOfParts(): void {
+    const message = new Uint8Array(this.#partsBytes);
+    let at = 0;
+    for (const part of this.#parts) {
+      message.set(part, at);
+      at += part.length;
+    }
+    const opcode = this.#partsOpcode;
+    this.#parts = [];
+    this.#partsBytes = 0;
+    this.#partsOpcode = 0;
+    this.#message(opcode, message);
+  }
+
+  #message(opcode: number, payload: Uint8Array): void {
+    if (this.#state !== "open") return;
+    this.#events?.message(
+      opcode === OPCODE.TEXT ? new TextDecoder().decode(payload) : payload,
+    );
+  }
+
+  #closedByPeer(payload: Uint8Array): void {
+    const code = payload.length < 2 ? 1005 : payload[0]! << 8 | payload[1]!;
+    const reason = new TextDecoder().decode(payload.subarray(2));
+    this.close();
+    this.#closed(reason === "" ? `WebSocket code ${code}` : reason);
+  }
+
+  #failed(error: unknown): void {
+    this.#closed(error instanceof Error ? error.message : String(error));
+  }
+
+  #closed(why: string): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#closeTimer?.cancel();
+    while (this.#writes.shift() !== undefined);
+    this.#conn.close();
+    this.#release();
+    this.#events?.closed(why);
+  }
+}
