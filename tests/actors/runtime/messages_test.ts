@@ -5,11 +5,12 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
-import type { Link, NodeId } from "../../../actors/runtime/link.ts";
+import type { Connector, Link, NodeId } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { Payload } from "../../../transport/payload.ts";
+import { portLink } from "../../../transport/web_worker.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import {
   assert,
@@ -392,6 +393,45 @@ Deno.test("asks are rejected when one of two links is lost, and watches live on"
   await pair.b.system.stopActor("probe");
   await settle();
   assertEquals(downs.length, 1);
+});
+
+Deno.test("what waits for a link goes before what the link's first messages cause", async () => {
+  const b = new TestNode("b");
+  const far = spawnProbe(b);
+  const connector: Connector = {
+    async connect(_node, local) {
+      const { port1, port2 } = new MessageChannel();
+      const toA = portLink(port2, local);
+      toA.send({
+        kind: "tell",
+        source: { node: "b", path: "/other", incarnation: "0" },
+        target: { node: "a", path: "/sender" },
+        number: 1,
+        method: "send",
+        body: "second",
+      });
+      b.system.attach(toA);
+      const toB = portLink(port1, b.system.id);
+      await settle();
+      return toB;
+    },
+  };
+  const a = new TestNode("a", { connector });
+  interface Sender {
+    send(value: unknown): void;
+  }
+  const sender = a.system.spawn<Sender>({
+    name: "sender",
+    create: (context) => ({
+      handlers: { send: (value) => context.tell(far, "note", value) },
+    }),
+  });
+  a.system.tell(sender, "send", "first");
+  await a.happened("link_up");
+  await settle();
+  assertEquals(await a.system.ask(far, "notes", null, SOON), ["first", "second"]);
+  await a.system.stop();
+  await b.system.stop();
 });
 
 Deno.test("two nodes of one world do not share an incarnation", async () => {

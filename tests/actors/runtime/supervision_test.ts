@@ -238,6 +238,7 @@ Deno.test("rest_for_one starts each child once when two die together", async () 
   node.system.tell(childOf(parent, "two"), "crash", "a bug");
   node.system.tell(childOf(parent, "one"), "crash", "a bug");
   await node.happened("start", 7);
+  assertEquals(node.of("restart").map(({ ref }) => ref.path), ["/parent/one"]);
   await settle(20);
   const starts = log.slice(3).filter((line) => line.startsWith("start"));
   assertEquals(starts, ["start one", "start two", "start three"]);

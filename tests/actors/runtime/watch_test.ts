@@ -75,6 +75,7 @@ Deno.test("watch tells of a lost link, and only once", async () => {
   await pair.b.system.stopActor("probe");
   await settle();
   assertEquals(downs.length, 1);
+  assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"), "it has been told");
 });
 
 Deno.test("unwatch hears nothing more", async () => {
