@@ -29,6 +29,8 @@ export interface Fleet {
   readonly home: ActorSystem;
   /** Starts a node with a role. `name` is its node's name, but for `websocket`, where that is its URL. */
   start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
+  /** Where the node of that name runs, if it does. */
+  carrierOf(node: string): Carrier | undefined;
   /** Starts a thread beside them, with a node that the module's `setup` makes of `config`. */
   startThread(name: string, module: string, config: unknown): Promise<ThreadNode>;
   /** Stops every node that still runs. */

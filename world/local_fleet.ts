@@ -40,6 +40,11 @@ export class LocalFleet implements Fleet {
     return node;
   }
 
+  carrierOf(name: string): Carrier | undefined {
+    for (const { id, carrier } of this.#nodes) if (id.node === name) return carrier;
+    return undefined;
+  }
+
   async startThread(name: string, module: string, config: unknown): Promise<ThreadNode> {
     return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
@@ -83,10 +88,15 @@ export class LocalFleet implements Fleet {
     });
     this.#ports.set(name, Number(new URL(server.address).port));
     const system = this.#system(server.address, world);
+    const leave = this.#admit(system);
     const playing = takeUp(system, role);
-    return this.#node("websocket", system, () => server.close(), async () => {
-      await system.stop();
+    const cut = async () => {
+      leave();
       await server.close();
+    };
+    return this.#node("websocket", system, cut, async () => {
+      await system.stop();
+      await cut();
       await playing.close();
     });
   }

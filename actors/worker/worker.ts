@@ -16,6 +16,8 @@ import { createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
+/** How long to wait before trying again to place a cache or scheduler, in ms. */
+const PLACE_RETRY_MS = 1_000;
 /** How long another node may take to start a cache or scheduler, in ms. */
 const PLACE_TIMEOUT_MS = 30_000;
 
@@ -186,11 +188,25 @@ class Worker {
     // A task that dies has lost its place in the data; a second one would not know which splits it had.
     this.#context.watch(task, () => this.#completed(held));
     this.#context.run(async () => {
-      const source = await this.#front(held);
-      if (this.#tasks.get(taskId) !== held) return this.#unplace(held);
-      held.source = source;
-      this.wake();
+      while (this.#tasks.get(taskId) === held && held.source === undefined) {
+        await this.#open(held);
+      }
+      if (this.#tasks.get(taskId) !== held) await this.#unplace(held);
     });
+  }
+
+  /** Opens a task to clients; where its cache or scheduler cannot be placed now, it is tried again. */
+  async #open(held: HeldTask): Promise<void> {
+    try {
+      held.source = await this.#front(held);
+      this.wake();
+    } catch (error) {
+      const { code, message } = LeatError.from(error);
+      if (code === "cancelled") throw error;
+      const task = `task ${held.definition.taskId}`;
+      this.#context.world.log("error", `Clients cannot read ${task} yet: ${message}`);
+      await new Promise<void>((resolve) => this.#context.timer(PLACE_RETRY_MS, resolve));
+    }
   }
 
   #completed(held: HeldTask): void {
