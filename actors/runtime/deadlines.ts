@@ -61,16 +61,15 @@ export class Deadlines<T> {
   #sweep(): void {
     this.#disarm();
     const now = this.#world.nowMs();
-    let next = Infinity;
-    for (const [bucket, items] of [...this.#buckets]) {
-      if (bucket * BUCKET_MS > now) {
-        next = Math.min(next, bucket);
-        continue;
-      }
+    // A thread that was busy finds several buckets due at once: they expire in their order.
+    const due = [...this.#buckets.keys()].filter((bucket) => bucket * BUCKET_MS <= now);
+    for (const bucket of due.sort((a, b) => a - b)) {
+      const items = this.#buckets.get(bucket) ?? [];
       this.#buckets.delete(bucket);
       for (const item of items) this.#expire(item);
     }
+    let next = Infinity;
     for (const bucket of this.#buckets.keys()) next = Math.min(next, bucket);
-    if (next !== Infinity && next < this.#armedFor) this.#arm(next);
+    if (next < this.#armedFor) this.#arm(next);
   }
 }

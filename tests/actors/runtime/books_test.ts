@@ -96,6 +96,22 @@ Deno.test("Deadlines fires what is due in the order of deadlines, and nothing th
   assertEquals(fired, ["first", "second", "last"]);
 });
 
+Deno.test("Deadlines keeps the order of deadlines when a busy thread finds all of them due", async () => {
+  const world = new DenoWorld();
+  const fired: string[] = [];
+  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const deadlines = new Deadlines<string>(world, (item) => {
+    if (fired.push(item) === 3) resolve();
+  });
+  const now = world.nowMs();
+  deadlines.add(now + 40, "last");
+  deadlines.add(now + 20, "second");
+  deadlines.add(now + 1, "first");
+  while (world.nowMs() < now + 60);
+  await done;
+  assertEquals(fired, ["first", "second", "last"]);
+});
+
 Deno.test("Deadlines leaves no timer when everything was removed or cleared", () => {
   const world = new DenoWorld();
   const deadlines = new Deadlines<string>(world, () => {});
