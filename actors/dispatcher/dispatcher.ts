@@ -286,6 +286,7 @@ class Dispatcher {
     return await openJournal(await this.#context.world.openLog(logName), {
       recordsMax: journalRecordsMax,
       bytesMax: journalBytesMax,
+      macrotask: (fn) => this.#context.world.macrotask(fn),
       onFailure: (error) => this.#die(error),
     });
   }
@@ -307,20 +308,15 @@ class Dispatcher {
     }
   }
 
-  /** Append, then apply. A change that cannot be made is the end of this life. */
+  /** Append, then apply. A change that was appended and cannot be applied is the end of this life. */
   #commit(record: JournalRecord): void {
+    this.#journal.append(record);
+    this.#noteBefore(record);
     try {
-      this.#noteBefore(record);
-      this.#journal.append(record);
       this.#state.apply(record);
     } catch (error) {
-      const failure = LeatError.from(error, "internal");
-      this.#die(failure);
-      throw new LeatError(
-        "unavailable",
-        `The dispatcher could not make a change (${failure.message}); it starts again from its journal`,
-        { cause: failure },
-      );
+      this.#die(LeatError.from(error, "internal"));
+      throw error;
     }
     this.#noteAfter(record);
   }
@@ -381,6 +377,7 @@ class Dispatcher {
 
   /** The consequences of a turn: schedules, listings, requests that waited, workers that have news. */
   #conclude(): void {
+    if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     for (const iterationId of this.#toReview) {
       reviewRounds(this.#turn, iterationId, this.#consumers);
     }

@@ -66,13 +66,12 @@ export interface Task {
   readonly seed: string;
   source: FencedRef<ElementSourceProtocol> | null;
   completed: boolean;
-  /** Its newest requests for splits, by number, oldest first. */
-  readonly requests: SplitRequest[];
+  /** Per source, its newest requests for splits that were granted, oldest first. */
+  readonly requests: SplitRequest[][];
 }
 
 /** A split that a task was given. */
 export interface SplitRequest {
-  readonly source: number;
   readonly number: number;
   readonly index: number;
 }

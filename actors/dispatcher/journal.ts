@@ -6,10 +6,17 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { DurableLog } from "../runtime/durable_log.ts";
-import { encodeRecord, type JournalRecord } from "./records.ts";
+import { encodeRecord, encodeSplits, type JournalRecord, type SplitAssigned } from "./records.ts";
+
+/** Splits handed out one after the other share a record of the log, up to this many. */
+const SPLITS_PER_RECORD_MAX = 1_024;
 
 /** Where the dispatcher's changes are written. */
 export interface Journal {
+  /**
+   * @throws {LeatError} `invalid_argument` for a record that cannot be written: nothing has changed;
+   * `unavailable` when the journal has failed.
+   */
   append(record: JournalRecord): void;
   /**
    * Settles when all that was appended so far is durable; undefined when it is already.
@@ -30,6 +37,8 @@ export interface LoggedJournalOptions {
   readonly recordsMax: number;
   /** …or more bytes of records than this and than the snapshot before took. */
   readonly bytesMax: number;
+  /** Calls back in a later macrotask; see `World.macrotask`. */
+  readonly macrotask: (fn: () => void) => void;
   /** The log has failed: what was applied since is not to be trusted. */
   readonly onFailure: (error: LeatError) => void;
 }
@@ -37,11 +46,15 @@ export interface LoggedJournalOptions {
 /** A journal in a durable log. */
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
+  /** Appended and not yet given to the log: one buffer for many splits is far cheaper than one each. */
+  #splits: SplitAssigned[] = [];
   #appended = 0;
   #durable = 0;
-  /** How far the newest request to the log reaches, and its end. */
-  #requested = 0;
-  #request: Promise<void> | undefined;
+  /** The commit that is about to begin: it takes in everything appended before it does. */
+  #next: Promise<void> | undefined;
+  /** The newest commit that has begun, and how far it reaches. */
+  #begun: Promise<void> | undefined;
+  #begunUpTo = 0;
   #records: number;
   #bytes: number;
   #snapshotBytes: number;
@@ -58,41 +71,79 @@ export class LoggedJournal implements Journal {
   }
 
   append(record: JournalRecord): void {
-    const bytes = encodeRecord(record);
-    this.#options.log.append(bytes);
+    if (record.type === "split_assigned") {
+      this.#splits.push(record);
+      if (this.#splits.length >= SPLITS_PER_RECORD_MAX) this.#logSplits();
+    } else {
+      const bytes = encodeRecord(record);
+      this.#logSplits();
+      this.#log(bytes);
+    }
     this.#appended++;
     this.#records++;
-    this.#bytes += bytes.byteLength;
   }
 
   committed(): Promise<void> | undefined {
     if (this.#durable === this.#appended) return undefined;
-    if (this.#requested < this.#appended) {
-      this.#requested = this.#appended;
-      this.#request = this.#commit(this.#appended);
-      // Who waits sees the failure; the dispatcher dies of it even if nobody does.
-      this.#request.catch(() => {});
+    if (this.#begunUpTo === this.#appended) return this.#begun;
+    if (this.#next === undefined) {
+      this.#next = new Promise((resolve) => {
+        this.#options.macrotask(() => {
+          this.#next = undefined;
+          this.#begunUpTo = this.#appended;
+          this.#begun = this.#commit(this.#appended);
+          resolve(this.#begun);
+        });
+      });
+      // Who waits sees a failure; the dispatcher dies of it even if nobody does.
+      this.#next.catch(() => {});
     }
-    return this.#request;
+    return this.#next;
   }
 
-  close(): Promise<void> {
-    return this.#options.log.close();
+  async close(): Promise<void> {
+    try {
+      await this.committed();
+    } catch {
+      // It was reported when it happened.
+    }
+    await this.#options.log.close();
+  }
+
+  #logSplits(): void {
+    if (this.#splits.length === 0) return;
+    const bytes = encodeSplits(this.#splits);
+    this.#splits = [];
+    this.#log(bytes);
+  }
+
+  #log(bytes: Uint8Array): void {
+    try {
+      this.#options.log.append(bytes);
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    this.#bytes += bytes.byteLength;
   }
 
   async #commit(upTo: number): Promise<void> {
+    this.#logSplits();
     try {
       await (this.#isLong ? this.#compact() : this.#options.log.sync());
     } catch (error) {
-      const failure = LeatError.from(error, "data_loss");
-      this.#options.onFailure(failure);
-      throw new LeatError(
-        "unavailable",
-        `The dispatcher cannot write its journal (${failure.message}); it starts again from what it wrote`,
-        { cause: failure },
-      );
+      throw this.#failed(error);
     }
     this.#durable = Math.max(this.#durable, upTo);
+  }
+
+  #failed(error: unknown): LeatError {
+    const failure = LeatError.from(error, "data_loss");
+    this.#options.onFailure(failure);
+    return new LeatError(
+      "unavailable",
+      `The dispatcher cannot write its journal (${failure.message}); it starts again from what it wrote`,
+      { cause: failure },
+    );
   }
 
   get #isLong(): boolean {

@@ -128,19 +128,49 @@ export type TaskEnd =
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 
-/** A record as it is journaled. */
-export function encodeRecord(record: JournalRecord): Uint8Array {
+/** The one kind of record there are many of. */
+export type SplitAssigned = Extract<JournalRecord, { readonly type: "split_assigned" }>;
+
+/** Numbers that stand for one {@linkcode SplitAssigned} in a run of them. */
+const SPLIT_NUMBERS = 5;
+
+/**
+ * A record as it is journaled.
+ *
+ * @throws {LeatError} `invalid_argument` when it holds what cannot be written.
+ */
+export function encodeRecord(record: Exclude<JournalRecord, SplitAssigned>): Uint8Array {
   return encodeMessage(record);
 }
 
+/** A run of splits as it is journaled: nothing but their numbers, one after the other. */
+export function encodeSplits(run: readonly SplitAssigned[]): Uint8Array {
+  const numbers: number[] = [];
+  for (const { taskId, source, repetition, index, number } of run) {
+    numbers.push(taskId, source, repetition, index, number);
+  }
+  return encodeMessage(numbers);
+}
+
 /**
- * A journaled record.
+ * What {@linkcode encodeRecord} or {@linkcode encodeSplits} wrote.
  *
- * @throws {LeatError} `data_loss` for bytes that are no record.
+ * @throws {LeatError} `data_loss` for bytes that are neither.
  */
-export function decodeRecord(bytes: Uint8Array): JournalRecord {
+export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
+  const decoded = decodeJournaled(bytes);
+  if (!Array.isArray(decoded)) return [decoded as JournalRecord];
+  const records: JournalRecord[] = [];
+  for (let at = 0; at + SPLIT_NUMBERS <= decoded.length; at += SPLIT_NUMBERS) {
+    const [taskId, source, repetition, index, number] = decoded.slice(at, at + SPLIT_NUMBERS);
+    records.push({ type: "split_assigned", taskId, source, repetition, index, number });
+  }
+  return records;
+}
+
+function decodeJournaled(bytes: Uint8Array): unknown {
   try {
-    return decodeMessage(bytes) as JournalRecord;
+    return decodeMessage(bytes);
   } catch (error) {
     throw new LeatError("data_loss", "A record of the journal cannot be read", { cause: error });
   }

@@ -5,7 +5,7 @@
  */
 import type { DurableLog } from "../runtime/durable_log.ts";
 import { type Journal, LoggedJournal, type LoggedJournalOptions } from "./journal.ts";
-import { decodeRecord } from "./records.ts";
+import { decodeRecords } from "./records.ts";
 import { decodeSnapshot, DispatcherState, encodeSnapshot } from "./state.ts";
 
 /** A journal and the state that follows from it. */
@@ -29,14 +29,18 @@ export async function openJournal(
     const state = snapshot === undefined
       ? new DispatcherState()
       : DispatcherState.restore(decodeSnapshot(snapshot));
+    let count = 0;
     let bytes = 0;
-    for (const record of records) {
-      state.apply(decodeRecord(record));
-      bytes += record.byteLength;
+    for (const journaled of records) {
+      for (const record of decodeRecords(journaled)) {
+        state.apply(record);
+        count++;
+      }
+      bytes += journaled.byteLength;
     }
     const journal = new LoggedJournal(
       { ...options, log, snapshot: () => encodeSnapshot(state.snapshot()) },
-      { records: records.length, bytes, snapshotBytes: snapshot?.byteLength ?? 0 },
+      { records: count, bytes, snapshotBytes: snapshot?.byteLength ?? 0 },
     );
     return { state, journal };
   } catch (error) {

@@ -74,8 +74,7 @@ function checkRequest(splits: Splits, { taskId, number, source, repetition }: Sp
  */
 function knownAnswer(task: Task, { number, source }: SplitRequest): number | undefined {
   let newest = 0;
-  for (const request of task.requests) {
-    if (request.source !== source) continue;
+  for (const request of task.requests[source] ?? []) {
     if (request.number === number) return request.index;
     newest = Math.max(newest, request.number);
   }

@@ -384,21 +384,15 @@ export class DispatcherState {
   }
 
   #assignSplit(task: Task, record: RecordOf<"split_assigned">): void {
-    const { source, number, index, repetition } = record;
-    const cursor = this.#iterations.get(task.iterationId)?.splits?.cursors[source];
-    const { requests } = task;
-    if (requests.length >= SPLIT_REQUESTS_KEPT) {
-      let kept = 0;
-      let oldest = -1;
-      for (let i = requests.length - 1; i >= 0; i--) {
-        if (requests[i]!.source !== source) continue;
-        oldest = i;
-        kept++;
-      }
-      if (kept >= SPLIT_REQUESTS_KEPT) requests.splice(oldest, 1);
-    }
-    requests.push({ source, number, index });
-    Object.assign(need(cursor, record), { repetition, next: index + 1 });
+    const { source, number, index } = record;
+    const splits = this.#iterations.get(task.iterationId)?.splits;
+    const cursor = need(splits?.cursors[source], record);
+    cursor.repetition = record.repetition;
+    cursor.next = index + 1;
+    while (task.requests.length <= source) task.requests.push([]);
+    const requests = task.requests[source]!;
+    requests.push({ number, index });
+    if (requests.length > SPLIT_REQUESTS_KEPT) requests.shift();
   }
 
   #addDataset(dataset: Dataset): void {

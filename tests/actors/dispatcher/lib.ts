@@ -280,6 +280,7 @@ export class TestWorker {
             if (this.table instanceof LeatError) throw this.table;
             return { table: this.table };
           },
+          drain: () => true,
           wake: () => {
             this.wakes++;
             return null;

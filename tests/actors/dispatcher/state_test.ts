@@ -8,8 +8,9 @@ import { endClient, newsFor } from "../../../actors/dispatcher/clients.ts";
 import { registerDataset } from "../../../actors/dispatcher/datasets.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
 import {
-  decodeRecord,
+  decodeRecords,
   encodeRecord,
+  encodeSplits,
   type JournalRecord,
 } from "../../../actors/dispatcher/records.ts";
 import {
@@ -85,9 +86,10 @@ class Decider implements Turn {
   }
 
   commit(record: JournalRecord): void {
-    this.journal.push(encodeRecord(record));
+    const isSplit = record.type === "split_assigned";
+    this.journal.push(isSplit ? encodeSplits([record]) : encodeRecord(record));
     this.state.apply(record);
-    if (record.type !== "split_assigned") return;
+    if (!isSplit) return;
     const iterationId = this.state.tasks.get(record.taskId)?.iterationId;
     const split = `${iterationId} ${record.source} ${record.repetition} ${record.index}`;
     assert(!this.assigned.has(split), `split ${split} was handed out twice`);
@@ -228,7 +230,7 @@ function pick<K, V>(map: ReadonlyMap<K, V>, number: number): V | undefined {
 }
 
 function replay(state: DispatcherState, journal: readonly Uint8Array[]): DispatcherState {
-  for (const bytes of journal) state.apply(decodeRecord(bytes));
+  for (const record of journal.flatMap(decodeRecords)) state.apply(record);
   return state;
 }
 
@@ -238,7 +240,7 @@ Deno.test("DispatcherState replayed from the journal equals the state that was l
     fc.property(COMMANDS, (commands) => {
       const decider = new Decider();
       for (const command of commands) decider.run(command);
-      for (const bytes of decider.journal) kinds.add(decodeRecord(bytes).type);
+      for (const { type } of decider.journal.flatMap(decodeRecords)) kinds.add(type);
       const replayed = replay(new DispatcherState(), decider.journal);
       assertEquals(replayed.snapshot(), decider.state.snapshot());
     }),
@@ -323,7 +325,19 @@ Deno.test("DispatcherState refuses a journal with a hole or from a later version
   );
 });
 
-Deno.test("decodeRecord answers bytes that are no record with data_loss", () => {
-  const error = assertThrows(() => decodeRecord(new Uint8Array([1, 2, 3])), LeatError);
+Deno.test("decodeRecords gives back a run of splits in order", () => {
+  const run = [1, 2, 3].map((i) => ({
+    type: "split_assigned" as const,
+    taskId: i,
+    source: 10 + i,
+    repetition: 20 + i,
+    index: 30 + i,
+    number: 2 ** 40 + i,
+  }));
+  assertEquals(decodeRecords(encodeSplits(run)), run);
+});
+
+Deno.test("decodeRecords answers bytes that are no record with data_loss", () => {
+  const error = assertThrows(() => decodeRecords(new Uint8Array([1, 2, 3])), LeatError);
   assertEquals(error.code, "data_loss");
 });
