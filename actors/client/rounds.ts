@@ -32,7 +32,8 @@ interface OpenTask {
 
 interface Round {
   readonly number: number;
-  readonly taskId: number;
+  /** Whom it was last requested of; undefined while its task is not known. */
+  askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
 }
 
@@ -54,7 +55,7 @@ export class RoundReader implements Reader {
 
   get expectsNews(): boolean {
     return this.#schedules.length === 0 || this.#proposed !== undefined ||
-      this.#rounds.some((round) => this.#taskOf(round.taskId)?.lost ?? true);
+      !this.#isServed(this.#next) || this.#rounds.some(({ number }) => !this.#isServed(number));
   }
 
   joined(clientId: number): void {
@@ -63,7 +64,7 @@ export class RoundReader implements Reader {
 
   report(): HeartbeatReport {
     const lostTasks = [...this.#tasks.values()].filter((open) => open.lost).map(({ task }) => {
-      const round = this.#rounds.find((candidate) => candidate.taskId === task.taskId);
+      const round = this.#rounds.find(({ askedOf }) => askedOf?.task.taskId === task.taskId);
       return { taskId: task.taskId, ...(round === undefined ? {} : { round: round.number }) };
     });
     const accepted = this.#proposed ?? this.#schedules.at(-1);
@@ -98,14 +99,11 @@ export class RoundReader implements Reader {
     const limit = this.#proposed?.fromRound ?? Infinity;
     while (
       this.#next >= 0 && this.#next < limit && !feed.closed &&
-      this.#rounds.length + feed.length < ahead
+      this.#rounds.length + feed.length < ahead && this.#isServed(this.#next)
     ) {
-      const taskId = this.#taskIdFor(this.#next);
-      const open = taskId === undefined ? undefined : this.#taskOf(taskId);
-      if (taskId === undefined || open === undefined || open.lost) return;
-      const round: Round = { number: this.#next++, taskId, answer: undefined };
+      const round: Round = { number: this.#next++, askedOf: undefined, answer: undefined };
       this.#rounds.push(round);
-      this.#fetch(round, open);
+      this.#request(round);
     }
   }
 
@@ -129,55 +127,60 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** A schedule in force from a round on: what was not fetched before it from a lost task is skipped. */
+  /**
+   * In a new list of schedules others may stand for tasks that were lost: what those had not answered
+   * is requested again, so that no consumer misses a round that another one got.
+   */
   #learnSchedules(schedules: readonly RoundSchedule[]): void {
-    const known = this.#schedules.at(-1)?.version ?? -1;
     const newest = schedules.at(-1);
-    if (newest === undefined || newest.version <= known) return;
-    this.#schedules = schedules;
-    if (this.#next < 0) {
-      this.#next = newest.fromRound;
-      return;
-    }
-    for (const round of this.#rounds) {
-      if (round.answer === undefined && !newest.taskIds.includes(round.taskId)) {
-        round.answer = { kind: "skip" };
-      }
-    }
-    this.#rounds = this.#rounds.filter((round) => round.number < newest.fromRound);
-    this.#next = Math.max(
-      Math.min(this.#next, newest.fromRound),
-      (this.#rounds.at(-1)?.number ?? -1) + 1,
-    );
+    if (newest === undefined) return;
+    const known = this.#schedules.at(-1)?.version ?? -1;
+    if (newest.version > known) this.#schedules = schedules;
+    if (this.#next < 0) this.#next = newest.fromRound;
+    for (const round of this.#rounds) this.#request(round);
   }
 
-  #taskIdFor(round: number): number | undefined {
+  #taskFor(round: number): OpenTask | undefined {
     const schedule = this.#schedules.findLast((candidate) => candidate.fromRound <= round);
-    return schedule?.taskIds[round % Math.max(1, schedule.taskIds.length)];
-  }
-
-  #taskOf(taskId: number): OpenTask | undefined {
+    const taskId = schedule?.taskIds[round % Math.max(1, schedule.taskIds.length)];
     for (const open of this.#tasks.values()) if (open.task.taskId === taskId) return open;
     return undefined;
   }
 
-  #fetch(round: Round, open: OpenTask): void {
+  /** Whether the task that serves the round is there, as far as this consumer knows. */
+  #isServed(round: number): boolean {
+    return this.#taskFor(round)?.lost === false;
+  }
+
+  /** Requests a round of the task that serves it now, unless that was done before. */
+  #request(round: Round): void {
+    const open = this.#taskFor(round.number);
+    if (round.answer !== undefined || open === undefined || open === round.askedOf) return;
+    round.askedOf = open;
     this.#around.context.run(async () => {
-      try {
-        const answer = await open.fetcher.fetch(round.number);
-        open.lost = false;
-        round.answer ??= answer;
-      } catch (error) {
-        const failure = LeatError.from(error);
-        if (failure.code === "cancelled") return;
-        if (failure.code === "not_found" || failure.details?.["reason"] === "stale_incarnation") {
-          return this.#lost(sourceKey(open.task));
-        }
-        round.answer ??= { kind: "error", error: failure.toWire() };
-      }
+      const answer = await this.#fetch(round.number, open);
+      if (answer === undefined || round.askedOf !== open) return;
+      round.answer = answer;
       this.#deliver();
       this.pump();
     });
+  }
+
+  /** The round's element for this consumer; undefined when the task is gone. */
+  async #fetch(number: number, open: OpenTask): Promise<ElementAnswer | undefined> {
+    try {
+      const answer = await open.fetcher.fetch(number);
+      open.lost = false;
+      return answer;
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.code === "cancelled") return undefined;
+      if (failure.code !== "not_found" && failure.details?.["reason"] !== "stale_incarnation") {
+        return { kind: "error", error: failure.toWire() };
+      }
+      this.#lost(sourceKey(open.task));
+      return undefined;
+    }
   }
 
   #lost(key: string): void {

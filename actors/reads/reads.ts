@@ -20,7 +20,10 @@ import { Repeats } from "../elements/repeats.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Rounds kept for consumers that have not come for them yet. */
+/**
+ * How far behind the newest round a consumer may come for one: rounds within it are kept, and one that
+ * a lost worker was to serve can still be asked for.
+ */
 const ROUNDS_HELD_MAX = 64;
 
 /** How a scheduler is set up: plain data, so that it can be placed on any node. */
@@ -124,7 +127,7 @@ class Reads {
   async #read(consumerIndex: number, number: number): Promise<ElementAnswer> {
     let round = this.#rounds.get(number);
     if (round === undefined) {
-      if (number <= this.#newestRound) {
+      if (number <= this.#newestRound - ROUNDS_HELD_MAX) {
         throw new LeatError(
           "failed_precondition",
           `Consumer ${consumerIndex} asks for round ${number}, but round ${this.#newestRound} has been ` +
@@ -133,7 +136,7 @@ class Reads {
       }
       round = { answers: this.#begun.then(() => this.#begin()) };
       this.#begun = round.answers.catch(() => {});
-      this.#newestRound = number;
+      this.#newestRound = Math.max(this.#newestRound, number);
       this.#rounds.set(number, round);
       this.#forget();
     }
@@ -177,8 +180,7 @@ class Reads {
 
   #forget(): void {
     for (const number of this.#rounds.keys()) {
-      if (this.#rounds.size <= ROUNDS_HELD_MAX) return;
-      this.#rounds.delete(number);
+      if (number <= this.#newestRound - ROUNDS_HELD_MAX) this.#rounds.delete(number);
     }
   }
 }

@@ -41,12 +41,19 @@ Deno.test("reads gives no element to two rounds, though they are asked for at on
   assertEquals(await Promise.all(asked), [0, 1, 2, 3, 4, 5]);
 });
 
-Deno.test("reads refuses a round that has passed, saying which one is reached", async () => {
+Deno.test("reads refuses a round that has long passed, saying which one is reached", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
-  await read(0, 7);
-  const error = await assertRejects(() => read(1, 3), LeatError, "round 7");
+  await read(0, 700);
+  const error = await assertRejects(() => read(1, 3), LeatError, "round 700");
   assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("reads serves a round that a lost worker was to serve, though later ones were asked for", async () => {
+  const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
+  await using _ = bench;
+  assertEquals([await read(0, 11), await read(1, 11)], [0, 1]);
+  assertEquals([await read(1, 10), await read(0, 10)], [3, 2]);
 });
 
 Deno.test("reads skips a late round for all consumers and gives its elements to the next", async () => {
