@@ -11,10 +11,18 @@ import type { DispatcherState } from "./state.ts";
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
 
-/** @param lastHeardMs When a worker was last heard of, in wall-clock ms since 1970. */
+/** What is known of a worker and is not in the state. */
+export interface WorkerNews {
+  /** When it was last heard of, in wall-clock ms since 1970. */
+  readonly lastHeardMs: number;
+  /** Why its address does not answer, if it does not. */
+  readonly unreachable?: string;
+}
+
+/** @param newsOf What is known of a worker beside the state. */
 export function describeState(
   state: DispatcherState,
-  lastHeardMs: (worker: string) => number,
+  newsOf: (worker: string) => WorkerNews,
 ): DispatcherDescription {
   return {
     clusterId: state.clusterId,
@@ -23,7 +31,7 @@ export function describeState(
       ref,
       tags,
       alive,
-      lastHeardMs: lastHeardMs(name),
+      ...newsOf(name),
       tasks: state.tasksOfWorker(name).size,
     })),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({

@@ -26,6 +26,7 @@ import { type Listing, SplitListings } from "./listing.ts";
 import { openIteration } from "./opening.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
+import { type DialWorker, WorkerReach } from "./reach.ts";
 import { openJournal, type Recovered } from "./recovery.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
 import { digestOfSplits } from "./split_table.ts";
@@ -43,7 +44,7 @@ const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
 
-/** How a dispatcher is set up: plain data but for the last. */
+/** How a dispatcher is set up: plain data but for the last two. */
 export interface DispatcherConfig {
   /** Which of the world's logs is its journal. Default `"dispatcher"`. */
   readonly logName?: string;
@@ -64,11 +65,13 @@ export interface DispatcherConfig {
   readonly journalBytesMax?: number;
   /** Puts something before the journal: tests show with it what a wrong one leads to. */
   readonly wrapJournal?: (journal: Journal) => Journal;
+  /** Checks that a worker's address answers; left out, nobody checks. */
+  readonly dialWorker?: DialWorker;
 }
 
 type Settings =
-  & Required<Omit<DispatcherConfig, "wrapJournal">>
-  & Pick<DispatcherConfig, "wrapJournal">;
+  & Required<Omit<DispatcherConfig, "wrapJournal" | "dialWorker">>
+  & Pick<DispatcherConfig, "wrapJournal" | "dialWorker">;
 
 const DEFAULTS: Settings = {
   logName: "dispatcher",
@@ -129,6 +132,7 @@ class Dispatcher {
   readonly #context: ActorContext<DispatcherProtocol>;
   readonly #config: Settings;
   readonly #consumers = new Consumers();
+  readonly #reach: WorkerReach;
   /** Monotonic times at which workers and clients were last heard of. */
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
@@ -149,6 +153,7 @@ class Dispatcher {
   constructor(context: ActorContext<DispatcherProtocol>, config: DispatcherConfig) {
     this.#context = context;
     this.#config = { ...DEFAULTS, ...config };
+    this.#reach = new WorkerReach(context, config.dialWorker);
   }
 
   async start(): Promise<void> {
@@ -245,7 +250,10 @@ class Dispatcher {
     > {
     return this.turn((turn) => {
       const answer = workerHeartbeat(turn, request);
-      this.#workersHeardMs.set(request.name, turn.nowMs);
+      if (request.leaving !== true) {
+        this.#workersHeardMs.set(request.name, turn.nowMs);
+        this.#reach.heard(request.name, request.worker);
+      }
       // What it is to do is in the answer.
       this.#toWake.delete(request.name);
       return answer;
@@ -277,7 +285,11 @@ class Dispatcher {
       AnswerOf<DispatcherProtocol, "describe">
     > {
     return this.turn(({ state, nowMs, wallMs }) =>
-      describeState(state, (worker) => wallMs - nowMs + (this.#workersHeardMs.get(worker) ?? nowMs))
+      describeState(state, (worker) => {
+        const lastHeardMs = wallMs - nowMs + (this.#workersHeardMs.get(worker) ?? nowMs);
+        const unreachable = this.#reach.unreachable(worker);
+        return unreachable === undefined ? { lastHeardMs } : { lastHeardMs, unreachable };
+      })
     );
   }
 
@@ -371,6 +383,7 @@ class Dispatcher {
         return;
       case "worker_lost":
         this.#workersHeardMs.delete(record.name);
+        this.#reach.lost(record.name);
         return;
     }
   }

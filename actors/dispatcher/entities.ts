@@ -10,6 +10,9 @@ import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.t
 import type { DatasetDefinition, JobParameters, RoundSchedule } from "./protocol.ts";
 import type { SplitBounds } from "./split_table.ts";
 
+/** How many of a task's newest requests per source are remembered, to be answered again alike. */
+export const SPLIT_REQUESTS_KEPT = 16;
+
 /** What clients with the same name and parameters share. */
 export interface Job {
   readonly jobId: number;
@@ -66,14 +69,11 @@ export interface Task {
   readonly seed: string;
   source: FencedRef<ElementSourceProtocol> | null;
   completed: boolean;
-  /** Per source, its newest requests for splits that were granted, oldest first. */
-  readonly requests: SplitRequest[][];
-}
-
-/** A split that a task was given. */
-export interface SplitRequest {
-  readonly number: number;
-  readonly index: number;
+  /**
+   * Per source, a ring of its newest requests that were granted a split: request n is at place
+   * 2 (n mod {@linkcode SPLIT_REQUESTS_KEPT}), and its split's index behind it. 0: none yet.
+   */
+  readonly requests: number[][];
 }
 
 /** A worker, by its stable name. */

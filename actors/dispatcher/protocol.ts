@@ -168,6 +168,8 @@ export interface DispatcherProtocol {
     readonly tags: readonly string[];
     /** All tasks it holds. */
     readonly tasks: readonly TaskStatus[];
+    /** It is about to stop: its tasks end, and it gets no more. */
+    readonly leaving?: boolean;
   }): {
     /** Tasks it should hold and did not name. */
     readonly newTasks: readonly TaskDefinition[];
@@ -206,6 +208,8 @@ export interface DispatcherDescription {
     readonly ref: Ref;
     readonly tags: readonly string[];
     readonly alive: boolean;
+    /** Why clients will not reach its address, if the dispatcher itself does not. */
+    readonly unreachable?: string;
     /** In wall-clock ms since 1970; not before the dispatcher's start. */
     readonly lastHeardMs: number;
     readonly tasks: number;

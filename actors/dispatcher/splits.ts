@@ -5,12 +5,11 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Iteration, Splits, Task } from "./entities.ts";
+import { type Iteration, SPLIT_REQUESTS_KEPT, type Splits, type Task } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "./protocol.ts";
 import { splitAt, splitCount } from "./split_table.ts";
-import { SPLIT_REQUESTS_KEPT } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
@@ -70,15 +69,15 @@ function checkRequest(splits: Splits, { taskId, number, source, repetition }: Sp
 
 /**
  * The split that this request was given before, if it was. Requests may overtake each other, so an
- * unknown number is old only when all that could be remembered are newer.
+ * unknown number is old only when its place has been taken by a newer one.
  */
 function knownAnswer(task: Task, { number, source }: SplitRequest): number | undefined {
-  let newest = 0;
-  for (const request of task.requests[source] ?? []) {
-    if (request.number === number) return request.index;
-    newest = Math.max(newest, request.number);
-  }
-  if (number > newest - SPLIT_REQUESTS_KEPT) return undefined;
+  const ring = task.requests[source];
+  if (ring === undefined) return undefined;
+  const place = 2 * (number % SPLIT_REQUESTS_KEPT);
+  const newest = ring[place]!;
+  if (newest === number) return ring[place + 1];
+  if (newest < number) return undefined;
   throw new LeatError(
     "failed_precondition",
     `Task ${task.taskId} repeats split request ${number} of source ${source} although it has made ` +

@@ -14,13 +14,12 @@ import {
   type Job,
   noRounds,
   type Rounds,
+  SPLIT_REQUESTS_KEPT,
   type Task,
   type Worker,
 } from "./entities.ts";
 import type { JournalRecord } from "./records.ts";
 
-/** How many of a task's newest requests per source are remembered, to be answered again alike. */
-export const SPLIT_REQUESTS_KEPT = 16;
 /** How many past lives of a worker's name are remembered, to be refused. Beyond it the oldest is forgotten. */
 const PAST_LIVES_KEPT = 16;
 /** How many lost workers are remembered, for people to see. Beyond it the first registered is forgotten. */
@@ -389,10 +388,12 @@ export class DispatcherState {
     const cursor = need(splits?.cursors[source], record);
     cursor.repetition = record.repetition;
     cursor.next = index + 1;
-    while (task.requests.length <= source) task.requests.push([]);
-    const requests = task.requests[source]!;
-    requests.push({ number, index });
-    if (requests.length > SPLIT_REQUESTS_KEPT) requests.shift();
+    while (task.requests.length <= source) {
+      task.requests.push(Array<number>(2 * SPLIT_REQUESTS_KEPT).fill(0));
+    }
+    const place = 2 * (number % SPLIT_REQUESTS_KEPT);
+    task.requests[source]![place] = number;
+    task.requests[source]![place + 1] = index;
   }
 
   #addDataset(dataset: Dataset): void {

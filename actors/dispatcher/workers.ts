@@ -29,10 +29,21 @@ export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): Heartbea
         `a name can work at a time. Give each worker a name of its own`,
     );
   }
+  if (request.leaving === true) return leave(turn, request);
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) register(turn, request);
   const endedTasks = tasks.filter((status) => !report(turn, name, status))
     .map(({ taskId }) => taskId);
   return { newTasks: tasksToStart(turn, request), endedTasks };
+}
+
+/** A worker that says good-bye: what it has completed counts, the rest of its tasks ends now. */
+function leave(turn: Turn, { name, worker, tasks }: HeartbeatRequest): HeartbeatAnswer {
+  const known = turn.state.workers.get(name);
+  if (known?.alive && known.ref.incarnation === worker.incarnation) {
+    for (const status of tasks) report(turn, name, status);
+    loseWorker(turn, name);
+  }
+  return { newTasks: [], endedTasks: [] };
 }
 
 /** Ends the tasks of a worker that was not heard of for too long. */
