@@ -89,6 +89,8 @@ class DialledSocket implements Socket {
   #events: SocketEvents | undefined;
   #state: "open" | "closing" | "closed" = "open";
   #closeTimer: Timer | undefined;
+  /** Why the other side closed; this side's answer to that is the last it sends. */
+  #goodbye: string | undefined;
   #writing = false;
   #bufferedAmount = 0;
   /** The unread bytes are those from `start` up to `end`. */
@@ -155,11 +157,12 @@ class DialledSocket implements Socket {
       this.#failed(error);
     }
     this.#writing = false;
+    if (this.#goodbye !== undefined) this.#closed(this.#goodbye);
   }
 
   async #readAll(): Promise<void> {
     try {
-      while (this.#state !== "closed") {
+      while (this.#goodbye === undefined && this.#state !== "closed") {
         const head = readFrameHead(this.#buffer, this.#start, this.#end);
         if (head === undefined) await this.#readMore();
         else await this.#readFrame(head);
@@ -263,7 +266,8 @@ class DialledSocket implements Socket {
     const code = payload.length < 2 ? 1005 : payload[0]! << 8 | payload[1]!;
     const reason = new TextDecoder().decode(payload.subarray(2));
     this.close();
-    this.#closed(reason === "" ? `WebSocket code ${code}` : reason);
+    this.#goodbye = reason === "" ? `WebSocket code ${code}` : reason;
+    if (!this.#writing) this.#closed(this.#goodbye);
   }
 
   #failed(error: unknown): void {

@@ -1,0 +1,28 @@
+/**
+ * A process with a node that listens, for tests that freeze or kill it. It first says its address.
+ *
+ * @module
+ */
+import { ActorSystem } from "../../actors/runtime/system.ts";
+import { serveWebSocket } from "../../transport/web_socket.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+
+/** What `/probe` answers. */
+export interface Mirror {
+  echo(value: unknown): unknown;
+}
+
+const world = new DenoWorld({ logLevel: "off" });
+const server = serveWebSocket({
+  world,
+  hostname: "127.0.0.1",
+  port: 0,
+  local: () => system.id,
+  onLink: (link) => system.attach(link),
+});
+const system = new ActorSystem({ node: server.address, world });
+system.spawn<Mirror>({
+  name: "probe",
+  create: () => ({ handlers: { echo: (value) => value } }),
+});
+console.log(`listening ${server.address}`);
