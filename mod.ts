@@ -18,6 +18,7 @@ import { LeatError } from "./core/error.ts";
 import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
+export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
 export { LeatError, type LeatErrorCode } from "./core/error.ts";
 export { RaggedTensor, Tensor, tensor } from "./core/tensor.ts";
 export * from "./data/mod.ts";
@@ -26,6 +27,17 @@ export {
   type LocalClusterOptions,
   type LocalWorkerOptions,
 } from "./world/local_cluster.ts";
+export {
+  type DispatcherServer,
+  type DispatcherServerConfig,
+  serveDispatcher,
+} from "./world/dispatcher_server.ts";
+export {
+  serveWorker,
+  type WorkerCloseOptions,
+  type WorkerServer,
+  type WorkerServerConfig,
+} from "./world/worker_server.ts";
 
 installHost(new DenoHost());
 

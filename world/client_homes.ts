@@ -4,12 +4,12 @@
  *
  * @module
  */
-import type { ClientHome, OpenHome } from "../actors/client/distributed_iterator.ts";
+import type { ClientHome, Credentials, OpenHome } from "../actors/client/distributed_iterator.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
-import { LeatError } from "../core/error.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld } from "./deno_world.ts";
+import { serviceAddress } from "./service_address.ts";
 
 const homes = new Map<string, () => ClientHome>();
 
@@ -22,18 +22,14 @@ export function registerHome(address: string, open: () => ClientHome): () => voi
 }
 
 /** Finds or makes the node from which a client reaches a service. */
-export const openHome: OpenHome = (service, token) => {
+export const openHome: OpenHome = (service, credentials) => {
   const address = typeof service === "string" ? service : service.address;
   const open = homes.get(address);
   if (open !== undefined) return open();
-  const url = URL.parse(address);
-  if (url === null || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
-    throw new LeatError(
-      "invalid_argument",
-      `service must be ws://host:port, wss://host:port or a running LocalCluster, got "${address}"`,
-    );
-  }
-  return dial(`${url.protocol}//${url.host}`, token);
+  return dial(
+    serviceAddress(address, "service (unless it is a running LocalCluster)"),
+    credentials,
+  );
 };
 
 interface Dialled {
@@ -41,16 +37,20 @@ interface Dialled {
   uses: number;
 }
 
-/** One node per (service, token), shared by the iterators that use it and stopped with the last. */
+/** One node per service and credentials, shared by the iterators that use it and stopped with the last. */
 const dialled = new Map<string, Dialled>();
 
-function dial(address: string, token: string | undefined): ClientHome {
-  const key = JSON.stringify([address, token]);
+function dial(address: string, { token, ca }: Credentials): ClientHome {
+  const key = JSON.stringify([address, token, ca]);
   let entry = dialled.get(key);
   if (entry === undefined) {
     const world = new DenoWorld({ logLevel: "warn" });
     const node = `client-${world.random.fork("node name").hex64()}`;
-    const connector = webSocketConnector({ world, ...(token === undefined ? {} : { token }) });
+    const connector = webSocketConnector({
+      world,
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+    });
     entry = { system: new ActorSystem({ node, world, connector }), uses: 0 };
     dialled.set(key, entry);
   }

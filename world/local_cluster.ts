@@ -157,9 +157,12 @@ export class LocalCluster implements AsyncDisposable {
     worker.node = undefined;
     if (!graceful) return await node?.kill();
     if (node === undefined) return;
-    await this.#fleet.home.ask(workerAt(node.id.node), "drain", { timeoutMs: DRAIN_TIMEOUT_MS }, {
+    const { home } = this.#fleet;
+    const going = workerAt(node.id.node);
+    await home.ask(going, "drain", { timeoutMs: DRAIN_TIMEOUT_MS }, {
       timeoutMs: DRAIN_TIMEOUT_MS + NODE_TIMEOUT_MS,
     }).catch(() => false);
+    await home.ask(going, "leave", null, { timeoutMs: NODE_TIMEOUT_MS }).catch(() => null);
     await node.stop();
   }
 

@@ -21,7 +21,7 @@ export interface DispatcherRole {
   readonly role: "dispatcher";
   /** The folder of its journal. Without it the journal is kept in memory. */
   readonly journalFolder?: string;
-  readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal">;
+  readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
 }
 
 /** A node that produces elements. */
@@ -46,6 +46,12 @@ export interface FrontRole {
 /** What a node is for. */
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
+/** What a role tells and asks of whoever has it taken up: it is no plain data. */
+export interface RoleHooks {
+  readonly dialWorker?: NonNullable<DispatcherConfig["dialWorker"]>;
+  readonly onRefused?: NonNullable<WorkerOptions["onRefused"]>;
+}
+
 /** A role that has been taken up. */
 export interface Playing {
   /** The dispatcher or worker. */
@@ -58,19 +64,25 @@ export interface Playing {
 export const JOURNAL_NAME = "dispatcher";
 
 /** Starts a role's actors on a node. */
-export function takeUp(system: ActorSystem, role: Role): Playing {
+export function takeUp(system: ActorSystem, role: Role, hooks: RoleHooks = {}): Playing {
   switch (role.role) {
     case "dispatcher": {
       const { config = {} } = role;
+      const { dialWorker } = hooks;
       const actor = system.spawn({
         name: "dispatcher",
         create: (context: Parameters<typeof createDispatcher>[0]) =>
-          createDispatcher(context, { ...config, logName: JOURNAL_NAME }),
+          createDispatcher(context, {
+            ...config,
+            logName: JOURNAL_NAME,
+            ...(dialWorker === undefined ? {} : { dialWorker }),
+          }),
       });
       return { actor, close: () => Promise.resolve() };
     }
     case "worker": {
       const runners = runnersOf(role);
+      const { onRefused } = hooks;
       const actor = system.spawn({
         name: "worker",
         create: (context: Parameters<typeof createWorker>[0]) =>
@@ -79,6 +91,7 @@ export function takeUp(system: ActorSystem, role: Role): Playing {
             dispatcher: dispatcherAt(role.dispatcher),
             runners,
             fronts: FRONT_KINDS,
+            ...(onRefused === undefined ? {} : { onRefused }),
           }),
       });
       return { actor, close: () => runners.close() };

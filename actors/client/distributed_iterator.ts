@@ -30,8 +30,11 @@ export interface ClientHome {
 /** Finds a home for a client of the service. Throws when the address makes no sense. */
 export type OpenHome = (
   service: DistributeOptions["service"],
-  token: string | undefined,
+  credentials: Credentials,
 ) => ClientHome;
+
+/** What opens a service, and what makes it believable. */
+export type Credentials = Pick<DistributeOptions, "token" | "ca">;
 
 /** Makes the iterator of a `distribute` node. */
 export function distributedIterator(
@@ -41,7 +44,7 @@ export function distributedIterator(
   openHome: OpenHome,
 ): ElementIterator {
   return new DistributedIterator(() => ({
-    home: openHome(options.service, options.token),
+    home: openHome(options.service, options),
     options: clientOptions(input, options, context.luck.epoch),
   }));
 }

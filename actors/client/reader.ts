@@ -48,15 +48,27 @@ export function sourceKey({ taskId, source }: TaskSource): string {
 export function fetcherOf(
   { context, options }: ReaderSurroundings,
   clientId: number,
-  { source }: TaskSource,
+  { source, worker }: TaskSource,
   onUnreachable: () => void,
 ): ElementFetcher {
   const { trainerId, consumerIndex, requestTimeoutMs = 30_000 } = options;
-  return new ElementFetcher(context, source, {
+  let warned = false;
+  const fetcher: ElementFetcher = new ElementFetcher(context, source, {
     clientId,
     requestTimeoutMs,
-    onUnreachable,
+    onUnreachable: (error) => {
+      onUnreachable();
+      // One that has answered before is a worker lost, which is the dispatcher's business.
+      if (warned || fetcher.hasAnswered) return;
+      warned = true;
+      context.world.log(
+        "warn",
+        `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
+          `${options.dispatcher.node} gives for it: ${error.message}. Reading goes on without it`,
+      );
+    },
     ...(trainerId === undefined ? {} : { trainerId }),
     ...(consumerIndex === undefined ? {} : { consumerIndex }),
   });
+  return fetcher;
 }

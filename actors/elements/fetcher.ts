@@ -50,6 +50,11 @@ export class ElementFetcher {
     this.#stop.promise.catch(() => {});
   }
 
+  /** Whether the source has answered at all. */
+  get hasAnswered(): boolean {
+    return this.#acknowledged > 0 || this.#answered.size > 0;
+  }
+
   /**
    * The next element of this client. Calls may overlap; each asks for an element of its own.
    *

@@ -19,6 +19,11 @@ export interface WorkerProtocol {
    * True: nothing was left.
    */
   drain(request: { readonly timeoutMs: number }): boolean;
+  /**
+   * Says good-bye to the dispatcher, which ends what is left of the worker's tasks at once instead of
+   * when it misses the worker. Usually after `drain`.
+   */
+  leave(request: null): null;
   /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
   wake(request: null): null;
 }

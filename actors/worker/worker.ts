@@ -4,10 +4,11 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { nodeActorOf } from "../runtime/node_actor.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "./protocol.ts";
@@ -16,6 +17,18 @@ import { createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
+/** After so long without an answer the log says that the worker waits, in ms; the waiting goes on. */
+const HEARTBEAT_TIMEOUT_MS = 2 * HEARTBEAT_ATTEMPT_MS;
+/** The longest pause after a heartbeat that failed, in ms. */
+const HEARTBEAT_RETRY_MS = 1_000;
+/** How long saying good-bye may take, in ms. */
+const LEAVE_TIMEOUT_MS = 500;
+/** What does not go away by asking again: another token, protocol, permission or name is needed. */
+const REFUSALS: readonly LeatErrorCode[] = [
+  "unauthenticated",
+  "permission_denied",
+  "failed_precondition",
+];
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
 /** How long another node may take to start a cache or scheduler, in ms. */
@@ -40,6 +53,8 @@ export interface WorkerOptions {
   readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */
   readonly placement?: { readonly cache?: string; readonly reads?: string };
+  /** Called when the dispatcher refuses this worker for good: it has ended its tasks and is silent. */
+  readonly onRefused?: (error: LeatError) => void;
 }
 
 interface HeldTask {
@@ -67,6 +82,7 @@ export function createWorker(
         return null;
       },
       drain: ({ timeoutMs }) => worker.drain(timeoutMs),
+      leave: () => worker.leave(),
     },
     start: () => worker.start(),
     stop: () => worker.stop(),
@@ -80,6 +96,9 @@ class Worker {
   #wake: () => void = () => {};
   #woken = false;
   #draining = false;
+  /** Whether the dispatcher has answered the newest heartbeat. */
+  #registered = false;
+  #left = false;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
     this.#context = context;
@@ -108,14 +127,31 @@ class Worker {
     this.#wake();
   }
 
+  /** Tells the dispatcher that this worker will not be heard of any more. */
+  async leave(): Promise<null> {
+    this.#draining = true;
+    this.#left = true;
+    this.wake();
+    if (!this.#registered) return null;
+    const request = { ...this.#report(), leaving: true };
+    await this.#context.ask(this.#options.dispatcher, "workerHeartbeat", request, {
+      timeoutMs: LEAVE_TIMEOUT_MS,
+    });
+    return null;
+  }
+
   async #heartbeats(): Promise<void> {
     const { heartbeatMs = 30_000 } = this.#options;
-    while (!this.#context.signal.aborted) {
+    while (!this.#context.signal.aborted && !this.#left) {
       this.#woken = false;
-      if (!(await this.#heartbeat())) return;
+      const outcome = await this.#heartbeat();
+      if (outcome === "refused") return;
       if (this.#woken) continue;
+      const delayMs = outcome === "answered"
+        ? heartbeatMs
+        : Math.min(heartbeatMs, HEARTBEAT_RETRY_MS);
       await new Promise<void>((resolve) => {
-        const timer = this.#context.timer(heartbeatMs, resolve);
+        const timer = this.#context.timer(delayMs, resolve);
         this.#wake = () => {
           timer.cancel();
           resolve();
@@ -124,39 +160,56 @@ class Worker {
     }
   }
 
-  /** False: another life has taken this worker's name, and this one is to stop. */
-  async #heartbeat(): Promise<boolean> {
-    const { name, dispatcher, tags = [], heartbeatMs = 30_000 } = this.#options;
-    const tasks = [...this.#tasks.values()].map(statusOf);
+  async #heartbeat(): Promise<"answered" | "unanswered" | "refused"> {
+    const { name, dispatcher } = this.#options;
+    const { world } = this.#context;
     try {
       const { newTasks, endedTasks } = await this.#context.ask(
         dispatcher,
         "workerHeartbeat",
-        { name, worker: this.#context.self, tags, tasks },
-        {
-          timeoutMs: Math.max(heartbeatMs, 3 * HEARTBEAT_ATTEMPT_MS),
-          attemptMs: HEARTBEAT_ATTEMPT_MS,
-        },
+        this.#report(),
+        { timeoutMs: HEARTBEAT_TIMEOUT_MS, attemptMs: HEARTBEAT_ATTEMPT_MS },
       );
+      if (!this.#registered) {
+        world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
+      }
+      this.#registered = true;
       await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
       if (!this.#draining) { for (const definition of newTasks) this.#startTask(definition); }
-      return true;
+      return "answered";
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
-      if (failure.code === "failed_precondition") {
-        this.#context.world.log("error", `Worker "${name}" stops working: ${failure.message}`, {
-          remedy: "give each worker a name (or an address) of its own",
-        });
-        await Promise.all([...this.#tasks.keys()].map((taskId) => this.#endTask(taskId)));
-        return false;
+      this.#registered = false;
+      if (REFUSALS.includes(failure.code)) {
+        await this.#refused(failure);
+        return "refused";
       }
-      this.#context.world.log(
+      world.log(
         "warn",
-        `Worker "${name}" cannot reach its dispatcher: ${failure.message}`,
+        `Worker "${name}" waits for the dispatcher at ${dispatcher.node}: ${failure.message}`,
       );
-      return true;
+      return "unanswered";
     }
+  }
+
+  #report(): RequestOf<DispatcherProtocol, "workerHeartbeat"> {
+    const { name, tags = [] } = this.#options;
+    const tasks = [...this.#tasks.values()].map(statusOf);
+    return { name, worker: this.#context.self, tags, tasks };
+  }
+
+  /** Another life has taken this worker's name, or it is not let in. */
+  async #refused(why: LeatError): Promise<void> {
+    const { name, dispatcher, onRefused } = this.#options;
+    const error = new LeatError(
+      why.code,
+      `The dispatcher at ${dispatcher.node} refuses worker "${name}": ${why.message}`,
+      { cause: why },
+    );
+    this.#context.world.log("error", error.message);
+    await Promise.all([...this.#tasks.keys()].map((taskId) => this.#endTask(taskId)));
+    onRefused?.(error);
   }
 
   #startTask(definition: TaskDefinition): void {

@@ -35,6 +35,8 @@ export interface DistributeOptions {
   readonly maxOutstandingRequests?: number;
   /** Who I am to the service. */
   readonly token?: string;
+  /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss://…`. */
+  readonly ca?: string;
 }
 
 export class DistributeNode extends UnaryNode {
@@ -45,9 +47,9 @@ export class DistributeNode extends UnaryNode {
     this.options = checkOptions(options);
   }
 
-  /** The token stays here: it is the holder's, not the pipeline's. */
+  /** Token and certificates stay here: they are the holder's, not the pipeline's. */
   override get attributes(): Attributes {
-    const { token: _token, service, ...rest } = this.options;
+    const { token: _token, ca: _ca, service, ...rest } = this.options;
     return { ...rest, service: typeof service === "string" ? service : service.address };
   }
 

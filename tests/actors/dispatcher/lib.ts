@@ -281,6 +281,7 @@ export class TestWorker {
             return { table: this.table };
           },
           drain: () => true,
+          leave: () => null,
           wake: () => {
             this.wakes++;
             return null;

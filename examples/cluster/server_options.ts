@@ -1,0 +1,88 @@
+/**
+ * What the programs of a cluster have in common: how they listen, and whom they trust.
+ *
+ * @module
+ */
+import { LeatError } from "../../mod.ts";
+import type { ServiceNodeConfig } from "../../world/service_node.ts";
+import { choice, flag, type Options, text, type Values } from "../lib/args.ts";
+
+/** Options by which a program shows who it is and whom it trusts. */
+export const CREDENTIAL_OPTIONS = {
+  token: text({ help: "The cluster's secret. Visible in the list of processes: better a file." }),
+  tokenFile: text({ help: "A file that holds the cluster's secret.", placeholder: "FILE" }),
+  ca: text({
+    help: "Certificates of authorities (PEM) to trust beside the usual ones, for wss://.",
+    placeholder: "FILE",
+  }),
+} satisfies Options;
+
+/** Options of a program that listens. */
+export const SERVER_OPTIONS = {
+  advertise: text({
+    help:
+      "The host, or host:port, at which others reach this program; by default what it listens " +
+      "on, and for all interfaces an address of this machine that is not its loopback.",
+    placeholder: "HOST[:PORT]",
+  }),
+  ...CREDENTIAL_OPTIONS,
+  cert: text({ help: "This server's certificate chain (PEM); needs --key.", placeholder: "FILE" }),
+  key: text({ help: "The private key of --cert (PEM).", placeholder: "FILE" }),
+  insecure: flag("Allows listening beyond this machine without a token."),
+  logLevel: choice(["debug", "info", "warn", "error", "off"], {
+    help: "The least grave lines of the log, which goes to standard error.",
+    default: "info",
+    placeholder: "LEVEL",
+  }),
+  stopAtEof: flag(
+    "Stops when standard input ends: for programs that start this one through a pipe.",
+  ),
+} satisfies Options;
+
+/** The values of {@linkcode CREDENTIAL_OPTIONS}, files read. */
+export async function readCredentials(
+  values: Values<typeof CREDENTIAL_OPTIONS>,
+): Promise<Pick<ServiceNodeConfig, "token" | "ca">> {
+  const { token, tokenFile } = values;
+  if (token !== undefined && tokenFile !== undefined) {
+    throw new LeatError("invalid_argument", "There are both --token and --token-file: give one");
+  }
+  const secret = tokenFile === undefined
+    ? token
+    : (await readOptionFile("--token-file", tokenFile)).trim();
+  if (secret === "") {
+    throw new LeatError("invalid_argument", `--token-file ${tokenFile} is empty: put a secret in`);
+  }
+  return {
+    ...(secret === undefined ? {} : { token: secret }),
+    ...(values.ca === undefined ? {} : { ca: await readOptionFile("--ca", values.ca) }),
+  };
+}
+
+/** The values of {@linkcode SERVER_OPTIONS}, files read. */
+export async function readServerOptions(
+  values: Values<typeof SERVER_OPTIONS>,
+): Promise<ServiceNodeConfig> {
+  const { advertise, cert, key, insecure, logLevel } = values;
+  if ((cert === undefined) !== (key === undefined)) {
+    const [given, missing] = key === undefined ? ["--cert", "--key"] : ["--key", "--cert"];
+    throw new LeatError("invalid_argument", `${given} needs ${missing}: TLS takes both`);
+  }
+  return {
+    ...await readCredentials(values),
+    insecure,
+    logLevel,
+    ...(advertise === undefined ? {} : { advertise }),
+    ...(cert === undefined ? {} : { cert: await readOptionFile("--cert", cert) }),
+    ...(key === undefined ? {} : { key: await readOptionFile("--key", key) }),
+  };
+}
+
+async function readOptionFile(option: string, path: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause, "internal");
+    throw new LeatError(code, `${option} ${path} cannot be read: ${message}`, { cause });
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * What a dispatcher knows, in a line.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../../mod.ts";
+
+/**
+ * The line: who is alive, who cannot be reached, what goes on.
+ *
+ * @example
+ * ```ts
+ * import { statusLine } from "./status.ts";
+ *
+ * statusLine({ clusterId: "c", workers: [], jobs: [] }); // no workers yet, no jobs
+ * ```
+ */
+export function statusLine({ workers, jobs }: DispatcherDescription): string {
+  const alive = workers.filter((worker) => worker.alive);
+  const parts = [
+    workers.length === 0
+      ? "no workers yet"
+      : `${alive.length} of ${counted(workers.length, "worker")} alive`,
+  ];
+  for (const { name, unreachable } of alive) {
+    if (unreachable !== undefined) parts.push(`UNREACHABLE: ${name} (${unreachable})`);
+  }
+  const running = jobs.filter(({ iterations }) => iterations.some((one) => one.clients > 0));
+  const clients = running.flatMap(({ iterations }) => iterations)
+    .reduce((sum, iteration) => sum + iteration.clients, 0);
+  parts.push(
+    running.length === 0
+      ? "no jobs"
+      : `${counted(running.length, "job")} with ${counted(clients, "client")}`,
+  );
+  return parts.join(", ");
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

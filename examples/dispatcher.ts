@@ -1,0 +1,92 @@
+/**
+ * The dispatcher of a cluster, as a program: `deno task dispatcher --help`.
+ *
+ * @module
+ */
+import { type DispatcherDescription, type DispatcherServer, serveDispatcher } from "../mod.ts";
+import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
+import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
+import { statusLine } from "./cluster/status.ts";
+import { integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+
+/** How often the program looks whether its status has changed, in ms. */
+const STATUS_MS = 1_000;
+
+const OPTIONS = {
+  host: text({
+    help: "The interface to listen on; 0.0.0.0 for all, which needs a token or --insecure.",
+    default: "127.0.0.1",
+    placeholder: "HOST",
+  }),
+  port: integer({ help: "The port; 0 takes a free one.", default: 5_050, min: 0, max: 65_535 }),
+  journal: text({
+    help:
+      "The folder of the journal, from which a restarted dispatcher goes on. Without it all is " +
+      "forgotten when the dispatcher stops.",
+    placeholder: "DIR",
+  }),
+  workerTimeoutMs: integer({
+    help: "A worker silent for longer is lost, and its tasks end.",
+    default: 60_000,
+    min: 100,
+  }),
+  clientTimeoutMs: integer({
+    help: "A client silent for longer is released.",
+    default: 120_000,
+    min: 100,
+  }),
+  jobGcTimeoutMs: integer({
+    help: "A job without clients is forgotten after this; -1: never.",
+    default: 300_000,
+    min: -1,
+  }),
+  ...SERVER_OPTIONS,
+};
+
+const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task dispatcher",
+  summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and hands out splits. " +
+    "Workers and training processes reach it at the address that it prints.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task dispatcher
+  deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
+
+Ctrl-C stops it; with a journal it goes on from there when it is started again.`,
+};
+
+await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { host, port, journal, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = values;
+  using requests = new StopRequests();
+  if (values.stopAtEof) requests.watchStdin();
+  const server = await serveDispatcher({
+    ...await readServerOptions(values),
+    hostname: host,
+    port,
+    workerTimeoutMs,
+    clientTimeoutMs,
+    jobGcTimeoutMs,
+    ...(journal === undefined ? {} : { journal }),
+  });
+  console.log(`Dispatcher listening on ${server.address}`);
+  console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
+  using _status = showStatus(server);
+  await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
+  // Not left to the event loop: a pending read of standard input cannot be taken back.
+  Deno.exit();
+}
+
+/** Prints what the dispatcher knows, each time that it has changed. */
+function showStatus(server: DispatcherServer): Disposable {
+  let shown = "";
+  const show = (description: DispatcherDescription) => {
+    const status = statusLine(description);
+    if (status !== shown) console.log(status);
+    shown = status;
+  };
+  // One that does not answer is stopping or restarting; the log says which.
+  const timer = setInterval(() => server.describe().then(show, () => {}), STATUS_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,111 @@
+/**
+ * The dispatcher of a cluster, as a server.
+ *
+ * @module
+ */
+import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { LeatError } from "../core/error.ts";
+import { DenoWorld } from "./deno_world.ts";
+import { JOURNAL_NAME, takeUp } from "./roles.ts";
+import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
+
+/** How long reading the journal may take before the start counts as failed, in ms. */
+const START_TIMEOUT_MS = 120_000;
+const DESCRIBE_TIMEOUT_MS = 10_000;
+/** A dispatcher whose journal fails is started again this often in a minute, then it gives up. */
+const RESTARTS_MAX = 3;
+
+/** How a dispatcher is served. */
+export interface DispatcherServerConfig
+  extends
+    ServiceNodeConfig,
+    Pick<DispatcherConfig, "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs"> {
+  /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
+  readonly journal?: string;
+}
+
+/** A dispatcher that listens. */
+export interface DispatcherServer extends AsyncDisposable {
+  /** `ws://host:port` or `wss://host:port`: for workers, and for `distribute({ service })`. */
+  readonly address: string;
+  /** Resolves if it cannot go on (its journal fails, for one). It is to be closed then. */
+  readonly failed: Promise<LeatError>;
+  /** Everything it knows. */
+  describe(): Promise<DispatcherDescription>;
+  /** Stops it, within two seconds. Its journal holds all that was promised. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves a dispatcher; resolves when it has read its journal and answers.
+ *
+ * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
+ * listen beyond this machine without a token, or another dispatcher holds the journal;
+ * `permission_denied`, `data_loss` and others when the journal cannot be read; `invalid_argument` for
+ * settings that make no sense.
+ *
+ * @example
+ * ```ts ignore
+ * import { serveDispatcher } from "./mod.ts";
+ *
+ * await using dispatcher = await serveDispatcher({
+ *   hostname: "0.0.0.0",
+ *   port: 5050,
+ *   token,
+ *   journal: "/var/lib/leat",
+ * });
+ * console.log(dispatcher.address);
+ * throw await dispatcher.failed;
+ * ```
+ */
+export async function serveDispatcher(
+  config: DispatcherServerConfig = {},
+): Promise<DispatcherServer> {
+  const { journal, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = config;
+  if (journal !== undefined) await checkJournal(journal);
+  const node = new ServiceNode(config, {
+    ...(journal === undefined ? {} : { logFolder: journal }),
+    supervision: { intensity: RESTARTS_MAX },
+  });
+  const { system } = node;
+  takeUp(system, {
+    role: "dispatcher",
+    ...(journal === undefined ? {} : { journalFolder: journal }),
+    config: {
+      ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
+      ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+      ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+    },
+  }, { dialWorker: (worker) => node.dial(worker) });
+  const dispatcher = dispatcherAt(system.id.node);
+  try {
+    await Promise.race([
+      system.ask(dispatcher, "hello", null, { timeoutMs: START_TIMEOUT_MS, attemptMs: 1_000 }),
+      system.failed.then((error) => Promise.reject(error)),
+    ]);
+  } catch (error) {
+    await node.stop();
+    throw error;
+  }
+  let closed: Promise<void> | undefined;
+  const close = () => closed ??= node.stop();
+  return {
+    address: node.address,
+    failed: system.failed,
+    describe: () => system.ask(dispatcher, "describe", null, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Opens the journal once before anything listens, so that what is wrong with it is said plainly. */
+async function checkJournal(folder: string): Promise<void> {
+  try {
+    const log = await new DenoWorld({ logFolder: folder }).openLog(JOURNAL_NAME);
+    await log.close();
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause, "internal");
+    throw new LeatError(code, `Cannot use the journal in ${folder}: ${message}`, { cause });
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * A node of the service behind a socket: what a dispatcher's and a worker's server have in common.
+ *
+ * @module
+ */
+import type { Connector, Link } from "../actors/runtime/link.ts";
+import type { FencedRef } from "../actors/runtime/ref.ts";
+import { ActorSystem, type SystemOptions } from "../actors/runtime/system.ts";
+import type { LogLevel } from "../actors/runtime/world.ts";
+import { LeatError } from "../core/error.ts";
+import { connectorByScheme } from "../transport/connectors.ts";
+import {
+  serveWebSocket,
+  webSocketConnector,
+  type WebSocketServer,
+} from "../transport/web_socket.ts";
+import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
+import { advertisedAddress } from "./service_address.ts";
+import { FRONT_KINDS } from "./service_kinds.ts";
+
+/** How long what was sent may take to be taken by the other side before the node closes, in ms. */
+const FLUSH_TIMEOUT_MS = 1_000;
+const FLUSH_POLL_MS = 5;
+
+/** How a server of the service listens and shows itself. */
+export interface ServiceNodeConfig {
+  /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
+  readonly hostname?: string;
+  /** 0 (the default) takes a free one. */
+  readonly port?: number;
+  /**
+   * The host, or `host:port`, at which others reach this server. Default: what it listens on; for
+   * all interfaces an address of this host that is not its loopback.
+   */
+  readonly advertise?: string;
+  /** The secret of the cluster: who does not present it is turned away, and this server presents it. */
+  readonly token?: string;
+  /** The certificate chain of this server in PEM; with `key`, connections are encrypted (`wss:`). */
+  readonly cert?: string;
+  /** The private key of the certificate, in PEM. */
+  readonly key?: string;
+  /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss:`. */
+  readonly ca?: string;
+  /** Allows listening beyond this machine without a token. Default false. */
+  readonly insecure?: boolean;
+  /** The least grave log lines to print on standard error. Default `"info"`. */
+  readonly logLevel?: LogLevel | "off";
+}
+
+/** What a server adds to the options of its node. */
+export interface ServiceNodeParts {
+  /** Durable logs of the node; default in memory. */
+  readonly logFolder?: string;
+  readonly supervision?: NonNullable<SystemOptions["supervision"]>;
+}
+
+/** A node that listens. Its name is the address that it advertises. */
+export class ServiceNode {
+  readonly system: ActorSystem;
+  readonly #server: WebSocketServer;
+  readonly #connector: Connector;
+  readonly #links = new Set<Link>();
+
+  /**
+   * Listens, and starts the node.
+   *
+   * @throws LeatError as `serveWebSocket` does, and `invalid_argument` for an `advertise` that is no
+   * host.
+   */
+  constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
+    const { hostname = "127.0.0.1", port = 0, advertise, token, cert, key, ca, insecure } = config;
+    const scheme = cert === undefined ? "ws" : "wss";
+    // Before anything listens: a wrong one is the caller's mistake.
+    advertisedAddress({ scheme, hostname, port }, advertise);
+    const { logFolder, supervision } = parts;
+    const worldOptions: DenoWorldOptions = {
+      ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
+      ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
+    };
+    const world = new DenoWorld(worldOptions);
+    const socket = webSocketConnector({
+      world,
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+    });
+    this.#connector = connectorByScheme({ ws: socket, wss: socket });
+    this.#server = serveWebSocket({
+      world,
+      hostname,
+      port,
+      ...(token === undefined ? {} : { token }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+      ...(insecure === undefined ? {} : { insecure }),
+      local: () => this.system.id,
+      onLink: (link) => this.#accept(link),
+    });
+    this.system = new ActorSystem({
+      node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
+      world,
+      connector: this.#connector,
+      kinds: FRONT_KINDS,
+      ...(supervision === undefined ? {} : { supervision }),
+    });
+  }
+
+  /** The address that others know this node by. */
+  get address(): string {
+    return this.system.id.node;
+  }
+
+  /**
+   * Dials the node of an actor as a stranger would, beside any link there is.
+   *
+   * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
+   */
+  async dial(target: FencedRef): Promise<void> {
+    const { random } = this.system.world;
+    const link = await this.#connector.connect(target.node, {
+      node: `probe-${random.hex64()}`,
+      incarnation: random.hex64(),
+    });
+    link.close();
+    if (!target.incarnation.startsWith(link.remote.incarnation)) {
+      throw new LeatError(
+        "failed_precondition",
+        `Another node answers at ${target.node}: two advertise the same address, or it leads ` +
+          "elsewhere from here; set the address by which others reach it (--advertise)",
+      );
+    }
+  }
+
+  /** Resolves when the other sides have taken what was sent to them, or after a second. */
+  async flushed(): Promise<void> {
+    const { world } = this.system;
+    const deadlineMs = world.nowMs() + FLUSH_TIMEOUT_MS;
+    while (
+      world.nowMs() < deadlineMs && [...this.#links].some((link) => link.bufferedBytes > 0)
+    ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
+  }
+
+  /** Stops the actors, then the links, then listening. */
+  async stop(): Promise<void> {
+    await this.system.stop();
+    await this.#server.close();
+  }
+
+  #accept(link: Link): void {
+    this.#links.add(link);
+    link.closed.then(() => this.#links.delete(link));
+    this.system.attach(link);
+  }
+}

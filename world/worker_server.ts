@@ -1,0 +1,197 @@
+/**
+ * A worker of a cluster, as a server.
+ *
+ * @module
+ */
+import type { FencedRef } from "../actors/runtime/ref.ts";
+import type { Timer } from "../actors/runtime/world.ts";
+import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
+import { LeatError } from "../core/error.ts";
+import { takeUp, type WorkerRole } from "./roles.ts";
+import { isLoopbackHost, serviceAddress } from "./service_address.ts";
+import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
+
+/** How long saying good-bye to the dispatcher may take, in ms. */
+const LEAVE_TIMEOUT_MS = 500;
+/** Beside the time for draining, for the answer to arrive. */
+const DRAIN_MARGIN_MS = 500;
+/** How long its own address may stay out of reach before the worker looks again, in ms. */
+const SELF_CHECK_MS = 10_000;
+
+/** How a worker is served. */
+export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname"> {
+  /** The dispatcher: `ws://host:port` or `wss://host:port`. */
+  readonly dispatcher: string;
+  /**
+   * The interface to listen on. Default: `127.0.0.1` when the dispatcher is on this machine's
+   * loopback, all interfaces (`0.0.0.0`) otherwise.
+   */
+  readonly hostname?: string;
+  /** Stable and unique among workers. Default: the advertised address. */
+  readonly name?: string;
+  /** Words by which jobs may choose workers. */
+  readonly tags?: readonly string[];
+  /** Time between heartbeats, in ms. Default 30,000. */
+  readonly heartbeatMs?: number;
+  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
+  readonly dispatcherTimeoutMs?: number;
+  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  readonly windowBytesMax?: number;
+  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
+  readonly skipAfterMs?: number;
+  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
+  readonly storageLatencyMs?: number;
+}
+
+/** How a worker's server is closed. */
+export interface WorkerCloseOptions {
+  /**
+   * How long clients have to fetch what the worker has produced, and it to finish the splits it holds,
+   * in ms; after that they are lost, as in a crash. Default 0: at once.
+   */
+  readonly drainTimeoutMs?: number;
+}
+
+/** A worker that listens. */
+export interface WorkerServer extends AsyncDisposable {
+  /** The address that it advertises. */
+  readonly address: string;
+  readonly name: string;
+  /**
+   * Resolves if the worker cannot go on: the dispatcher refuses it (a wrong token, another worker of
+   * its name), or its actor died too often. It is to be closed then.
+   */
+  readonly failed: Promise<LeatError>;
+  /**
+   * Takes no more work, lets clients fetch what is left if there is time for it, says good-bye to
+   * the dispatcher and stops: within two seconds beside the time for draining. Idempotent.
+   */
+  close(options?: WorkerCloseOptions): Promise<void>;
+}
+
+/**
+ * Serves a worker. It registers with its dispatcher as soon as that answers, and waits for it as long
+ * as it takes; the log says so every few seconds.
+ *
+ * The worker dials the address that it advertises, and the dispatcher does so too: whoever finds
+ * that it leads nowhere says it at once.
+ *
+ * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
+ * listen beyond this machine without a token; `invalid_argument` for settings that make no sense.
+ *
+ * @example
+ * ```ts ignore
+ * import { serveWorker } from "./mod.ts";
+ *
+ * await using worker = await serveWorker({ dispatcher: "ws://10.0.0.5:5050", token });
+ * throw await worker.failed;
+ * ```
+ */
+export function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
+  return Promise.try(() => new Server(config));
+}
+
+class Server implements WorkerServer {
+  readonly name: string;
+  readonly failed: Promise<LeatError>;
+  readonly #node: ServiceNode;
+  readonly #playing: ReturnType<typeof takeUp>;
+  #draining: Promise<void> | undefined;
+  #selfCheck: Timer | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(config: WorkerServerConfig) {
+    const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
+    const { hostname = defaultInterface(dispatcher) } = config;
+    this.#node = new ServiceNode({ ...config, hostname });
+    const { system, address } = this.#node;
+    this.name = config.name ?? address;
+    const refused = Promise.withResolvers<LeatError>();
+    this.failed = Promise.race([refused.promise, system.failed]);
+    this.#playing = takeUp(system, workerRole(config, dispatcher, this.name), {
+      onRefused: refused.resolve,
+    });
+    this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
+  }
+
+  get address(): string {
+    return this.#node.address;
+  }
+
+  async close({ drainTimeoutMs = 0 }: WorkerCloseOptions = {}): Promise<void> {
+    // A second call that does not drain cuts the draining of the first short.
+    if (this.#closed === undefined && drainTimeoutMs > 0) {
+      await (this.#draining ??= this.#drain(drainTimeoutMs));
+    }
+    await (this.#closed ??= this.#stop());
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #drain(timeoutMs: number): Promise<void> {
+    const { system } = this.#node;
+    // A worker that gave up has nothing to drain.
+    await system.ask(workerAt(this.address), "drain", { timeoutMs }, {
+      timeoutMs: timeoutMs + DRAIN_MARGIN_MS,
+    }).catch(() => false);
+    await this.#node.flushed();
+  }
+
+  async #stop(): Promise<void> {
+    const { system } = this.#node;
+    this.#selfCheck?.cancel();
+    // If the dispatcher does not hear of it, it finds out by itself.
+    await system.ask(workerAt(this.address), "leave", null, { timeoutMs: LEAVE_TIMEOUT_MS })
+      .catch(() => null);
+    await this.#node.stop();
+    await this.#playing.close();
+  }
+
+  /** Says at once whether the worker itself can reach what it advertises, and later when it can. */
+  async #checkOwnAddress(worker: FencedRef<WorkerProtocol>, failures = 0): Promise<void> {
+    const { world } = this.#node.system;
+    try {
+      await this.#node.dial(worker);
+      if (failures > 0) world.log("info", `Worker "${this.name}" answers at ${this.address} now`);
+      return;
+    } catch (error) {
+      if (this.#closed !== undefined) return;
+      if (failures === 0) {
+        world.log(
+          "warn",
+          `Worker "${this.name}" does not reach the address that it advertises, ${this.address} ` +
+            `(${
+              LeatError.from(error).message
+            }). Unless this host alone cannot, no client will: set ` +
+            "one that others reach (--advertise HOST[:PORT])",
+        );
+      }
+    }
+    this.#selfCheck = world.timer(SELF_CHECK_MS, () => this.#checkOwnAddress(worker, failures + 1));
+  }
+}
+
+/** Where a worker listens unless told: beyond this machine only if its dispatcher is beyond it. */
+function defaultInterface(dispatcher: string): string {
+  return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
+}
+
+function workerRole(config: WorkerServerConfig, dispatcher: string, name: string): WorkerRole {
+  const { tags, heartbeatMs, dispatcherTimeoutMs, windowBytesMax, skipAfterMs } = config;
+  const { storageLatencyMs } = config;
+  return {
+    role: "worker",
+    dispatcher,
+    config: {
+      name,
+      ...(tags === undefined ? {} : { tags }),
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),
+      ...(windowBytesMax === undefined ? {} : { windowBytesMax }),
+      ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+    },
+    ...(storageLatencyMs === undefined ? {} : { storageLatencyMs }),
+  };
+}
