@@ -2,6 +2,7 @@
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimCluster } from "../../sim/cluster.ts";
+import { Life } from "../../sim/life.ts";
 import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -152,28 +153,32 @@ Deno.test("SimNetwork resets a link whose other end was in a life that is over",
   assertEquals(sender.system.linkedNodes, ["receiver"]);
 });
 
-Deno.test("a message that arrives is no view of the one that was sent", async () => {
+Deno.test("messages that arrive are no views of the one that was sent, nor of each other", async () => {
   const cluster = new SimCluster({ seed: 1n, faults: { ...NO_FAULTS, duplicateProbability: 1 } });
   const sent = new Uint8Array(1_000).fill(1);
   const seen: number[] = [];
-  cluster.addNode("receiver", ({ system }) => {
-    system.spawn<NoteProtocol>({
-      name: "notes",
-      create: () => ({
-        handlers: {
-          note: ({ value, bytes }) => {
-            seen.push(bytes![0]!);
-            bytes!.fill(9);
-            return value;
-          },
-        },
-      }),
+  const life = new Life(cluster.scheduler, "receiver", 1);
+  cluster.network.listen(life, { node: "receiver", incarnation: "bb" }, (link) => {
+    link.start((envelope) => {
+      const { bytes } = (envelope as { body: { bytes: Uint8Array } }).body;
+      seen.push(bytes[0]!);
+      bytes.fill(9);
     });
   });
-  const sender = cluster.addNode("sender", () => {});
-  sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value: 0, bytes: sent });
-  cluster.after(0.05, "overwrite", () => sent.fill(5));
+  const dialler = new Life(cluster.scheduler, "sender", 1);
+  cluster.network.connector(dialler).connect("receiver", { node: "sender", incarnation: "aa" })
+    .then((link) => {
+      link.send({
+        kind: "tell",
+        source: { node: "sender", path: "/s", incarnation: "aa-1" },
+        target: NOTES,
+        number: 1,
+        method: "note",
+        body: { bytes: sent },
+      });
+      sent.fill(5);
+    });
   await cluster.run({ until: () => cluster.scheduler.pending === 0, timeMaxMs: 1_000 });
-  assertEquals(seen, [1]);
+  assertEquals(seen, [1, 1]);
   assertEquals(sent[0], 5);
 });

@@ -33,10 +33,11 @@ const LOOPS: Record<string, (node: SimNode, context: ActorContext) => Promise<un
     await host.sleep(0.5);
   },
   ask: (_, context) => context.ask<EchoProtocol, "echo">(ECHO, "echo", 1, { timeoutMs: 1_000 }),
-  askNobody: (_, context) =>
-    context.ask({ node: "nowhere", path: "/x" } as typeof ECHO, "echo" as never, 1 as never, {
-      timeoutMs: 5,
-    }).catch(() => {}),
+  askNobody: async (_, context) => {
+    const nobody = { node: "nowhere", path: "/x" } as typeof ECHO;
+    await context.ask<EchoProtocol, "echo">(nobody, "echo", 1, { timeoutMs: 5 }).catch(() => {});
+    await new Promise<void>((resolve) => context.timer(1, resolve));
+  },
 };
 
 /** Runs all loops on a node, and one that writes to its disk; answers the rounds each has made. */
@@ -133,6 +134,43 @@ Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears
   await cluster.run({ until: () => done, timeMaxMs: 10_000 });
   assert(late > 10);
   assertEquals(heard, late);
+});
+
+Deno.test("SimNode.crash silences also what runs on in the turn that it strikes", async () => {
+  const cluster = new SimCluster({ seed: 8n });
+  const heard: number[] = [];
+  cluster.addNode("echo", ({ system }) => {
+    system.spawn<EchoProtocol>({
+      name: "echo",
+      create: () => ({ handlers: { echo: (request) => heard.push(request) } }),
+    });
+  });
+  const node = cluster.addNode("node", ({ lives, world, system }) => {
+    world.openLog("log").then(async (log) => {
+      if (lives > 1) {
+        heard.push(-(await log.read()).records.length);
+        return;
+      }
+      system.tell<EchoProtocol, "echo">(ECHO, "echo", 1);
+      world.timer(10, async () => {
+        node.crash({ silent: true });
+        for (let turn = 0; turn < 5; turn++) {
+          system.tell<EchoProtocol, "echo">(ECHO, "echo", 2);
+          log.append(Uint8Array.of(1));
+          log.sync();
+          world.timer(0, () => heard.push(3));
+          world.macrotask(() => heard.push(4));
+          world.log("error", "a ghost");
+          await Promise.resolve();
+        }
+        cluster.after(20, "restart", () => node.start());
+      });
+    });
+  });
+  await cluster.run({ until: () => heard.length === 2, timeMaxMs: 1_000 });
+  await cluster.run({ until: () => cluster.scheduler.pending === 0, timeMaxMs: 1_000 });
+  assertEquals(heard, [1, -0]);
+  assertEquals(cluster.logs, []);
 });
 
 Deno.test("an ask to a node that crashes ends: at a reset at once, in silence when that is noticed", async () => {
