@@ -81,10 +81,6 @@ export class Progress implements Disposable {
   #closed = false;
 
   constructor(options: ProgressOptions) {
-    const stream = options.stream ?? process.stderr;
-    this.#view = stream.isTTY
-      ? new BarView(stream, options.experiments)
-      : new PlainView(stream, options.plainIntervalMs ?? PLAIN_INTERVAL_MS);
     const onInterrupt = options.onInterrupt ?? (() => Deno.exit(INTERRUPTED_EXIT_STATUS));
     this.#interrupt = () => {
       this.close();
@@ -92,6 +88,11 @@ export class Progress implements Disposable {
     };
     Deno.addSignalListener("SIGINT", this.#interrupt);
     globalThis.addEventListener("unload", this.#closeOnUnload);
+    // Last: whoever sees the first bar may press Ctrl-C.
+    const stream = options.stream ?? process.stderr;
+    this.#view = stream.isTTY
+      ? new BarView(stream, options.experiments)
+      : new PlainView(stream, options.plainIntervalMs ?? PLAIN_INTERVAL_MS);
   }
 
   /** Begins an experiment of so many runs; the one before counts as done. */

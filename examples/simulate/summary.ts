@@ -396,7 +396,8 @@ function rateAround(
   return batches / ((to - from) * experiment.intervalMs / 1000);
 }
 
-function countOf(count: number, noun: string): string {
+/** So many of something, in words. */
+export function countOf(count: number, noun: string): string {
   return `${formatNumber(count, 0)} ${noun}${count === 1 ? "" : "s"}`;
 }
 

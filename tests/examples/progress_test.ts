@@ -48,26 +48,29 @@ function screen(output: string): string[] {
   return rows.map((line) => line.trimEnd());
 }
 
-/** Lets the bars draw a frame. */
-const frame = () => new Promise((resolve) => setTimeout(resolve, 250));
+/** Waits until the bars have drawn what is looked for; a test that waits in vain is ended by whoever runs it. */
+async function drawn(stream: Recorder, pattern: RegExp): Promise<void> {
+  while (!screen(stream.text).some((line) => pattern.test(line))) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
 
 Deno.test("Progress draws three bars on a terminal and keeps notes above them", async () => {
   const stream = new Recorder(true);
-  const progress = new Progress({ experiments: 2, stream });
+  using progress = new Progress({ experiments: 2, stream });
   progress.beginExperiment("scale-out", 3);
   progress.beginRun("4 workers", 20);
   progress.update({ done: 5, stallShare: 0.25 });
-  await frame();
+  await drawn(stream, /5\/20/);
   progress.note("the corpus has 300 photographs");
   progress.update({ done: 6, stallShare: 0.25 });
-  await frame();
+  await drawn(stream, /6\/20/);
   const [note, experiments, runs, work, ...rest] = screen(stream.text);
   assertEquals(note, "the corpus has 300 photographs");
   assertMatch(experiments ?? "", /^experiments .* 0\/2$/);
   assertMatch(runs ?? "", /^scale-out .* 0\/3 runs$/);
   assertMatch(work ?? "", /^4 workers .* 6\/20 batches, \d+\.\d batches\/s, 25 % stalled$/);
   assertEquals(rest, []);
-  progress.close();
 });
 
 Deno.test("Progress leaves a terminal with its cursor, its wrapping and no bars", async () => {
@@ -77,7 +80,7 @@ Deno.test("Progress leaves a terminal with its cursor, its wrapping and no bars"
     progress.beginExperiment("sharing", 1);
     progress.beginRun("16 trainers", 10);
     progress.note("a note");
-    await frame();
+    await drawn(stream, /a note/);
   }
   const switched = [...stream.text.matchAll(/\x1b\[\?(?:25|7)[hl]/g)].map(([token]) => token);
   assert(switched.includes("\x1b[?25l"), "the cursor was hidden while bars were drawn");

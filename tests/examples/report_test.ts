@@ -93,6 +93,7 @@ Deno.test("renderReport marks measured and modelled points differently and expla
       measured: figure.match(/class="measured"[^>]*>/g)?.length ?? 0,
       modelled: figure.match(/class="modelled"[^>]*>/g)?.length ?? 0,
       titles: figure.match(/\((measured|modelled)\)<\/title>/g) ?? [],
+      shapes: figure.match(/<g [^>]*class="(?:measured|modelled)"[^>]*>.*?<\/g>/gs) ?? [],
       legend: figure.slice(0, figure.indexOf("</ul>")),
     };
   };
@@ -103,6 +104,11 @@ Deno.test("renderReport marks measured and modelled points differently and expla
   assert(!allMeasured.legend.includes("modelled"));
   assertStringIncludes(allModelled.legend, "modelled");
   assert(allModelled.modelled > allMeasured.modelled);
+  for (const group of [...allMeasured.shapes, ...allModelled.shapes]) {
+    const isMeasured = group.includes('class="measured"');
+    assertEquals(group.includes("<circle"), isMeasured, "discs are measured");
+    assertEquals(group.includes("<path"), !isMeasured, "diamonds are modelled");
+  }
 });
 
 Deno.test("renderReport escapes what it is told", () => {

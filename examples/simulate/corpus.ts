@@ -1,0 +1,122 @@
+/**
+ * The files that the main job reads, ready to be read: made on the first run, kept in a cache folder, or the user's own.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import {
+  generateImages,
+  type ImageCorpus,
+  measureDecodeMs,
+  packImages,
+  sampleImages,
+} from "./image_corpus.ts";
+import type { Progress } from "./progress.ts";
+import { countOf } from "./summary.ts";
+import { formatNumber } from "./table.ts";
+import { generateText, packText, type TextCorpus } from "./text_corpus.ts";
+
+/** Where corpora are kept unless said otherwise: beside the project, ignored by git. */
+export const CORPUS_DIRECTORY = join(import.meta.dirname ?? ".", "..", "..", ".cache/leat-corpus");
+
+/** Time to decode one of ImageNet's photographs on one core, in milliseconds, to hold ours against. */
+export const IMAGENET_DECODE_MS = 1.0;
+
+const IMAGES = { quick: 128, full: 480 };
+const TEXTS = { quick: 4_000, full: 16_000 };
+const DECODE_SAMPLES = 64;
+
+/** What {@linkcode prepareCorpus} is asked for with. */
+export interface PrepareCorpusOptions {
+  /** The cache folder; default {@linkcode CORPUS_DIRECTORY}. */
+  directory?: string;
+  /** Fewer samples, made in a second; default false. */
+  quick?: boolean;
+  /** A folder of the user's JPEGs instead of generated ones. */
+  images?: string;
+  /** A file of the user's text, a sample on each line, instead of generated text. */
+  text?: string;
+  progress: Progress;
+}
+
+/** Everything the experiments read. */
+export interface Corpus {
+  images: ImageCorpus;
+  text: TextCorpus;
+  /** Mean time to decode an image on one thread of this host, in milliseconds. */
+  decodeMs: number;
+  /** What a reader of the report should know of the data; one sentence or two for each corpus. */
+  description: string[];
+}
+
+/**
+ * The corpora of the main job; those that are not in the cache are written, with progress.
+ *
+ * @throws {LeatError} `not_found` where the user's folder or file is missing or holds nothing usable.
+ */
+export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corpus> {
+  const { directory = CORPUS_DIRECTORY, quick = false, progress } = options;
+  const size = quick ? "quick" : "full";
+  progress.beginExperiment("corpus", 2);
+  const images = await track(
+    progress,
+    "images",
+    (onProgress) =>
+      options.images === undefined
+        ? generateImages({ directory, count: IMAGES[size], onProgress })
+        : packImages({ directory, source: options.images, onProgress }),
+  );
+  const text = await track(
+    progress,
+    "texts",
+    (onProgress) =>
+      options.text === undefined
+        ? generateText({ directory, count: TEXTS[size], onProgress })
+        : packText({ directory, source: options.text, onProgress }),
+  );
+  const decodeMs = await measureDecodeMs(await sampleImages(images, DECODE_SAMPLES));
+  const description = [describeImages(images, decodeMs), describeText(text)];
+  for (const sentence of description) progress.note(sentence);
+  for (const { path, reason } of images.skipped) progress.note(`left out ${path}: ${reason}`);
+  return { images, text, decodeMs, description };
+}
+
+/** What a reader should know of a corpus of images. */
+export function describeImages({ statistics, skipped }: ImageCorpus, decodeMs: number): string {
+  const { count, bytesMean, widthMean, heightMean } = statistics;
+  const [first] = skipped;
+  const left = first === undefined
+    ? ""
+    : ` ${formatNumber(skipped.length, 0)} more could not be decoded, the first '${first.path}'.`;
+  return `${countOf(count, "image")} of ${formatNumber(bytesMean / 1000, 0)} KB and ` +
+    `${formatNumber(widthMean, 0)}×${
+      formatNumber(heightMean, 0)
+    } pixels on average; decoding one takes ` +
+    `${formatNumber(decodeMs, 2)} ms (ImageNet's: ${
+      formatNumber(IMAGENET_DECODE_MS, 1)
+    } ms).${left}`;
+}
+
+/** What a reader should know of a corpus of text. */
+export function describeText({ statistics }: TextCorpus): string {
+  const { count, lengthMean, lengthMedian, lengthMin, lengthMax } = statistics;
+  return `${countOf(count, "text")} of ${lengthMin} to ${lengthMax} tokens, ` +
+    `${formatNumber(lengthMedian, 0)} at the median and ${formatNumber(lengthMean, 0)} on average.`;
+}
+
+async function track<T extends { reused: boolean }>(
+  progress: Progress,
+  unit: string,
+  make: (onProgress: (done: number, total: number) => void) => Promise<T>,
+): Promise<T> {
+  let begun = false;
+  const corpus = await make((done, total) => {
+    if (!begun) progress.beginRun(unit, total, unit);
+    begun = true;
+    progress.update({ done });
+  });
+  progress.endRun();
+  if (corpus.reused) progress.note(`corpus: ${unit} from the cache`);
+  return corpus;
+}

@@ -1,0 +1,206 @@
+/**
+ * A cache of files that are dear to make: a folder per set of parameters, there whole or not at all, used again only as long as
+ * every byte of it is as it was written.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { hashJson } from "../../core/hash.ts";
+
+const MANIFEST_NAME = "manifest.json";
+/** What a file gathers before it is written. */
+const BUFFER_BYTES = 1024 * 1024;
+/** A folder that another process left half-written is swept away once it is this old. */
+const ABANDONED_MS = 3_600_000;
+const KEY_LENGTH = 12;
+
+/** What a corpus is made from. Two corpora with equal parameters are the same. */
+export interface CorpusParameters {
+  /** Names the folder, with a digest of all parameters. */
+  kind: string;
+  /** Raised when the same parameters give other files. */
+  release: number;
+  [name: string]: unknown;
+}
+
+/** A corpus as it lies in the cache. */
+export interface CachedCorpus<Found> {
+  /** Paths of its files, in the order in which they were created. */
+  files: string[];
+  /** What its writer returned. */
+  found: Found;
+  /** Whether it was there already. */
+  reused: boolean;
+}
+
+interface Manifest<Found> {
+  parameters: CorpusParameters;
+  files: { name: string; bytes: number; sha256: string }[];
+  found: Found;
+}
+
+/**
+ * The corpus with these parameters: from the cache when it is there and whole, otherwise written anew.
+ *
+ * @param directory The cache; made if it is not there.
+ * @param parameters What the corpus is made from.
+ * @param write Creates and fills the files; what it returns is kept beside them and has to be JSON.
+ */
+export async function openCorpus<Found>(
+  directory: string,
+  parameters: CorpusParameters,
+  write: (folder: CorpusFolder) => Promise<Found>,
+): Promise<CachedCorpus<Found>> {
+  const path = join(directory, `${parameters.kind}-${hashJson(parameters).slice(0, KEY_LENGTH)}`);
+  const kept = await readManifest<Found>(path, parameters);
+  if (kept !== undefined) return toCorpus(path, kept, true);
+
+  await Deno.mkdir(directory, { recursive: true });
+  await sweep(directory);
+  const temporary = `${path}.${Deno.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+  await Deno.mkdir(temporary);
+  try {
+    const folder = new CorpusFolder(temporary);
+    const found = await write(folder);
+    const manifest: Manifest<Found> = { parameters, files: await folder.close(), found };
+    await Deno.writeTextFile(join(temporary, MANIFEST_NAME), JSON.stringify(manifest, null, 2));
+    await moveIntoPlace(temporary, path, parameters);
+    return toCorpus(path, manifest, false);
+  } finally {
+    await remove(temporary);
+  }
+}
+
+/** The folder of a corpus while it is written. */
+export class CorpusFolder {
+  readonly #path: string;
+  readonly #files: CorpusFile[] = [];
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Creates a file. */
+  create(name: string): CorpusFile {
+    const file = new CorpusFile(this.#path, name);
+    this.#files.push(file);
+    return file;
+  }
+
+  /** Writes what is left and says what each file holds. */
+  async close(): Promise<Manifest<unknown>["files"]> {
+    return await Promise.all(this.#files.map((file) => file.close()));
+  }
+}
+
+/** A file of a corpus while it is written. */
+export class CorpusFile {
+  readonly #name: string;
+  readonly #path: string;
+  readonly #hash = createHash("sha256");
+  #buffered: Uint8Array[] = [];
+  #bufferedBytes = 0;
+  #bytes = 0;
+
+  constructor(folder: string, name: string) {
+    this.#name = name;
+    this.#path = join(folder, name);
+  }
+
+  /** Appends bytes, which are not to be changed afterwards. */
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#buffered.push(bytes);
+    this.#bufferedBytes += bytes.length;
+    if (this.#bufferedBytes >= BUFFER_BYTES) await this.#flush();
+  }
+
+  /** Writes what is left. */
+  async close(): Promise<{ name: string; bytes: number; sha256: string }> {
+    await this.#flush();
+    return { name: this.#name, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
+  }
+
+  async #flush(): Promise<void> {
+    const chunk = new Uint8Array(this.#bufferedBytes);
+    let at = 0;
+    for (const bytes of this.#buffered) {
+      chunk.set(bytes, at);
+      at += bytes.length;
+    }
+    this.#buffered = [];
+    this.#bufferedBytes = 0;
+    this.#bytes += chunk.length;
+    this.#hash.update(chunk);
+    await Deno.writeFile(this.#path, chunk, { append: true });
+  }
+}
+
+function toCorpus<Found>(
+  path: string,
+  manifest: Manifest<Found>,
+  reused: boolean,
+): CachedCorpus<Found> {
+  const files = manifest.files.map(({ name }) => join(path, name));
+  return { files, found: manifest.found, reused };
+}
+
+/** The manifest of a corpus that is whole; undefined for one that is missing, damaged or of other parameters. */
+async function readManifest<Found>(
+  path: string,
+  parameters: CorpusParameters,
+): Promise<Manifest<Found> | undefined> {
+  try {
+    const text = await Deno.readTextFile(join(path, MANIFEST_NAME));
+    const manifest = JSON.parse(text) as Manifest<Found>;
+    if (hashJson(manifest.parameters) !== hashJson(parameters)) return undefined;
+    for (const { name, bytes, sha256 } of manifest.files) {
+      const contents = await Deno.readFile(join(path, name));
+      if (contents.length !== bytes) return undefined;
+      if (createHash("sha256").update(contents).digest("hex") !== sha256) return undefined;
+    }
+    return manifest;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || isDamage(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a manifest could be read but is not one. */
+function isDamage(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof TypeError;
+}
+
+/** Puts a finished folder where it belongs, in place of a damaged one, unless another process was faster. */
+async function moveIntoPlace(
+  temporary: string,
+  path: string,
+  parameters: CorpusParameters,
+): Promise<void> {
+  if (await readManifest(path, parameters) !== undefined) return;
+  await remove(path);
+  try {
+    await Deno.rename(temporary, path);
+  } catch (error) {
+    if (await readManifest(path, parameters) === undefined) throw error;
+  }
+}
+
+/** Removes what processes left behind that were killed while they wrote. */
+async function sweep(directory: string): Promise<void> {
+  for await (const { name } of Deno.readDir(directory)) {
+    if (!name.endsWith(".tmp")) continue;
+    const path = join(directory, name);
+    const modified = (await Deno.stat(path)).mtime?.getTime() ?? 0;
+    if (Date.now() - modified > ABANDONED_MS) await remove(path);
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}

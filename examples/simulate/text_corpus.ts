@@ -1,0 +1,192 @@
+/**
+ * Text as JSON lines, `{ "tokens": [17, 4, …] }`: generated with the spread of lengths that real text has, or the user's own.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../core/error.ts";
+import { RandomStream } from "../../core/philox.ts";
+import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
+import type { OnProgress } from "./image_corpus.ts";
+import { quantile } from "./summary.ts";
+
+/** Most tokens in a text: longer ones are cut, as for models of 512 positions. */
+export const TOKENS_MAX = 512;
+
+/** How many different tokens there are; words are hashed into as many. */
+export const VOCABULARY_SIZE = 30_000;
+
+/** Most lines of the user's text that are packed. */
+export const USER_TEXTS_MAX = 100_000;
+
+/** JSON lines files that a corpus is spread over; fewer texts have one file each. */
+export const TEXT_SHARDS = 8;
+
+/** Log-normal: half the texts have at most 60 tokens, two thirds 22 to 163. */
+const LENGTH = { median: 60, sigma: 1 };
+
+const FNV_OFFSET = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+
+/** Text as JSON lines. */
+export interface TextCorpus {
+  /** Paths of the JSON lines files, in order. */
+  files: string[];
+  statistics: TextStatistics;
+  /** Whether the files were there already. */
+  reused: boolean;
+}
+
+/** Lengths are in tokens. */
+export interface TextStatistics {
+  count: number;
+  lengthMean: number;
+  lengthMedian: number;
+  lengthMin: number;
+  lengthMax: number;
+}
+
+/** What text to generate. */
+export interface GenerateTextOptions {
+  /** The cache folder. */
+  directory: string;
+  /** How many, at least 1. */
+  count: number;
+  /** Decides every text; default 0. */
+  seed?: number;
+  onProgress?: OnProgress;
+}
+
+/** Which of the user's text to pack. */
+export interface PackTextOptions {
+  /** The cache folder. */
+  directory: string;
+  /** A file with a sample on each line. */
+  source: string;
+  onProgress?: OnProgress;
+}
+
+/**
+ * Made-up text of 1 to {@linkcode TOKENS_MAX} tokens, log-normal with 60 at the median. Token n is about n times as rare as
+ * token 1. The same seed and count give the same texts.
+ *
+ * @throws {LeatError} `invalid_argument` for a count that is none.
+ */
+export async function generateText(options: GenerateTextOptions): Promise<TextCorpus> {
+  const { directory, count, seed = 0, onProgress } = options;
+  if (!(Number.isSafeInteger(count) && count >= 1)) {
+    throw new LeatError("invalid_argument", `generateText: count is ${count}; at least 1`);
+  }
+  const parameters = { kind: "generated-text", release: 1, count, seed };
+  return await open(directory, parameters, async (folder) => {
+    const random = new RandomStream(seed, ["text"]);
+    const shards = new TextShards(folder, count);
+    for (let index = 0; index < count; index++) {
+      await shards.add(drawTokens(random.fork(index)));
+      onProgress?.(index + 1, count);
+    }
+    return shards.statistics;
+  });
+}
+
+/**
+ * The user's own text: each line that is not blank is a sample, its tokens are its words, hashed. The first
+ * {@linkcode USER_TEXTS_MAX} lines, of each the first {@linkcode TOKENS_MAX} words.
+ *
+ * @throws {LeatError} `not_found` where the file is missing or blank.
+ */
+export async function packText(options: PackTextOptions): Promise<TextCorpus> {
+  const { directory, source, onProgress } = options;
+  const text = await readText(source);
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "").slice(0, USER_TEXTS_MAX);
+  if (lines.length === 0) {
+    throw new LeatError("not_found", `No text in '${source}': every line of it is blank`);
+  }
+  const { size, mtime } = await Deno.stat(source);
+  const path = await Deno.realPath(source);
+  const modified = mtime?.toISOString() ?? null;
+  const parameters = { kind: "user-text", release: 1, path, size, modified };
+  return await open(directory, parameters, async (folder) => {
+    const shards = new TextShards(folder, lines.length);
+    for (const [index, line] of lines.entries()) {
+      await shards.add(tokenize(line));
+      onProgress?.(index + 1, lines.length);
+    }
+    return shards.statistics;
+  });
+}
+
+/**
+ * The words of a line as numbers below {@linkcode VOCABULARY_SIZE}, at most {@linkcode TOKENS_MAX}. Words are what stands between
+ * white space; a word is always the same number, and two words seldom are.
+ */
+export function tokenize(line: string): number[] {
+  const words = line.split(/\s+/).filter((word) => word !== "");
+  return words.slice(0, TOKENS_MAX).map((word) => {
+    let hash = FNV_OFFSET;
+    for (const byte of new TextEncoder().encode(word)) {
+      hash = Math.imul(hash ^ byte, FNV_PRIME);
+    }
+    return (hash >>> 0) % VOCABULARY_SIZE;
+  });
+}
+
+async function open(
+  directory: string,
+  parameters: Parameters<typeof openCorpus>[1],
+  write: (folder: CorpusFolder) => Promise<TextStatistics>,
+): Promise<TextCorpus> {
+  const { files, found, reused } = await openCorpus(directory, parameters, write);
+  return { files, statistics: found, reused };
+}
+
+function drawTokens(random: RandomStream): number[] {
+  const drawn = Math.round(LENGTH.median * Math.exp(LENGTH.sigma * random.normal()));
+  const length = Math.min(Math.max(drawn, 1), TOKENS_MAX);
+  return Array.from(
+    { length },
+    () => Math.floor(VOCABULARY_SIZE ** random.next()) % VOCABULARY_SIZE,
+  );
+}
+
+async function readText(source: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(source);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    throw new LeatError(code, `Cannot read the text '${source}': ${message}`, { cause });
+  }
+}
+
+/** Deals texts out over JSON lines files in turn, so that one file has as many as another. */
+class TextShards {
+  readonly #files: CorpusFile[];
+  readonly #lengths: number[] = [];
+  readonly #encoder = new TextEncoder();
+
+  constructor(folder: CorpusFolder, texts: number) {
+    const shards = Math.min(TEXT_SHARDS, texts);
+    const padded = (index: number) => String(index).padStart(5, "0");
+    this.#files = Array.from(
+      { length: shards },
+      (_, index) => folder.create(`text-${padded(index)}-of-${padded(shards)}.jsonl`),
+    );
+  }
+
+  async add(tokens: number[]): Promise<void> {
+    const file = this.#files[this.#lengths.length % this.#files.length]!;
+    this.#lengths.push(tokens.length);
+    await file.write(this.#encoder.encode(`${JSON.stringify({ tokens })}\n`));
+  }
+
+  get statistics(): TextStatistics {
+    const lengths = this.#lengths;
+    return {
+      count: lengths.length,
+      lengthMean: lengths.reduce((sum, length) => sum + length, 0) / lengths.length,
+      lengthMedian: quantile(lengths, 0.5),
+      lengthMin: quantile(lengths, 0),
+      lengthMax: quantile(lengths, 1),
+    };
+  }
+}
