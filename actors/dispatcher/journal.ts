@@ -6,10 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { DurableLog } from "../runtime/durable_log.ts";
-import { encodeRecord, encodeSplits, type JournalRecord, type SplitAssigned } from "./records.ts";
-
-/** Splits handed out one after the other share a record of the log, up to this many. */
-const SPLITS_PER_RECORD_MAX = 1_024;
+import { type JournalRecord, RecordBatch } from "./records.ts";
 
 /** Where the dispatcher's changes are written. */
 export interface Journal {
@@ -46,8 +43,8 @@ export interface LoggedJournalOptions {
 /** A journal in a durable log. */
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
-  /** Appended and not yet given to the log: one buffer for many splits is far cheaper than one each. */
-  #splits: SplitAssigned[] = [];
+  /** Appended and not yet given to the log: whole turns, as nothing is written in the midst of one. */
+  #batch = new RecordBatch();
   #appended = 0;
   #durable = 0;
   /** The commit that is about to begin: it takes in everything appended before it does. */
@@ -71,14 +68,7 @@ export class LoggedJournal implements Journal {
   }
 
   append(record: JournalRecord): void {
-    if (record.type === "split_assigned") {
-      this.#splits.push(record);
-      if (this.#splits.length >= SPLITS_PER_RECORD_MAX) this.#logSplits();
-    } else {
-      const bytes = encodeRecord(record);
-      this.#logSplits();
-      this.#log(bytes);
-    }
+    this.#batch.add(record);
     this.#appended++;
     this.#records++;
   }
@@ -110,30 +100,22 @@ export class LoggedJournal implements Journal {
     await this.#options.log.close();
   }
 
-  #logSplits(): void {
-    if (this.#splits.length === 0) return;
-    const bytes = encodeSplits(this.#splits);
-    this.#splits = [];
-    this.#log(bytes);
-  }
-
-  #log(bytes: Uint8Array): void {
-    try {
-      this.#options.log.append(bytes);
-    } catch (error) {
-      throw this.#failed(error);
-    }
-    this.#bytes += bytes.byteLength;
-  }
-
   async #commit(upTo: number): Promise<void> {
-    this.#logSplits();
     try {
+      this.#logBatch();
       await (this.#isLong ? this.#compact() : this.#options.log.sync());
     } catch (error) {
       throw this.#failed(error);
     }
     this.#durable = Math.max(this.#durable, upTo);
+  }
+
+  #logBatch(): void {
+    if (this.#batch.isEmpty) return;
+    const bytes = this.#batch.encode();
+    this.#batch = new RecordBatch();
+    this.#options.log.append(bytes);
+    this.#bytes += bytes.byteLength;
   }
 
   #failed(error: unknown): LeatError {

@@ -128,50 +128,67 @@ export type TaskEnd =
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 
-/** The one kind of record there are many of. */
-export type SplitAssigned = Extract<JournalRecord, { readonly type: "split_assigned" }>;
-
-/** Numbers that stand for one {@linkcode SplitAssigned} in a run of them. */
+/** The one kind of record there are many of: journaled as its numbers alone. */
+type SplitAssigned = Extract<JournalRecord, { readonly type: "split_assigned" }>;
+/** How many numbers stand for one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
 
 /**
- * A record as it is journaled.
- *
- * @throws {LeatError} `invalid_argument` when it holds what cannot be written.
+ * Records that are journaled together: a crash leaves all of them or none, as it must what one turn
+ * has decided.
  */
-export function encodeRecord(record: Exclude<JournalRecord, SplitAssigned>): Uint8Array {
-  return encodeMessage(record);
-}
+export class RecordBatch {
+  /** Encoded records, and runs of splits as numbers one after the other. */
+  readonly #items: (Uint8Array | number[])[] = [];
 
-/** A run of splits as it is journaled: nothing but their numbers, one after the other. */
-export function encodeSplits(run: readonly SplitAssigned[]): Uint8Array {
-  const numbers: number[] = [];
-  for (const { taskId, source, repetition, index, number } of run) {
-    numbers.push(taskId, source, repetition, index, number);
+  get isEmpty(): boolean {
+    return this.#items.length === 0;
   }
-  return encodeMessage(numbers);
+
+  /** @throws {LeatError} `invalid_argument` for a record that cannot be written; the batch stays as it was. */
+  add(record: JournalRecord): void {
+    if (record.type === "split_assigned") this.#addSplit(record);
+    else this.#items.push(encodeMessage(record));
+  }
+
+  encode(): Uint8Array {
+    return encodeMessage(this.#items);
+  }
+
+  #addSplit({ taskId, source, repetition, index, number }: SplitAssigned): void {
+    const last = this.#items.at(-1);
+    if (Array.isArray(last)) last.push(taskId, source, repetition, index, number);
+    else this.#items.push([taskId, source, repetition, index, number]);
+  }
 }
 
 /**
- * What {@linkcode encodeRecord} or {@linkcode encodeSplits} wrote.
+ * The records of an encoded {@linkcode RecordBatch}.
  *
- * @throws {LeatError} `data_loss` for bytes that are neither.
+ * @throws {LeatError} `data_loss` for bytes that are none.
  */
 export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
-  const decoded = decodeJournaled(bytes);
-  if (!Array.isArray(decoded)) return [decoded as JournalRecord];
-  const records: JournalRecord[] = [];
-  for (let at = 0; at + SPLIT_NUMBERS <= decoded.length; at += SPLIT_NUMBERS) {
-    const [taskId, source, repetition, index, number] = decoded.slice(at, at + SPLIT_NUMBERS);
-    records.push({ type: "split_assigned", taskId, source, repetition, index, number });
-  }
-  return records;
-}
-
-function decodeJournaled(bytes: Uint8Array): unknown {
   try {
-    return decodeMessage(bytes);
+    const items = decodeMessage(bytes) as (Uint8Array | number[])[];
+    return items.flatMap((item) => Array.isArray(item) ? splitsOf(item) : decodeRecord(item));
   } catch (error) {
     throw new LeatError("data_loss", "A record of the journal cannot be read", { cause: error });
   }
+}
+
+/** From a buffer of its own, which the record's payloads go on using. */
+function decodeRecord(bytes: Uint8Array): JournalRecord {
+  return decodeMessage(bytes.slice()) as JournalRecord;
+}
+
+function splitsOf(numbers: readonly number[]): SplitAssigned[] {
+  const records: SplitAssigned[] = [];
+  for (let at = 0; at < numbers.length; at += SPLIT_NUMBERS) {
+    const [taskId = 0, source = 0, repetition = 0, index = 0, number = 0] = numbers.slice(
+      at,
+      at + SPLIT_NUMBERS,
+    );
+    records.push({ type: "split_assigned", taskId, source, repetition, index, number });
+  }
+  return records;
 }

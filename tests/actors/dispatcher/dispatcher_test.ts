@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { decodeRecords } from "../../../actors/dispatcher/records.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import type { LeatError } from "../../../core/error.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
@@ -409,6 +411,31 @@ Deno.test("what a start has to replay does not grow with the splits ever handed 
   assert(snapshot !== undefined && snapshot.byteLength < 100_000);
   await cluster.restart();
   assertEquals((await take(2_001)).split?.index, 2_000);
+});
+
+Deno.test("wherever the journal breaks off, what one turn decided is there as a whole or not at all", async () => {
+  await using cluster = await TestCluster.start();
+  const [a, b] = [cluster.worker("a", tableOf(9)), cluster.worker("b", tableOf(9))];
+  for (const worker of [a, b]) await worker.heartbeat();
+  const datasetId = await cluster.dataset();
+  for (const jobName of ["one", "two"]) await cluster.open(datasetId, { jobName });
+  for (const worker of [a, await b.reborn()]) await worker.heartbeat();
+  const { clientId } = await cluster.open(datasetId);
+  await cluster.ask("releaseClient", { clientId });
+  await cluster.system.stopActor("dispatcher");
+  const log = await openSqliteLog(cluster.journalPath);
+  const { records } = await log.read();
+  await log.close();
+  for (let length = 0; length <= records.length; length++) {
+    const state = new DispatcherState();
+    for (const record of records.slice(0, length).flatMap(decodeRecords)) state.apply(record);
+    const alive = [...state.workers.values()].filter((worker) => worker.alive).length;
+    for (const { iterationId } of state.iterations.values()) {
+      assertEquals(state.tasksOfIteration(iterationId).size, alive, `after ${length} records`);
+      assert(state.clientsOfIteration(iterationId).size > 0, `no client after ${length} records`);
+    }
+  }
+  assert(records.length > 8, `${records.length} records`);
 });
 
 Deno.test("a dispatcher whose journal fails answers nothing more, dies, and starts again from what was written", async () => {

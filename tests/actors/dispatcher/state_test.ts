@@ -9,9 +9,8 @@ import { registerDataset } from "../../../actors/dispatcher/datasets.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
 import {
   decodeRecords,
-  encodeRecord,
-  encodeSplits,
   type JournalRecord,
+  RecordBatch,
 } from "../../../actors/dispatcher/records.ts";
 import {
   Consumers,
@@ -86,10 +85,11 @@ class Decider implements Turn {
   }
 
   commit(record: JournalRecord): void {
-    const isSplit = record.type === "split_assigned";
-    this.journal.push(isSplit ? encodeSplits([record]) : encodeRecord(record));
+    const batch = new RecordBatch();
+    batch.add(record);
+    this.journal.push(batch.encode());
     this.state.apply(record);
-    if (!isSplit) return;
+    if (record.type !== "split_assigned") return;
     const iterationId = this.state.tasks.get(record.taskId)?.iterationId;
     const split = `${iterationId} ${record.source} ${record.repetition} ${record.index}`;
     assert(!this.assigned.has(split), `split ${split} was handed out twice`);
@@ -325,16 +325,26 @@ Deno.test("DispatcherState refuses a journal with a hole or from a later version
   );
 });
 
-Deno.test("decodeRecords gives back a run of splits in order", () => {
-  const run = [1, 2, 3].map((i) => ({
+Deno.test("RecordBatch gives back its records in order, runs of splits and others", () => {
+  const split = (i: number) => ({
     type: "split_assigned" as const,
     taskId: i,
     source: 10 + i,
     repetition: 20 + i,
     index: 30 + i,
     number: 2 ** 40 + i,
-  }));
-  assertEquals(decodeRecords(encodeSplits(run)), run);
+  });
+  const listed = {
+    type: "splits_listed" as const,
+    iterationId: 1,
+    bounds: packSplits(tableOf(3, 0, 100)),
+    digest: "d",
+  };
+  const completed = { type: "task_completed" as const, taskId: 7 };
+  const records = [split(1), split(2), listed, completed, split(3), completed];
+  const batch = new RecordBatch();
+  for (const record of records) batch.add(record);
+  assertEquals(decodeRecords(batch.encode()), records);
 });
 
 Deno.test("decodeRecords answers bytes that are no record with data_loss", () => {
