@@ -29,7 +29,23 @@ export interface SimClusterOptions {
   readonly kinds?: Readonly<Record<string, ActorKind>>;
 }
 
-/** See the module. */
+/**
+ * See the module.
+ *
+ * @example
+ * ```ts
+ * import { SimCluster } from "./cluster.ts";
+ *
+ * const cluster = new SimCluster({ seed: 1n });
+ * const node = cluster.addNode("node", ({ world }) => {
+ *   world.timer(60_000, () => world.log("info", "a minute has passed"));
+ * });
+ * cluster.after(30_000, "crash", () => node.crash());
+ * cluster.after(31_000, "restart", () => node.start());
+ * await cluster.run({ until: () => cluster.logs.length > 0, timeMaxMs: 120_000 });
+ * cluster.scheduler.nowUs; // 91 s, in no time
+ * ```
+ */
 export class SimCluster {
   readonly seed: bigint;
   readonly random: SimRandom;

@@ -92,23 +92,27 @@ export class Scheduler {
    * @throws LeatError `failed_precondition` when nothing is left to happen before that,
    * `deadline_exceeded` beyond the limits (both say what is pending), and whatever an event threw.
    */
-  run({ until, timeMaxMs, stepsMax = 10_000_000 }: RunLimits): Promise<void> {
+  async run({ until, timeMaxMs, stepsMax = 10_000_000 }: RunLimits): Promise<void> {
     if (this.#running) throw new LeatError("failed_precondition", "The scheduler runs already");
     this.#running = true;
     const endUs = this.#nowUs + timeMaxMs * 1_000;
     const endSteps = this.#steps + stepsMax;
-    return new Promise<void>((resolve, reject) => {
-      const step = () => {
-        try {
-          if (until()) return resolve();
-          this.#next(endUs, endSteps);
-        } catch (error) {
-          return reject(error);
-        }
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const step = () => {
+          try {
+            if (until()) return resolve();
+            this.#next(endUs, endSteps);
+          } catch (error) {
+            return reject(error);
+          }
+          setImmediate(step);
+        };
         setImmediate(step);
-      };
-      setImmediate(step);
-    }).finally(() => this.#running = false);
+      });
+    } finally {
+      this.#running = false;
+    }
   }
 
   /** Runs the next event there is. */

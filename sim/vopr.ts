@@ -31,26 +31,28 @@ const COVERAGE_SEEDS_MIN = 500;
 /** How often the number of seeds done is printed. */
 const PROGRESS_LINES = 10;
 
+const OPTIONS = {
+  seeds: { type: "string", default: "1000" },
+  seed: { type: "string", default: "1" },
+  timeline: { type: "boolean", default: false },
+  hashes: { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+} as const;
+
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seeds: { type: "string", default: "1000" },
-      seed: { type: "string", default: "1" },
-      timeline: { type: "boolean", default: false },
-      hashes: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
+  const { values } = parseArgs({ options: OPTIONS });
   if (values.help) {
     console.log(HELP);
     return 0;
   }
+  for (const name of ["seeds", "seed"] as const) {
+    if (/^[0-9]{1,15}$/.test(values[name])) continue;
+    throw new TypeError(
+      `--${name} must be a whole number of at most 15 digits, got "${values[name]}"`,
+    );
+  }
   const seeds = Number(values.seeds);
   const first = BigInt(values.seed);
-  if (!Number.isSafeInteger(seeds) || seeds < 1) {
-    console.error(`--seeds must be a whole number of at least 1, got "${values.seeds}"`);
-    return 2;
-  }
   if (values.timeline) return await showTimeline(first);
   return await hunt(first, seeds, values.hashes);
 }
@@ -95,4 +97,11 @@ async function showTimeline(seed: bigint): Promise<number> {
   return violations.length === 0 ? 0 : 1;
 }
 
-if (import.meta.main) Deno.exitCode = await main();
+if (import.meta.main) {
+  try {
+    Deno.exitCode = await main();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    Deno.exitCode = 2;
+  }
+}
