@@ -168,7 +168,11 @@ export interface CoordinatedReadsExperiment extends ExperimentBase {
   workers: number;
   /** Upper ends of the buckets, in tokens. */
   bucketBoundaries: number[];
+  /** Batches of any lengths. */
   uncoordinated: ReadsRun;
+  /** Batches of one bucket each, but in a step trainers may get batches of different buckets. */
+  bucketed?: ReadsRun;
+  /** In a step all trainers get batches of one bucket. */
   coordinated: ReadsRun;
 }
 

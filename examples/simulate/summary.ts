@@ -254,7 +254,7 @@ function sharingFinding(experiment: SharingExperiment): string {
 }
 
 function summarizeCoordinatedReads(experiment: CoordinatedReadsExperiment): Summary {
-  const { uncoordinated, coordinated } = experiment;
+  const { uncoordinated, bucketed, coordinated } = experiment;
   const row = (name: string, run: ReadsRun): Cell[] => {
     const time = (value: number): Quantity => ({
       value,
@@ -291,7 +291,11 @@ function summarizeCoordinatedReads(experiment: CoordinatedReadsExperiment): Summ
         { heading: "step, 95th percentile", unit: "ms", digits: 1 },
         { heading: "throughput without padding", unit: "tokens/s", digits: 0 },
       ],
-      rows: [row("uncoordinated", uncoordinated), row("coordinated", coordinated)],
+      rows: [
+        row("uncoordinated", uncoordinated),
+        ...(bucketed === undefined ? [] : [row("bucketed", bucketed)]),
+        row("coordinated", coordinated),
+      ],
     },
   };
 }

@@ -1,0 +1,173 @@
+/**
+ * (b) Sharing: several trainers on one pipeline, as when hyperparameters are tuned (section 4.3, Fig. 10).
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { Deployment, type TrainerHandle } from "../deployment.ts";
+import type { ImagePipeline } from "../pipelines.ts";
+import {
+  measured,
+  SHARING_MODES,
+  type SharingExperiment,
+  type SharingMode,
+  type SharingRun,
+} from "../results.ts";
+import { countOf, mean } from "../summary.ts";
+import { formatNumber } from "../table.ts";
+import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
+import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";
+
+const SCALES = {
+  quick: { trainers: [1, 2, 4], batches: 8 },
+  full: { trainers: [1, 2, 4, 8, 16], batches: 24 },
+};
+
+/** Of each deployment: with one, what it can prepare does not depend on the host's cores. */
+const WORKERS = 1;
+/** A step takes as long as a deployment takes for so many batches: it can feed as many trainers, as in the paper. */
+const TRAINERS_FED = 4;
+/** Batches that are timed to find the step time. */
+const CALIBRATION_BATCHES = 16;
+/** Small, so that what was fetched ahead when a job ends is little beside what it read. */
+const OUTSTANDING_REQUESTS = 2;
+/** About 50 batches. */
+const WINDOW_BYTES_MAX = 128 * 2 ** 20;
+
+/** Runs the experiment. */
+export async function sharing(simulation: Simulation): Promise<SharingExperiment> {
+  const scale = SCALES[simulation.quick ? "quick" : "full"];
+  const counts = simulation.trainers ?? scale.trainers;
+  const modes = Object.keys(SHARING_MODES) as SharingMode[];
+  simulation.progress.beginExperiment("sharing", 1 + modes.length * counts.length);
+  const stepMs = simulation.stepTimeMs ?? await calibrate(simulation);
+  const runs: SharingRun[] = [];
+  for (const mode of modes) {
+    for (const trainers of counts) {
+      runs.push(await new Round(simulation, mode, trainers, stepMs, scale.batches).run());
+    }
+  }
+  return {
+    kind: "sharing",
+    workers: WORKERS,
+    runs,
+    notes: [
+      `A job is ${countOf(scale.batches, "step")} of ${
+        formatNumber(stepMs)
+      } ms, in which one worker, the whole of a ` +
+      `deployment, prepares ${TRAINERS_FED} batches: without sharing it can feed as many trainers.`,
+      "All deployments share this host's cores, so a deployment each (C) also slows down where those end; in a " +
+      "cluster it would not.",
+      "CPU time is that of the whole process from the first request on: trainers and dispatchers are in it. Batches " +
+      "produced include those that were ready or on their way when a job ended.",
+    ],
+  };
+}
+
+/** The step time for which one deployment feeds {@linkcode TRAINERS_FED} trainers, in ms. */
+async function calibrate(simulation: Simulation): Promise<number> {
+  simulation.progress.beginRun("one worker, unhindered", CALIBRATION_BATCHES);
+  await using deployment = await Deployment.start(simulation.signal, { workers: WORKERS });
+  const trainer = await deployment.trainer();
+  await trainer.open(openRequest(simulation, "C", 0));
+  const { batches, elapsedMs } = await trainer.train({
+    step: { constantMs: 0, perTokenMs: 0 },
+    batches: CALIBRATION_BATCHES,
+    monitor: deployment.monitor(showProgress(simulation)),
+  });
+  simulation.progress.endRun();
+  return TRAINERS_FED * elapsedMs / batches;
+}
+
+function openRequest({ corpus }: Simulation, mode: SharingMode, index: number): OpenRequest {
+  const pipeline: ImagePipeline = {
+    kind: "images",
+    files: corpus.images.files,
+    batchSize: IMAGE_BATCH_SIZE,
+  };
+  const shared = { jobName: "tuning", sharing: { trainerId: `trainer ${index}` } };
+  return {
+    pipeline,
+    place: "service",
+    distribute: {
+      maxOutstandingRequests: OUTSTANDING_REQUESTS,
+      ...(mode === "A" ? shared : {}),
+    },
+  };
+}
+
+/** One mode with so many trainers. */
+class Round {
+  readonly #simulation: Simulation;
+  readonly #mode: SharingMode;
+  readonly #trainers: number;
+  readonly #stepMs: number;
+  readonly #batches: number;
+
+  constructor(
+    simulation: Simulation,
+    mode: SharingMode,
+    trainers: number,
+    stepMs: number,
+    batches: number,
+  ) {
+    this.#simulation = simulation;
+    this.#mode = mode;
+    this.#trainers = trainers;
+    this.#stepMs = stepMs;
+    this.#batches = batches;
+  }
+
+  async run(): Promise<SharingRun> {
+    const { progress, signal } = this.#simulation;
+    const name = `${this.#mode}, ${countOf(this.#trainers, "trainer")}`;
+    progress.beginRun(name, this.#trainers * this.#batches);
+    await using stack = new AsyncDisposableStack();
+    const deployments: Deployment[] = [];
+    for (let i = 0; i < (this.#mode === "C" ? this.#trainers : 1); i++) {
+      const options = { workers: WORKERS, windowBytesMax: WINDOW_BYTES_MAX };
+      deployments.push(stack.use(await Deployment.start(signal, options)));
+    }
+    const run = await this.#train(deployments);
+    progress.endRun(`${formatNumber(run.batchesProduced.value, 0)} batches produced`);
+    return run;
+  }
+
+  async #train(deployments: Deployment[]): Promise<SharingRun> {
+    const trainers = (await Promise.all(
+      deployments.map((it) => it.trainers(this.#trainers / deployments.length)),
+    )).flat();
+    const before = process.cpuUsage();
+    const results = await this.#trainAll(deployments, trainers);
+    const { user, system } = process.cpuUsage(before);
+    const sources = (await Promise.all(deployments.map(({ cluster }) => cluster.sources()))).flat();
+    const tasks = sources.filter(({ role }) => role === "task");
+    const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+    return {
+      mode: this.#mode,
+      trainers: this.#trainers,
+      jobTime: measured(mean(results.map(({ elapsedMs }) => elapsedMs)) / 1000, "s"),
+      batchesProduced: measured(sum(tasks.map(({ produced }) => produced)), "batches"),
+      bytesRead: measured(sum(tasks.map(({ bytesRead }) => bytesRead)), "bytes"),
+      cpuTime: measured((user + system) / 1e6, "s"),
+      batchesSkipped: measured(sum(sources.map(({ skipped }) => skipped)), "batches"),
+    };
+  }
+
+  /** All begin at once, each with its first batch in hand. */
+  async #trainAll(deployments: Deployment[], trainers: TrainerHandle[]): Promise<TrainResult[]> {
+    await Promise.all(
+      trainers.map((it, index) => it.open(openRequest(this.#simulation, this.#mode, index))),
+    );
+    const show = showProgress(this.#simulation);
+    const monitors = deployments.map((it) => it.monitor(show));
+    return await Promise.all(trainers.map((it, index) =>
+      it.train({
+        step: { constantMs: this.#stepMs, perTokenMs: 0 },
+        batches: this.#batches,
+        monitor: monitors[index] ?? monitors[0]!,
+      })
+    ));
+  }
+}

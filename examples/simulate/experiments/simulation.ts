@@ -1,0 +1,45 @@
+/**
+ * What every experiment is given.
+ *
+ * @module
+ */
+
+import type { Corpus } from "../corpus.ts";
+import type { Progress } from "../progress.ts";
+import type { TrainProgress } from "../trainer_protocol.ts";
+
+/** What to run, on what. */
+export interface Simulation {
+  readonly corpus: Corpus;
+  readonly progress: Progress;
+  /** Aborted when the run is to stop. */
+  readonly signal: AbortSignal;
+  readonly quick: boolean;
+  readonly hostCores: number;
+  /** Numbers of workers of (a), rising; default: the experiment's own. */
+  readonly workers?: readonly number[];
+  /** Numbers of trainers of (b), rising, 1 among them; default: the experiment's own. */
+  readonly trainers?: readonly number[];
+  /** Latency of the second curve of (a), in ms; 0 for none. */
+  readonly storageLatencyMs: number;
+  /** Step time of the accelerators that train on images, in ms; default: from the measured rate of preprocessing. */
+  readonly stepTimeMs?: number;
+}
+
+/** Images of one batch. */
+export const IMAGE_BATCH_SIZE = 16;
+
+/** Shows the progress of a run of several trainers as one. */
+export function showProgress({ progress }: Simulation): (of: TrainProgress) => void {
+  const latest = new Map<string, TrainProgress>();
+  return (of) => {
+    latest.set(of.trainer, of);
+    const all = [...latest.values()];
+    const sum = (value: (of: TrainProgress) => number) =>
+      all.reduce((total, one) => total + value(one), 0);
+    progress.update({
+      done: sum(({ batches }) => batches),
+      stallShare: sum(({ waitedMs }) => waitedMs) / Math.max(1, sum(({ elapsedMs }) => elapsedMs)),
+    });
+  };
+}

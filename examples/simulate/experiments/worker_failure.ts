@@ -1,0 +1,153 @@
+/**
+ * (d) A worker killed mid-run under DYNAMIC sharding: what was lost, and what went on (section 3.4).
+ *
+ * @module
+ */
+
+import { READ_BYTES } from "../../../data/formats/byte_reader.ts";
+import { Deployment } from "../deployment.ts";
+import type { ImagePipeline } from "../pipelines.ts";
+import { measured, type WorkerFailureExperiment } from "../results.ts";
+import { formatNumber } from "../table.ts";
+import { epochMs, type TrainResult } from "../trainer_protocol.ts";
+import { showProgress, type Simulation } from "./simulation.ts";
+
+const EPOCH_MS = { quick: 4_000, full: 8_000 };
+
+const WORKERS = 3;
+const VICTIM = 1;
+const BATCH_SIZE = 2;
+const INTERVAL_MS = 100;
+/** The worker is killed when this share of the epoch has arrived. */
+const KILLED_AT_SHARE = 0.35;
+/** How long it stays away after the dispatcher has noticed, in ms. */
+const AWAY_MS = 500;
+const HEARTBEAT_MS = 100;
+const WORKER_TIMEOUT_MS = 500;
+const POLL_MS = 20;
+/** Longest wait for the dispatcher to notice, in ms. */
+const NOTICE_TIMEOUT_MS = 10_000;
+
+/** What happened, in ms since 1970. */
+interface Failure {
+  readonly killedMs: number;
+  readonly noticedMs: number | undefined;
+  readonly restartedMs: number;
+}
+
+/** Runs the experiment. */
+export async function workerFailure(simulation: Simulation): Promise<WorkerFailureExperiment> {
+  const { corpus, progress, signal, quick } = simulation;
+  progress.beginExperiment("worker failure", 1);
+  const { files, statistics } = corpus.images;
+  const batches = Math.ceil(statistics.count / BATCH_SIZE);
+  progress.beginRun("one epoch", batches);
+  const storageLatencyMs = await latencyFor(files, EPOCH_MS[quick ? "quick" : "full"]);
+  await using deployment = await Deployment.start(signal, {
+    workers: WORKERS,
+    storageLatencyMs,
+    heartbeatMs: HEARTBEAT_MS,
+    workerTimeoutMs: WORKER_TIMEOUT_MS,
+    logLevel: "off",
+  });
+  const trainer = await deployment.trainer();
+  const pipeline: ImagePipeline = { kind: "images", files, batchSize: BATCH_SIZE, epochs: 1 };
+  const startedMs = epochMs();
+  await trainer.open({ pipeline, place: "service", distribute: { processingMode: "DYNAMIC" } });
+  const reached = Promise.withResolvers<void>();
+  const show = showProgress(simulation);
+  const monitor = deployment.monitor((of) => {
+    show(of);
+    if (of.batches >= KILLED_AT_SHARE * batches) reached.resolve();
+  });
+  const training = trainer.train({ step: { constantMs: 0, perTokenMs: 0 }, monitor, record: true })
+    .finally(() => reached.resolve());
+  const failing = reached.promise.then(() => fail(deployment, signal));
+  const [result, failure] = await Promise.all([training, failing]);
+  progress.endRun(`${result.ids.length} of ${statistics.count} elements`);
+  return toExperiment(result, failure, startedMs, statistics.count, storageLatencyMs);
+}
+
+/** The storage latency with which an epoch takes about so long, in ms: local files would be read in no time. */
+async function latencyFor(files: readonly string[], durationMs: number): Promise<number> {
+  const sizes = await Promise.all(files.map(async (file) => (await Deno.stat(file)).size));
+  const requests = sizes.reduce((total, size) => total + 1 + Math.ceil(size / READ_BYTES), 0);
+  return Math.round(WORKERS * durationMs / requests);
+}
+
+async function fail({ cluster }: Deployment, signal: AbortSignal): Promise<Failure> {
+  signal.throwIfAborted();
+  await cluster.stopWorker(VICTIM);
+  const killedMs = epochMs();
+  const name = `${cluster.address}-worker-${VICTIM}`;
+  let noticedMs: number | undefined;
+  while (noticedMs === undefined && epochMs() < killedMs + NOTICE_TIMEOUT_MS) {
+    const { workers } = await cluster.describe();
+    const alive = workers.find((worker) => worker.name === name)?.alive ?? false;
+    if (!alive) noticedMs = epochMs();
+    else await sleep(POLL_MS);
+  }
+  await sleep(AWAY_MS);
+  await cluster.restartWorker(VICTIM);
+  return { killedMs, noticedMs, restartedMs: epochMs() };
+}
+
+function sleep(delayMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, delayMs));
+}
+
+function toExperiment(
+  { ids, arrivals }: TrainResult,
+  { killedMs, noticedMs, restartedMs }: Failure,
+  startedMs: number,
+  expected: number,
+  storageLatencyMs: number,
+): WorkerFailureExperiment {
+  const delivered = new Set(ids).size;
+  return {
+    kind: "worker_failure",
+    processingMode: "DYNAMIC",
+    intervalMs: INTERVAL_MS,
+    timeline: timelineOf(arrivals, startedMs),
+    killedWorker: nameOf(VICTIM),
+    killedAtMs: killedMs - startedMs,
+    restartedAtMs: restartedMs - startedMs,
+    elements: {
+      expected: measured(expected, "elements"),
+      delivered: measured(delivered, "elements"),
+      lost: measured(expected - delivered, "elements"),
+      repeated: measured(ids.length - delivered, "elements"),
+    },
+    notes: [
+      noticedMs === undefined
+        ? "The dispatcher did not notice in time."
+        : `The dispatcher noticed ${
+          formatNumber((noticedMs - killedMs) / 1000, 2)
+        } s after the kill; workers are told dead ` +
+          `after ${formatNumber(WORKER_TIMEOUT_MS / 1000, 1)} s of silence here, 60 s by default.`,
+      `Batches are ${BATCH_SIZE} images, and a split is a file. Storage answers ${storageLatencyMs} ms late, so that an epoch takes ` +
+      "long enough to look at.",
+    ],
+  };
+}
+
+function timelineOf(
+  arrivals: TrainResult["arrivals"],
+  startedMs: number,
+): WorkerFailureExperiment["timeline"] {
+  const endMs = Math.max(...Object.values(arrivals).flat()) - startedMs;
+  const intervals = Math.floor(endMs / INTERVAL_MS) + 1;
+  return Array.from({ length: WORKERS }, (_, index) => {
+    const batches = Array.from({ length: intervals }, () => 0);
+    const node = Object.keys(arrivals).find((name) => name.endsWith(`-worker-${index}`));
+    for (const arrivedMs of node === undefined ? [] : arrivals[node]!) {
+      const interval = Math.floor((arrivedMs - startedMs) / INTERVAL_MS);
+      batches[interval] = (batches[interval] ?? 0) + 1;
+    }
+    return { worker: nameOf(index), batches, provenance: "measured" };
+  });
+}
+
+function nameOf(worker: number): string {
+  return `worker ${worker + 1}`;
+}
