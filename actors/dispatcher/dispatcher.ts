@@ -20,7 +20,7 @@ import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import { clientOf, endClient, newsFor } from "./clients.ts";
 import { datasetOf, registerDataset } from "./datasets.ts";
 import { describeState } from "./describe.ts";
-import { mend, parametersOf } from "./iterations.ts";
+import { parametersOf } from "./iterations.ts";
 import type { Journal } from "./journal.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import { openIteration } from "./opening.ts";
@@ -310,7 +310,6 @@ class Dispatcher {
     }
     const { incarnation } = this.#context.self;
     turn.commit({ type: "dispatcher_started", incarnation, wallMs });
-    mend(turn);
     for (const { name } of state.workers.values()) this.#workersHeardMs.set(name, nowMs);
     for (const clientId of state.clients.keys()) this.#clientsHeardMs.set(clientId, nowMs);
     for (const iterationId of state.iterations.keys()) {

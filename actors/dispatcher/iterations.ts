@@ -47,20 +47,6 @@ export function finishIfDone(turn: Turn, iterationId: number): void {
   turn.commit({ type: "iteration_finished", iterationId });
 }
 
-/**
- * Completes what a crash cut short: of what one decision appended, a log may have lost the end. Every
- * live worker has a task of every iteration, and what is done is finished.
- */
-export function mend(turn: Turn): void {
-  const { state } = turn;
-  for (const iteration of state.iterations.values()) {
-    for (const { name, alive } of state.workers.values()) {
-      if (alive) createTask(turn, iteration, name);
-    }
-    finishIfDone(turn, iteration.iterationId);
-  }
-}
-
 /** What a worker needs to know to run the task. */
 export function definitionOf(state: DispatcherState, task: Task): TaskDefinition {
   const iteration = state.iterations.get(task.iterationId);

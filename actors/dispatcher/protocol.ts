@@ -80,6 +80,8 @@ export interface TaskStatus {
   readonly source?: FencedRef<ElementSourceProtocol>;
   /** Every element was produced (they may still be waiting for clients to fetch them). */
   readonly completed: boolean;
+  /** It has died, with its place in the data: the worker is to be given another one. */
+  readonly failed?: boolean;
 }
 
 /** The dispatcher's protocol. */

@@ -125,6 +125,8 @@ export type TaskEnd =
   | "worker_lost"
   /** Its worker has begun a new life. */
   | "worker_restarted"
+  /** It died on a worker that lives: its place in the data is lost, and another takes it from here. */
+  | "task_failed"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 

@@ -76,6 +76,11 @@ function report(turn: Turn, name: string, status: TaskStatus): boolean {
   const { taskId, source, completed } = status;
   const task = turn.state.tasks.get(taskId);
   if (task === undefined || task.worker !== name) return false;
+  if (status.failed === true) {
+    endTask(turn, task, "task_failed");
+    createTask(turn, turn.state.iterations.get(task.iterationId)!, name);
+    return false;
+  }
   if (source !== undefined && !(task.source !== null && sameActor(task.source, source))) {
     turn.commit({ type: "task_ready", taskId, source });
   }

@@ -62,6 +62,7 @@ interface HeldTask {
   readonly task: FencedRef<TaskProtocol>;
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
+  failed: boolean;
   /** A cache or scheduler that was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
 }
@@ -235,11 +236,11 @@ class Worker {
       task,
       source: undefined,
       completed: false,
+      failed: false,
       placed: undefined,
     };
     this.#tasks.set(taskId, held);
-    // A task that dies has lost its place in the data; a second one would not know which splits it had.
-    this.#context.watch(task, () => this.#completed(held));
+    this.#context.watch(task, () => this.#failed(held));
     this.#context.run(async () => {
       while (this.#tasks.get(taskId) === held && held.source === undefined) {
         await this.#open(held);
@@ -252,6 +253,7 @@ class Worker {
   async #open(held: HeldTask): Promise<void> {
     try {
       held.source = await this.#front(held);
+      if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
       this.wake();
     } catch (error) {
       const { code, message } = LeatError.from(error);
@@ -260,6 +262,16 @@ class Worker {
       this.#context.world.log("error", `Clients cannot read ${task} yet: ${message}`);
       await new Promise<void>((resolve) => this.#context.timer(PLACE_RETRY_MS, resolve));
     }
+  }
+
+  /**
+   * A task that dies, or what stands before it, has lost its place in the data: one made anew would
+   * not know which splits it had, so the dispatcher ends it and gives another.
+   */
+  #failed(held: HeldTask): void {
+    if (held.failed || this.#tasks.get(held.definition.taskId) !== held) return;
+    held.failed = true;
+    this.wake();
   }
 
   #completed(held: HeldTask): void {
@@ -330,6 +342,8 @@ class Worker {
   }
 }
 
-function statusOf({ definition: { taskId }, source, completed }: HeldTask): TaskStatus {
+function statusOf({ definition, source, completed, failed }: HeldTask): TaskStatus {
+  const { taskId } = definition;
+  if (failed) return { taskId, completed, failed };
   return source === undefined ? { taskId, completed } : { taskId, source, completed };
 }
