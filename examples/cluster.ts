@@ -1,0 +1,139 @@
+/**
+ * A cluster of processes on this host, and a job that shows what it delivers:
+ * `deno task cluster --help`.
+ *
+ * @module
+ */
+import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts";
+import { Deployment } from "./cluster/deployment.ts";
+import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
+import { Observer } from "./cluster/observer.ts";
+import { StopRequests } from "./cluster/serving.ts";
+import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
+import { LiveView } from "./cluster/view.ts";
+import {
+  choice,
+  EXIT_FAILURE,
+  integer,
+  type Program,
+  runProgram,
+  type Values,
+} from "./lib/args.ts";
+
+/** What a shell expects of a program that Ctrl-C has ended. */
+const INTERRUPTED_EXIT_STATUS = 130;
+
+const OPTIONS = {
+  workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
+  elements: integer({
+    help: "How many elements the job has.",
+    default: 1_000_000,
+    min: 1,
+    max: 100_000_000,
+  }),
+  work: integer({
+    help: "Steps of computation per element, a few nanoseconds each.",
+    default: 2_000,
+    min: 0,
+  }),
+  mode: choice(["DYNAMIC", "OFF"], {
+    help: "How workers share the job: splits first come first served, or everything on each.",
+    default: "DYNAMIC",
+  }),
+  killAfter: integer({
+    help: "Kills the last worker (SIGKILL) once so many elements have arrived.",
+    min: 1,
+  }),
+};
+
+const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task cluster",
+  summary:
+    "Starts a dispatcher and workers as processes of their own behind WebSockets, runs a job " +
+    "through them from this process, checks every element that arrives, and stops them again.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task cluster
+  deno task cluster --workers 2 --mode OFF --elements 200000
+  deno task cluster --kill-after 200000
+
+Ctrl-C stops everything. For a cluster on several hosts see docs/cluster.md, deno task dispatcher and
+deno task worker.`,
+};
+
+await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { workers, elements, work } = values;
+  using requests = new StopRequests();
+  using view = new LiveView();
+  await using deployment = new Deployment((line) => view.note(line));
+  const stopped = requests.first.then((by) => {
+    view.note(`Stopping (${by})`);
+    return "interrupted" as const;
+  });
+  if (await Promise.race([stopped, deployment.start(workers)]) === "interrupted") {
+    Deno.exitCode = INTERRUPTED_EXIT_STATUS;
+    return;
+  }
+  for (const child of [deployment.dispatcher, ...deployment.workers]) {
+    view.note(`${child.name} listens on ${child.address} (process ${child.pid})`);
+  }
+  const ledger = new Ledger(elements, work);
+  using observer = new Observer(deployment.dispatcher.address, deployment.token);
+  const outcome = await runJob(values, deployment, ledger, observer, view, stopped);
+  console.log(summaryOf(outcome, deployment, ledger, observer));
+  const { text, kept } = verdictOf(outcome, deployment, ledger);
+  console.log(text);
+  if (outcome.interrupted) Deno.exitCode = INTERRUPTED_EXIT_STATUS;
+  else if (!kept) Deno.exitCode = EXIT_FAILURE;
+}
+
+/** Reads the job to its end, or until somebody does not want to wait for that. */
+async function runJob(
+  values: Values<typeof OPTIONS>,
+  deployment: Deployment,
+  ledger: Ledger,
+  observer: Observer,
+  view: LiveView,
+  stopped: Promise<"interrupted">,
+): Promise<Outcome> {
+  const { elements, work, mode, killAfter = Infinity, workers } = values;
+  const { dispatcher, token } = deployment;
+  await using iterator = jobOf(elements, work, {
+    service: dispatcher.address,
+    token,
+    processingMode: mode as ShardingPolicy,
+    // A named job is kept when its client leaves, and so are its workers' figures.
+    jobName: "cluster",
+  }).iterator();
+  const lost = dispatcher.ended.then((end) => {
+    throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
+  });
+  const startedMs = performance.now();
+  using _ticks = view.follow(observer, ledger);
+  const victim = deployment.workers.at(-1)!;
+  let killed = false;
+  const reading = readAll(iterator, ledger, () => {
+    if (killed || ledger.received < killAfter) return;
+    killed = true;
+    view.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
+    victim.kill();
+  });
+  const end = await Promise.race([reading, stopped, lost]);
+  const seconds = (performance.now() - startedMs) / 1_000;
+  await observer.refresh();
+  const times = mode === "OFF" ? workers : 1;
+  return { seconds, elements, times, interrupted: end === "interrupted" };
+}
+
+async function readAll(
+  iterator: DatasetIterator<Batch>,
+  ledger: Ledger,
+  onBatch: () => void,
+): Promise<void> {
+  for await (const batch of iterator) {
+    ledger.enter(batch);
+    onBatch();
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The programs of a cluster as child processes, which end when this one does, however it does.
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../../mod.ts";
+
+/** The top of the tree: the programs find their permissions in its `deno.json`. */
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** How long a child may take until it listens, in ms: the first start compiles. */
+const START_TIMEOUT_MS = 60_000;
+/** How long a child that was asked to stop may take before it is killed, in ms. */
+const STOP_TIMEOUT_MS = 3_000;
+/** What is kept of a child's log, in characters, for the case that it ends. */
+const LOG_CHARS_MAX = 4_096;
+
+/** A program that listens, in a process of its own. */
+export class ChildProcess {
+  readonly name: string;
+  readonly pid: number;
+  /** Resolves when it has ended, with what it ended with. */
+  readonly ended: Promise<string>;
+  /** Where it listens; known once it does. */
+  address = "";
+  /** What it ended with, if it has. */
+  end: string | undefined;
+  readonly #process: Deno.ChildProcess;
+  readonly #onLog: (line: string) => void;
+  #log = "";
+
+  private constructor(name: string, process: Deno.ChildProcess, onLog: (line: string) => void) {
+    this.name = name;
+    this.pid = process.pid;
+    this.#process = process;
+    this.#onLog = onLog;
+    this.ended = this.#awaitEnd();
+  }
+
+  /**
+   * Starts a program; resolves when it listens.
+   *
+   * @param onLog Gets the lines of its log.
+   * @throws LeatError `unavailable` with the end of its log when it ends instead.
+   */
+  static async start(
+    name: string,
+    program: string,
+    args: readonly string[],
+    onLog: (line: string) => void,
+  ): Promise<ChildProcess> {
+    const child = new ChildProcess(name, spawn(program, args), onLog);
+    try {
+      child.address = await child.#listening();
+      return child;
+    } catch (error) {
+      await child.stop();
+      throw error;
+    }
+  }
+
+  /** Ends it as a crash would. */
+  kill(): void {
+    if (this.end === undefined) this.#process.kill("SIGKILL");
+  }
+
+  /** Asks it to stop, and kills it if it takes too long. */
+  async stop(): Promise<void> {
+    // The end of its standard input is what asks it: that comes also when this process is killed.
+    await this.#process.stdin.close().catch(() => {});
+    const timer = setTimeout(() => this.kill(), STOP_TIMEOUT_MS);
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  async #awaitEnd(): Promise<string> {
+    const logged = this.#readLog();
+    const { code, signal } = await this.#process.status;
+    this.end = signal ?? `exit code ${code}`;
+    await logged;
+    return this.end;
+  }
+
+  async #listening(): Promise<string> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(this.#failed("did not listen in time")),
+      START_TIMEOUT_MS,
+    );
+    try {
+      return await Promise.race([this.#readAddress(), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Reads standard output to its end, and gives the address as soon as it is printed. */
+  async #readAddress(): Promise<string> {
+    const found = Promise.withResolvers<string>();
+    forEachLine(this.#process.stdout, (line) => {
+      const [, address] = /listening on (\S+)/.exec(line) ?? [];
+      if (address !== undefined) found.resolve(address);
+    }).then(async () => found.reject(this.#failed(`ended with ${await this.ended}`)));
+    return await found.promise;
+  }
+
+  #readLog(): Promise<void> {
+    return forEachLine(this.#process.stderr, (line) => {
+      this.#log = `${this.#log}${line}\n`.slice(-LOG_CHARS_MAX);
+      this.#onLog(line);
+    });
+  }
+
+  #failed(how: string): LeatError {
+    return new LeatError("unavailable", `${this.name} ${how}:\n${this.#log.trimEnd()}`);
+  }
+}
+
+/** Deno is started by name, because that is what `--allow-run=deno` allows. */
+function spawn(program: string, args: readonly string[]): Deno.ChildProcess {
+  try {
+    return new Deno.Command("deno", {
+      args: ["run", "--quiet", "--no-prompt", "-P=server", program, ...args, "--stop-at-eof"],
+      cwd: ROOT,
+      env: { NO_COLOR: "1" },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+  } catch (cause) {
+    if (!(cause instanceof Deno.errors.NotFound)) throw cause;
+    throw new LeatError(
+      "not_found",
+      "There is no `deno` on the PATH to start the parts of the cluster with: put it there, or run " +
+        "this as a task (deno task cluster, npx deno task cluster)",
+      { cause },
+    );
+  }
+}
+
+async function forEachLine(
+  stream: ReadableStream<Uint8Array>,
+  take: (line: string) => void,
+): Promise<void> {
+  let rest = "";
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) take(line);
+  }
+  if (rest !== "") take(rest);
+}

@@ -1,0 +1,91 @@
+/**
+ * A cluster of processes on this host: one dispatcher and some workers behind WebSockets.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
+
+/** Short, so that a worker that was killed is missed while one looks on. */
+const WORKER_TIMEOUT_MS = 2_000;
+const HEARTBEAT_MS = 500;
+/** What is left of a job when the cluster stops has nobody who wants it. */
+const DRAIN_MS = 500;
+
+/** See the module. */
+export class Deployment implements AsyncDisposable {
+  /** The cluster's secret, which is this run's own. */
+  readonly token: string = crypto.randomUUID();
+  readonly #folder: string;
+  readonly #onLog: (line: string) => void;
+  #dispatcher: ChildProcess | undefined;
+  #workers: ChildProcess[] = [];
+  #starting: Promise<ChildProcess>[] = [];
+  #stopped: Promise<void> | undefined;
+
+  /** @param onLog Gets the log lines of all processes, with the process's name. */
+  constructor(onLog: (line: string) => void) {
+    this.#onLog = onLog;
+    this.#folder = Deno.makeTempDirSync({ prefix: "leat-cluster-" });
+  }
+
+  /** The dispatcher's process. */
+  get dispatcher(): ChildProcess {
+    return this.#dispatcher!;
+  }
+
+  get workers(): readonly ChildProcess[] {
+    return this.#workers;
+  }
+
+  /** Starts the dispatcher, then the workers; resolves when all listen. */
+  async start(workers: number): Promise<void> {
+    const tokenFile = join(this.#folder, "token");
+    await Deno.writeTextFile(tokenFile, this.token, { mode: 0o600 });
+    this.#dispatcher = await this.#start("dispatcher", "examples/dispatcher.ts", [
+      ...["--port", "0", "--token-file", tokenFile, "--journal", join(this.#folder, "journal")],
+      ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`, "--log-level", "warn"],
+    ]);
+    const { address } = this.#dispatcher;
+    this.#workers = await Promise.all(
+      Array.from({ length: workers }, (_, i) => {
+        const name = `worker-${i + 1}`;
+        return this.#start(name, "examples/worker.ts", [
+          ...["--dispatcher", address, "--name", name, "--token-file", tokenFile],
+          ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
+          ...["--log-level", "warn"],
+        ]);
+      }),
+    );
+  }
+
+  /** Stops all processes. Idempotent. */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #start(name: string, program: string, args: readonly string[]): Promise<ChildProcess> {
+    const child = ChildProcess.start(
+      name,
+      program,
+      args,
+      (line) => this.#onLog(`${name}: ${line}`),
+    );
+    this.#starting.push(child);
+    return child;
+  }
+
+  /** The workers first: they say good-bye to the dispatcher. */
+  async #stop(): Promise<void> {
+    const children = (await Promise.allSettled(this.#starting))
+      .flatMap((outcome) => outcome.status === "fulfilled" ? [outcome.value] : []);
+    const isWorker = (child: ChildProcess) => child !== this.#dispatcher;
+    await Promise.all(children.filter(isWorker).map((worker) => worker.stop()));
+    await this.#dispatcher?.stop();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
