@@ -6,6 +6,7 @@
  */
 
 export * from "./dtype.ts";
+export * from "./ending.ts";
 export * from "./error.ts";
 export * from "./hash.ts";
 export * from "./philox.ts";

@@ -5,6 +5,7 @@
  * @module
  */
 import * as comlink from "comlink";
+import { Ending } from "../core/ending.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Split, SplitTable } from "../data/splits.ts";
 import type {
@@ -129,10 +130,9 @@ class RunnerThread {
   readonly #worker: Worker;
   readonly #control: comlink.Remote<RunnerThreadControl>;
   readonly #ready: Promise<unknown>;
-  readonly #dead = Promise.withResolvers<never>();
+  readonly #death = new Ending();
 
   constructor(options: RunnerThreadOptions) {
-    this.#dead.promise.catch(() => {});
     this.#worker = new Worker(new URL("./runner_thread.ts", import.meta.url), {
       type: "module",
       name: "leat-runner",
@@ -151,8 +151,8 @@ class RunnerThread {
     use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,
   ): Promise<T> {
-    await Promise.race([after, this.#dead.promise]);
-    return await Promise.race([use(this.#control), this.#dead.promise]);
+    await this.#death.before(after);
+    return await this.#death.before(use(this.#control));
   }
 
   /** Asks the thread to put its pipeline away; false when it does not within the time allowed. */
@@ -176,7 +176,7 @@ class RunnerThread {
 
   #die(why: string): void {
     this.#worker.terminate();
-    this.#dead.reject(new LeatError("unavailable", `The runner is gone: ${why}`));
+    this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
   }
 }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Ref } from "../runtime/ref.ts";
@@ -34,7 +35,7 @@ export class ElementFetcher {
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
   readonly #answered = new Set<number>();
-  readonly #stop = Promise.withResolvers<never>();
+  readonly #ending = new Ending();
   #sequence = 0;
   #acknowledged = 0;
   #stopped = false;
@@ -47,7 +48,6 @@ export class ElementFetcher {
     this.#context = context;
     this.source = source;
     this.#options = options;
-    this.#stop.promise.catch(() => {});
   }
 
   /** Whether the source has answered at all. */
@@ -66,7 +66,7 @@ export class ElementFetcher {
     for (let failures = 0;; failures++) {
       if (this.#stopped) throw stoppedError();
       try {
-        const answer = await Promise.race([this.#ask(sequence, round), this.#stop.promise]);
+        const answer = await this.#ending.before(this.#ask(sequence, round));
         this.#acknowledge(sequence);
         return answer;
       } catch (error) {
@@ -74,7 +74,7 @@ export class ElementFetcher {
         if (!isTransient(error)) throw error;
         if (error.code === "unavailable") {
           this.#options.onUnreachable?.(error);
-          await Promise.race([this.#pause(failures), this.#stop.promise]);
+          await this.#ending.before(this.#pause(failures));
         }
       }
     }
@@ -84,7 +84,7 @@ export class ElementFetcher {
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    this.#stop.reject(stoppedError());
+    this.#ending.come(stoppedError());
   }
 
   /** Stops, and tells the source to keep nothing for this client. */

@@ -1,0 +1,37 @@
+/** Waiting for work until an end comes. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Ending } from "../../core/ending.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+Deno.test("Ending gives what the work comes to, and its failure", async () => {
+  const ending = new Ending();
+  assertEquals(await ending.before(Promise.resolve(1)), 1);
+  await assertRejects(() => ending.before(Promise.reject(new Error("failed"))), Error, "failed");
+});
+
+Deno.test("Ending rejects what is waited for when it comes, and everything after", async () => {
+  const ending = new Ending();
+  const waiting = ending.before(new Promise(() => {}));
+  ending.come(new Error("first"));
+  ending.come(new Error("second"));
+  await assertRejects(() => waiting, Error, "first");
+  await assertRejects(() => ending.before(Promise.resolve(1)), Error, "first");
+  await assertRejects(() => ending.before(Promise.reject(new Error("late"))), Error, "first");
+});
+
+Deno.test("Ending keeps nothing of work that is done", async () => {
+  const ending = new Ending();
+  const results: WeakRef<object>[] = [];
+  for (let i = 0; i < 10; i++) {
+    results.push(new WeakRef(await ending.before(Promise.resolve(new Uint8Array(1_000)))));
+  }
+  // A WeakRef holds on until the macrotask that made it is over.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  collectGarbage();
+  // The last one may still lie in a register.
+  assertEquals(results.slice(0, -1).filter((result) => result.deref() !== undefined).length, 0);
+});
