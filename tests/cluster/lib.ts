@@ -1,0 +1,84 @@
+/**
+ * Real processes of a cluster on this host, for tests: started on free ports, always ended.
+ *
+ * @module
+ */
+import { type Child, startChild } from "../lib/child.ts";
+
+/** How long a part may take before a test that waits for it fails: this turns a hang into a failure. */
+const PATIENCE_MS = 60_000;
+
+/** What is given unless a test gives it: free ports, and timings that keep tests short. */
+const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "1500" };
+const WORKER_DEFAULTS = { "--heartbeat-ms": "200" };
+
+/** A program of a cluster that listens. */
+export interface Part extends AsyncDisposable {
+  readonly child: Child;
+  readonly address: string;
+}
+
+/** Starts a dispatcher; resolves when it listens. */
+export function startDispatcher(...args: string[]): Promise<Part> {
+  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS);
+}
+
+/** Starts a worker; resolves when it listens. */
+export function startWorker(dispatcher: string, ...args: string[]): Promise<Part> {
+  return startPart("examples/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
+}
+
+/** Starts workers named w1, w2, …; resolves when all are registered. */
+export async function startWorkers(
+  dispatcher: Part,
+  count: number,
+  ...args: string[]
+): Promise<Part[]> {
+  const workers = await Promise.all(
+    Array.from(
+      { length: count },
+      (_, i) => startWorker(dispatcher.address, "--name", `w${i + 1}`, ...args),
+    ),
+  );
+  await dispatcher.child.line(new RegExp(`${count} of ${count} workers? alive`));
+  return workers;
+}
+
+/** Ends several parts, the last started first. */
+export function all(parts: readonly Part[]): AsyncDisposable {
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(parts.map((part) => part[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+/** What a promise gives; fails the test if that takes so long that it must hang. */
+export async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error(`${what}: nothing within ${PATIENCE_MS} ms`)),
+    PATIENCE_MS,
+  );
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function startPart(
+  program: string,
+  given: readonly string[],
+  defaults: Readonly<Record<string, string>>,
+): Promise<Part> {
+  const rest = Object.entries(defaults).filter(([option]) => !given.includes(option)).flat();
+  const child = startChild(program, { args: [...given, ...rest] });
+  try {
+    const [, address = ""] = await child.line(/listening on (\S+)/);
+    return { child, address, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
+  } catch (error) {
+    await child[Symbol.asyncDispose]();
+    throw error;
+  }
+}

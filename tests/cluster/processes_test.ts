@@ -1,0 +1,203 @@
+/**
+ * A cluster of real processes over loopback: what it delivers, whoever is killed (paper section 3.4).
+ *
+ * @module
+ */
+import { Dataset, type Tensor } from "../../mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+
+/** The numbers of a job, in batches of ten; `onBatch` is told how many have come. */
+async function read(
+  service: string,
+  elements: number,
+  onBatch: (batches: number) => void | Promise<void> = () => {},
+): Promise<number[]> {
+  const seen: number[] = [];
+  const batches = Dataset.range(elements).map((x) => {
+    // Slow enough for a job to be met in the middle.
+    let spins = 0;
+    while (spins < 20_000) spins++;
+    return spins > 0 ? x : -1;
+  }).batch(10).distribute({ service, processingMode: "DYNAMIC", maxOutstandingRequests: 4 });
+  let count = 0;
+  for await (const batch of batches) {
+    seen.push(...(batch as Tensor).data as Float64Array);
+    await onBatch(++count);
+  }
+  return seen.sort((a, b) => a - b);
+}
+
+function upTo(n: number): number[] {
+  return Array.from({ length: n }, (_, i) => i);
+}
+
+Deno.test("a job over a dispatcher and three worker processes arrives exactly once, from all of them", async () => {
+  await using dispatcher = await startDispatcher();
+  await using _workers = all(await startWorkers(dispatcher, 3));
+  assertEquals(await soon("the job", read(dispatcher.address, 3_000)), upTo(3_000));
+});
+
+Deno.test("a worker process killed by SIGKILL costs at most what it held, and its clients go on", async () => {
+  await using dispatcher = await startDispatcher();
+  const workers = await startWorkers(dispatcher, 3);
+  await using _workers = all(workers);
+  const victim = workers[0]!.child;
+  const seen = await soon(
+    "the job",
+    read(dispatcher.address, 4_000, (batches) => {
+      if (batches === 30) victim.kill("SIGKILL");
+    }),
+  );
+  assertEquals((await victim.status).signal, "SIGKILL");
+  assertEquals(new Set(seen).size, seen.length, "no element twice");
+  assert(seen.length > 3_000, `${seen.length} of 4,000 came`);
+  await dispatcher.child.line(/2 of 3 workers alive/);
+});
+
+Deno.test("a worker process that is asked to stop mid-job hands over all it holds and says good-bye", async () => {
+  // It would be missed after the job's patience only.
+  await using dispatcher = await startDispatcher("--worker-timeout-ms", "600000");
+  const workers = await startWorkers(dispatcher, 2, "--drain-ms", "30000");
+  await using _workers = all(workers);
+  const leaving = workers[0]!.child;
+  const seen = await soon(
+    "the job",
+    read(dispatcher.address, 2_000, (batches) => {
+      if (batches === 30) leaving.kill("SIGTERM");
+    }),
+  );
+  assertEquals(seen, upTo(2_000));
+  assertEquals((await leaving.status).code, 0);
+  await dispatcher.child.line(/1 of 2 workers alive/);
+});
+
+Deno.test("a dispatcher process killed mid-job goes on from its journal: exactly once", async () => {
+  const journal = await Deno.makeTempDir({ prefix: "leat-test-" });
+  const first = await startDispatcher("--journal", journal);
+  await using _first = first;
+  await using _workers = all(await startWorkers(first, 3));
+  let second: Awaited<ReturnType<typeof startDispatcher>> | undefined;
+  try {
+    const seen = await soon(
+      "the job",
+      read(first.address, 4_000, async (batches) => {
+        if (batches !== 60) return;
+        first.child.kill("SIGKILL");
+        assertEquals((await first.child.status).signal, "SIGKILL");
+        const { port } = new URL(first.address);
+        second = await startDispatcher("--journal", journal, "--port", port);
+        assertEquals(second.address, first.address);
+      }),
+    );
+    assertEquals(seen, upTo(4_000));
+  } finally {
+    await second?.[Symbol.asyncDispose]();
+    await Deno.remove(journal, { recursive: true });
+  }
+});
+
+Deno.test("a trainer process ends by itself after its loop", async () => {
+  await using dispatcher = await startDispatcher();
+  await using _workers = all(await startWorkers(dispatcher, 2));
+  await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
+    args: [dispatcher.address],
+  });
+  await trainer.line(/read 1000/);
+  const { code, signal } = await soon("the trainer's end", trainer.status);
+  assertEquals({ code, signal }, { code: 0, signal: null }, trainer.stderr.text);
+});
+
+Deno.test("idle programs end at SIGTERM and SIGINT within two seconds, with status 0", async () => {
+  await using dispatcher = await startDispatcher();
+  const workers = await startWorkers(dispatcher, 2);
+  await using _workers = all(workers);
+  const asked: [typeof dispatcher, Deno.Signal][] = [
+    [workers[0]!, "SIGTERM"],
+    [workers[1]!, "SIGINT"],
+    [dispatcher, "SIGTERM"],
+  ];
+  for (const [{ child }, signal] of asked) {
+    const killer = setTimeout(() => child.kill("SIGKILL"), 2_000);
+    child.kill(signal);
+    const { code, signal: end } = await child.status;
+    clearTimeout(killer);
+    assertEquals({ code, end }, { code: 0, end: null }, child.stderr.text);
+  }
+});
+
+Deno.test("a second Ctrl-C ends a worker that drains", async () => {
+  await using dispatcher = await startDispatcher();
+  const [worker] = await startWorkers(dispatcher, 1, "--drain-ms", "600000");
+  await using _worker = worker!;
+  await using iterator = Dataset.range(1_000).batch(10).distribute({
+    service: dispatcher.address,
+    processingMode: "DYNAMIC",
+    maxOutstandingRequests: 1,
+  }).iterator();
+  await iterator.next();
+  worker!.child.kill("SIGINT");
+  await worker!.child.line(/Stopping \(SIGINT\)/);
+  worker!.child.kill("SIGINT");
+  assertEquals((await soon("its end", worker!.child.status)).code, 130);
+});
+
+Deno.test("the cluster program runs its job, keeps its promise, and leaves no process behind", async () => {
+  const { child, pids } = await startCluster("--elements", "20000", "--work", "10");
+  await using _child = child;
+  await child.line(/exactly once: kept/);
+  assertEquals((await soon("its end", child.status)).code, 0);
+  for (const pid of pids) await gone(pid);
+});
+
+Deno.test("the cluster program keeps its promise with a worker killed, and says what was lost", async () => {
+  const { child } = await startCluster("--elements", "60000", "--kill-after", "10000");
+  await using _child = child;
+  await child.line(/ended: SIGKILL/);
+  await child.line(/at most once: kept/);
+  assertEquals((await soon("its end", child.status)).code, 0);
+});
+
+for (const signal of ["SIGINT", "SIGKILL"] as const) {
+  Deno.test(`no process is left behind when the cluster program gets ${signal}`, async () => {
+    const { child, pids } = await startCluster("--elements", "100000000");
+    await using _child = child;
+    child.kill(signal);
+    const { code } = await soon("its end", child.status);
+    if (signal === "SIGINT") assertEquals(code, 130);
+    for (const pid of pids) await gone(pid);
+  });
+}
+
+/** The cluster program once its job runs, and its processes. */
+async function startCluster(...args: string[]) {
+  const child = startChild("examples/cluster.ts", { args, flags: ["-P=cluster"] });
+  const pids: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const [, pid] = await soon("a process", child.stderr.match(/\(process (\d+)\)/)) ?? [];
+    if (pid === undefined) throw new Error(`The program has ended:\n${child.stderr.text}`);
+    pids.push(Number(pid));
+  }
+  return { child, pids };
+}
+
+/** Resolves when there is no such process, or a zombie of it alone. */
+async function gone(pid: number): Promise<void> {
+  await soon(
+    `the end of process ${pid}`,
+    (async () => {
+      while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+    })(),
+  );
+}
+
+/** Asked without a signal: those may be sent to one's own children only. */
+async function isRunning(pid: number): Promise<boolean> {
+  try {
+    const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
+    return !/\) Z /.test(stat);
+  } catch {
+    return false;
+  }
+}
