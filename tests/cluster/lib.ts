@@ -10,7 +10,7 @@ const PATIENCE_MS = 60_000;
 
 /** What is given unless a test gives it: free ports, and timings that keep tests short. */
 const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "1500" };
-const WORKER_DEFAULTS = { "--heartbeat-ms": "200" };
+const WORKER_DEFAULTS = { "--heartbeat-ms": "200", "--drain-ms": "0" };
 
 /** A program of a cluster that listens. */
 export interface Part extends AsyncDisposable {

@@ -1,0 +1,188 @@
+/**
+ * Who is let in and who is not, and what is said when a program cannot work: the value, the place and
+ * the remedy, on standard error, with a status that is not 0.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { Dataset, type DistributeOptions, LeatError } from "../../mod.ts";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
+
+const DISPATCHER = "examples/dispatcher.ts";
+const WORKER = "examples/worker.ts";
+const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transport/tls/server.key"];
+const CA = "tests/transport/tls/ca.pem";
+
+/** Runs a program that is to fail, and gives what it says. */
+async function failureOf(program: string, ...args: string[]): Promise<string> {
+  await using child = startChild(program, { args });
+  const { code, signal } = await soon(`the end of ${program} ${args.join(" ")}`, child.status);
+  assertEquals({ failed: code !== 0, signal }, { failed: true, signal: null }, child.stdout.text);
+  assertMatch(child.stderr.text, /^error: /m);
+  return child.stderr.text;
+}
+
+/** Why a client cannot read from the service. */
+async function refusalOf(options: DistributeOptions): Promise<LeatError> {
+  await using iterator = Dataset.range(10).distribute(options).iterator();
+  return await assertRejects(() => iterator.next(), LeatError);
+}
+
+async function sumOf(options: DistributeOptions): Promise<number> {
+  let sum = 0;
+  const numbers = Dataset.range(100).distribute({ processingMode: "DYNAMIC", ...options });
+  for await (const number of numbers) sum += number;
+  return sum;
+}
+
+for (const program of [DISPATCHER, WORKER, "examples/cluster.ts"]) {
+  Deno.test(`${program} --help explains its options`, async () => {
+    await using child = startChild(program, { args: ["--help"] });
+    assertEquals((await child.status).code, 0);
+    assertMatch(child.stdout.text, /^Usage: deno task \w+/);
+    assertMatch(child.stdout.text, /Examples:/);
+  });
+}
+
+Deno.test("a stranger without the token is turned away, one with it is served", async () => {
+  await using dispatcher = await startDispatcher("--token", "sesame");
+  await using _workers = all(await startWorkers(dispatcher, 1, "--token", "sesame"));
+  const service = dispatcher.address;
+  const response = await fetch(service.replace("ws:", "http:"));
+  assertEquals(response.status, 401);
+  await response.body?.cancel();
+  for (const credentials of [{}, { token: "open" }]) {
+    const error = await refusalOf({ service, ...credentials });
+    assertEquals(error.code, "unauthenticated");
+    assertStringIncludes(error.message, service);
+  }
+  assertEquals(await soon("the job", sumOf({ service, token: "sesame" })), 4_950);
+});
+
+Deno.test("a worker with a wrong token gives up and says why", async () => {
+  await using dispatcher = await startDispatcher("--token", "sesame");
+  const said = await failureOf(WORKER, "--dispatcher", dispatcher.address, "--token", "open");
+  assertStringIncludes(said, dispatcher.address);
+  assertMatch(said, /token is missing or wrong.*--token/);
+});
+
+Deno.test("a token comes from a file; a file that is missing or empty is named", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  const file = join(folder, "token");
+  assertStringIncludes(await failureOf(DISPATCHER, "--token-file", file), file);
+  await Deno.writeTextFile(file, "\n");
+  assertMatch(await failureOf(DISPATCHER, "--token-file", file), /empty/);
+  await Deno.writeTextFile(file, "sesame\n");
+  assertMatch(await failureOf(DISPATCHER, "--token-file", file, "--token", "x"), /give one/);
+  await using dispatcher = await startDispatcher("--token-file", file);
+  await using _workers = all(await startWorkers(dispatcher, 1, "--token", "sesame"));
+  const service = dispatcher.address;
+  assertEquals(await soon("the job", sumOf({ service, token: "sesame" })), 4_950);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("with TLS the service is read by those who trust its authority", async () => {
+  await using dispatcher = await startDispatcher("--host", "localhost", ...TLS, "--ca", CA);
+  assertMatch(dispatcher.address, /^wss:\/\/localhost:/);
+  await using _workers = all(
+    await startWorkers(dispatcher, 1, "--host", "localhost", ...TLS, "--ca", CA),
+  );
+  const service = dispatcher.address;
+  const ca = await Deno.readTextFile(CA);
+  assertEquals(await soon("the job", sumOf({ service, ca })), 4_950);
+  const error = await refusalOf({ service });
+  assertEquals(error.code, "unavailable");
+  assertMatch(error.message, /certificate/i);
+  assertStringIncludes(error.message, "--ca");
+});
+
+Deno.test("a port in use is named with the remedy", async () => {
+  await using dispatcher = await startDispatcher();
+  const { port } = new URL(dispatcher.address);
+  const said = await failureOf(DISPATCHER, "--port", port);
+  assertStringIncludes(said, port);
+  assertMatch(said, /in use.*another port/);
+});
+
+Deno.test("a journal that cannot be used is named: no folder, damaged, or another dispatcher's", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  const file = join(folder, "file");
+  await Deno.writeTextFile(file, "no folder");
+  assertStringIncludes(await failureOf(DISPATCHER, "--port", "0", "--journal", file), file);
+  const damaged = join(folder, "damaged");
+  await Deno.mkdir(damaged);
+  await Deno.writeTextFile(join(damaged, "dispatcher.sqlite"), "no journal ".repeat(1_000));
+  assertStringIncludes(await failureOf(DISPATCHER, "--port", "0", "--journal", damaged), damaged);
+  const held = join(folder, "held");
+  {
+    await using _dispatcher = await startDispatcher("--journal", held);
+    assertMatch(await failureOf(DISPATCHER, "--port", "0", "--journal", held), /in use/);
+  }
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("settings that make no sense are refused, naming them", async () => {
+  const here = ["--dispatcher", "ws://127.0.0.1:1"];
+  assertStringIncludes(await failureOf(WORKER, "--dispatcher", "nonsense"), `"nonsense"`);
+  assertStringIncludes(await failureOf(WORKER), "--dispatcher is required");
+  assertMatch(await failureOf(WORKER, ...here, "--advertise", "a b"), /advertise.*"a b"/);
+  assertMatch(await failureOf(DISPATCHER, "--cert", "x.pem"), /--cert needs --key/);
+  assertMatch(await failureOf(DISPATCHER, "--ca", "missing.pem"), /--ca missing\.pem/);
+  assertMatch(await failureOf(DISPATCHER, "--port", "65536"), /'65536'.*0 to 65535/);
+});
+
+Deno.test("beyond this machine only with a token, or told to", async () => {
+  const said = await failureOf(DISPATCHER, "--port", "0", "--host", "0.0.0.0");
+  assertMatch(said, /0\.0\.0\.0 without a token.*--insecure/);
+  // So does a worker whose dispatcher is elsewhere: it has to be reached.
+  assertMatch(await failureOf(WORKER, "--dispatcher", "ws://192.0.2.1:1"), /without a token/);
+  await using dispatcher = await startDispatcher("--host", "0.0.0.0", "--insecure");
+  assertMatch(dispatcher.address, /^ws:\/\/(?!0\.0\.0\.0|localhost)/);
+});
+
+Deno.test("a worker waits for its dispatcher, saying for whom", async () => {
+  const first = await startDispatcher();
+  const { port } = new URL(first.address);
+  await first[Symbol.asyncDispose]();
+  await using worker = await startWorker(first.address, "--name", "early");
+  const waits = /Worker "early" waits for the dispatcher at (\S+):/;
+  const [, whom] = await soon("the log", worker.child.stderr.match(waits)) ?? [];
+  assertEquals(whom, first.address);
+  await using second = await startDispatcher("--port", port);
+  await second.child.line(/1 of 1 worker alive/);
+});
+
+Deno.test("of two workers with one name the earlier stops with an error", async () => {
+  await using dispatcher = await startDispatcher();
+  const [first] = await startWorkers(dispatcher, 1);
+  await using earlier = first!;
+  await using _later = await startWorker(dispatcher.address, "--name", "w1");
+  assertEquals((await soon("its end", earlier.child.status)).code, 1);
+  assertMatch(earlier.child.stderr.text, /"w1".*name of its own/);
+});
+
+Deno.test("an advertised address that leads nowhere is told by worker, dispatcher and client", async () => {
+  await using dispatcher = await startDispatcher();
+  await using _near = await startWorker(dispatcher.address, "--name", "near");
+  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = closed.addr as Deno.NetAddr;
+  closed.close();
+  const args = ["--name", "far", "--advertise", `127.0.0.1:${port}`];
+  await using far = await startWorker(dispatcher.address, ...args);
+  const address = `ws://127.0.0.1:${port}`;
+  assertEquals(far.address, address);
+  const told = await soon("the worker", far.child.stderr.match(/does not reach the address/));
+  assertStringIncludes(told!.input, address);
+  const [status] = await dispatcher.child.line(/UNREACHABLE: far .*/);
+  assertStringIncludes(status, address);
+  await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
+    args: [dispatcher.address, "for ever"],
+  });
+  const warned = await soon("the client", trainer.stderr.match(/Cannot read from worker "far"/));
+  assertStringIncludes(warned!.input, address);
+  assertStringIncludes(warned!.input, dispatcher.address);
+  await trainer.line(/read 10000/);
+  assertEquals(trainer.stderr.text.match(/Cannot read from worker/g)?.length, 1, "said once");
+});

@@ -1,0 +1,69 @@
+/** Dispatcher and worker as servers of this process: the sanitizers see what they leave behind. */
+
+import { Dataset, LeatError, serveDispatcher, serveWorker, type Tensor } from "../../mod.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+
+const QUIET = { logLevel: "off" } as const;
+
+async function numbersOf(service: string, elements: number): Promise<number[]> {
+  const batches = Dataset.range(elements).batch(10).distribute({
+    service,
+    processingMode: "DYNAMIC",
+  });
+  const seen: number[] = [];
+  for await (const batch of batches) seen.push(...(batch as Tensor).data as Float64Array);
+  return seen.sort((a, b) => a - b);
+}
+
+Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind when closed", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  await using worker = await serveWorker({ ...QUIET, dispatcher: dispatcher.address });
+  assertMatch(dispatcher.address, /^ws:\/\/127\.0\.0\.1:\d+$/);
+  assertEquals(worker.name, worker.address);
+  assertEquals(
+    await numbersOf(dispatcher.address, 500),
+    Array.from({ length: 500 }, (_, i) => i),
+  );
+  const { workers } = await dispatcher.describe();
+  assertEquals(workers.map(({ name, alive }) => [name, alive]), [[worker.name, true]]);
+  await Promise.all([worker.close(), worker.close()]);
+  assertEquals((await dispatcher.describe()).workers[0]?.alive, false, "it has said good-bye");
+});
+
+Deno.test("WorkerServer.close leaves nothing behind while its dispatcher is away", async () => {
+  const dispatcher = await serveDispatcher(QUIET);
+  const worker = await serveWorker({
+    ...QUIET,
+    dispatcher: dispatcher.address,
+    advertise: "127.0.0.1:1",
+  });
+  await dispatcher.close();
+  await worker.close({ drainTimeoutMs: 60_000 });
+});
+
+Deno.test("WorkerServer.failed tells of a refusal, and the worker can still be closed", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
+  await using worker = await serveWorker({
+    ...QUIET,
+    dispatcher: dispatcher.address,
+    token: "open",
+  });
+  const error = await worker.failed;
+  assertEquals(error.code, "unauthenticated");
+  assertMatch(error.message, new RegExp(`${dispatcher.address}.*${worker.name}`));
+});
+
+Deno.test("serveDispatcher and serveWorker reject settings that make no sense, and listen nowhere", async () => {
+  const code = async (start: () => Promise<unknown>) =>
+    (await assertRejects(start, LeatError)).code;
+  const dispatcher = "ws://127.0.0.1:1";
+  assertEquals(await code(() => serveDispatcher({ hostname: "0.0.0.0" })), "failed_precondition");
+  assertEquals(await code(() => serveDispatcher({ cert: "x" })), "invalid_argument");
+  assertEquals(await code(() => serveDispatcher({ advertise: "x/y" })), "invalid_argument");
+  assertEquals(await code(() => serveDispatcher({ token: "a b" })), "invalid_argument");
+  assertEquals(await code(() => serveWorker({ dispatcher: "x" })), "invalid_argument");
+  assertEquals(
+    await code(() => serveWorker({ dispatcher, hostname: "0.0.0.0" })),
+    "failed_precondition",
+  );
+});
