@@ -29,6 +29,8 @@ interface OpenTask {
   inFlight: number;
   /** It has no more for this client: it said so, or it is gone for good. */
   ended: boolean;
+  /** When all answers to the requests so far have been taken in: they are, in the order of requests. */
+  taken: Promise<void>;
 }
 
 /** See the module. */
@@ -74,7 +76,13 @@ export class FirstComeReader implements Reader {
       if (this.#tasks.has(key)) continue;
       const lost = () => this.#unreachable.add(task.taskId);
       const fetcher = fetcherOf(this.#around, this.#clientId, task, lost);
-      this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false });
+      this.#tasks.set(key, {
+        task,
+        fetcher,
+        inFlight: 0,
+        ended: false,
+        taken: Promise.resolve(),
+      });
       changed = true;
     }
     this.#finished = finished;
@@ -111,18 +119,19 @@ export class FirstComeReader implements Reader {
   #fetch(open: OpenTask): void {
     open.inFlight++;
     this.#inFlight++;
-    this.#around.context.run(async () => {
-      let answer: ElementAnswer;
-      try {
-        answer = await open.fetcher.fetch();
-      } catch (error) {
-        answer = this.#failed(open, LeatError.from(error));
-      } finally {
-        open.inFlight--;
-        this.#inFlight--;
-      }
+    const before = open.taken;
+    const answered = open.fetcher.fetch().catch((error) =>
+      this.#failed(open, LeatError.from(error))
+    );
+    open.taken = (async () => {
+      // What was lost on the way and asked for again comes late: a task's elements keep their order.
+      await before;
+      const answer = await answered;
+      open.inFlight--;
+      this.#inFlight--;
       this.#came(open, answer);
-    });
+    })();
+    this.#around.context.run(() => open.taken);
   }
 
   #came(open: OpenTask, answer: ElementAnswer): void {
