@@ -6,7 +6,7 @@
 
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { LocalCluster, type LocalClusterOptions } from "../../mod.ts";
-import { SynchronousTraining } from "./accelerator.ts";
+import type { SynchronousTraining } from "./accelerator.ts";
 import type {
   BarrierProtocol,
   MonitorProtocol,

@@ -47,7 +47,7 @@ export function pipelineOf(config: PipelineConfig): Dataset<unknown> {
 }
 
 function imagePipeline({ files, batchSize, epochs }: ImagePipeline): Dataset<unknown> {
-  return Dataset.listFiles([...files])
+  return Dataset.from([...files])
     .flatMap((file, { Dataset }) =>
       Dataset.tfRecords(file).enumerate().map(([index, jpeg], { file }) => ({
         id: `${file}#${index}`,

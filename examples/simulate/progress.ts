@@ -30,6 +30,8 @@ export interface RunProgress {
   done: number;
   /** Share of the trainer's time spent waiting for data, 0 to 1. */
   stallShare?: number;
+  /** Batches per second, where the units of work are no batches. */
+  throughput?: number;
 }
 
 interface Run {
@@ -246,8 +248,12 @@ function payload(name: string, detail: string): { name: string; detail: string }
 
 function detail(run: Run): string {
   const seconds = (performance.now() - run.startedMs) / 1000;
-  const { done, stallShare } = run.latest;
-  const rate = seconds > 0 ? `, ${(done / seconds).toFixed(1)} ${run.unit}/s` : "";
+  const { done, stallShare, throughput } = run.latest;
+  const rate = throughput !== undefined
+    ? `, ${throughput.toFixed(1)} batches/s`
+    : seconds > 0
+    ? `, ${(done / seconds).toFixed(1)} ${run.unit}/s`
+    : "";
   const stall = stallShare === undefined ? "" : `, ${(stallShare * 100).toFixed(0)} % stalled`;
   return `${run.unit}${rate}${stall}`;
 }

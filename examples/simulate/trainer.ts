@@ -4,6 +4,7 @@
  * @module
  */
 
+import os from "node:os";
 import process from "node:process";
 import type { Actor, ActorContext } from "../../actors/runtime/actor.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
@@ -68,6 +69,7 @@ class Trainer {
     const files = storageLatencyMs === 0
       ? new DenoFiles()
       : withStorageLatency(new DenoFiles(), storageLatencyMs);
+    await this.#iterator?.return();
     this.#iterator = openIterator(this.#dataset(request).node, { host: new DenoHost({ files }) });
     this.#first = await this.#iterator.next();
   }
@@ -158,6 +160,7 @@ class Run {
   waitedMs = 0;
   readonly #startMs = performance.now();
   readonly #cpuAtStart = process.cpuUsage();
+  readonly #hostBusyAtStart = hostBusyMs();
   readonly #tokens = { real: 0, padded: 0 };
   readonly #stepTimesMs: number[] = [];
   readonly ids: string[] = [];
@@ -195,6 +198,7 @@ class Run {
       elapsedMs: this.#steppedMs - this.#startMs,
       waitedMs: this.waitedMs,
       cpuMs: (user + system) / 1000,
+      hostBusyCores: (hostBusyMs() - this.#hostBusyAtStart) / Math.max(1, this.elapsedMs),
       tokens: this.#tokens,
       stepTimesMs: this.#stepTimesMs,
       ownStepsMs: this.#ownStepsMs,
@@ -203,6 +207,12 @@ class Run {
       arrivals,
     };
   }
+}
+
+/** Time that all cores of the host together have been busy, in ms. */
+function hostBusyMs(): number {
+  return os.cpus().map(({ times }) => times.user + times.nice + times.sys + times.irq)
+    .reduce((sum, time) => sum + time, 0);
 }
 
 /** Tokens of a batch `{ tokens, length }`; none of any other. */

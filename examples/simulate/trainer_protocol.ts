@@ -12,7 +12,7 @@ import type { PipelineConfig } from "./pipelines.ts";
 
 /** A trainer: reads batches and lets an accelerator's step pass for each. */
 export interface TrainerProtocol {
-  /** Begins to read; answers when the first batch is there. */
+  /** Begins to read, and gives up what was read before; answers when the first batch is there. */
   open(request: OpenRequest): null;
   /** Trains; answers when it has ended. */
   train(request: TrainRequest): TrainResult;
@@ -57,6 +57,8 @@ export interface TrainResult {
   readonly waitedMs: number;
   /** CPU time of the whole process meanwhile, in ms. */
   readonly cpuMs: number;
+  /** Cores of the host that were busy meanwhile, with whatever: other programs count too. */
+  readonly hostBusyCores: number;
   /** Tokens of data, and tokens that the accelerator worked through, padding included. */
   readonly tokens: { readonly real: number; readonly padded: number };
   /** Time of every step from the end of the one before, in ms. */

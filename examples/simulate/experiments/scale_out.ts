@@ -5,8 +5,8 @@
  */
 
 import { jobCost, PAPER_TRAINER_MACHINE } from "../cost.ts";
-import { Deployment } from "../deployment.ts";
-import type { ImagePipeline } from "../pipelines.ts";
+import { Deployment, type TrainerHandle } from "../deployment.ts";
+import { IMAGE_SIDE_PX, type ImagePipeline } from "../pipelines.ts";
 import {
   measured,
   modelled,
@@ -17,10 +17,10 @@ import {
 import { countOf, curveName } from "../summary.ts";
 import { formatNumber } from "../table.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
-import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";
+import { IMAGE_BATCH_SIZE, type Simulation } from "./simulation.ts";
 
 const SCALES = {
-  quick: { localWorkers: [1, 2, 4], farWorkers: [1, 4, 8], warmupMs: 400, durationMs: 1_400 },
+  quick: { localWorkers: [1, 2, 4], farWorkers: [2, 8], warmupMs: 300, durationMs: 1_200 },
   full: {
     localWorkers: [1, 2, 4, 8],
     farWorkers: [1, 2, 4, 8, 16],
@@ -29,8 +29,6 @@ const SCALES = {
   },
 };
 
-/** How long the rate of preprocessing is measured for the step times, in ms. */
-const CALIBRATION_MS = 800;
 /**
  * How many times faster than colocated preprocessing the accelerator is, per core of the host. With local files more than
  * all cores can feed, so that the job is input-bound and the cores end the curve; with far files half of what they can, so that
@@ -39,22 +37,20 @@ const CALIBRATION_MS = 800;
 const DEMAND_PER_CORE = { local: 1.5, far: 0.5 };
 /** No faster than so many times, on hosts where the workers would not be enough to feed it. */
 const DEMAND_MAX = { local: 6, far: 1.5 };
-/** The host's cores count as used up when so large a share is busy while the trainer still waits. */
+/** The host's cores count as used up when so large a share is busy, while the trainer waits so large a share of its time… */
 const CORES_BUSY_SHARE = 0.85;
 const STALLED_SHARE = 0.05;
+/** …and this process is so large a share of what keeps them busy. */
+const OWN_SHARE_MIN = 0.5;
+/** A curve is flat from a run on when no later one is so many times as fast. */
+const FLAT_FACTOR = 1.2;
+/** Cores kept busy by other programs below which they are not worth a word. */
+const OTHERS_CORES_MIN = 0.2;
+/** Jobs are forgotten with their client, in ms: workers that join later would prepare for them too. */
+const JOB_GC_TIMEOUT_MS = 1;
 /** Requests in flight to one worker: one is served while the next is on its way. */
 const OUTSTANDING_PER_WORKER = 2;
 const BYTES_PER_GB = 1e9;
-
-/** One measurement. */
-interface Point {
-  readonly workers: number;
-  readonly open: OpenRequest;
-  readonly stepMs: number;
-  readonly storageLatencyMs: number;
-  readonly warmupMs: number;
-  readonly durationMs: number;
-}
 
 /** Runs the experiment. */
 export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperiment> {
@@ -62,124 +58,162 @@ export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperime
   const { progress, storageLatencyMs: farMs, hostCores, workers } = simulation;
   const localWorkers = workers ?? scale.localWorkers;
   const farWorkers = farMs === 0 ? [] : workers ?? scale.farWorkers;
-  const curvesOf = farMs === 0 ? 1 : 2;
-  progress.beginExperiment(
-    "scale-out",
-    1 + localWorkers.length + farWorkers.length + 2 * curvesOf,
-  );
-  const alone = (await measure(simulation, "unhindered", {
-    ...colocatedPoint(simulation, 0, 0),
-    warmupMs: CALIBRATION_MS / 2,
-    durationMs: CALIBRATION_MS,
-  })).throughput.value;
+  const besides = farMs === 0 ? 3 : 5;
+  progress.beginExperiment("scale-out", besides + localWorkers.length + farWorkers.length);
+
+  await using local = await Bench.start(simulation, 0);
+  const alone = (await local.measure("unhindered", local.colocated, 0)).run.throughput.value;
   const stepMs = (place: "local" | "far") =>
     simulation.stepTimeMs ??
       1000 / (alone * Math.min(DEMAND_PER_CORE[place] * hostCores, DEMAND_MAX[place]));
-  const curves = [await measureCurve(simulation, 0, localWorkers, stepMs("local"))];
-  if (farMs > 0) curves.push(await measureCurve(simulation, farMs, farWorkers, stepMs("far")));
+  const curves = [await local.measureCurve(localWorkers, stepMs("local"))];
+  await local[Symbol.asyncDispose]();
+  if (farMs > 0) {
+    await using far = await Bench.start(simulation, farMs);
+    curves.push(await far.measureCurve(farWorkers, stepMs("far")));
+  }
   return {
     kind: "scale_out",
     hostCores,
-    curves,
-    notes: notesOf(curves, alone, [stepMs("local"), stepMs("far")]),
+    curves: curves.map(({ curve }) => curve),
+    notes: notesOf(curves, alone),
   };
 }
 
-function notesOf(curves: ScaleOutCurve[], alone: number, stepsMs: number[]): string[] {
+/** A curve, and what a reader should know of it. */
+interface MeasuredCurve {
+  readonly curve: ScaleOutCurve;
+  readonly stepMs: number;
+  /** Most cores that other programs kept busy during a run. */
+  readonly othersCores: number;
+}
+
+interface MeasuredRun {
+  readonly run: ScaleOutRun;
+  readonly hostBusyCores: number;
+}
+
+function notesOf(curves: readonly MeasuredCurve[], alone: number): string[] {
+  const othersCores = Math.max(...curves.map((it) => it.othersCores));
   return [
-    `Batches are ${IMAGE_BATCH_SIZE} images, read from TFRecords, decoded, cropped, resized to 224×224 and mirrored. One decode ` +
-    `is in flight per worker and in the colocated baseline, which prefetches while the accelerator is busy and, left ` +
-    `alone, prepares ${formatNumber(alone)} batches/s.`,
-    ...curves.map((curve, index) =>
-      `With ${curveName(curve)}, a step of the accelerator takes ${
-        formatNumber(stepsMs[index]!)
-      } ms.`
+    `Batches are ${IMAGE_BATCH_SIZE} images, read from TFRecords, decoded, cropped, resized to ${IMAGE_SIDE_PX}×${IMAGE_SIDE_PX} ` +
+    "and mirrored. One decode is in flight per worker and in the colocated baseline, which prefetches while the " +
+    `accelerator is busy and, unhindered, prepares ${formatNumber(alone)} batches/s.`,
+    ...curves.map(({ curve, stepMs }) =>
+      `With ${curveName(curve)}, a step of the accelerator takes ${formatNumber(stepMs)} ms.`
     ),
     "Workers are threads of one process, so the CPU in use is that of the whole process, trainer and dispatcher " +
     "included, and the cost charges all of it, and all its memory, to the workers: it is an upper bound.",
+    ...(othersCores < OTHERS_CORES_MIN ? [] : [
+      `Other programs kept up to ${
+        formatNumber(othersCores, 1)
+      } of the host's cores busy meanwhile: on an idle host the ` +
+      "curves are higher.",
+    ]),
   ];
 }
 
-async function measureCurve(
-  simulation: Simulation,
-  storageLatencyMs: number,
-  workers: readonly number[],
-  stepMs: number,
-): Promise<ScaleOutCurve> {
-  const point = colocatedPoint(simulation, storageLatencyMs, stepMs);
-  const where = storageLatencyMs === 0 ? "local" : `${storageLatencyMs} ms`;
-  const ideal = await measure(simulation, `${where}, ideal`, {
-    ...point,
-    open: { ...point.open, place: "ideal" },
-  });
-  const colocated = await measure(simulation, `${where}, colocated`, point);
-  const runs: ScaleOutRun[] = [];
-  for (const count of workers) {
-    const name = `${where}, ${countOf(count, "worker")}`;
-    runs.push(await measure(simulation, name, servicePoint(point, count)));
+/** One deployment that grows, and one trainer on which pipelines are measured one after the other. */
+class Bench implements AsyncDisposable {
+  /** Preprocessing within the trainer. */
+  readonly colocated: OpenRequest;
+  readonly #simulation: Simulation;
+  readonly #storageLatencyMs: number;
+  readonly #deployment: Deployment;
+  readonly #trainer: TrainerHandle;
+
+  private constructor(
+    simulation: Simulation,
+    storageLatencyMs: number,
+    deployment: Deployment,
+    trainer: TrainerHandle,
+  ) {
+    this.#simulation = simulation;
+    this.#storageLatencyMs = storageLatencyMs;
+    this.#deployment = deployment;
+    this.#trainer = trainer;
+    const { files } = simulation.corpus.images;
+    const pipeline: ImagePipeline = { kind: "images", files, batchSize: IMAGE_BATCH_SIZE };
+    this.colocated = { pipeline, place: "colocated", storageLatencyMs };
   }
-  const end = runs.find(({ cpu, stallShare }) =>
-    cpu.value >= CORES_BUSY_SHARE * simulation.hostCores && stallShare.value > STALLED_SHARE
-  );
-  return {
-    storageLatencyMs,
-    colocated,
-    runs,
-    ideal: ideal.throughput,
-    ...(end === undefined ? {} : { coresEndAtWorkers: end.workers }),
-  };
-}
 
-function colocatedPoint(
-  { corpus, quick }: Simulation,
-  storageLatencyMs: number,
-  stepMs: number,
-): Point {
-  const { warmupMs, durationMs } = SCALES[quick ? "quick" : "full"];
-  const pipeline: ImagePipeline = {
-    kind: "images",
-    files: corpus.images.files,
-    batchSize: IMAGE_BATCH_SIZE,
-  };
-  return {
-    workers: 0,
-    open: { pipeline, place: "colocated", storageLatencyMs },
-    stepMs,
-    storageLatencyMs,
-    warmupMs,
-    durationMs,
-  };
-}
+  static async start(simulation: Simulation, storageLatencyMs: number): Promise<Bench> {
+    const options = { workers: 0, storageLatencyMs, jobGcTimeoutMs: JOB_GC_TIMEOUT_MS };
+    const deployment = await Deployment.start(simulation.signal, options);
+    return new Bench(simulation, storageLatencyMs, deployment, await deployment.trainer());
+  }
 
-function servicePoint(point: Point, workers: number): Point {
-  const maxOutstandingRequests = OUTSTANDING_PER_WORKER * workers;
-  return {
-    ...point,
-    workers,
-    open: {
-      pipeline: point.open.pipeline,
+  async measureCurve(counts: readonly number[], stepMs: number): Promise<MeasuredCurve> {
+    const ideal = await this.measure("ideal", { ...this.colocated, place: "ideal" }, stepMs);
+    const colocated = await this.measure("colocated", this.colocated, stepMs);
+    const runs: MeasuredRun[] = [];
+    for (const count of counts) {
+      const { cluster } = this.#deployment;
+      while (cluster.workers < count) await cluster.addWorker();
+      runs.push(await this.measure(countOf(count, "worker"), this.#distributed(), stepMs));
+    }
+    const end = runs.find((it, index) =>
+      this.#isAtEndOfCores(it) &&
+      runs.slice(index + 1).every(({ run }) =>
+        run.throughput.value < FLAT_FACTOR * it.run.throughput.value
+      )
+    );
+    return {
+      curve: {
+        storageLatencyMs: this.#storageLatencyMs,
+        colocated: colocated.run,
+        runs: runs.map(({ run }) => run),
+        ideal: ideal.run.throughput,
+        ...(end === undefined ? {} : { coresEndAtWorkers: end.run.workers }),
+      },
+      stepMs,
+      othersCores: Math.max(
+        ...[ideal, colocated, ...runs].map(({ run, hostBusyCores }) =>
+          hostBusyCores - run.cpu.value
+        ),
+      ),
+    };
+  }
+
+  async measure(name: string, open: OpenRequest, stepMs: number): Promise<MeasuredRun> {
+    const { progress, quick } = this.#simulation;
+    const { warmupMs, durationMs } = SCALES[quick ? "quick" : "full"];
+    const where = this.#storageLatencyMs === 0 ? "local" : `${this.#storageLatencyMs} ms`;
+    progress.beginRun(`${where}, ${name}`, durationMs, "ms");
+    await this.#trainer.open(open);
+    const monitor = this.#deployment.monitor(({ batches, elapsedMs, waitedMs }) =>
+      progress.update({
+        done: Math.min(Math.round(elapsedMs), durationMs),
+        stallShare: waitedMs / elapsedMs,
+        throughput: 1000 * batches / elapsedMs,
+      })
+    );
+    const step = { constantMs: stepMs, perTokenMs: 0 };
+    const result = await this.#trainer.train({ step, warmupMs, durationMs, monitor });
+    const workers = open.place === "service" ? this.#deployment.cluster.workers : 0;
+    const run = toRun(workers, result);
+    progress.endRun(`${formatNumber(run.throughput.value)} batches/s`);
+    return { run, hostBusyCores: result.hostBusyCores };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#deployment[Symbol.asyncDispose]();
+  }
+
+  #isAtEndOfCores({ run, hostBusyCores }: MeasuredRun): boolean {
+    return run.stallShare.value > STALLED_SHARE &&
+      hostBusyCores >= CORES_BUSY_SHARE * this.#simulation.hostCores &&
+      run.cpu.value >= OWN_SHARE_MIN * hostBusyCores;
+  }
+
+  #distributed(): OpenRequest {
+    const maxOutstandingRequests = OUTSTANDING_PER_WORKER * this.#deployment.cluster.workers;
+    return {
+      pipeline: this.colocated.pipeline,
       place: "service",
       distribute: { processingMode: "DYNAMIC", maxOutstandingRequests },
-    },
-  };
-}
-
-async function measure(simulation: Simulation, name: string, point: Point): Promise<ScaleOutRun> {
-  const { workers, open, stepMs, storageLatencyMs, warmupMs, durationMs } = point;
-  simulation.progress.beginRun(name, durationMs / 1000, "s");
-  await using deployment = await Deployment.start(simulation.signal, {
-    workers,
-    storageLatencyMs,
-  });
-  const trainer = await deployment.trainer();
-  await trainer.open(open);
-  const show = showProgress(simulation);
-  const monitor = deployment.monitor((of) => show({ ...of, batches: of.elapsedMs / 1000 }));
-  const step = { constantMs: stepMs, perTokenMs: 0 };
-  const result = await trainer.train({ step, warmupMs, durationMs, monitor });
-  const run = toRun(workers, result);
-  simulation.progress.endRun(`${formatNumber(run.throughput.value)} batches/s`);
-  return run;
+    };
+  }
 }
 
 function toRun(workers: number, { batches, elapsedMs, waitedMs, cpuMs }: TrainResult): ScaleOutRun {

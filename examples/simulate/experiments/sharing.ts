@@ -20,8 +20,8 @@ import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";
 
 const SCALES = {
-  quick: { trainers: [1, 2, 4], batches: 8 },
-  full: { trainers: [1, 2, 4, 8, 16], batches: 24 },
+  quick: { trainers: [1, 2, 4], batches: 8, batchSize: 8 },
+  full: { trainers: [1, 2, 4, 8, 16], batches: 24, batchSize: IMAGE_BATCH_SIZE },
 };
 
 /** Of each deployment: with one, what it can prepare does not depend on the host's cores. */
@@ -29,10 +29,10 @@ const WORKERS = 1;
 /** A step takes as long as a deployment takes for so many batches: it can feed as many trainers, as in the paper. */
 const TRAINERS_FED = 4;
 /** Batches that are timed to find the step time. */
-const CALIBRATION_BATCHES = 16;
+const CALIBRATION_BATCHES = 24;
 /** Small, so that what was fetched ahead when a job ends is little beside what it read. */
 const OUTSTANDING_REQUESTS = 2;
-/** About 50 batches. */
+/** About 50 batches of 16 images. */
 const WINDOW_BYTES_MAX = 128 * 2 ** 20;
 
 /** Runs the experiment. */
@@ -53,7 +53,7 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
     workers: WORKERS,
     runs,
     notes: [
-      `A job is ${countOf(scale.batches, "step")} of ${
+      `A job is ${countOf(scale.batches, "step")} on ${scale.batchSize} images of ${
         formatNumber(stepMs)
       } ms, in which one worker, the whole of a ` +
       `deployment, prepares ${TRAINERS_FED} batches: without sharing it can feed as many trainers.`,
@@ -80,11 +80,11 @@ async function calibrate(simulation: Simulation): Promise<number> {
   return TRAINERS_FED * elapsedMs / batches;
 }
 
-function openRequest({ corpus }: Simulation, mode: SharingMode, index: number): OpenRequest {
+function openRequest({ corpus, quick }: Simulation, mode: SharingMode, index: number): OpenRequest {
   const pipeline: ImagePipeline = {
     kind: "images",
     files: corpus.images.files,
-    batchSize: IMAGE_BATCH_SIZE,
+    batchSize: SCALES[quick ? "quick" : "full"].batchSize,
   };
   const shared = { jobName: "tuning", sharing: { trainerId: `trainer ${index}` } };
   return {

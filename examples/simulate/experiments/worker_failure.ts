@@ -12,7 +12,7 @@ import { formatNumber } from "../table.ts";
 import { epochMs, type TrainResult } from "../trainer_protocol.ts";
 import { showProgress, type Simulation } from "./simulation.ts";
 
-const EPOCH_MS = { quick: 4_000, full: 8_000 };
+const EPOCH_MS = { quick: 3_500, full: 8_000 };
 
 const WORKERS = 3;
 const VICTIM = 1;
@@ -52,7 +52,6 @@ export async function workerFailure(simulation: Simulation): Promise<WorkerFailu
   });
   const trainer = await deployment.trainer();
   const pipeline: ImagePipeline = { kind: "images", files, batchSize: BATCH_SIZE, epochs: 1 };
-  const startedMs = epochMs();
   await trainer.open({ pipeline, place: "service", distribute: { processingMode: "DYNAMIC" } });
   const reached = Promise.withResolvers<void>();
   const show = showProgress(simulation);
@@ -65,7 +64,7 @@ export async function workerFailure(simulation: Simulation): Promise<WorkerFailu
   const failing = reached.promise.then(() => fail(deployment, signal));
   const [result, failure] = await Promise.all([training, failing]);
   progress.endRun(`${result.ids.length} of ${statistics.count} elements`);
-  return toExperiment(result, failure, startedMs, statistics.count, storageLatencyMs);
+  return toExperiment(result, failure, statistics.count, storageLatencyMs);
 }
 
 /** The storage latency with which an epoch takes about so long, in ms: local files would be read in no time. */
@@ -99,11 +98,11 @@ function sleep(delayMs: number): Promise<void> {
 function toExperiment(
   { ids, arrivals }: TrainResult,
   { killedMs, noticedMs, restartedMs }: Failure,
-  startedMs: number,
   expected: number,
   storageLatencyMs: number,
 ): WorkerFailureExperiment {
   const delivered = new Set(ids).size;
+  const startedMs = Math.min(...Object.values(arrivals).flat());
   return {
     kind: "worker_failure",
     processingMode: "DYNAMIC",
