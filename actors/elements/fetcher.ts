@@ -7,6 +7,7 @@
 import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
+import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type {
   ElementAnswer,
@@ -17,6 +18,9 @@ import type {
 /** Delay before asking a source again that could not be reached; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 1_000;
+
+/** For how many times the time after which it is asked again an answer still counts. */
+const LATE_TIMES = 10;
 
 /** Who asks, and how patiently. */
 export interface ElementFetcherOptions {
@@ -63,19 +67,22 @@ export class ElementFetcher {
    */
   async fetch(round?: number): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
+    const answered = Promise.withResolvers<ElementAnswer>();
     for (let failures = 0;; failures++) {
       if (this.#stopped) throw stoppedError();
       try {
-        const answer = await this.#ending.before(this.#ask(sequence, round));
+        const answer = await this.#ending.before(this.#attempt(sequence, round, answered));
         this.#acknowledge(sequence);
         return answer;
       } catch (error) {
         if (this.#stopped) throw stoppedError();
-        if (!isTransient(error)) throw error;
-        if (error.code === "unavailable") {
-          this.#options.onUnreachable?.(error);
-          await this.#ending.before(this.#pause(failures));
+        if (!isTransient(error)) {
+          // The failure is what came of it: the source need not keep it, nor what it could not send.
+          this.#acknowledge(sequence);
+          throw error;
         }
+        if (error.code === "unavailable") this.#options.onUnreachable?.(error);
+        if (error.code !== "deadline_exceeded") await this.#ending.before(this.#pause(failures));
       }
     }
   }
@@ -93,6 +100,30 @@ export class ElementFetcher {
     this.#context.tell(this.source, "leave", { clientId: this.#options.clientId });
   }
 
+  /**
+   * Asks once, and waits for a while. An answer to an attempt before counts as well: it may hold the
+   * only copy of the element, which was moved to this thread while the thread had no time for it.
+   */
+  async #attempt(
+    sequence: number,
+    round: number | undefined,
+    answered: PromiseWithResolvers<ElementAnswer>,
+  ): Promise<ElementAnswer> {
+    const asked = this.#ask(sequence, round);
+    asked.then(answered.resolve, () => {});
+    const late = Promise.withResolvers<never>();
+    const timer = this.#context.timer(this.#options.requestTimeoutMs, () => {
+      late.reject(
+        new LeatError("deadline_exceeded", "The element takes long; it is asked for again"),
+      );
+    });
+    try {
+      return await Promise.race([answered.promise, asked, late.promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
   #ask(sequence: number, round: number | undefined): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
     const request: GetElementRequest = {
@@ -103,7 +134,9 @@ export class ElementFetcher {
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
       ...(round === undefined ? {} : { round }),
     };
-    return this.#context.ask(this.source, "getElement", request, { timeoutMs: requestTimeoutMs });
+    return this.#context.ask(this.source, "getElement", request, {
+      timeoutMs: LATE_TIMES * requestTimeoutMs,
+    });
   }
 
   #acknowledge(sequence: number): void {
@@ -122,8 +155,7 @@ export class ElementFetcher {
 /** Whether asking the same source again may succeed. */
 function isTransient(error: unknown): error is LeatError {
   return error instanceof LeatError &&
-    (error.code === "unavailable" || error.code === "deadline_exceeded" ||
-      error.code === "resource_exhausted");
+    (error.code === "deadline_exceeded" || mayBeTakenLater(error));
 }
 
 function stoppedError(): LeatError {

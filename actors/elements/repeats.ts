@@ -12,13 +12,28 @@ const UNACKNOWLEDGED_MAX = 1_024;
 /** A client not heard of for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
+/** An answer that is still being produced, and who asked for it last. */
+class Pending {
+  asked = Promise.withResolvers<ElementAnswer>();
+
+  /** The asker has given up on its request before: the answer can be moved to one place only. */
+  again(): Promise<ElementAnswer> {
+    this.asked.reject(new LeatError("aborted", "This element was asked for again"));
+    this.asked = Promise.withResolvers<ElementAnswer>();
+    return this.asked.promise;
+  }
+}
+
 interface Client {
-  readonly answers: Map<number, ElementAnswer | Promise<ElementAnswer>>;
+  readonly answers: Map<number, ElementAnswer | Pending>;
   acknowledged: number;
   heardMs: number;
 }
 
-/** Answers each (client, sequence) once and repeats the same answer when asked again. */
+/**
+ * Answers each (client, sequence) once and repeats the same answer when asked again. What is still
+ * being produced goes to who asked last; the request before is refused with `aborted`.
+ */
 export class Repeats {
   readonly #world: World;
   readonly #clients = new Map<number, Client>();
@@ -48,6 +63,7 @@ export class Repeats {
       );
     }
     const known = client.answers.get(sequence);
+    if (known instanceof Pending) return known.again();
     if (known !== undefined) return repeatable(known);
     if (client.answers.size >= UNACKNOWLEDGED_MAX) {
       throw new LeatError(
@@ -56,19 +72,34 @@ export class Repeats {
       );
     }
     const answer = produce();
+    if (answer instanceof Promise) return this.#pend(client, sequence, answer);
     client.answers.set(sequence, answer);
-    if (answer instanceof Promise) {
-      answer.then(
-        (settled) => client.answers.has(sequence) && client.answers.set(sequence, settled),
-        () => client.answers.delete(sequence),
-      );
-    }
     return answer;
   }
 
   /** Forgets a client. */
   leave(clientId: number): void {
     this.#clients.delete(clientId);
+  }
+
+  #pend(
+    { answers }: Client,
+    sequence: number,
+    producing: Promise<ElementAnswer>,
+  ): Promise<ElementAnswer> {
+    const pending = new Pending();
+    answers.set(sequence, pending);
+    producing.then(
+      (answer) => {
+        if (answers.has(sequence)) answers.set(sequence, answer);
+        pending.asked.resolve(answer);
+      },
+      (error) => {
+        answers.delete(sequence);
+        pending.asked.reject(error);
+      },
+    );
+    return pending.asked.promise;
   }
 
   #heard(request: GetElementRequest): Client {
@@ -99,10 +130,8 @@ export class Repeats {
 }
 
 /** An answer may have been moved to the client's thread, which then has it already. */
-function repeatable(
-  answer: ElementAnswer | Promise<ElementAnswer>,
-): ElementAnswer | Promise<ElementAnswer> {
-  if (answer instanceof Promise || answer.kind !== "element") return answer;
+function repeatable(answer: ElementAnswer): ElementAnswer {
+  if (answer.kind !== "element") return answer;
   const buffer = answer.element.bytes.buffer;
   if (buffer instanceof ArrayBuffer && buffer.detached) {
     throw new LeatError("aborted", "This element was handed over to its client's thread before");

@@ -101,8 +101,7 @@ export class Asks {
   refused(id: number, incarnation: string | undefined, error: LeatError): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
-    const again = ask.attemptMs !== undefined &&
-      (error.code === "unavailable" || error.code === "resource_exhausted");
+    const again = ask.attemptMs !== undefined && mayBeTakenLater(error);
     if (!again) {
       this.#take(id, incarnation)!.reject(error);
       return true;
@@ -194,6 +193,15 @@ export class Asks {
     open?.delete(ask.id);
     if (open?.size === 0) ask.asker.repeatable.delete(key);
   }
+}
+
+/**
+ * Whether what was refused so may be taken later: nobody was there, or there was no room. A message
+ * over a link's limit (which such an error names) stays over it.
+ */
+export function mayBeTakenLater({ code, details }: LeatError): boolean {
+  return code === "unavailable" ||
+    (code === "resource_exhausted" && details?.["bytesMax"] === undefined);
 }
 
 /** The lowest id of an open repeatable ask from this life to this target: all below are settled. */

@@ -36,6 +36,12 @@ export interface TaskOptions {
   readonly onFenced: () => void;
 }
 
+/** A request that waits for an element. */
+interface Waiting {
+  readonly clientId: number;
+  readonly answer: PromiseWithResolvers<ElementAnswer>;
+}
+
 /** What a worker asks of its tasks beside what clients do. */
 export interface TaskProtocol extends ElementSourceProtocol {
   /** Takes no more splits, and answers when clients have fetched all that came of the others. */
@@ -70,7 +76,7 @@ class Task {
   /** Outlives a runner that dies: its requests go on being numbered. */
   readonly #splits: TaskSplits;
   readonly #ahead = new Fifo<ElementAnswer>();
-  readonly #waiting = new Fifo<PromiseWithResolvers<ElementAnswer>>();
+  readonly #waiting = new Fifo<Waiting>();
   #aheadBytes = 0;
   #pulling = 0;
   #runner: Runner | undefined;
@@ -97,7 +103,7 @@ class Task {
     this.#retireRunner();
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      next.reject(gone);
+      next.answer.reject(gone);
     }
   }
 
@@ -115,11 +121,17 @@ class Task {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    return this.#repeats.answer(request, () => this.#take());
+    return this.#repeats.answer(request, () => this.#take(request.clientId));
   }
 
+  /** What the client waits for in vain is for others. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
+    for (let left = this.#waiting.length; left > 0; left--) {
+      const waiting = this.#waiting.shift()!;
+      if (waiting.clientId !== clientId) this.#waiting.push(waiting);
+      else waiting.answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
+    }
   }
 
   stats() {
@@ -133,7 +145,7 @@ class Task {
     };
   }
 
-  #take(): ElementAnswer | Promise<ElementAnswer> {
+  #take(clientId: number): ElementAnswer | Promise<ElementAnswer> {
     const ready = this.#ahead.shift();
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
@@ -143,10 +155,10 @@ class Task {
       return ready;
     }
     if (this.#ended) return { kind: "end" };
-    const waiting = Promise.withResolvers<ElementAnswer>();
-    this.#waiting.push(waiting);
+    const answer = Promise.withResolvers<ElementAnswer>();
+    this.#waiting.push({ clientId, answer });
     this.#pull();
-    return waiting.promise;
+    return answer.promise;
   }
 
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
@@ -186,7 +198,7 @@ class Task {
       if (answer.kind === "element") this.#aheadBytes += answer.element.byteLength;
     } else {
       this.#served++;
-      waiting.resolve(answer);
+      waiting.answer.resolve(answer);
     }
     this.#pull();
   }
@@ -206,7 +218,7 @@ class Task {
     this.#ended = true;
     this.#retireRunner();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      next.resolve({ kind: "end" });
+      next.answer.resolve({ kind: "end" });
     }
     this.#noteDrained();
     this.#options.onCompleted();

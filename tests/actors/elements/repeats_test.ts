@@ -27,14 +27,17 @@ Deno.test("Repeats gives a repeated request the same answer without producing ag
   assertEquals(produced, 1);
 });
 
-Deno.test("Repeats joins a repeated request to one that is still being produced", async () => {
+Deno.test("Repeats gives what is still being produced to the repeated request, not to the one before", async () => {
   const repeats = new Repeats(world);
   const later = Promise.withResolvers<ElementAnswer>();
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
   const first = repeats.answer(request, () => later.promise);
   const again = repeats.answer(request, () => element(9));
+  const error = await assertRejects(async () => await first, LeatError);
+  assertEquals(error.code, "aborted");
   later.resolve(element(1));
-  assertStrictEquals(await again, await first);
+  assertEquals(await again, element(1));
+  assertEquals(repeats.answer(request, () => element(9)), element(1));
 });
 
 Deno.test("Repeats forgets what was acknowledged and refuses to produce it again", () => {

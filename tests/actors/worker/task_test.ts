@@ -52,3 +52,14 @@ Deno.test("task produces no more than a few elements ahead of its clients", asyn
   const { produced } = await bench.system.ask(bench.task, "stats", null, { timeoutMs: 1_000 });
   assertEquals(produced <= 4, true, `produced ${produced}`);
 });
+
+Deno.test("task gives others what a client that has left waited for", async () => {
+  const slow = Dataset.range(2).map((x) =>
+    new Promise<number>((resolve) => setTimeout(() => resolve(x), 20))
+  );
+  await using bench = new TaskBench(slow);
+  const waiting = bench.get(bench.task, 1);
+  bench.system.tell(bench.task, "leave", { clientId: 1 });
+  await assertRejects(() => waiting, LeatError, "has left");
+  assertEquals(opened(await bench.get(bench.task, 2)), 0);
+});

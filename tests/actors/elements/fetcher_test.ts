@@ -1,0 +1,128 @@
+/**
+ * Fetching elements over a port, where an element that has been sent is gone from its sender.
+ *
+ * @module
+ */
+import { ElementFetcher } from "../../../actors/elements/fetcher.ts";
+import { Repeats } from "../../../actors/elements/repeats.ts";
+import type { ActorContext } from "../../../actors/runtime/actor.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+} from "../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import type { LinkLimits } from "../../../transport/limits.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { portLink } from "../../../transport/web_worker.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { opened } from "../lib/task_bench.ts";
+import { TestNode } from "../runtime/nodes.ts";
+
+const REQUEST_TIMEOUT_MS = 30;
+
+/** A client and a source on two nodes joined by a port. */
+class FetchBench implements AsyncDisposable {
+  readonly fetcher: ElementFetcher;
+  readonly requests: GetElementRequest[] = [];
+  readonly #near = new TestNode("near");
+  readonly #far = new TestNode("far");
+
+  constructor(
+    produce: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>,
+    limits: Partial<LinkLimits> = {},
+  ) {
+    const { port1, port2 } = new MessageChannel();
+    this.#near.system.attach(portLink(port1, this.#far.system.id, limits));
+    this.#far.system.attach(portLink(port2, this.#near.system.id, limits));
+    const repeats = new Repeats(this.#far.system.world);
+    const source = this.#far.system.spawn<ElementSourceProtocol>({
+      name: "source",
+      create: () => ({
+        handlers: {
+          getElement: (request) => {
+            this.requests.push(request);
+            return repeats.answer(request, () => produce(request));
+          },
+          leave: () => null,
+          stats: () => {
+            throw new LeatError("unimplemented", "a source without figures");
+          },
+        },
+      }),
+    });
+    let client: ActorContext | undefined;
+    this.#near.system.spawn({
+      name: "client",
+      create: (context) => {
+        client = context;
+        return { handlers: {} };
+      },
+    });
+    this.fetcher = new ElementFetcher(client!, source, {
+      clientId: 1,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#near[Symbol.asyncDispose]();
+    await this.#far[Symbol.asyncDispose]();
+  }
+}
+
+function element(value: unknown): ElementAnswer {
+  return { kind: "element", element: new Payload(encodeMessage(value)) };
+}
+
+Deno.test("ElementFetcher gets an element that takes longer than its requests may stay open", async () => {
+  const ready = Promise.withResolvers<void>();
+  const produce = async () => {
+    await ready.promise;
+    return element("late");
+  };
+  await using bench = new FetchBench(produce);
+  const fetching = bench.fetcher.fetch();
+  while (bench.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 1));
+  ready.resolve();
+  assertEquals(opened(await fetching), "late");
+  assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
+});
+
+Deno.test("ElementFetcher gets an element that came while its thread was busy", async () => {
+  const beBusy = () => {
+    for (const end = Date.now() + 2 * REQUEST_TIMEOUT_MS; Date.now() < end;);
+  };
+  await using bench = new FetchBench(({ sequence }) => {
+    // The answer is on its way then, and the time for it is over before it can be looked at.
+    queueMicrotask(beBusy);
+    return element(sequence);
+  });
+  for (let i = 1; i <= 10; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
+});
+
+Deno.test("ElementFetcher reports an element that is too large to travel, once, and goes on", async () => {
+  const sizes = [10_000, 10];
+  const produce = () => element(new Uint8Array(sizes.shift() ?? 0));
+  await using bench = new FetchBench(produce, { messageBytesMax: 5_000 });
+  const error = await assertRejects(() => bench.fetcher.fetch(), LeatError, "smaller batches");
+  assertEquals(error.code, "resource_exhausted");
+  assertEquals(opened(await bench.fetcher.fetch()), new Uint8Array(10));
+  assertEquals(bench.requests.map(({ acknowledged }) => acknowledged), [0, 1]);
+});
+
+Deno.test("ElementFetcher pauses before it asks a source again that has no room", async () => {
+  let hasRoom = false;
+  const produce = () => {
+    if (!hasRoom) throw new LeatError("resource_exhausted", "full");
+    return element("taken");
+  };
+  await using bench = new FetchBench(produce);
+  const fetching = bench.fetcher.fetch();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const asked = bench.requests.length;
+  hasRoom = true;
+  assertEquals(opened(await fetching), "taken");
+  assertEquals(asked <= 10, true, `asked ${asked} times`);
+});
