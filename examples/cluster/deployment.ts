@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 
 /** Short, so that a worker that was killed is missed while one looks on. */
@@ -16,7 +15,6 @@ const DRAIN_MS = 500;
 export class Deployment implements AsyncDisposable {
   /** The cluster's secret, which is this run's own. */
   readonly token: string = crypto.randomUUID();
-  readonly #folder: string;
   readonly #onLog: (line: string) => void;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
@@ -26,7 +24,6 @@ export class Deployment implements AsyncDisposable {
   /** @param onLog Gets the log lines of all processes, with the process's name. */
   constructor(onLog: (line: string) => void) {
     this.#onLog = onLog;
-    this.#folder = Deno.makeTempDirSync({ prefix: "leat-cluster-" });
   }
 
   /** The dispatcher's process. */
@@ -40,23 +37,19 @@ export class Deployment implements AsyncDisposable {
 
   /** Starts the dispatcher, then the workers; resolves when all listen. */
   async start(workers: number): Promise<void> {
-    const tokenFile = join(this.#folder, "token");
-    await Deno.writeTextFile(tokenFile, this.token, { mode: 0o600 });
-    this.#dispatcher = await this.#start("dispatcher", "examples/dispatcher.ts", [
-      ...["--port", "0", "--token-file", tokenFile, "--journal", join(this.#folder, "journal")],
-      ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`, "--log-level", "warn"],
-    ]);
-    const { address } = this.#dispatcher;
-    this.#workers = await Promise.all(
-      Array.from({ length: workers }, (_, i) => {
-        const name = `worker-${i + 1}`;
-        return this.#start(name, "examples/worker.ts", [
-          ...["--dispatcher", address, "--name", name, "--token-file", tokenFile],
-          ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
-          ...["--log-level", "warn"],
-        ]);
-      }),
-    );
+    // By a file: the arguments of a process are there for all to see.
+    const tokenFile = await Deno.makeTempFile({ prefix: "leat-cluster-" });
+    try {
+      await Deno.writeTextFile(tokenFile, this.token);
+      this.#dispatcher = await this.#startDispatcher(tokenFile);
+      const { address } = this.#dispatcher;
+      this.#workers = await Promise.all(
+        Array.from({ length: workers }, (_, i) => this.#startWorker(i + 1, address, tokenFile)),
+      );
+    } finally {
+      await Promise.allSettled(this.#starting);
+      await Deno.remove(tokenFile);
+    }
   }
 
   /** Stops all processes. Idempotent. */
@@ -66,6 +59,22 @@ export class Deployment implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
+  }
+
+  #startDispatcher(tokenFile: string): Promise<ChildProcess> {
+    return this.#start("dispatcher", "examples/dispatcher.ts", [
+      ...["--port", "0", "--token-file", tokenFile, "--log-level", "warn"],
+      ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
+    ]);
+  }
+
+  #startWorker(number: number, dispatcher: string, tokenFile: string): Promise<ChildProcess> {
+    const name = `worker-${number}`;
+    return this.#start(name, "examples/worker.ts", [
+      ...["--dispatcher", dispatcher, "--name", name, "--token-file", tokenFile],
+      ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
+      ...["--log-level", "warn"],
+    ]);
   }
 
   #start(name: string, program: string, args: readonly string[]): Promise<ChildProcess> {
@@ -86,6 +95,5 @@ export class Deployment implements AsyncDisposable {
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;
     await Promise.all(children.filter(isWorker).map((worker) => worker.stop()));
     await this.#dispatcher?.stop();
-    await Deno.remove(this.#folder, { recursive: true });
   }
 }
