@@ -54,9 +54,10 @@ Deno.test("task produces no more than a few elements ahead of its clients", asyn
 });
 
 Deno.test("task gives others what a client that has left waited for", async () => {
-  const slow = Dataset.range(2).map((x) =>
-    new Promise<number>((resolve) => setTimeout(() => resolve(x), 20))
-  );
+  const slow = Dataset.range(2).map(async (x) => {
+    await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20).value;
+    return x;
+  });
   await using bench = new TaskBench(slow);
   const waiting = bench.get(bench.task, 1);
   bench.system.tell(bench.task, "leave", { clientId: 1 });
