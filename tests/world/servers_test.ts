@@ -24,6 +24,9 @@ Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind
     await numbersOf(dispatcher.address, 500),
     Array.from({ length: 500 }, (_, i) => i),
   );
+  // By another of its names: a node is whoever answers there.
+  const alias = dispatcher.address.replace("127.0.0.1", "localhost");
+  assertEquals((await numbersOf(alias, 50)).length, 50);
   const { workers } = await dispatcher.describe();
   assertEquals(workers.map(({ name, alive }) => [name, alive]), [[worker.name, true]]);
   await Promise.all([worker.close(), worker.close()]);
