@@ -53,7 +53,7 @@ export function createTrainer(
 class Trainer {
   readonly #context: ActorContext;
   readonly #service: string;
-  readonly #accelerator = new Accelerator();
+  #accelerator = new Accelerator();
   readonly #arrivals: Record<string, number[]> = {};
   #iterator: DatasetIterator<unknown> | undefined;
   #first: IteratorResult<unknown, undefined> | undefined;
@@ -106,6 +106,8 @@ class Trainer {
 
   async #run(request: TrainRequest): Promise<TrainResult> {
     const { batches = Infinity, durationMs = Infinity, record = false } = request;
+    // A new one: what steps before were late by is not to be made up for in what is counted.
+    this.#accelerator = new Accelerator();
     const run = new Run();
     while (run.batches < batches && run.elapsedMs < durationMs) {
       const batch = await run.waiting(() => this.#next());

@@ -1,0 +1,53 @@
+/** Trainers on threads: what they read never passes through the main thread. */
+
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { Deployment } from "../../examples/simulate/deployment.ts";
+import { generateText } from "../../examples/simulate/text_corpus.ts";
+import { pipelineOf, type TextPipeline } from "../../examples/simulate/pipelines.ts";
+import { Payload } from "../../transport/payload.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+const STEPS = 20;
+
+/** Whether there is an encoded batch anywhere in a message. */
+function holdsPayload(value: unknown): boolean {
+  if (value instanceof Payload) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(holdsPayload);
+}
+
+Deno.test("a trainer's batches come straight from the workers, none through the main thread", async () => {
+  const directory = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-trainer-" });
+  const { files } = await generateText({ directory, count: 200 });
+  const pipeline: TextPipeline = { kind: "text", files, batchSize: 8 };
+  {
+    await using deployment = await Deployment.start(new AbortController().signal, { workers: 2 });
+    const { cluster } = deployment;
+    const seen: Envelope[] = [];
+    cluster.fleet.home.inspect((event) => {
+      if ("envelope" in event) seen.push(event.envelope);
+    });
+    const payloads = () => seen.filter((envelope) => holdsPayload(envelope)).length;
+
+    const trainer = await deployment.trainer();
+    await trainer.open({ pipeline, place: "service" });
+    const progress: number[] = [];
+    const result = await trainer.train({
+      step: { constantMs: 10, perTokenMs: 0 },
+      batches: STEPS,
+      monitor: deployment.monitor(({ batches }) => progress.push(batches)),
+      record: true,
+    });
+    assertEquals(result.batches, STEPS);
+    const sources = Object.keys(result.arrivals).sort();
+    assertEquals(sources, [0, 1].map((index) => `${cluster.address}-worker-${index}`));
+    assert(progress.length > 0, "the main thread heard of progress");
+    assert(seen.length > 0);
+    assertEquals(payloads(), 0);
+
+    // A client on the main thread does get batches there: the count would have seen them.
+    await using iterator = pipelineOf(pipeline).distribute({ service: cluster }).iterator();
+    await iterator.next();
+    assert(payloads() > 0);
+  }
+  await Deno.remove(directory, { recursive: true });
+});
