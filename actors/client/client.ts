@@ -16,7 +16,7 @@ import { RoundReader } from "./rounds.ts";
 
 /** How long one request to the dispatcher may go unanswered before it is sent again, in ms. */
 const ATTEMPT_MS = 1_000;
-/** How long saying good-bye may take, in ms. */
+/** How long saying good-bye may take, in ms, and before it an answer to joining. */
 const RELEASE_TIMEOUT_MS = 1_000;
 /** First delay between heartbeats while there is news to wait for; doubles up to the refresh time. */
 const REFRESH_MIN_MS = 10;
@@ -67,7 +67,7 @@ class Client {
   readonly #options: ClientOptions;
   readonly #feed: Feed;
   readonly #reader: Reader;
-  #clientId: number | undefined;
+  #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
   #idleRefreshes = 0;
@@ -85,16 +85,18 @@ class Client {
 
   async run(): Promise<void> {
     try {
-      this.#clientId = await this.#join();
-      this.#reader.joined(this.#clientId);
+      this.#joining = this.#join();
+      const clientId = await this.#joining;
+      this.#reader.joined(clientId);
       while (!this.#feed.closed && !this.#context.signal.aborted) {
         this.#refreshAsked = false;
-        await this.#heartbeat(this.#clientId);
+        await this.#heartbeat(clientId);
         if (!this.#feed.closed && !this.#refreshAsked) await this.#pause();
       }
     } catch (error) {
       const failure = LeatError.from(error);
       this.#feed.fail(failure);
+      this.#reader.stop();
       if (failure.code === "cancelled") throw failure;
     }
   }
@@ -102,12 +104,23 @@ class Client {
   async stop(): Promise<void> {
     this.#feed.fail(new LeatError("cancelled", "The iterator was disposed"));
     this.#reader.stop();
-    if (this.#clientId === undefined) return;
-    const { dispatcher } = this.#options;
+    const clientId = await this.#joined();
+    if (clientId === undefined) return;
     // The dispatcher finds out by itself when it does not hear of a client any more.
-    await this.#context.ask(dispatcher, "releaseClient", { clientId: this.#clientId }, {
+    await this.#context.ask(this.#options.dispatcher, "releaseClient", { clientId }, {
       timeoutMs: RELEASE_TIMEOUT_MS,
     }).catch(() => {});
+  }
+
+  /** The client's id. One that is stopped while it joins waits for it: else nobody could release it. */
+  async #joined(): Promise<number | undefined> {
+    const late = Promise.withResolvers<undefined>();
+    const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => late.resolve(undefined));
+    try {
+      return await Promise.race([this.#joining?.catch(() => undefined), late.promise]);
+    } finally {
+      timer.cancel();
+    }
   }
 
   async #join(): Promise<number> {

@@ -58,6 +58,7 @@ class DistributedIterator extends ElementIterator {
   readonly #feed = new Feed();
   readonly #start: Start;
   #stop: (() => void) | undefined;
+  #ended = false;
 
   constructor(start: Start) {
     super();
@@ -65,7 +66,7 @@ class DistributedIterator extends ElementIterator {
   }
 
   override next(): Pulled<unknown> {
-    if (this.disposed) return END;
+    if (this.disposed || this.#ended) return END;
     this.#stop ??= this.#begin();
     const fed = this.#feed.take();
     return fed instanceof Promise
@@ -103,6 +104,7 @@ class DistributedIterator extends ElementIterator {
       const { bytes, shared } = fed.element;
       return decodeMessage(bytes, { copy: shared });
     }
+    this.#ended = true;
     this.release();
     return END;
   }

@@ -183,3 +183,37 @@ Deno.test("a service address that is none is refused, naming it", async () => {
   );
   assertEquals(error.code, "invalid_argument");
 });
+
+testOnEach(
+  "a client that is disposed while it joins leaves nothing behind",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    for (const delayMs of [0, 0, 1, 2, 4]) {
+      const iterator = Dataset.range(100).distribute({ service: cluster }).iterator();
+      const waiting = iterator.next();
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      await iterator.return();
+      await waiting;
+    }
+    for (
+      let polls = 0;
+      cluster.fleet.home.actors().some(({ kind }) => kind === "client");
+      polls++
+    ) {
+      assertEquals(polls < 1_000, true, "a client is still there");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assertEquals((await cluster.describe()).jobs, []);
+  },
+);
+
+testOnEach("an iterator that has ended stays ended and starts nothing", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  await using iterator = Dataset.range(3).distribute({ service: cluster }).iterator();
+  while (!(await iterator.next()).done);
+  let started = 0;
+  const stop = cluster.fleet.home.inspect(({ type }) => started += type === "start" ? 1 : 0);
+  for (let i = 0; i < 3; i++) assertEquals((await iterator.next()).done, true);
+  stop();
+  assertEquals(started, 0);
+});
