@@ -25,6 +25,9 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
+/** What an element that failed takes in the window, roughly: a stream of them is bounded too. */
+const ERROR_BYTES = 1_024;
+
 /** How a cache is set up: plain data, so that it can be placed on any node. */
 export interface CacheConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
@@ -149,14 +152,19 @@ class Cache {
 
   #extend(element: ElementAnswer): void {
     this.#produced++;
-    const bytes = element.kind === "element" ? element.element.byteLength : 0;
+    if (element.kind !== "element") return this.#extendByError(element);
+    const bytes = element.element.byteLength;
     if (bytes <= this.#window.bytesMax) return this.#window.push(element, bytes);
     const error = new LeatError(
       "invalid_argument",
       `An element of ${bytes} bytes is larger than the sharing window of ${this.#window.bytesMax} bytes; ` +
         `give the workers a larger windowBytesMax, or make smaller batches`,
     );
-    this.#window.push({ kind: "error", error: error.toWire() }, 0);
+    this.#extendByError({ kind: "error", error: error.toWire() });
+  }
+
+  #extendByError(error: ElementAnswer): void {
+    this.#window.push(error, Math.min(ERROR_BYTES, this.#window.bytesMax));
   }
 
   #answerWaiting(): void {

@@ -26,14 +26,22 @@ export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
+  readonly #onDisposed: () => void;
   #iterator: DatasetIterator<unknown> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor(settings: RunnerSettings, splits: RunnerSplits, host: Host) {
+  /** @param onDisposed Called once, when it is disposed. */
+  constructor(
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+    host: Host,
+    onDisposed: () => void = () => {},
+  ) {
     this.#settings = settings;
     this.#splits = splits;
     this.#host = new MeteredHost(host);
+    this.#onDisposed = onDisposed;
   }
 
   get bytesRead(): number {
@@ -47,8 +55,10 @@ export class PipelineRunner implements Runner {
   }
 
   dispose(): void {
+    if (this.#disposed) return;
     this.#disposed = true;
     this.#iterator?.return();
+    this.#onDisposed();
   }
 
   async #step(): Promise<RunnerOutcome> {
@@ -91,7 +101,9 @@ export class PipelineRunners implements RunnerFactory {
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const runner = new PipelineRunner(settings, splits, this.#host);
+    const runner: Runner = new PipelineRunner(settings, splits, this.#host, () => {
+      this.#running.delete(runner);
+    });
     this.#running.add(runner);
     return runner;
   }
@@ -102,7 +114,6 @@ export class PipelineRunners implements RunnerFactory {
 
   close(): Promise<void> {
     for (const runner of this.#running) runner.dispose();
-    this.#running.clear();
     return Promise.resolve();
   }
 }

@@ -77,3 +77,17 @@ Deno.test("cache refuses a request that does not say whose it is", async () => {
   const error = await assertRejects(() => bench.get(cache, 1), LeatError, "trainerId");
   assertEquals(error.code, "invalid_argument");
 });
+
+Deno.test("cache bounds its window also where every element fails", async () => {
+  const failing = Dataset.range(10).repeat().map((): number => {
+    throw new RangeError("a bad element");
+  });
+  const { bench, cache, read } = cached(failing, 10_000);
+  await using _ = bench;
+  await read("slow", 1);
+  for (let i = 0; i < 200; i++) await read("fast", 2);
+  await read("slow", 1);
+  const stats = await bench.system.ask(cache, "stats", null, { timeoutMs: 1_000 });
+  assertEquals(stats.skipped > 150, true, `the slow trainer skipped ${stats.skipped}`);
+  assertEquals(stats.bufferedBytes <= 10_000, true, `${stats.bufferedBytes} bytes`);
+});
