@@ -26,13 +26,18 @@ class Pending {
 
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
+  /** Requests that wait for an earlier one which is still on its way, by sequence. */
+  readonly early: Map<number, () => void>;
+  /** Up to here requests have come. */
+  begun: number;
   acknowledged: number;
   heardMs: number;
 }
 
 /**
- * Answers each (client, sequence) once and repeats the same answer when asked again. What is still
- * being produced goes to who asked last; the request before is refused with `aborted`.
+ * Answers each (client, sequence) once, in the order of sequences, and repeats the same answer when
+ * asked again. What is still being produced goes to who asked last; the request before is refused
+ * with `aborted`.
  */
 export class Repeats {
   readonly #world: World;
@@ -71,15 +76,38 @@ export class Repeats {
         `Client ${request.clientId} has ${client.answers.size} elements it has not acknowledged`,
       );
     }
+    if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);
+    const turn = new Promise<void>((resolve) => client.early.set(sequence, resolve));
+    const producing = turn.then(() => {
+      this.#advance(client, sequence);
+      return produce();
+    });
+    return this.#pend(client, sequence, producing);
+  }
+
+  /** Forgets a client. */
+  leave(clientId: number): void {
+    this.#clients.delete(clientId);
+  }
+
+  #begin(
+    client: Client,
+    sequence: number,
+    produce: () => ElementAnswer | Promise<ElementAnswer>,
+  ): ElementAnswer | Promise<ElementAnswer> {
+    this.#advance(client, sequence);
     const answer = produce();
     if (answer instanceof Promise) return this.#pend(client, sequence, answer);
     client.answers.set(sequence, answer);
     return answer;
   }
 
-  /** Forgets a client. */
-  leave(clientId: number): void {
-    this.#clients.delete(clientId);
+  /** A request has come: the one after it, if it came before, has its turn after this one's. */
+  #advance(client: Client, sequence: number): void {
+    client.begun = Math.max(client.begun, sequence);
+    const next = client.early.get(client.begun + 1);
+    client.early.delete(client.begun + 1);
+    next?.();
   }
 
   #pend(
@@ -106,13 +134,14 @@ export class Repeats {
     const now = this.#world.nowMs();
     let client = this.#clients.get(request.clientId);
     if (client === undefined) {
-      client = { answers: new Map(), acknowledged: 0, heardMs: now };
+      client = { answers: new Map(), early: new Map(), begun: 0, acknowledged: 0, heardMs: now };
       this.#clients.set(request.clientId, client);
       this.#sweep(now);
     }
     client.heardMs = now;
     if (request.acknowledged > client.acknowledged) {
       client.acknowledged = request.acknowledged;
+      client.begun = Math.max(client.begun, request.acknowledged);
       for (const sequence of client.answers.keys()) {
         if (sequence <= request.acknowledged) client.answers.delete(sequence);
       }

@@ -49,6 +49,16 @@ Deno.test("Repeats forgets what was acknowledged and refuses to produce it again
   assertEquals(error.code, "aborted");
 });
 
+Deno.test("Repeats answers requests in the order of their sequence, whichever comes first", async () => {
+  const repeats = new Repeats(world);
+  let produced = 0;
+  const ask = (sequence: number) =>
+    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => element(++produced));
+  const [third, second, first] = [ask(3), ask(2), ask(1)];
+  const answers = await Promise.all([first, second, third]);
+  assertEquals(answers, [element(1), element(2), element(3)]);
+});
+
 Deno.test("Repeats keeps clients apart", () => {
   const repeats = new Repeats(world);
   const one = repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));
