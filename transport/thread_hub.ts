@@ -356,7 +356,9 @@ export class ThreadNode implements Member {
   }
 
   /** Ends the thread at once, as a crash would. */
-  terminate(reason = new LeatError("unavailable", `"${this.name}" was terminated`)): void {
+  terminate(
+    reason: LeatError = new LeatError("unavailable", `"${this.name}" was terminated`),
+  ): void {
     this.#end(reason);
   }
 

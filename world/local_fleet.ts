@@ -8,12 +8,13 @@ import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import { ThreadHub, type ThreadNode } from "../transport/thread_hub.ts";
-import { serveWebSocket, webSocketConnector } from "../transport/web_socket.ts";
+import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "./inline_hub.ts";
 import { type Role, takeUp } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
+import { ServiceNode } from "./service_node.ts";
 
 /** See the module. */
 export class LocalFleet implements Fleet {
@@ -22,6 +23,12 @@ export class LocalFleet implements Fleet {
   readonly #options: FleetOptions;
   readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
+  /** Leads to the nodes of this process that listen on no socket. */
+  readonly #near: Connector = {
+    connect: (name, local) =>
+      (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
+        .connect(name, local),
+  };
   /** Ports of nodes behind sockets: one that is started again is found where it was. */
   readonly #ports = new Map<string, number>();
 
@@ -62,7 +69,7 @@ export class LocalFleet implements Fleet {
       case "thread":
         return this.#startOnThread(name, role);
       case "websocket":
-        return this.#startBehindSocket(name, role);
+        return Promise.resolve(this.#startBehindSocket(name, role));
     }
   }
 
@@ -77,26 +84,24 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  async #startBehindSocket(name: string, role: Role): Promise<FleetNode> {
-    const world = new DenoWorld(this.#worldOptions(role));
-    const server = await serveWebSocket({
-      world,
-      hostname: "127.0.0.1",
-      port: this.#ports.get(name) ?? 0,
-      local: () => system.id,
-      onLink: (link) => system.attach(link),
+  #startBehindSocket(name: string, role: Role): FleetNode {
+    const { logLevel = "warn" } = this.#options;
+    const { logFolder } = this.#worldOptions(role);
+    const node = new ServiceNode({ port: this.#ports.get(name) ?? 0, logLevel }, {
+      near: this.#near,
+      ...(logFolder === undefined ? {} : { logFolder }),
     });
-    this.#ports.set(name, Number(new URL(server.address).port));
-    const system = this.#system(server.address, world);
-    const leave = this.#admit(system);
-    const playing = takeUp(system, role);
+    this.#ports.set(name, node.port);
+    const leave = this.#admit(node.system);
+    const playing = takeUp(node.system, role);
     const cut = async () => {
       leave();
-      await server.close();
+      await node.cut();
     };
-    return this.#node("websocket", system, cut, async () => {
-      await system.stop();
-      await cut();
+    return this.#node("websocket", node.system, cut, async () => {
+      await node.flushed();
+      await node.stop();
+      leave();
       await playing.close();
     });
   }
@@ -157,12 +162,7 @@ export class LocalFleet implements Fleet {
 
   #system(node: string, world: DenoWorld): ActorSystem {
     const socket = webSocketConnector({ world });
-    const near: Connector = {
-      connect: (name, local) =>
-        (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
-          .connect(name, local),
-    };
-    const connector = connectorByScheme({ ws: socket, wss: socket }, near);
+    const connector = connectorByScheme({ ws: socket, wss: socket }, this.#near);
     return new ActorSystem({ node, world, connector, kinds: FRONT_KINDS });
   }
 

@@ -52,6 +52,8 @@ export interface ServiceNodeParts {
   /** Durable logs of the node; default in memory. */
   readonly logFolder?: string;
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
+  /** Leads to nodes whose names are no URLs: those of the same process. */
+  readonly near?: Connector;
 }
 
 /** A node that listens. Its name is the address that it advertises. */
@@ -72,7 +74,7 @@ export class ServiceNode {
     const scheme = cert === undefined ? "ws" : "wss";
     // Before anything listens: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
-    const { logFolder, supervision } = parts;
+    const { logFolder, supervision, near } = parts;
     const worldOptions: DenoWorldOptions = {
       ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
@@ -83,7 +85,7 @@ export class ServiceNode {
       ...(token === undefined ? {} : { token }),
       ...(ca === undefined ? {} : { ca }),
     });
-    this.#connector = connectorByScheme({ ws: socket, wss: socket });
+    this.#connector = connectorByScheme({ ws: socket, wss: socket }, near);
     this.#server = serveWebSocket({
       world,
       hostname,
@@ -102,6 +104,11 @@ export class ServiceNode {
       kinds: FRONT_KINDS,
       ...(supervision === undefined ? {} : { supervision }),
     });
+  }
+
+  /** The port it listens on. */
+  get port(): number {
+    return this.#server.port;
   }
 
   /** The address that others know this node by. */
@@ -137,6 +144,11 @@ export class ServiceNode {
     while (
       world.nowMs() < deadlineMs && [...this.#links].some((link) => link.bufferedBytes > 0)
     ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
+  }
+
+  /** Drops all links and stops listening, as if the host had lost power; the actors do not know yet. */
+  cut(): Promise<void> {
+    return this.#server.close();
   }
 
   /** Stops the actors, then the links, then listening. */
