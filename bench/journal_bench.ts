@@ -83,7 +83,12 @@ async function startTask(
   const worker = system.spawn<WorkerProtocol>({
     name,
     create: () => ({
-      handlers: { listSplits: () => ({ table }), drain: () => true, wake: () => null },
+      handlers: {
+        listSplits: () => ({ table }),
+        drain: () => true,
+        leave: () => null,
+        wake: () => null,
+      },
     }),
   });
   const request = { name, worker, tags: [], tasks: [] };
