@@ -103,6 +103,8 @@ export class LocalCluster implements AsyncDisposable {
   readonly #forget: () => void;
   readonly #workers: LocalWorker[] = [];
   #dispatcher: FleetNode | undefined;
+  /** Where the dispatcher is, or was before it was stopped. */
+  #dispatcherAddress = "";
   #fronts: { cache?: string; reads?: string } = {};
   #closed: Promise<void> | undefined;
 
@@ -193,8 +195,8 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /** Everything the dispatcher knows. */
-  describe(): Promise<DispatcherDescription> {
-    return this.#fleet.home.ask(dispatcherAt(this.#dispatcherNode()), "describe", null, {
+  async describe(): Promise<DispatcherDescription> {
+    return await this.#fleet.home.ask(dispatcherAt(this.#dispatcherNode()), "describe", null, {
       timeoutMs: NODE_TIMEOUT_MS,
     });
   }
@@ -230,7 +232,7 @@ export class LocalCluster implements AsyncDisposable {
     const { clientRefreshMs } = this.#options;
     return {
       system: this.#fleet.home,
-      dispatcher: dispatcherAt(this.#dispatcherNode()),
+      dispatcher: dispatcherAt(this.#dispatcherAddress),
       ...(clientRefreshMs === undefined ? {} : { timings: { refreshMs: clientRefreshMs } }),
       release: () => {},
     };
@@ -265,6 +267,7 @@ export class LocalCluster implements AsyncDisposable {
     };
     const name = `${this.address}-dispatcher`;
     this.#dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
+    this.#dispatcherAddress = this.#dispatcher.id.node;
   }
 
   async #startFronts(): Promise<void> {

@@ -213,6 +213,8 @@ export class DispatcherState {
     switch (record.type) {
       case "cluster_created":
         this.#clusterId = record.clusterId;
+        // Workers and clients of an earlier journal may still be there: their ids mean nothing here.
+        this.#lastIds.task = this.#lastIds.client = firstIdOf(record.clusterId);
         return;
       case "dispatcher_started":
         this.#lives++;
@@ -494,6 +496,11 @@ function need<T>(entity: T | undefined, record: JournalRecord): T {
     `The journal is not whole: "${record.type}" speaks of something that no earlier record made`,
     { details: { record: record.type } },
   );
+}
+
+/** Where a cluster begins to count its tasks and clients: 32 bits of its id. */
+function firstIdOf(clusterId: string): number {
+  return Number.parseInt(clusterId.slice(0, 8), 16);
 }
 
 function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {

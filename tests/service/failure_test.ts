@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Dataset, LeatError } from "../../mod.ts";
+import { Dataset, LeatError, type Tensor } from "../../mod.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { numbersOf, testOnEach, upTo } from "./carriers.ts";
 
@@ -217,3 +217,33 @@ testOnEach("an iterator that has ended stays ended and starts nothing", async (s
   stop();
   assertEquals(started, 0);
 });
+
+testOnEach("a client that comes while the dispatcher is away waits for it", async (start) => {
+  const journal = await Deno.makeTempDir();
+  await using cluster = await start({ workers: 1, journal });
+  await cluster.stopDispatcher();
+  const reading = numbersOf(Dataset.range(10).batch(5).distribute({ service: cluster }));
+  await cluster.restartDispatcher();
+  assertEquals(await reading, upTo(10));
+});
+
+testOnEach(
+  "a dispatcher that has lost its journal takes nobody for somebody else",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const endless = Dataset.range(3).map((x) => -1 - x).repeat().batch(1);
+    await using before = endless.distribute({ service: cluster }).iterator();
+    await before.next();
+    await cluster.stopDispatcher();
+    await cluster.restartDispatcher();
+    // The first client and the first task of either dispatcher.
+    await using after = Dataset.range(1_000).batch(1).distribute({ service: cluster }).iterator();
+    const first = (await after.next()).value as Tensor;
+    assertEquals(first.toArray(), [0]);
+    const lost = await assertRejects(async () => {
+      while (!(await before.next()).done);
+    }, LeatError);
+    assertEquals(lost.code, "not_found");
+    assertEquals((await cluster.describe()).jobs.length, 1);
+  },
+);

@@ -10,6 +10,7 @@ import type {
   JobParameters,
   TaskStatus,
 } from "../../../actors/dispatcher/protocol.ts";
+import { RecordBatch } from "../../../actors/dispatcher/records.ts";
 import type { DurableLog, LogContents } from "../../../actors/runtime/durable_log.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
@@ -141,8 +142,20 @@ export class TestCluster implements AsyncDisposable {
 
   static async start(config: DispatcherConfig = {}): Promise<TestCluster> {
     const cluster = new TestCluster(config);
+    await cluster.#createJournal();
     await cluster.#begin();
     return cluster;
+  }
+
+  /** Begins a journal whose cluster counts its tasks and clients from 1. */
+  async #createJournal(): Promise<void> {
+    const log = await openSqliteLog(this.journalPath);
+    const batch = new RecordBatch();
+    batch.add({ type: "cluster_created", clusterId: "00000000deadbeef" });
+    await log.read();
+    log.append(batch.encode());
+    await log.sync();
+    await log.close();
   }
 
   get journalPath(): string {
