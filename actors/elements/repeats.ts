@@ -141,7 +141,7 @@ export class Repeats {
     client.heardMs = now;
     if (request.acknowledged > client.acknowledged) {
       client.acknowledged = request.acknowledged;
-      client.begun = Math.max(client.begun, request.acknowledged);
+      this.#advance(client, request.acknowledged);
       for (const sequence of client.answers.keys()) {
         if (sequence <= request.acknowledged) client.answers.delete(sequence);
       }

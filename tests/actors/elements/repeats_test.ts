@@ -94,3 +94,11 @@ Deno.test("Repeats forgets clients that have been silent for long", () => {
   repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(1));
   assertEquals(repeats.clients, 1);
 });
+
+Deno.test("Repeats waits for no request that its client has given up", async () => {
+  const repeats = new Repeats(world);
+  const second = repeats.answer({ clientId: 1, sequence: 2, acknowledged: 0 }, () => element(2));
+  // The first one never came, and its client has settled it.
+  const third = repeats.answer({ clientId: 1, sequence: 3, acknowledged: 1 }, () => element(3));
+  assertEquals(await Promise.all([second, third]), [element(2), element(3)]);
+});
