@@ -301,8 +301,13 @@ function summarizeCoordinatedReads(experiment: CoordinatedReadsExperiment): Summ
 }
 
 function coordinatedReadsFinding(experiment: CoordinatedReadsExperiment): string {
-  const { uncoordinated, coordinated, trainers } = experiment;
+  const { uncoordinated, bucketed, coordinated, trainers } = experiment;
   const speedup = ratio(coordinated.throughput, uncoordinated.throughput);
+  const withoutCoordination = bucketed === undefined
+    ? ""
+    : ` Buckets alone, of which every trainer gets whichever comes, make it ${
+      formatNumber(ratio(bucketed.throughput, uncoordinated.throughput).value, 2)
+    } times as fast.`;
   return `When ${trainers} trainers in step get batches of one bucket from one worker, padding goes from ` +
     `${percent(uncoordinated.paddingShare)} to ${
       percent(coordinated.paddingShare)
@@ -311,7 +316,7 @@ function coordinatedReadsFinding(experiment: CoordinatedReadsExperiment): string
     `${percent(coordinated.idleShare)}. Training goes ${
       formatNumber(speedup.value, 2)
     } times as fast, counted in ` +
-    `tokens of data.`;
+    `tokens of data.${withoutCoordination}`;
 }
 
 function summarizeWorkerFailure(experiment: WorkerFailureExperiment): Summary {

@@ -27,6 +27,8 @@ import {
 const PREFETCH_BATCHES = 2;
 /** Least time between two words on progress, in ms. */
 const PROGRESS_INTERVAL_MS = 100;
+/** Longest time that is not counted, in ms. */
+const WARMUP_MS_MAX = 20_000;
 /** How long the other trainers may take to end a step, in ms. */
 const BARRIER_TIMEOUT_MS = 120_000;
 
@@ -54,7 +56,7 @@ class Trainer {
   readonly #context: ActorContext;
   readonly #service: string;
   #accelerator = new Accelerator();
-  readonly #arrivals: Record<string, number[]> = {};
+  #arrivals: Record<string, number[]> = {};
   #iterator: DatasetIterator<unknown> | undefined;
   #first: IteratorResult<unknown, undefined> | undefined;
   #toldMs = 0;
@@ -70,14 +72,24 @@ class Trainer {
       ? new DenoFiles()
       : withStorageLatency(new DenoFiles(), storageLatencyMs);
     await this.#iterator?.return();
+    this.#arrivals = {};
     this.#iterator = openIterator(this.#dataset(request).node, { host: new DenoHost({ files }) });
     this.#first = await this.#iterator.next();
   }
 
   async train(request: TrainRequest): Promise<TrainResult> {
-    const { warmupMs = 0 } = request;
-    if (warmupMs > 0) await this.#run({ ...request, durationMs: warmupMs });
-    return await this.#run(request);
+    const { warmupMs = 0, warmupNodes = 0, ...counted } = request;
+    if (warmupMs > 0) {
+      const isWarm = (elapsedMs: number) =>
+        elapsedMs >= warmupMs && Object.keys(this.#arrivals).length >= warmupNodes ||
+        elapsedMs >= WARMUP_MS_MAX;
+      await this.#run({ step: request.step }, isWarm);
+    }
+    const { batches = Infinity, durationMs = Infinity } = counted;
+    return await this.#run(
+      counted,
+      (elapsedMs, count) => count >= batches || elapsedMs >= durationMs,
+    );
   }
 
   async stop(): Promise<void> {
@@ -104,12 +116,15 @@ class Trainer {
     }
   }
 
-  async #run(request: TrainRequest): Promise<TrainResult> {
-    const { batches = Infinity, durationMs = Infinity, record = false } = request;
+  async #run(
+    request: TrainRequest,
+    isOver: (elapsedMs: number, batches: number) => boolean,
+  ): Promise<TrainResult> {
+    const { record = false } = request;
     // A new one: what steps before were late by is not to be made up for in what is counted.
     this.#accelerator = new Accelerator();
     const run = new Run();
-    while (run.batches < batches && run.elapsedMs < durationMs) {
+    while (!isOver(run.elapsedMs, run.batches)) {
       const batch = await run.waiting(() => this.#next());
       if (batch.done === true) break;
       const tokens = tokensOf(batch.value);

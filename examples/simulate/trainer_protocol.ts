@@ -41,6 +41,8 @@ export interface TrainRequest {
   readonly durationMs?: number;
   /** Trains so long before anything is counted, in ms; default 0. */
   readonly warmupMs?: number;
+  /** …and until batches have come from so many nodes: threads that are still loading take CPU from the others. */
+  readonly warmupNodes?: number;
   /** Where the trainers of a model wait for each other; default: it trains alone. */
   readonly barrier?: Ref<BarrierProtocol>;
   /** Keeps the names of what came and where it came from; default false. */

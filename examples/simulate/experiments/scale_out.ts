@@ -189,8 +189,9 @@ class Bench implements AsyncDisposable {
       })
     );
     const step = { constantMs: stepMs, perTokenMs: 0 };
-    const result = await this.#trainer.train({ step, warmupMs, durationMs, monitor });
     const workers = open.place === "service" ? this.#deployment.cluster.workers : 0;
+    const warmupNodes = workers;
+    const result = await this.#trainer.train({ step, warmupMs, warmupNodes, durationMs, monitor });
     const run = toRun(workers, result);
     progress.endRun(`${formatNumber(run.throughput.value)} batches/s`);
     return { run, hostBusyCores: result.hostBusyCores };
