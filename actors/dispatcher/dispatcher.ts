@@ -298,6 +298,7 @@ class Dispatcher {
     return await openJournal(await this.#context.world.openLog(logName), {
       recordsMax: journalRecordsMax,
       bytesMax: journalBytesMax,
+      isCompactedEarly: () => this.#context.world.fault("dispatcher.compact_early"),
       macrotask: (fn) => this.#context.world.macrotask(fn),
       onFailure: (error) => this.#die(error),
     });

@@ -34,6 +34,8 @@ export interface LoggedJournalOptions {
   readonly recordsMax: number;
   /** …or more bytes of records than this and than the snapshot before took. */
   readonly bytesMax: number;
+  /** Whether to compact now though the log is short: a simulator's wish, to see it happen often. */
+  readonly isCompactedEarly?: () => boolean;
   /** Calls back in a later macrotask; see `World.macrotask`. */
   readonly macrotask: (fn: () => void) => void;
   /** The log has failed: what was applied since is not to be trusted. */
@@ -130,7 +132,8 @@ export class LoggedJournal implements Journal {
 
   get #isLong(): boolean {
     const { recordsMax, bytesMax } = this.#options;
-    return this.#records > recordsMax || this.#bytes > Math.max(bytesMax, this.#snapshotBytes);
+    return this.#records > recordsMax || this.#bytes > Math.max(bytesMax, this.#snapshotBytes) ||
+      this.#options.isCompactedEarly?.() === true;
   }
 
   #compact(): Promise<void> {

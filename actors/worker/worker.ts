@@ -124,6 +124,8 @@ class Worker {
   }
 
   wake(): void {
+    // News that is missed waits for the next regular heartbeat; nothing may rest on its being heard.
+    if (this.#context.world.fault("worker.miss_news")) return;
     this.#woken = true;
     this.#wake();
   }
