@@ -55,7 +55,11 @@ export function createReads(
 }
 
 /** One round: what each consumer gets, or a skip for all of them. */
-type Round = { readonly answers: Promise<readonly ElementAnswer[]> };
+interface Round {
+  readonly ready: Promise<void>;
+  /** By consumer; undefined when it was served. Empty until the round is ready. */
+  answers: (ElementAnswer | undefined)[];
+}
 
 class Reads {
   readonly #context: ActorContext;
@@ -118,7 +122,7 @@ class Reads {
       role: "reads" as const,
       produced: this.#produced,
       served: this.#served,
-      bufferedBytes: 0,
+      bufferedBytes: this.#heldBytes,
       bytesRead: 0,
       skipped: 0,
     };
@@ -134,15 +138,47 @@ class Reads {
             `reached; was it restarted? A consumer that restarts must join again`,
         );
       }
-      round = { answers: this.#begun.then(() => this.#begin()) };
-      this.#begun = round.answers.catch(() => {});
+      round = this.#open();
       this.#newestRound = Math.max(this.#newestRound, number);
       this.#rounds.set(number, round);
       this.#forget();
     }
-    const answers = await round.answers;
+    await round.ready;
+    const answer = round.answers[consumerIndex];
+    if (answer === undefined) {
+      throw new LeatError(
+        "failed_precondition",
+        `Consumer ${consumerIndex} asks for round ${number} again, which it was given`,
+      );
+    }
+    // From here on it is kept for who asked, until that has arrived.
+    round.answers[consumerIndex] = undefined;
     this.#served++;
-    return answers[consumerIndex]!;
+    return answer;
+  }
+
+  /** Opens a round, which gets its elements after those before it. */
+  #open(): Round {
+    const begun = this.#begun.then(() => this.#begin());
+    const round: Round = {
+      ready: begun.then((answers) => {
+        round.answers = [...answers];
+      }),
+      answers: [],
+    };
+    this.#begun = round.ready.catch(() => {});
+    return round;
+  }
+
+  /** Bytes of elements that consumers have yet to come for. */
+  get #heldBytes(): number {
+    let bytes = 0;
+    for (const { answers } of this.#rounds.values()) {
+      for (const answer of answers) {
+        if (answer?.kind === "element") bytes += answer.element.byteLength;
+      }
+    }
+    return bytes;
   }
 
   /** The gathered elements if they come in time, or a skip: then they are for the next round asked for. */

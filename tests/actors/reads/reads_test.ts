@@ -19,7 +19,7 @@ function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterM
   });
   const read = async (consumerIndex: number, round: number) =>
     opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
-  return { bench, read };
+  return { bench, reads, read };
 }
 
 Deno.test("reads gives consumer c element c of each round, whoever comes first", async () => {
@@ -95,4 +95,22 @@ Deno.test("reads refuses a consumer index beyond the job's consumers", async () 
   await using _ = bench;
   const error = await assertRejects(() => read(2, 0), LeatError, "2 consumers");
   assertEquals(error.code, "invalid_argument");
+});
+
+Deno.test("reads keeps only what consumers have yet to come for", async () => {
+  const bytes = 10_000;
+  const dataset = Dataset.range(100).repeat().map((_x, { bytes }) => new Uint8Array(bytes), {
+    captures: { bytes },
+  });
+  const { bench, reads, read } = coordinated(dataset, 2);
+  await using _ = bench;
+  const heldBytes = async () =>
+    (await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 })).bufferedBytes;
+  for (let round = 0; round < 20; round++) await Promise.all([read(0, round), read(1, round)]);
+  assertEquals(await heldBytes(), 0);
+  for (let round = 20; round < 25; round++) await read(0, round);
+  const held = await heldBytes();
+  assertEquals(held >= 5 * bytes && held < 6 * bytes, true, `${held} bytes`);
+  const error = await assertRejects(() => read(0, 24), LeatError, "which it was given");
+  assertEquals(error.code, "failed_precondition");
 });
