@@ -102,7 +102,12 @@ class Client {
   }
 
   async stop(): Promise<void> {
-    this.#feed.fail(new LeatError("cancelled", "The iterator was disposed"));
+    this.#feed.fail(
+      new LeatError(
+        "cancelled",
+        "The iterator was disposed, or the cluster it read from was closed",
+      ),
+    );
     this.#reader.stop();
     const clientId = await this.#joined();
     if (clientId === undefined) return;
