@@ -168,7 +168,12 @@ function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
       },
       (_, run) => run.throughput,
       [
-        ...experiment.curves.map((curve) => toReference("ideal", NEUTRAL_COLOR, curve.ideal)),
+        ...nameApart(
+          mergeEqual(
+            experiment.curves.map((curve) => toReference("ideal", NEUTRAL_COLOR, curve.ideal)),
+          ),
+          experiment.curves,
+        ),
         ...colocated((curve) => curve.colocated.throughput),
       ],
     ),
@@ -603,6 +608,19 @@ function mergeEqual(references: Reference[]): Reference[] {
       Math.abs(earlier.y - reference.y) <= SAME_REFERENCE_SHARE * earlier.y
     )
   );
+}
+
+/** Ideals that differ are told apart by their curves. */
+function nameApart(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
+  if (ideals.length === 1) return ideals;
+  return ideals.map((ideal) => {
+    const index = curves.findIndex((curve) => curve.ideal.value === ideal.y);
+    return {
+      ...ideal,
+      name: `ideal, ${curveName(curves[index]!)}`,
+      color: seriesColor(index),
+    };
+  });
 }
 
 function distinct<T>(values: Iterable<T>): T[] {
