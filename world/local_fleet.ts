@@ -6,6 +6,7 @@
  */
 import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
+import { LeatError } from "../core/error.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import { ThreadHub, type ThreadNode } from "../transport/thread_hub.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
@@ -57,7 +58,13 @@ export class LocalFleet implements Fleet {
   }
 
   async close(): Promise<void> {
-    for (const node of [...this.#nodes].reverse()) await node.stop();
+    for (const node of [...this.#nodes].reverse()) {
+      await node.stop().catch((error) => {
+        this.home.world.log("warn", `${node.id.node} did not stop in order`, {
+          error: LeatError.from(error).message,
+        });
+      });
+    }
     await this.home.stop();
     await this.threads.close();
   }

@@ -146,6 +146,7 @@ class Cache {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
+      this.#context.world.log("warn", `A sharing window ends: ${failure.message}`);
       return { kind: "end" };
     }
   }
