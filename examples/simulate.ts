@@ -111,7 +111,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const experiments: Experiment[] = [];
   let corpus: string[] = [];
   try {
-    const simulation = await prepare(values, progress, interrupted.signal);
+    const preparing = prepare(values, progress, interrupted.signal);
+    const simulation = await Promise.race([preparing, rejectionOf(interrupted.signal)]);
     corpus = simulation.corpus.description;
     for (const letter of wanted) {
       interrupted.signal.throwIfAborted();
@@ -124,6 +125,16 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   }
   const report: SimulationReport = { run: describeRun(values, startedAt, corpus), experiments };
   await finish(report, values.report, interrupted.signal.aborted, wanted.length);
+  // Files that were being made for the corpus would keep the process alive until all are there.
+  if (interrupted.signal.aborted) Deno.exit(INTERRUPTED_EXIT_STATUS);
+}
+
+/** Rejects with the signal's reason when it is aborted. */
+function rejectionOf(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => {});
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  return promise;
 }
 
 async function prepare(
@@ -173,7 +184,6 @@ async function finish(
   }
   if (interrupted) {
     console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
-    Deno.exitCode = INTERRUPTED_EXIT_STATUS;
   }
   if (report.experiments.length === 0) return;
   await writeReport(report, path);

@@ -410,15 +410,18 @@ function timelineFigure(experiment: WorkerFailureExperiment): Figure {
         }),
       ),
       Plot.ruleX(events, { x: "x", stroke: "currentColor", strokeWidth: 1.5 }),
-      Plot.text(events, {
-        x: "x",
-        text: "text",
-        frameAnchor: "top",
-        textAnchor: "start",
-        dx: 6,
-        dy: -16,
-        fontWeight: 600,
-      }),
+      // On either side of what lies between the two, so that they never run into each other.
+      ...events.map((event, index) =>
+        Plot.text([event], {
+          x: "x",
+          text: "text",
+          frameAnchor: "top",
+          textAnchor: index < events.length - 1 ? "end" : "start",
+          dx: index < events.length - 1 ? -6 : 6,
+          dy: -16,
+          fontWeight: 600,
+        })
+      ),
       Plot.ruleY([0]),
     ],
   });
