@@ -21,8 +21,8 @@ export interface DenoHostOptions {
  *
  * @example
  * ```ts
- * import { DenoHost } from "./world/deno_host.ts";
- * import { installHost } from "./data/host.ts";
+ * import { DenoHost } from "./deno_host.ts";
+ * import { installHost } from "../data/host.ts";
  * installHost(new DenoHost());
  * ```
  */

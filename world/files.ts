@@ -38,7 +38,7 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
  *
  * @example
  * ```ts
- * import { DenoFiles } from "./world/files.ts";
+ * import { DenoFiles } from "./files.ts";
  * const files = new DenoFiles();
  * console.log(await files.list("corpus/*.tfrecord"), files.stats());
  * ```

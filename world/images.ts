@@ -49,10 +49,12 @@ interface JpegTurbo {
  *
  * @example
  * ```ts
- * import { JpegImages } from "./world/images.ts";
+ * import { JpegImages } from "./images.ts";
+ * import { Tensor } from "../core/tensor.ts";
  * const images = new JpegImages();
- * const pixels = await images.decode(await Deno.readFile("cat.jpg"), { resize: { width: 224, height: 224 } });
- * console.log(pixels.shape); // [224, 224, 3]
+ * const jpeg = await images.encode(Tensor.zeros("uint8", [40, 60, 3]), { quality: 90 });
+ * const pixels = await images.decode(jpeg, { resize: { width: 32, height: 32 } });
+ * console.log(pixels.shape); // [32, 32, 3]
  * ```
  */
 export class JpegImages implements ImageCodec {

@@ -35,7 +35,7 @@ function makeTables(): Int32Array {
  *
  * @example
  * ```ts
- * import { crc32c } from "./data/formats/crc32c.ts";
+ * import { crc32c } from "./crc32c.ts";
  * crc32c(new TextEncoder().encode("123456789")); // 0xe3069283
  * ```
  */

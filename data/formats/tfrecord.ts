@@ -23,9 +23,10 @@ const HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
  *
  * @example
  * ```ts
- * import { encodeRecord } from "./data/formats/tfrecord.ts";
- * const file = await Deno.open("data.tfrecord", { create: true, append: true });
- * await file.write(encodeRecord(new TextEncoder().encode("one record")));
+ * import { encodeRecord } from "./tfrecord.ts";
+ * const text = new TextEncoder();
+ * const file = new Blob([encodeRecord(text.encode("one")), encodeRecord(text.encode("two"))]);
+ * console.log(file.size); // 38: each record has 16 bytes of framing
  * ```
  */
 export function encodeRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -109,7 +109,7 @@ const MATH_EXCEPT_RANDOM = new Set(
  *
  * @example
  * ```ts
- * import { analyzeFunction } from "./data/udf/free_names.ts";
+ * import { analyzeFunction } from "./free_names.ts";
  * analyzeFunction("(x) => Math.abs(x - mean)").freeNames; // ["mean"]
  * ```
  */

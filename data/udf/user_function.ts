@@ -82,7 +82,7 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
  *
  * @example
  * ```ts
- * import { udf } from "./data/udf/user_function.ts";
+ * import { udf } from "./user_function.ts";
  * const augment = udf(import.meta.resolve("./augment.ts"), "augment");
  * ```
  */
@@ -104,7 +104,7 @@ export function udf<F extends AnyFunction = AnyFunction>(
  *
  * @example
  * ```ts
- * import { serializeFunction } from "./data/udf/user_function.ts";
+ * import { serializeFunction } from "./user_function.ts";
  * serializeFunction((x: number, { mean }: { mean: number }) => x - mean, { mean: 3 });
  * ```
  */
