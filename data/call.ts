@@ -134,9 +134,9 @@ function invoke(
 /**
  * One user function, bound to the iterator that calls it.
  *
- * `map` and `filter` call `fn(element, extra)` themselves, each in one place of its own, because the
- * engine can only make a call fast where it sees few functions. They do so when `isPlain()`, and
- * leave the rest to `one()`.
+ * `map` and `filter` call `fn(element, extra)` themselves for whole blocks of elements, each in one
+ * place of its own, because the engine can only make a call fast where it sees few functions. They
+ * may for as many calls as `plainRun()` says, and leave the rest to `one()`.
  */
 export class Call {
   /** How many calls were begun. */
@@ -170,14 +170,9 @@ export class Call {
     return this.index - this.#failures;
   }
 
-  /** Begins a call; true when it may be made directly. */
-  isPlain(): boolean {
-    return this.index++ !== this.#specialAt;
-  }
-
-  /** Makes a call that `isPlain` has begun. Throws or rejects naming the element. */
-  finish(element: unknown): unknown {
-    return this.#run(1, element, undefined);
+  /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
+  plainRun(count: number): number {
+    return Math.min(count, this.#specialAt - this.index);
   }
 
   /** Calls the function on one element. Throws or rejects with a `LeatError` naming the element. */

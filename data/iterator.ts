@@ -9,6 +9,9 @@ export const END: unique symbol = Symbol("END");
 /** An element or the end, now or later. Elements themselves are never promises. */
 export type Pulled<T> = T | typeof END | Promise<T | typeof END>;
 
+/** What `nextBlock()` answers where the next element, or the end, is to be had by `next()` alone. */
+export const NO_BLOCK = -1;
+
 /**
  * The running form of one dataset node.
  *
@@ -22,6 +25,18 @@ export abstract class ElementIterator<T = unknown> {
   #disposed = false;
 
   abstract next(): Pulled<T>;
+
+  /**
+   * Writes at most `count` (from 1) of the next elements to the beginning of `into` and says how
+   * many, where they can be given at once: the fast lane of whoever wants several, beside which
+   * every call of `next()` is a detour. 0 is to be asked again; at `NO_BLOCK` the next answer is by
+   * `next()`. Failures, waiting and the end always are, so that they cost what they would without.
+   *
+   * Never more is read or called for it than `count` calls of `next()` would.
+   */
+  nextBlock(_into: unknown[], _count: number): number {
+    return NO_BLOCK;
+  }
 
   /** True once `dispose()` was called; asynchronous stretches check it after every wait. */
   get disposed(): boolean {

@@ -10,8 +10,8 @@ export const SLICE_MS = 4;
 /** The clock is read after at most this many calls of `due()`. */
 const CHECKS_MAX = 256;
 
-/** The longest `stride`. */
-const STRIDE_MAX = 16;
+/** The longest `blockLength`. */
+const BLOCK_LENGTH_MAX = 128;
 
 /** Counts calls, then reads the clock. Shared by all iterators of one iteration. */
 export class Pacer {
@@ -26,15 +26,17 @@ export class Pacer {
     this.#checkedAtMs = this.#startedAtMs = host.nowMs();
   }
 
-  /**
-   * For the tightest loops: after how many rounds to ask `due(stride)` again. 1 while rounds take long.
-   */
-  stride = 1;
+  /** How many elements to deal with at once: 1 while they take long. */
+  blockLength = 1;
 
   /** True when the current synchronous stretch has run longer than `SLICE_MS`. */
-  due(rounds = 1): boolean {
+  due(): boolean {
+    return --this.#left <= 0 && this.#readClock();
+  }
+
+  /** Counts what is done beside calls of `due()`. */
+  count(rounds: number): void {
     this.#left -= rounds;
-    return this.#left <= 0 && this.#readClock();
   }
 
   /** Gives the event loop one macrotask and starts a new stretch. */
@@ -52,7 +54,7 @@ export class Pacer {
     if (tookMs > SLICE_MS / 4) this.#budget = Math.max(1, this.#budget >> 2);
     else if (this.#budget < CHECKS_MAX) this.#budget *= 2;
     this.#left = this.#budget;
-    this.stride = Math.min(this.#budget, STRIDE_MAX);
+    this.blockLength = Math.min(this.#budget, BLOCK_LENGTH_MAX);
     return now - this.#startedAtMs > SLICE_MS;
   }
 }

@@ -2,7 +2,7 @@
  * `cache`: elements kept in memory after the first complete pass.
  */
 import type { IteratorContext } from "../context.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
 import { BufferMeter } from "../stats.ts";
@@ -123,6 +123,16 @@ class CachedIterator extends ElementIterator {
     if (this.#position >= this.#elements.length || this.disposed) return END;
     this.#context.stats.elements++;
     return this.#elements[this.#position++];
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const first = this.#position;
+    const length = Math.min(count, this.#elements.length - first);
+    if (length <= 0 || this.disposed) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = this.#elements[first + i];
+    this.#position = first + length;
+    this.#context.stats.elements += length;
+    return length;
   }
 
   protected override release(): void {}

@@ -2,15 +2,16 @@
  * `filter`: the elements for which a predicate holds.
  */
 import { LeatError } from "../../core/error.ts";
-import { Call, NodeFunction } from "../call.ts";
+import type { InputBlock } from "../block.ts";
+import { NodeFunction } from "../call.ts";
 import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { Pacer } from "../pacer.ts";
 import type { ElementSpec } from "../spec.ts";
-import { AGAIN, giveWay, stepLater, type Stepping } from "../stepping.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { CallingIterator } from "./calling.ts";
+import { UnaryNode } from "./unary.ts";
 
 export class FilterNode extends UnaryNode {
   readonly predicate: NodeFunction;
@@ -41,51 +42,49 @@ registerNode("filter", {
   fromWire: (a, [input]) => new FilterNode(input!, NodeFunction.among(a, "predicate")),
 });
 
-class FilterIterator extends UnaryIterator implements Stepping {
-  readonly #call: Call;
-  readonly #pacer: Pacer;
-
-  constructor(context: IteratorContext, predicate: NodeFunction) {
-    super(context);
-    this.#call = new Call(predicate, context);
-    this.#pacer = context.pacer;
-  }
-
-  /** The steps written out, because most elements of most pipelines come through here. */
+class FilterIterator extends CallingIterator implements Stepping {
   override next(): Pulled<unknown> {
-    const call = this.#call;
-    for (;;) {
-      const element = this.input.next();
-      if (element instanceof Promise) return stepLater(this, this.#pacer, this.#later(element));
-      if (element === END) return END;
-      let verdict: unknown;
-      if (call.isPlain()) {
-        try {
-          verdict = call.fn(element, call.extra);
-        } catch (error) {
-          throw call.failure(error);
-        }
-      } else verdict = call.finish(element);
-      if (verdict === true) {
-        this.stats.elements++;
-        return element;
-      }
-      if (verdict !== false) {
-        const decided = this.#settle(element, call.settle(verdict));
-        return stepLater(this, this.#pacer, decided);
-      }
-      if (this.#pacer.due()) return stepLater(this, this.#pacer, giveWay(this.#pacer));
-    }
+    return stepOn(this, this.context.pacer);
   }
 
   step(): unknown {
-    const element = this.input.next();
+    const outcome = this.takeOutcome();
+    if (outcome !== undefined) {
+      if (outcome.failed) throw outcome.value;
+      return outcome.value;
+    }
+    const element = this.pull();
     return element instanceof Promise ? this.#later(element) : this.#judge(element);
+  }
+
+  protected override callBlock(block: InputBlock, into: unknown[]): number {
+    const { call } = this;
+    const { fn, extra } = call;
+    const { items, at } = block;
+    const indexAtStart = call.index - at;
+    let kept = 0;
+    try {
+      for (let i = at; i < block.stop; i++) {
+        call.index = indexAtStart + i + 1;
+        const element = items[i];
+        const verdict = fn(element, extra);
+        if (verdict === true) into[kept++] = element;
+        else if (verdict !== false) {
+          this.leave({ failed: false, value: this.#settle(element, call.settle(verdict)) });
+          break;
+        }
+      }
+    } catch (error) {
+      this.leave({ failed: true, value: call.failure(error) });
+    }
+    block.at = Math.min(call.index - indexAtStart, block.end);
+    this.stats.elements += kept;
+    return kept;
   }
 
   #judge(element: unknown): unknown {
     if (element === END || this.disposed) return END;
-    const verdict = this.#call.one(element);
+    const verdict = this.call.one(element);
     return verdict instanceof Promise
       ? this.#settle(element, verdict)
       : this.#decide(element, verdict);

@@ -6,6 +6,7 @@ import { flattenTree, treePaths } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import { commonRows, rowAt, rowSpec, specOf, tensorize } from "../components.ts";
 import type { IteratorContext } from "../context.ts";
+import { NO_BLOCK } from "../iterator.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, mapSpec, mergeSpecs } from "../spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
@@ -140,6 +141,15 @@ class ArrayIterator extends IndexedIterator {
   constructor(context: IteratorContext, elements: readonly unknown[]) {
     super(context, elements.length);
     this.#elements = elements;
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const first = this.position;
+    const length = Math.min(count, this.stop - first);
+    if (length <= 0) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = this.#elements[first + i];
+    this.position = first + length;
+    return length;
   }
 
   protected override at(index: number): unknown {

@@ -1,11 +1,12 @@
 /**
  * Gathering: what `batch` and `paddedBatch` have in common.
  */
+import { InputBlock } from "../block.ts";
 import { type Column, ScalarColumn } from "../columns.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import type { Pacer } from "../pacer.ts";
-import { AGAIN, giveWay, stepLater, type Stepping } from "../stepping.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
 /** Writes elements into a column made for the first one, and gives it when it is full. */
@@ -14,6 +15,8 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #dropRemainder: boolean;
   readonly #columnFor: (element: unknown) => Column;
   readonly #pacer: Pacer;
+  /** Read and not added yet; never more than the batch has room for. */
+  readonly #block = new InputBlock();
   /** What was gathered; it stays when an element fails. */
   #column: Column | undefined;
   /** The column's own place for numbers, where it takes them as they are. */
@@ -33,29 +36,18 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     this.#pacer = context.pacer;
   }
 
-  /** Numbers go straight to their place, since most of what is spent on them would be detours. */
   override next(): Pulled<unknown> {
-    if (this.#ended) return END;
-    const pacer = this.#pacer;
-    let rounds = 0;
-    for (;;) {
-      const element = this.input.next();
-      if (typeof element === "number" && this.#numbers !== undefined) {
-        this.#numbers[this.#count] = element;
-        if (++this.#count === this.#size) return this.#give();
-      } else {
-        if (element instanceof Promise) return stepLater(this, pacer, this.#later(element));
-        const result = this.#add(element);
-        if (result !== AGAIN) return result;
-      }
-      if (++rounds >= pacer.stride) {
-        if (pacer.due(rounds)) return stepLater(this, pacer, giveWay(pacer));
-        rounds = 0;
-      }
-    }
+    return this.#ended ? END : stepOn(this, this.#pacer);
   }
 
   step(): unknown {
+    if (!this.#block.isEmpty) return this.#addBlock();
+    const wanted = Math.min(this.#size - this.#count, this.#pacer.blockLength);
+    const read = wanted > 1 ? this.#block.read(this.input, wanted) : NO_BLOCK;
+    if (read >= 0) {
+      this.#pacer.count(wanted - 1);
+      return this.disposed ? END : this.#addBlock();
+    }
     const element = this.input.next();
     return element instanceof Promise ? this.#later(element) : this.#add(element);
   }
@@ -64,11 +56,41 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     return this.#add(await this.arrival(pending));
   }
 
+  /** Adds what was read; where an element does not fit, the block stands at the one after it. */
+  #addBlock(): unknown {
+    const block = this.#block;
+    while (!block.isEmpty) {
+      if (this.#numbers !== undefined) this.#addNumbers(block, this.#numbers);
+      if (block.isEmpty) break;
+      this.#write(block.shift());
+    }
+    return this.#count === this.#size ? this.#give() : AGAIN;
+  }
+
+  /** Numbers go straight to their place, since most of what is spent on them would be detours. */
+  #addNumbers(block: InputBlock, numbers: Float64Array): void {
+    const { items, end } = block;
+    let { at } = block;
+    let count = this.#count;
+    for (; at < end; at++) {
+      const element = items[at];
+      if (typeof element !== "number") break;
+      numbers[count++] = element;
+    }
+    block.at = at;
+    this.#count = count;
+  }
+
   #add(element: unknown): unknown {
     if (element === END) return this.#finish();
+    this.#write(element);
+    return this.#count === this.#size ? this.#give() : AGAIN;
+  }
+
+  #write(element: unknown): void {
     if (this.#column === undefined) this.#begin(element);
     this.#column!.write(this.#count, element);
-    return ++this.#count === this.#size ? this.#give() : AGAIN;
+    this.#count++;
   }
 
   #begin(element: unknown): void {
@@ -93,6 +115,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
 
   protected override release(): void {
     super.release();
+    this.#block.clear();
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     this.#ended = true;

@@ -1,14 +1,16 @@
 /**
  * `map`: a function of every element, one at a time or several at once.
  */
-import { Call, NodeFunction } from "../call.ts";
+import type { InputBlock } from "../block.ts";
+import { NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
 import type { ElementSpec } from "../spec.ts";
+import { CallingIterator } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { UnaryNode } from "./unary.ts";
 
 /** How `map` runs. */
 export interface MapAttributes {
@@ -61,37 +63,49 @@ registerNode("map", {
   fromWire: (a, [input]) => new MapNode(input!, NodeFunction.among(a, "fn"), a as MapAttributes),
 });
 
-class MapIterator extends UnaryIterator {
-  readonly #call: Call;
-
+class MapIterator extends CallingIterator {
   constructor(context: IteratorContext, fn: NodeFunction) {
-    super(context);
-    const call = this.#call = new Call(fn, context);
+    super(context, fn);
+    const { call } = this;
     context.stats.countBy(() => call.succeeded);
   }
 
   override next(): Pulled<unknown> {
-    const element = this.input.next();
+    const outcome = this.takeOutcome();
+    if (outcome !== undefined) {
+      if (outcome.failed) throw outcome.value;
+      return outcome.value;
+    }
+    const element = this.pull();
     if (element instanceof Promise) return this.#later(element);
-    return element === END ? END : this.#apply(element);
+    return element === END ? END : this.call.one(element);
   }
 
-  #apply(element: unknown): unknown {
-    const call = this.#call;
-    if (call.isPlain()) {
-      let result: unknown;
-      try {
-        result = call.fn(element, call.extra);
-      } catch (error) {
-        throw call.failure(error);
+  protected override callBlock(block: InputBlock, into: unknown[]): number {
+    const { call } = this;
+    const { fn, extra } = call;
+    const { items, at } = block;
+    const indexAtStart = call.index - at;
+    let i = at;
+    try {
+      for (; i < block.stop; i++) {
+        call.index = indexAtStart + i + 1;
+        const result = fn(items[i], extra);
+        if (result instanceof Promise) {
+          this.leave({ failed: false, value: call.settle(result) });
+          break;
+        }
+        into[i - at] = result;
       }
-      return result instanceof Promise ? call.settle(result) : result;
+    } catch (error) {
+      this.leave({ failed: true, value: call.failure(error) });
     }
-    return call.finish(element);
+    block.at = Math.min(call.index - indexAtStart, block.end);
+    return i - at;
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
     const element = await this.arrival(pending);
-    return element === END || this.disposed ? END : this.#apply(element);
+    return element === END || this.disposed ? END : this.call.one(element);
   }
 }

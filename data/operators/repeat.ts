@@ -4,7 +4,7 @@
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
 import { UnaryNode } from "./unary.ts";
@@ -58,6 +58,15 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   override next(): Pulled<unknown> {
     return stepOn(this, this.#context.pacer);
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const given = this.#input?.nextBlock(into, count) ?? NO_BLOCK;
+    if (given > 0) {
+      this.#gave = true;
+      this.#context.stats.elements += given;
+    }
+    return given;
   }
 
   step(): unknown {

@@ -3,7 +3,7 @@
  */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
@@ -53,6 +53,17 @@ class TakeIterator extends UnaryIterator {
     if (this.#left === 0) return END;
     const element = this.input.next();
     return element instanceof Promise ? this.#later(element) : this.#count(element);
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    if (this.#left === 0) return NO_BLOCK;
+    const given = this.input.nextBlock(into, Math.min(count, this.#left));
+    if (given > 0) {
+      this.stats.elements += given;
+      this.#left -= given;
+      if (this.#left === 0) this.input.dispose();
+    }
+    return given;
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
@@ -125,6 +136,13 @@ class SkipIterator extends UnaryIterator implements Stepping {
     }
     this.stats.elements++;
     return element;
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    if (this.#left > 0) return NO_BLOCK;
+    const given = this.input.nextBlock(into, count);
+    if (given > 0) this.stats.elements += given;
+    return given;
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
