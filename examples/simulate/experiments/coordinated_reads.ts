@@ -14,7 +14,7 @@ import { TOKENS_MAX } from "../text_corpus.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { showProgress, type Simulation } from "./simulation.ts";
 
-const STEPS = { quick: 60, full: 300 };
+const STEPS = { quick: 50, full: 300 };
 
 const TRAINERS = 4;
 const WORKERS = 2;

@@ -20,7 +20,7 @@ import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, type Simulation } from "./simulation.ts";
 
 const SCALES = {
-  quick: { localWorkers: [1, 2, 4], farWorkers: [2, 8], warmupMs: 300, durationMs: 1_200 },
+  quick: { localWorkers: [1, 2], farWorkers: [2, 8], warmupMs: 300, durationMs: 1_000 },
   full: {
     localWorkers: [1, 2, 4, 8],
     farWorkers: [1, 2, 4, 8, 16],

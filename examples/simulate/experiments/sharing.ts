@@ -20,7 +20,7 @@ import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";
 
 const SCALES = {
-  quick: { trainers: [1, 2, 4], batches: 8, batchSize: 8 },
+  quick: { trainers: [1, 4], batches: 8, batchSize: 8 },
   full: { trainers: [1, 2, 4, 8, 16], batches: 24, batchSize: IMAGE_BATCH_SIZE },
 };
 
