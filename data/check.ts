@@ -59,7 +59,9 @@ export function checkBoolean(
 export function checkSeed(operator: string, value: unknown): bigint | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "bigint") return BigInt.asUintN(64, value);
-  if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
+  if (typeof value === "number" && Number.isSafeInteger(value)) {
+    return BigInt.asUintN(64, BigInt(value));
+  }
   throw refuse(operator, "seed", "an integer or a bigint", value);
 }
 

@@ -108,14 +108,18 @@ function differentShapes(
   first: readonly number[],
   index: number,
   shape: readonly number[],
+  remedy = "",
 ): LeatError {
   return new LeatError(
     "invalid_argument",
     `Cannot batch tensors with different shapes in ${component(path)}. First element had shape ` +
       `[${first.join(", ")}] and element ${index} had shape [${shape.join(", ")}]. Use ` +
-      `paddedBatch, or make the shapes equal before batching.`,
+      `paddedBatch, or make the shapes equal before batching.${remedy}`,
   );
 }
+
+const BYTES_REMEDY = " Byte strings of any length stack where a spec says so: " +
+  `{ spec: new TensorSpec("bytes", []) } with the function that makes them.`;
 
 function differentKinds(path: string, first: string, index: number, value: unknown): LeatError {
   const found = value instanceof Tensor ? `a ${value.dtype} tensor` : show(value);
@@ -234,7 +238,8 @@ class TensorColumn implements Column {
     const dtype = value instanceof Tensor ? value.dtype : dtypeOf(value);
     const shape = shapeOf(value);
     if (!sameShape(shape, this.#shape)) {
-      throw differentShapes(this.#path, this.#shape, index, shape);
+      const isText = this.#dtype === "uint8" && value instanceof Uint8Array;
+      throw differentShapes(this.#path, this.#shape, index, shape, isText ? BYTES_REMEDY : "");
     }
     if (dtype !== this.#dtype) {
       throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);

@@ -79,6 +79,7 @@ export function commonRows(
 ): number {
   let rows: number | undefined;
   leaves.forEach((leaf, i) => {
+    if (leaf === null) return; // absent in every row
     const length = rowsOf(leaf);
     if (length === undefined) {
       throw new LeatError(
@@ -87,9 +88,10 @@ export function commonRows(
       );
     }
     if (rows !== undefined && rows !== length) {
+      const first = paths[leaves.findIndex((other) => other !== null)];
       throw new LeatError(
         "invalid_argument",
-        `${operator}: all components must have the same number of rows, but ${paths[0]} has ` +
+        `${operator}: all components must have the same number of rows, but ${first} has ` +
           `${rows} and ${paths[i]} has ${length}`,
       );
     }

@@ -71,6 +71,12 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   readonly spec?: ElementSpec;
 }
 
+/** Options of `flatMap`. */
+export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
+  /** What the datasets that the function makes give, for `elementSpec` and the dtypes of batches. */
+  readonly spec?: ElementSpec;
+}
+
 /** Options of `batch`. */
 export interface BatchOptions {
   /** Leaves out a last batch that is not full; default false. */
@@ -246,7 +252,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The records of TFRecord files, with both checksums checked.
+   * The records of TFRecord files, with both checksums checked. A record is a byte string: functions
+   * are given a `Uint8Array`, and a batch of n records is a `bytes` tensor of shape [n]. What a
+   * function makes of it is `uint8` again, unless its `spec` says `bytes`.
    *
    * @example
    * ```ts
@@ -345,10 +353,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   flatMap<R, const C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
-    options: FunctionOptions<C> = {},
+    options: FlatMapOptions<C> = {},
   ): Dataset<R> {
+    const { captures, spec } = options;
     return new Dataset(
-      new FlatMapNode(this.node, new NodeFunction("flatMap", "fn", fn, options.captures)),
+      new FlatMapNode(this.node, new NodeFunction("flatMap", "fn", fn, captures), spec),
     );
   }
 

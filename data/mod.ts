@@ -9,6 +9,7 @@ export {
   type ElementFunction,
   type Extra,
   type Files,
+  type FlatMapOptions,
   type FunctionOptions,
   type GroupByWindowOptions,
   type MapOptions,

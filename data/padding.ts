@@ -46,6 +46,29 @@ export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShap
   return shapes as PaddedShapes;
 }
 
+/**
+ * The spec of batches of `rows` elements with this spec. Along axes that are not padded to a fixed
+ * length they vary.
+ */
+export function paddedSpec(
+  spec: ElementSpec,
+  shapes: PaddedShapes | undefined,
+  rows: number | null,
+): ElementSpec {
+  if (spec === undefined) return undefined;
+  if (spec instanceof TensorSpec) {
+    const wanted = shapes !== undefined && isShape(shapes) ? shapes : [];
+    const shape = spec.shape.map((_, axis) => (wanted[axis] ?? -1) < 0 ? null : wanted[axis]!);
+    return new TensorSpec(spec.dtype, [rows, ...shape]);
+  }
+  const part = (key: string | number) =>
+    (shapes as Readonly<Record<string | number, PaddedShapes>> | undefined)?.[key];
+  if (isTuple(spec)) return spec.map((below, i) => paddedSpec(below, part(i), rows));
+  return Object.fromEntries(
+    Object.entries(spec).map(([key, below]) => [key, paddedSpec(below, part(key), rows)]),
+  );
+}
+
 /** Columns for elements like this one that pad every component to one shape. */
 export function paddedColumnFor(
   element: unknown,
@@ -146,14 +169,21 @@ function fillValue(value: PaddingValues | undefined, dtype: DType, path: string)
   }
   if (dtype === "string" && typeof value === "string") return value;
   if (dtype === "bool" && typeof value === "boolean") return value ? 1 : 0;
-  if (isBig && typeof value === "bigint") return value;
-  if (isBig && Number.isSafeInteger(value)) return BigInt(value as number);
+  if (isBig && (typeof value === "bigint" || Number.isSafeInteger(value))) {
+    const big = BigInt(value as bigint | number);
+    if ((zerosOf(dtype, 1) as BigInt64Array).fill(big)[0] === big) return big;
+  }
   const isPlainNumber = !isBig && dtype !== "string" && dtype !== "bytes" && dtype !== "bool";
-  if (isPlainNumber && typeof value === "number") return value;
+  if (isPlainNumber && typeof value === "number" && holds(dtype, value)) return value;
   throw new LeatError(
     "invalid_argument",
     `paddedBatch: the padding value ${show(value)} of ${component(path)} is no ${dtype}`,
   );
+}
+
+/** Floats are rounded, as is their way; integers are what they are. */
+function holds(dtype: DType, value: number): boolean {
+  return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
 }
 
 /** Structure over padded leaves. */

@@ -34,12 +34,15 @@ export type SplitTable = readonly (readonly Split[])[];
 
 /** A source is cut into about this many runs… */
 const RUNS_PER_SOURCE = 256;
-/** …of at most this many elements. */
+/** …of at most this many elements… */
 const RUN_ELEMENTS_MAX = 4096;
+/** …unless there would be more runs than this: the table is held in memory. */
+const RUNS_MAX = 1 << 18;
 
 /** Cuts an indexed source of `count` elements into runs (a multiple of `multiple` long). */
 export function cutRuns(count: number, multiple = 1): Split[] {
-  const even = Math.min(Math.max(Math.ceil(count / RUNS_PER_SOURCE), 1), RUN_ELEMENTS_MAX);
+  const longest = Math.max(RUN_ELEMENTS_MAX, Math.ceil(count / RUNS_MAX));
+  const even = Math.min(Math.max(Math.ceil(count / RUNS_PER_SOURCE), 1), longest);
   const length = Math.ceil(even / multiple) * multiple;
   const splits: Split[] = [];
   for (let start = 0; start < count; start += length) {

@@ -13,23 +13,27 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class FlatMapNode extends UnaryNode {
   readonly fn: NodeFunction;
+  readonly #spec: ElementSpec;
 
-  constructor(input: DatasetNode, fn: NodeFunction) {
+  /** `spec`: what the datasets that `fn` makes give, where the user says so. */
+  constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
     super("flatMap", input);
     this.fn = fn;
+    this.#spec = spec;
   }
 
   override get attributes(): Attributes {
-    return { fn: this.fn };
+    return { fn: this.fn, spec: this.#spec };
   }
 
-  override get elementSpec(): undefined {
-    return undefined;
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
   }
 
   override get cardinality(): number {
@@ -42,7 +46,8 @@ export class FlatMapNode extends UnaryNode {
 }
 
 registerNode("flatMap", {
-  fromWire: (a, [input]) => new FlatMapNode(input!, NodeFunction.among(a, "fn")),
+  fromWire: (a, [input]) =>
+    new FlatMapNode(input!, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
 });
 
 /** Opens the dataset that a function made of an element. */

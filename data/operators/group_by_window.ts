@@ -170,12 +170,16 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
         `${this.stats.operator}: the key function must return an integer, got ${show(key)}`,
       );
     }
-    const window = this.#windows.get(number);
-    if (window !== undefined) return this.#add(number, window, element);
-    const size = this.#grouping.sizeOf(number);
+    return this.#addTo(number + 0, element); // -0 is 0
+  }
+
+  #addTo(key: number, element: unknown): unknown {
+    const window = this.#windows.get(key);
+    if (window !== undefined) return this.#add(key, window, element);
+    const size = this.#grouping.sizeOf(key);
     return size instanceof Promise
-      ? this.#sizeLater(number, element, size)
-      : this.#begin(number, element, size);
+      ? this.#sizeLater(key, element, size)
+      : this.#begin(key, element, size);
   }
 
   async #sizeLater(key: number, element: unknown, size: Promise<unknown>): Promise<unknown> {

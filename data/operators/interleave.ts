@@ -6,6 +6,7 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { openMade } from "./flat_map.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
@@ -17,27 +18,32 @@ const CYCLE_LENGTH_DEFAULT = 4;
 export interface InterleaveAttributes {
   readonly cycleLength?: number | undefined;
   readonly blockLength?: number | undefined;
+  /** What the datasets that the function makes give, where the user says so. */
+  readonly spec?: ElementSpec;
 }
 
 export class InterleaveNode extends UnaryNode {
   readonly fn: NodeFunction;
   readonly cycleLength: number;
   readonly blockLength: number;
+  readonly #spec: ElementSpec;
 
   constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
     super("interleave", input);
     const { cycleLength = CYCLE_LENGTH_DEFAULT, blockLength = 1 } = options;
     this.fn = fn;
+    this.#spec = options.spec;
     this.cycleLength = checkInteger("interleave", "cycleLength", cycleLength, 1);
     this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
   }
 
   override get attributes(): Attributes {
-    return { fn: this.fn, cycleLength: this.cycleLength, blockLength: this.blockLength };
+    const { fn, cycleLength, blockLength } = this;
+    return { fn, cycleLength, blockLength, spec: this.#spec };
   }
 
-  override get elementSpec(): undefined {
-    return undefined;
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
   }
 
   override get cardinality(): number {

@@ -8,10 +8,11 @@ import {
   checkPaddedShapes,
   paddedColumnFor,
   type PaddedShapes,
+  paddedSpec,
   type Padding,
   type PaddingValues,
 } from "../padding.ts";
-import { type ElementSpec, mapSpec, TensorSpec } from "../spec.ts";
+import type { ElementSpec } from "../spec.ts";
 import { countBatches } from "./batch.ts";
 import { GatheringIterator } from "./gathering.ts";
 import { UnaryNode } from "./unary.ts";
@@ -52,13 +53,9 @@ export class PaddedBatchNode extends UnaryNode {
     };
   }
 
-  /** Lengths along the axes of a component vary from batch to batch. */
   override get elementSpec(): ElementSpec {
     const rows = this.dropRemainder ? this.size : null;
-    return mapSpec(
-      this.input.elementSpec,
-      (leaf) => new TensorSpec(leaf.dtype, [rows, ...leaf.shape.map(() => null)]),
-    );
+    return paddedSpec(this.input.elementSpec, this.padding.shapes, rows);
   }
 
   override get cardinality(): number {

@@ -19,6 +19,10 @@ export class RangeNode extends IndexedNode {
     this.stop = checkNumber("range", "stop", stop);
     this.step = checkNumber("range", "step", step);
     if (this.step === 0) throw invalidArgument("range", "step", "other than 0", step);
+    if (this.cardinality > Number.MAX_SAFE_INTEGER) {
+      const wanted = `no more than ${Number.MAX_SAFE_INTEGER} steps from start`;
+      throw invalidArgument("range", "stop", wanted, stop);
+    }
   }
 
   override get attributes(): Attributes {

@@ -8,14 +8,17 @@ import { registerNode } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
-/** The data of each record, as a `Uint8Array` of its own. Damage is reported as {@linkcode RecordReader} does. */
+/**
+ * The data of each record, as a `Uint8Array` of its own. A record is one scalar, a byte string: batches
+ * stack records of any length. Damage is reported as {@linkcode RecordReader} does.
+ */
 export class TfRecordsNode extends FileSourceNode {
   constructor(files: unknown, options?: FileSourceOptions) {
     super("tfRecords", files, options);
   }
 
   override get elementSpec(): TensorSpec {
-    return new TensorSpec("uint8", [null]);
+    return new TensorSpec("bytes", []);
   }
 
   override openReader(bytes: ByteReader): RecordReader {

@@ -238,3 +238,44 @@ Deno.test("bucketBySequenceLength checks boundaries and batch sizes", () => {
     ] as const
   ) assertStringIncludes(assertThrows(make(options), LeatError).message, named);
 });
+
+Deno.test("unbatch leaves absent what is absent in every row", async () => {
+  const rows = Dataset.from([{ none: null, x: 1 }, { none: null, x: 2 }]);
+  assertEquals(await collect(rows.batch(2).unbatch()), [{ none: null, x: 1 }, {
+    none: null,
+    x: 2,
+  }]);
+  assertStringIncludes(
+    (await firstError(Dataset.from([null, null]).batch(2).unbatch())).message,
+    "without components",
+  );
+});
+
+Deno.test("paddedBatch refuses padding that the dtype cannot hold", async () => {
+  const refused: [Dataset<unknown>, number | bigint][] = [
+    [Dataset.from([new Int32Array(1)]), 1.5],
+    [Dataset.from([new Uint8Array(1)]), 300],
+    [Dataset.from([new BigUint64Array(1)]), -1n],
+  ];
+  for (const [dataset, paddingValues] of refused) {
+    const { code } = await firstError(dataset.paddedBatch(1, { paddingValues }));
+    assertEquals(code, "invalid_argument");
+  }
+  const rounded = Dataset.from([new Float32Array(1)]).paddedBatch(1, {
+    paddedShapes: [2],
+    paddingValues: 0.1,
+  });
+  assertEquals(await collect(rounded), [[[0, Math.fround(0.1)]]]);
+});
+
+Deno.test("paddedBatch knows the lengths that it is told to pad to", () => {
+  const rows = Dataset.from([{ a: new Int8Array(2), b: [new Int8Array(1), 3] }]);
+  assertEquals(
+    rows.paddedBatch(2, { paddedShapes: { a: [4], b: [[-1], []] }, dropRemainder: true })
+      .elementSpec,
+    {
+      a: new TensorSpec("int8", [2, 4]),
+      b: [new TensorSpec("int8", [2, null]), new TensorSpec("float64", [2])],
+    },
+  );
+});

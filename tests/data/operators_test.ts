@@ -302,3 +302,12 @@ Deno.test("luck inside flatMap differs from element to element and repeats by se
   ).withOptions({ seed: 9 });
   assertEquals(await collect(again), first);
 });
+
+Deno.test("groupByWindow takes -0 for 0", async () => {
+  const windows = Dataset.from([-0, 0]).groupByWindow({
+    key: (x) => x,
+    reduce: (key, window) => window.map(() => 1 / key),
+    windowSize: 1,
+  });
+  assertEquals(await collect(windows), [Infinity, Infinity]);
+});

@@ -155,3 +155,10 @@ Deno.test("a kind of node is registered once", () => {
   const error = assertThrows(() => registerNode("range", { fromWire }), LeatError);
   assertEquals(error.code, "already_exists");
 });
+
+Deno.test("a dataset that came back has the fingerprint of the one that went, whatever its seed", () => {
+  for (const seed of [-1, -5n, 2n ** 70n + 3n, 7]) {
+    const dataset = Dataset.range(3).shuffle(3, { seed }).withOptions({ seed });
+    assertEquals(Dataset.deserialize(dataset.serialize()).fingerprint(), dataset.fingerprint());
+  }
+});

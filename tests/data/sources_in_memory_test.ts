@@ -108,3 +108,10 @@ Deno.test("disposing runs the finally block of a generator", async () => {
   for await (const x of dataset) if (x === 2) break;
   assertEquals(cleaned, true);
 });
+
+Deno.test("range refuses more elements than can be counted", async () => {
+  assertEquals(await collect(Dataset.range(Number.MAX_SAFE_INTEGER).take(2)), [0, 1]);
+  for (const make of [() => Dataset.range(1e300), () => Dataset.range(-1e308, 1e308, 1e308)]) {
+    assertStringIncludes(assertThrows(make, LeatError).message, "range: stop must be no more than");
+  }
+});

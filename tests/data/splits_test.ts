@@ -52,6 +52,9 @@ Deno.test("cutRuns cuts into about 256 runs of at most 4,096, at multiples", () 
   assertEquals(cutRuns(3), [{ start: 0, stop: 1 }, { start: 1, stop: 2 }, { start: 2, stop: 3 }]);
   assertEquals(cutRuns(2560).length, 256);
   assertEquals(cutRuns(10_000_000)[0], { start: 0, stop: 4096 });
+  const most = cutRuns(Number.MAX_SAFE_INTEGER);
+  assertEquals(most.length, 1 << 18);
+  assertEquals(most.at(-1)?.stop, Number.MAX_SAFE_INTEGER);
   assertEquals(cutRuns(10, 4), [
     { start: 0, stop: 4 },
     { start: 4, stop: 8 },

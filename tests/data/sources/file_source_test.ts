@@ -1,12 +1,14 @@
 /** Sources that read files: textLines, tfRecords and jsonLines over real files, some of them missing or damaged. */
 
-import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { deflateSync, gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
+import { Tensor } from "../../../core/tensor.ts";
 import { NodeFunction } from "../../../data/call.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { encodeRecord } from "../../../data/formats/tfrecord.ts";
 import type { Files } from "../../../data/host.ts";
+import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import { InterleaveNode } from "../../../data/operators/interleave.ts";
 import { FromNode } from "../../../data/operators/from.ts";
@@ -22,6 +24,7 @@ import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import { DenoFiles, withStorageLatency } from "../../../world/files.ts";
 import { concat } from "../formats/reading.ts";
+import "../lib/collect.ts";
 import { collect, splitsOf, withFiles } from "./temp_files.ts";
 
 const records = (...texts: string[]) =>
@@ -253,7 +256,7 @@ Deno.test("file sources are split file by file", async () => {
 
 Deno.test("file sources know their spec and cardinality as far as they can", () => {
   assertEquals(new TextLinesNode("x").elementSpec, new TensorSpec("string", []));
-  assertEquals(new TfRecordsNode("x").elementSpec, new TensorSpec("uint8", [null]));
+  assertEquals(new TfRecordsNode("x").elementSpec, new TensorSpec("bytes", []));
   assertEquals(new JsonLinesNode("x").elementSpec, undefined);
   assertEquals(new TextLinesNode("x").cardinality, UNKNOWN_CARDINALITY);
   assertEquals(new TextLinesNode([]).cardinality, 0);
@@ -295,5 +298,36 @@ Deno.test("file sources travel, with what AUTOTUNE stood for", async () => {
       assertEquals(serializeGraph(copy), serializeGraph(node));
       assertEquals(shown(await collect(copy)), shown(await collect(node)));
     }
+  });
+});
+
+Deno.test("batch stacks records of any length as bytes, functions get each as a Uint8Array", async () => {
+  const texts = ["a", "", "ccc"].map((text) => new TextEncoder().encode(text));
+  await withFiles({ "1": records("a", ""), "2": records("ccc") }, async (folder) => {
+    const files = [`${folder}/1`, `${folder}/2`];
+    const spec = new TensorSpec("bytes", []);
+    const datasets: Dataset<Uint8Array>[] = [
+      Dataset.tfRecords(files),
+      Dataset.deserialize(Dataset.tfRecords(files).serialize()) as Dataset<Uint8Array>,
+      Dataset.tfRecords(files).filter((record) => record instanceof Uint8Array).prefetch(1),
+      Dataset.tfRecords(files).map((record) => record.slice(), { spec }),
+      Dataset.from(files).flatMap((file, { Dataset }) => Dataset.tfRecords(file), { spec }),
+      Dataset.from(files).interleave((file, { Dataset }) => Dataset.tfRecords(file), {
+        cycleLength: 1,
+        spec,
+      }),
+    ];
+    for (const dataset of datasets) {
+      assertEquals(dataset.batch(3).elementSpec, new TensorSpec("bytes", [null]));
+      for (const batches of [dataset.batch(3), dataset.paddedBatch(3)]) {
+        for await (const batch of batches) assertEquals(batch, new Tensor("bytes", [3], texts));
+      }
+      const rows: unknown[] = [];
+      for await (const row of dataset.batch(2).unbatch()) rows.push(row);
+      assertEquals(rows, texts);
+    }
+    const unspecified = Dataset.tfRecords(files).map((record) => record).batch(3).iterator();
+    await assertRejects(() => unspecified.next(), LeatError, `new TensorSpec("bytes", [])`);
+    await unspecified.return();
   });
 });
