@@ -4,7 +4,7 @@
 import { isTypedArray } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
 import { Tensor, tensor } from "../core/tensor.ts";
-import { isLeaf, isPlainObject, mapTree } from "../core/tree.ts";
+import { isLeaf, isPlainObject, mapTree, TREE_DEPTH_MAX } from "../core/tree.ts";
 import { type ElementSpec, TensorSpec } from "./spec.ts";
 
 /**
@@ -25,9 +25,10 @@ function isNestedScalars(array: readonly unknown[]): boolean {
   );
 }
 
-/** The spec of an element as it is, numbers being float64 as in a batch. */
-export function specOf(element: unknown): ElementSpec {
-  if (Array.isArray(element)) return element.map(specOf);
+/** The spec of an element as it is, numbers being float64 as in a batch. Unknown beyond `TREE_DEPTH_MAX`. */
+export function specOf(element: unknown, depth = 0): ElementSpec {
+  if (depth > TREE_DEPTH_MAX) return undefined;
+  if (Array.isArray(element)) return element.map((part) => specOf(part, depth + 1));
   if (element instanceof Tensor) return new TensorSpec(element.dtype, element.shape);
   if (isTypedArray(element)) {
     const { dtype, shape } = tensor(element);
@@ -44,7 +45,9 @@ export function specOf(element: unknown): ElementSpec {
       return new TensorSpec("string", []);
   }
   if (!isPlainObject(element)) return undefined;
-  return Object.fromEntries(Object.entries(element).map(([key, part]) => [key, specOf(part)]));
+  return Object.fromEntries(
+    Object.entries(element).map(([key, part]) => [key, specOf(part, depth + 1)]),
+  );
 }
 
 /** The spec of one row of elements with this spec: axis 0 taken away. */

@@ -723,7 +723,16 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return this.iterator();
   }
 
-  /** Structure, dtypes and shapes of the elements, as far as they are known before running. */
+  /**
+   * Structure, dtypes and shapes of the elements, as far as they are known before running.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * console.log(Dataset.range(10).batch(4).elementSpec); // TensorSpec { dtype: "float64", shape: [null] }
+   * ```
+   */
   get elementSpec(): ElementSpec {
     return this.node.elementSpec;
   }

@@ -2,14 +2,28 @@
  * Element specs: the structure, dtype and shape of a dataset's elements, as far as they are known
  * before running.
  */
-import type { DType } from "../core/dtype.ts";
+import { type DType, isDType } from "../core/dtype.ts";
+import { isPlainObject } from "../core/tree.ts";
+import { invalidArgument } from "./check.ts";
 
 /** One leaf of an element: its dtype and shape; `null` dimensions vary. A plain number has shape []. */
 export class TensorSpec {
   readonly dtype: DType;
   readonly shape: readonly (number | null)[];
 
+  /** Errors: `invalid_argument` for what is no dtype, and for lengths that are no integers from 0 up. */
   constructor(dtype: DType, shape: readonly (number | null)[]) {
+    if (!isDType(dtype)) throw invalidArgument("TensorSpec", "dtype", "a dtype", dtype);
+    const isLength = (at: unknown) =>
+      at === null || (Number.isSafeInteger(at) && at as number >= 0);
+    if (!Array.isArray(shape) || !shape.every(isLength)) {
+      throw invalidArgument(
+        "TensorSpec",
+        "shape",
+        "an array of lengths, null where they vary",
+        shape,
+      );
+    }
     this.dtype = dtype;
     this.shape = shape;
   }
@@ -21,6 +35,18 @@ export type ElementSpec =
   | readonly ElementSpec[]
   | { readonly [component: string]: ElementSpec }
   | undefined;
+
+/** Checks the argument `spec` of an operator: structure over `TensorSpec`s, some of it unknown. */
+export function checkSpec(operator: string, spec: unknown): ElementSpec {
+  if (spec === undefined || spec instanceof TensorSpec) return spec;
+  if (Array.isArray(spec)) return spec.map((part) => checkSpec(operator, part));
+  if (!isPlainObject(spec)) {
+    throw invalidArgument(operator, "spec", "a TensorSpec, or structure of them", spec);
+  }
+  return Object.fromEntries(
+    Object.entries(spec).map(([name, part]) => [name, checkSpec(operator, part)]),
+  );
+}
 
 /** Applies `fn` to every leaf; unknown parts stay unknown. */
 export function mapSpec(spec: ElementSpec, fn: (leaf: TensorSpec) => TensorSpec): ElementSpec {

@@ -13,7 +13,7 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import { checkSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
@@ -25,7 +25,7 @@ export class FlatMapNode extends UnaryNode {
   constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
     super("flatMap", input);
     this.fn = fn;
-    this.#spec = spec;
+    this.#spec = checkSpec("flatMap", spec);
   }
 
   override get attributes(): Attributes {

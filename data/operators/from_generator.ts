@@ -54,8 +54,8 @@ class GeneratorIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
     if (this.#running === undefined) return this.#start();
-    const result = this.#running.next();
-    return result instanceof Promise ? this.#settle(result) : this.#take(result);
+    const result: unknown = this.#running.next();
+    return isThenable(result) ? this.#settle(result) : this.#take(result);
   }
 
   /** A generator that cannot be started is an error once, and ended. */
@@ -73,17 +73,25 @@ class GeneratorIterator extends ElementIterator {
     return this.next();
   }
 
-  async #settle(pending: Promise<IteratorResult<unknown>>): Promise<unknown> {
+  async #settle(pending: PromiseLike<unknown>): Promise<unknown> {
     return this.#take(await pending);
   }
 
-  #take(result: IteratorResult<unknown>): unknown {
-    if (result.done === true) {
+  #take(result: unknown): unknown {
+    if (typeof result !== "object" || result === null) {
+      this.#ended = true;
+      throw new LeatError(
+        "invalid_argument",
+        `fromGenerator: next() must give an object of value and done, got ${show(result)}`,
+      );
+    }
+    const { done, value } = result as Partial<IteratorResult<unknown>>;
+    if (done) {
       this.#ended = true;
       return END;
     }
     this.#context.stats.elements++;
-    return result.value;
+    return value;
   }
 
   /** Lets the generator run its `finally` blocks; nobody is left to hear of an error in them. */
@@ -95,6 +103,12 @@ class GeneratorIterator extends ElementIterator {
       // A synchronous generator's `finally` threw: as above.
     }
   }
+}
+
+/** Promises of other realms and libraries too, as in `for await`. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value &&
+    typeof value.then === "function";
 }
 
 function iteratorOf(made: unknown): Running {

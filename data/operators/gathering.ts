@@ -1,6 +1,7 @@
 /**
  * Gathering: what `batch` and `paddedBatch` have in common.
  */
+import { LeatError } from "../../core/error.ts";
 import { InputBlock } from "../block.ts";
 import { type Column, ScalarColumn } from "../columns.ts";
 import type { IteratorContext } from "../context.ts";
@@ -94,7 +95,7 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   }
 
   #begin(element: unknown): void {
-    const column = this.#columnFor(element);
+    const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
     this.#column = column;
     this.#numbers = column instanceof ScalarColumn ? column.plainNumbers : undefined;
   }
@@ -106,9 +107,12 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   }
 
   #give(): unknown {
-    const batch = this.#column!.finish(this.#count);
+    const column = this.#column!;
+    const count = this.#count;
+    // Before anything can fail, so that a batch which cannot be made costs that batch.
     this.#column = this.#numbers = undefined;
     this.#count = 0;
+    const batch = within(this.stats.operator, () => column.finish(count));
     this.stats.elements++;
     return batch;
   }
@@ -119,5 +123,19 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     this.#ended = true;
+  }
+}
+
+/** What `make` makes; what the engine cannot hold is an error of the operator's. */
+function within(operator: string, make: () => unknown): unknown {
+  try {
+    return make();
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new LeatError(
+      "resource_exhausted",
+      `${operator}: a batch is larger, or nests deeper, than memory allows: ${cause.message}`,
+      { cause },
+    );
   }
 }

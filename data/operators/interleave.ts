@@ -6,7 +6,7 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import { checkSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { openMade } from "./flat_map.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
@@ -32,7 +32,7 @@ export class InterleaveNode extends UnaryNode {
     super("interleave", input);
     const { cycleLength = CYCLE_LENGTH_DEFAULT, blockLength = 1 } = options;
     this.fn = fn;
-    this.#spec = options.spec;
+    this.#spec = checkSpec("interleave", options.spec);
     this.cycleLength = checkInteger("interleave", "cycleLength", cycleLength, 1);
     this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
   }
@@ -126,7 +126,9 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
 
   #advance(): void {
     this.#givenInBlock = 0;
-    this.#turn = (this.#turn + 1) % this.#cycleLength;
+    // Places that no dataset came into are passed over once there are no more to come.
+    const places = this.#inputEnded ? this.#slots.length : this.#cycleLength;
+    this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
   }
 
   #outer(outer: unknown): unknown {

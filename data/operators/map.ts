@@ -7,7 +7,7 @@ import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
-import type { ElementSpec } from "../spec.ts";
+import { checkSpec, type ElementSpec } from "../spec.ts";
 import { CallingIterator } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "./unary.ts";
@@ -32,7 +32,7 @@ export class MapNode extends UnaryNode {
     this.options = {
       numParallelCalls: checkParallelCalls("map", options.numParallelCalls),
       deterministic: options.deterministic,
-      spec: options.spec,
+      spec: checkSpec("map", options.spec),
     };
   }
 

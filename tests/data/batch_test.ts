@@ -279,3 +279,16 @@ Deno.test("paddedBatch knows the lengths that it is told to pad to", () => {
     },
   );
 });
+
+Deno.test("a batch that cannot be allocated costs that batch", async () => {
+  const lengths = Dataset.from([1, 1, 2, 2, 1, 1]).map((n) => new Float64Array(n));
+  const outlier = { resource_exhausted: new Float64Array(1) };
+  Object.defineProperty(outlier.resource_exhausted, "length", { value: 2 ** 50 });
+  const rows = lengths.take(3).concatenate(Dataset.from([outlier.resource_exhausted]))
+    .concatenate(lengths.skip(4)).paddedBatch(2);
+  assertEquals(await collectWithErrors(rows), [
+    [[0], [0]],
+    "error resource_exhausted",
+    [[0], [0]],
+  ]);
+});

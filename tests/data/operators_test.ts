@@ -2,7 +2,7 @@
 
 import { assertEquals, assertNotEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
-import { Dataset, UNKNOWN_CARDINALITY } from "../../data/mod.ts";
+import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../data/mod.ts";
 import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
 
 const slow = <T>(dataset: Dataset<T>) =>
@@ -310,4 +310,25 @@ Deno.test("groupByWindow takes -0 for 0", async () => {
     windowSize: 1,
   });
   assertEquals(await collect(windows), [Infinity, Infinity]);
+});
+
+Deno.test("interleave passes over places that no dataset came into", async () => {
+  const words = Dataset.from(["ab", "c", "de"]).interleave((word, { Dataset }) => {
+    return Dataset.from(word);
+  }, { cycleLength: 2 ** 40 });
+  assertEquals((await collect(words)).join(""), "acdbe");
+});
+
+Deno.test("operators that take a spec refuse what is none", () => {
+  const numbers = Dataset.range(1);
+  const spec = { x: "float32" } as unknown as TensorSpec;
+  assertThrows(() => numbers.map((x) => x, { spec }), LeatError, "map: spec must be");
+  assertThrows(() => numbers.flatMap(() => numbers, { spec }), LeatError, "flatMap: spec must be");
+  assertThrows(
+    () => numbers.interleave(() => numbers, { spec }),
+    LeatError,
+    "interleave: spec must",
+  );
+  assertThrows(() => new TensorSpec("float" as "float32", []), LeatError, "TensorSpec: dtype");
+  assertThrows(() => new TensorSpec("float32", [-1]), LeatError, "TensorSpec: shape");
 });

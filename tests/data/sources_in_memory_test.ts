@@ -1,6 +1,6 @@
 /** range, from, fromTensors, fromTensorSlices, fromGenerator. */
 
-import { assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import { assertEquals, assertStrictEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { Tensor, tensor } from "../../core/tensor.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../data/mod.ts";
@@ -114,4 +114,32 @@ Deno.test("range refuses more elements than can be counted", async () => {
   for (const make of [() => Dataset.range(1e300), () => Dataset.range(-1e308, 1e308, 1e308)]) {
     assertStringIncludes(assertThrows(make, LeatError).message, "range: stop must be no more than");
   }
+});
+
+Deno.test("fromGenerator takes any thenable for a promise, and refuses results that are none", async () => {
+  let given = 0;
+  const later = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => ({
+        then: (resolve: (result: unknown) => void) => resolve({ done: ++given > 2, value: given }),
+      }),
+    }),
+  } as unknown as AsyncIterable<number>;
+  assertEquals(await collect(Dataset.fromGenerator(() => later)), [1, 2]);
+  const odd = { [Symbol.iterator]: () => ({ next: () => 5 }) } as unknown as Iterable<number>;
+  assertEquals(await collectWithErrors(Dataset.fromGenerator(() => odd)), [
+    "error invalid_argument",
+  ]);
+});
+
+Deno.test("an element that holds itself is one as it is, and costs itself in a batch", async () => {
+  const cycle: Record<string, unknown> = {};
+  cycle.cycle = cycle;
+  const dataset = Dataset.from([cycle, cycle]);
+  await using iterator = dataset.iterator();
+  assertStrictEquals((await iterator.next()).value, cycle);
+  assertEquals(await collectWithErrors(dataset.batch(1)), [
+    "error resource_exhausted",
+    "error resource_exhausted",
+  ]);
 });
