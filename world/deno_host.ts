@@ -54,7 +54,7 @@ export class DenoHost implements Host {
     });
   }
 
-  /** `setImmediate`: 850,000 turns a second. A `MessageChannel` is no faster, and between its turns timers and I/O starve. */
+  /** `setImmediate`: a `MessageChannel` is no faster, and between its turns timers and I/O starve. */
   yield(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }

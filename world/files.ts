@@ -33,8 +33,7 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 /**
  * The files that this process may read.
  *
- * Reads are synchronous: 256 KiB from the page cache take 20 µs, while a read through Deno's thread pool takes 70 µs and as
- * much CPU again. A disk that is slow to answer holds up this thread and no other: pipelines run on threads of their own.
+ * Reads are synchronous: one from the page cache is over before Deno's thread pool would have begun it, and costs less CPU. A disk that is slow to answer holds up this thread and no other: pipelines run on threads of their own.
  *
  * @example
  * ```ts

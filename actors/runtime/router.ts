@@ -12,7 +12,7 @@ import type { Connector, Link, NodeId } from "./link.ts";
 const WAITING_MAX = 1_024;
 /**
  * Bytes that a link may have in hand when another envelope is sent; beyond it envelopes are lost.
- * Those who send much hold back long before, by `ready()` or by credit: this bounds the others.
+ * Those who send much hold back long before, by credit: this bounds the others.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
@@ -84,11 +84,6 @@ export class Router {
     const link = this.#links.get(node)?.[0];
     if (link !== undefined) this.#sendOver(link, envelope, kept);
     else this.#sendLater(node, envelope, kept);
-  }
-
-  /** Resolves when the link to the node, if there is one, has room. */
-  ready(node: string): Promise<void> {
-    return this.#links.get(node)?.[0]?.ready() ?? Promise.resolve();
   }
 
   /** Closes all links and waits until nothing is left of them. */

@@ -2,8 +2,8 @@
  * CRC-32C (Castagnoli): the checksum of TFRecord files.
  *
  * Tables of our own rather than a library: `@node-rs/crc32` is native and would make every program that reads records ask for
- * `--allow-ffi`; `hash-wasm` is as fast on long inputs (1.8 GB/s, this 1.6 GB/s) but takes 225 ns for the eight bytes
- * of a record's length, this 14 ns, and a file of small records is mostly those.
+ * `--allow-ffi`; `hash-wasm` is as fast on long inputs, but a call of it costs many times what the eight bytes
+ * of a record's length do here, and a file of small records is mostly those.
  */
 
 /** The polynomial, bits reversed. */
