@@ -10,15 +10,29 @@
  *
  * @module
  */
-import { distributedIterator } from "./actors/client/distributed_iterator.ts";
+import { distributedIterator, registeredIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
 import { registerIterator } from "./data/node.ts";
 import { DistributeNode } from "./data/operators/distribute.ts";
+import { FromIdNode } from "./data/operators/from_id.ts";
 import { LeatError } from "./core/error.ts";
 import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
 export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
+export {
+  costOf,
+  type JobCost,
+  type JobResources,
+  type Machine,
+  PAPER_PRICES,
+  PAPER_TRAINER_MACHINE,
+  PAPER_WORKER_MACHINE,
+  type Prices,
+  type SharedCost,
+  sharedCost,
+  type SharedProcessing,
+} from "./core/cost.ts";
 export { LeatError, type LeatErrorCode } from "./core/error.ts";
 export { RaggedTensor, Tensor, tensor } from "./core/tensor.ts";
 export * from "./data/mod.ts";
@@ -32,12 +46,19 @@ export {
   type DispatcherServerConfig,
   serveDispatcher,
 } from "./world/dispatcher_server.ts";
+export type { SandboxOptions } from "./world/sandbox/grants.ts";
 export {
   serveWorker,
   type WorkerCloseOptions,
   type WorkerServer,
   type WorkerServerConfig,
 } from "./world/worker_server.ts";
+export { registerDataset, type RegisterDatasetOptions } from "./world/register_dataset.ts";
+export { DenoHost, type DenoHostOptions } from "./world/deno_host.ts";
+export type { HttpOptions } from "./world/http_files.ts";
+export type { RequestOptions } from "./world/http_client.ts";
+export type { S3Options } from "./world/s3_settings.ts";
+export type { StorageOptions } from "./world/storage.ts";
 
 installHost(new DenoHost());
 
@@ -46,4 +67,9 @@ registerIterator("distribute", (node, context) => {
     throw new LeatError("internal", `${node.kind} is not distribute`);
   }
   return distributedIterator(node.inputs[0]!, node.options, context, openHome);
+});
+
+registerIterator("fromId", (node, context) => {
+  if (!(node instanceof FromIdNode)) throw new LeatError("internal", `${node.kind} is not fromId`);
+  return registeredIterator(node, context, openHome);
 });

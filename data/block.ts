@@ -26,6 +26,17 @@ export class InputBlock {
     return read;
   }
 
+  /** What is left in it. */
+  get rest(): unknown[] {
+    return this.items.slice(this.at, this.end);
+  }
+
+  /** Puts elements into the empty block. */
+  put(elements: readonly unknown[]): void {
+    for (let i = 0; i < elements.length; i++) this.items[i] = elements[i];
+    this.end = elements.length;
+  }
+
   /** Takes the next element out; there is one. */
   shift(): unknown {
     return this.items[this.at++];

@@ -7,13 +7,16 @@ import type { RandomStream } from "../core/philox.ts";
 import { tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import type { IteratorContext } from "./context.ts";
-import type { ImageCodec } from "./host.ts";
+import { example } from "./formats/example.ts";
+import type { AudioCodec, Host, ImageCodec } from "./host.ts";
 import { type Attributes, facade } from "./node.ts";
-import type { OperatorStats } from "./stats.ts";
+import type { OperatorMeter } from "./stats.ts";
+import { Stopwatch } from "./stopwatch.ts";
 import {
   type AnyFunction,
   type BoundFunction,
   type Captures,
+  functionText,
   type LoadedFunction,
   loadFunction,
   ModuleFunction,
@@ -31,10 +34,14 @@ export interface FunctionExtra {
   readonly index: number;
   /** Image decoding by the host. */
   readonly image: ImageCodec;
+  /** Sound by the host. */
+  readonly audio: AudioCodec;
+  /** Serialised `tf.train.Example`s, read and written. */
+  readonly example: typeof example;
 }
 
 /** Names that captures cannot have, because `FunctionExtra` has them. */
-const RESERVED = ["Dataset", "tensor", "random", "index", "image"];
+const RESERVED = ["Dataset", "tensor", "random", "index", "image", "audio", "example"];
 
 /** A user function as an attribute of a node. */
 export class NodeFunction implements BoundFunction {
@@ -80,16 +87,19 @@ export class NodeFunction implements BoundFunction {
 class Extra implements FunctionExtra {
   declare readonly Dataset: unknown;
   readonly tensor = tensor;
+  readonly example = example;
   readonly image: ImageCodec;
+  readonly audio: AudioCodec;
   readonly #call: Call;
   /** Fixed for a call that others overlap; otherwise it moves along with the calls. */
   readonly #index: number | undefined;
   #random: RandomStream | undefined;
   #randomIndex = -1;
 
-  constructor(call: Call, image: ImageCodec, captures: Captures | undefined, index?: number) {
+  constructor(call: Call, host: Host, captures: Captures | undefined, index?: number) {
     this.#call = call;
-    this.image = image;
+    this.image = host.images;
+    this.audio = host.audio;
     this.#index = index;
     if (captures !== undefined) Object.assign(this, captures);
   }
@@ -111,10 +121,10 @@ class Extra implements FunctionExtra {
 // A getter, since the class is not known yet while its module and this one are being loaded.
 Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
 
-/** Of short calls one in so many is timed, since reading the clock takes longer than some of them. */
-function callsPerSample(tookMs: number): number {
-  if (tookMs > 0.1) return 1;
-  return tookMs > 0.01 ? 32 : 1024;
+/** Whether what a function returned is to be waited for: a promise of any make. */
+export function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof result === "object" && result !== null &&
+    typeof (result as { then?: unknown }).then === "function";
 }
 
 /** How many arguments a function takes before the last. */
@@ -141,38 +151,34 @@ function invoke(
 export class Call {
   /** How many calls were begun. */
   index = 0;
-  #failures = 0;
   /** Set by the first call, which is never plain. */
   fn!: AnyFunction;
   extra!: Extra;
   readonly #bound: BoundFunction;
   readonly #context: IteratorContext;
-  readonly #stats: OperatorStats;
+  readonly #stats: OperatorMeter;
+  /** Calls that it is due to time are not plain; nor is the first, before the function is loaded. */
+  readonly #watch: Stopwatch;
+  readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
   #captures: Captures | undefined;
   #loaded = false;
+  #stopped = false;
   #stream: RandomStream | undefined;
-  /** The call that is not plain: because it is timed, or because the function is not loaded yet. */
-  #specialAt = 0;
-  /** How many calls the timed one stands for. */
-  #standsFor = 1;
 
   /** `overlapping`: calls may begin before earlier ones have settled. */
   constructor(fn: BoundFunction, context: IteratorContext, overlapping = false) {
     this.#bound = fn;
     this.#context = context;
     this.#stats = context.stats;
+    this.#watch = new Stopwatch(context.host, context.stats);
+    this.#repeatWatch = new Stopwatch(context.host, context.stats);
     this.#overlapping = overlapping;
-  }
-
-  /** How many calls did not fail. */
-  get succeeded(): number {
-    return this.index - this.#failures;
   }
 
   /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
   plainRun(count: number): number {
-    return Math.min(count, this.#specialAt - this.index);
+    return Math.min(count, this.#watch.dueAt - this.index);
   }
 
   /** Calls the function on one element. Throws or rejects with a `LeatError` naming the element. */
@@ -193,27 +199,52 @@ export class Call {
     return this.#run(0, undefined, undefined);
   }
 
+  /**
+   * Calls the function once more as the call with this index was: with the same luck, and without
+   * a number of its own.
+   */
+  again(index: number, element: unknown): unknown {
+    return this.#repeat(index, 1, element, undefined);
+  }
+
+  /** As `again()`, of a function of two arguments. */
+  againTwo(index: number, first: unknown, second: unknown): unknown {
+    return this.#repeat(index, 2, first, second);
+  }
+
+  /** Goes on as if `index` calls had been begun before. */
+  resume(index: number): void {
+    this.index = index;
+  }
+
+  /** Begins none of the calls that wait for the function to be loaded. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
   /** The luck of the call with this index. */
   luckOf(index: number): RandomStream {
-    this.#stream ??= this.#context.randomStream();
+    this.#stream ??= this.#context.callStream();
     return this.#stream.fork(index);
   }
 
-  /** The luck of what the function makes of the element it was last called on. */
-  nestedLuck(): () => RandomStream {
-    const index = this.index - 1;
+  /** The luck within what the call with this index made. */
+  nestedLuck(index = this.index - 1): () => RandomStream {
     return () => this.luckOf(index).fork("nested");
   }
 
   /** The error of the call with this index, which names it. */
   failure(error: unknown, index = this.index - 1): LeatError {
-    this.#failures++;
     const { code, message } = LeatError.from(error);
     const { operator, number } = this.#stats;
-    return new LeatError(
-      code,
-      `${operator} (operator ${number}): the function failed at element ${index}: ${message}`,
-      { cause: error },
+    // Whoever grants, or asks for a grant, has to know which function it is for.
+    const which = code === "permission_denied" ? ` (${functionText(this.#bound.fn)})` : "";
+    return this.#stats.failed(
+      new LeatError(
+        code,
+        `${operator} (operator ${number}): the function failed at element ${index}${which}: ${message}`,
+        { cause: error },
+      ),
     );
   }
 
@@ -234,23 +265,15 @@ export class Call {
       this.#accept(loaded);
     }
     const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
-    const startedAtMs = index >= this.#specialAt ? this.#context.host.nowMs() : undefined;
-    let result: unknown;
+    const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
-      result = invoke(this.fn, arity, first, second, extra);
+      const result = invoke(this.fn, arity, first, second, extra);
+      return isThenable(result) ? this.settle(result, index) : result;
     } catch (error) {
       throw this.failure(error, index);
     } finally {
-      if (startedAtMs !== undefined) this.#noteTime(startedAtMs, index);
+      if (startedAtMs !== undefined) this.#watch.note(startedAtMs, index);
     }
-    return result instanceof Promise ? this.settle(result, index) : result;
-  }
-
-  #noteTime(startedAtMs: number, index: number): void {
-    const tookMs = this.#context.host.nowMs() - startedAtMs;
-    this.#stats.selfMs += tookMs * this.#standsFor;
-    this.#standsFor = callsPerSample(tookMs);
-    this.#specialAt = index + this.#standsFor;
   }
 
   #accept({ fn, captures }: LoadedFunction): void {
@@ -267,9 +290,10 @@ export class Call {
     second: unknown,
     index: number,
   ): Promise<unknown> {
-    this.#specialAt = index + 1;
+    this.#watch.dueAt = index + 1;
     try {
       const loaded = await loading;
+      if (this.#stopped) throw new LeatError("cancelled", "the iterator was disposed");
       if (!this.#loaded) this.#accept(loaded);
       return await invoke(this.fn, arity, first, second, this.#makeExtra(index));
     } catch (error) {
@@ -277,7 +301,34 @@ export class Call {
     }
   }
 
+  #repeat(index: number, arity: Arity, first: unknown, second: unknown): unknown {
+    if (!this.#loaded) {
+      const loaded = loadFunction(this.#bound, this.#context.host);
+      if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
+      this.#accept(loaded);
+    }
+    try {
+      const extra = this.#makeExtra(index);
+      const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));
+      return isThenable(result) ? this.settle(result, index) : result;
+    } catch (error) {
+      throw this.failure(error, index);
+    }
+  }
+
+  async #repeatLater(
+    loading: Promise<LoadedFunction>,
+    index: number,
+    arity: Arity,
+    first: unknown,
+    second: unknown,
+  ): Promise<unknown> {
+    const loaded = await loading;
+    if (!this.#loaded) this.#accept(loaded);
+    return await this.#repeat(index, arity, first, second);
+  }
+
   #makeExtra(index?: number): Extra {
-    return new Extra(this, this.#context.host.images, this.#captures, index);
+    return new Extra(this, this.#context.host, this.#captures, index);
   }
 }

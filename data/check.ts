@@ -55,6 +55,15 @@ export function checkBoolean(
   return value;
 }
 
+/** True, false, or left out. */
+export function checkOptionalBoolean(
+  operator: string,
+  argument: string,
+  value: unknown,
+): boolean | undefined {
+  return value === undefined ? undefined : checkBoolean(operator, argument, value, false);
+}
+
 /** A seed: a bigint or a safe integer; `undefined` when left out. */
 export function checkSeed(operator: string, value: unknown): bigint | undefined {
   if (value === undefined) return undefined;
@@ -63,6 +72,14 @@ export function checkSeed(operator: string, value: unknown): bigint | undefined 
     return BigInt.asUintN(64, BigInt(value));
   }
   throw refuse(operator, "seed", "an integer or a bigint", value);
+}
+
+/** The path of a file or folder. */
+export function checkPath(operator: string, value: unknown): string {
+  if (typeof value !== "string" || value === "") {
+    throw refuse(operator, "path", "a non-empty string", value);
+  }
+  return value;
 }
 
 /** An array. */

@@ -27,9 +27,14 @@ export interface Column {
    * Writes row `index`. A row that does not fit throws and leaves the rows before it as they are.
    */
   write(index: number, value: unknown): void;
+  /** Row `index` as a value that writes the same row, and begins the same column. */
+  read(index: number): unknown;
   /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
   finish(count: number): unknown;
 }
+
+/** Makes the column of one leaf. */
+type LeafColumn = (leaf: unknown, spec: ElementSpec, capacity: number, path: string) => Column;
 
 /** Columns for elements like this one, with room for `capacity` rows. */
 export function columnFor(
@@ -37,18 +42,36 @@ export function columnFor(
   spec: ElementSpec,
   capacity: number,
   path = "",
+  leafColumn: LeafColumn = stackedColumn,
 ): Column {
   if (Array.isArray(element)) {
     const parts = element.map((part, i) =>
-      columnFor(part, isTuple(spec) ? spec[i] : undefined, capacity, `${path}[${i}]`)
+      columnFor(part, isTuple(spec) ? spec[i] : undefined, capacity, `${path}[${i}]`, leafColumn)
     );
     return new TupleColumn(parts, path);
   }
-  if (isPlainObject(element)) return recordColumn(element, spec, capacity, path);
+  if (!isPlainObject(element)) return leafColumn(element, spec, capacity, path);
+  const known = isPlainObject(spec) ? spec as Record<string, ElementSpec> : {};
+  const keys = Object.keys(element);
+  const parts = keys.map((key) =>
+    columnFor(element[key], known[key], capacity, `${path}.${key}`, leafColumn)
+  );
+  return new RecordColumn(keys, parts, path);
+}
+
+/** A column of leaves of one shape, one upon the other. */
+export function stackedColumn(
+  element: unknown,
+  spec: ElementSpec,
+  capacity: number,
+  path: string,
+): Column {
   const dtype = spec instanceof TensorSpec ? spec.dtype : undefined;
   switch (typeof element) {
     case "number":
-      return new ScalarColumn(numberDType(dtype), "number", capacity, path);
+      return dtype === "int64" || dtype === "uint64"
+        ? new WideNumberColumn(dtype, capacity, path)
+        : new ScalarColumn(numberDType(dtype), "number", capacity, path);
     case "bigint":
       return new ScalarColumn(dtype === "uint64" ? "uint64" : "int64", "bigint", capacity, path);
     case "boolean":
@@ -73,23 +96,9 @@ export function columnFor(
   );
 }
 
-function recordColumn(
-  element: Record<string, unknown>,
-  spec: ElementSpec,
-  capacity: number,
-  path: string,
-): Column {
-  const known = isPlainObject(spec) ? spec as Record<string, ElementSpec> : {};
-  const keys = Object.keys(element);
-  const parts = keys.map((key) => columnFor(element[key], known[key], capacity, `${path}.${key}`));
-  return new RecordColumn(keys, parts, path);
-}
-
 /** Plain numbers become float64, unless a spec says otherwise. */
 function numberDType(dtype: DType | undefined): FixedDType {
-  const isNumeric = dtype !== undefined && isFixedDType(dtype) && dtype !== "bool" &&
-    dtype !== "int64" && dtype !== "uint64";
-  return isNumeric ? dtype : "float64";
+  return dtype !== undefined && isFixedDType(dtype) && dtype !== "bool" ? dtype : "float64";
 }
 
 /** How an error names a leaf: by its path in the element. */
@@ -208,6 +217,11 @@ export class ScalarColumn implements Column {
     }
   }
 
+  read(index: number): unknown {
+    const value = this.#store.data[index]!;
+    return this.#type === "boolean" ? value !== 0 : value;
+  }
+
   /** Where numbers may be written without further ado; `undefined` where they must be looked at. */
   get plainNumbers(): Float64Array | undefined {
     const { data } = this.#store;
@@ -216,6 +230,35 @@ export class ScalarColumn implements Column {
 
   finish(count: number): Tensor {
     return new Tensor(this.#store.dtype, [count], this.#store.take(count));
+  }
+}
+
+/** Plain whole numbers of which a spec says that they take 64 bits. */
+class WideNumberColumn implements Column {
+  readonly #dtype: "int64" | "uint64";
+  readonly #path: string;
+  readonly #bigints: ScalarColumn;
+
+  constructor(dtype: "int64" | "uint64", capacity: number, path: string) {
+    this.#dtype = dtype;
+    this.#path = path;
+    this.#bigints = new ScalarColumn(dtype, "bigint", capacity, path);
+  }
+
+  write(index: number, value: unknown): void {
+    if (typeof value !== "number") throw differentKinds(this.#path, "a number", index, value);
+    if (!Number.isSafeInteger(value)) {
+      throw differentKinds(this.#path, `of dtype ${this.#dtype} by its spec`, index, value);
+    }
+    this.#bigints.write(index, BigInt(value));
+  }
+
+  read(index: number): number {
+    return Number(this.#bigints.read(index));
+  }
+
+  finish(count: number): Tensor {
+    return this.#bigints.finish(count);
   }
 }
 
@@ -249,6 +292,12 @@ class TensorColumn implements Column {
     copyInto(this.#store.data, data as TypedArray, index * this.#rowSize);
   }
 
+  read(index: number): Tensor {
+    const start = index * this.#rowSize;
+    const data = this.#store.data.slice(start, start + this.#rowSize);
+    return new Tensor(this.#dtype, this.#shape, data);
+  }
+
   finish(count: number): Tensor {
     return new Tensor(this.#dtype, [count, ...this.#shape], this.#store.take(count));
   }
@@ -278,6 +327,10 @@ class TextTensorColumn implements Column {
     this.#rows[index] = value.data as unknown as readonly unknown[];
   }
 
+  read(index: number): Tensor {
+    return tensorOf(this.#dtype, this.#shape, this.#rows[index]);
+  }
+
   finish(count: number): Tensor {
     const items = this.#rows.slice(0, count).flat() as string[] & Uint8Array[];
     return new Tensor(this.#dtype, [count, ...this.#shape], items);
@@ -295,6 +348,10 @@ class StringColumn implements Column {
   write(index: number, value: unknown): void {
     if (typeof value !== "string") throw differentKinds(this.#path, "a string", index, value);
     this.#rows[index] = value;
+  }
+
+  read(index: number): string {
+    return this.#rows[index]!;
   }
 
   finish(count: number): Tensor {
@@ -316,6 +373,10 @@ class BytesColumn implements Column {
     this.#rows[index] = value;
   }
 
+  read(index: number): Uint8Array {
+    return this.#rows[index]!;
+  }
+
   finish(count: number): Tensor {
     return new Tensor("bytes", [count], this.#rows.slice(0, count));
   }
@@ -331,6 +392,10 @@ class NullColumn implements Column {
 
   write(index: number, value: unknown): void {
     if (value !== null) throw differentKinds(this.#path, "null", index, value);
+  }
+
+  read(): null {
+    return null;
   }
 
   finish(): null {
@@ -353,6 +418,10 @@ class TupleColumn implements Column {
       throw differentKinds(this.#path, `an array of ${parts.length}`, index, value);
     }
     for (let i = 0; i < parts.length; i++) parts[i]!.write(index, value[i]);
+  }
+
+  read(index: number): unknown[] {
+    return this.#parts.map((part) => part.read(index));
   }
 
   finish(count: number): unknown[] {
@@ -382,6 +451,10 @@ class RecordColumn implements Column {
       if (!Object.hasOwn(value, key)) throw this.#differentKeys(index, keys);
       this.#parts[i]!.write(index, value[key]);
     }
+  }
+
+  read(index: number): Record<string, unknown> {
+    return Object.fromEntries(this.#keys.map((key, i) => [key, this.#parts[i]!.read(index)]));
   }
 
   finish(count: number): Record<string, unknown> {

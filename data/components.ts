@@ -3,8 +3,9 @@
  */
 import { isTypedArray } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
-import { Tensor, tensor } from "../core/tensor.ts";
-import { isLeaf, isPlainObject, mapTree, TREE_DEPTH_MAX } from "../core/tree.ts";
+import { RaggedTensor, Tensor, tensor } from "../core/tensor.ts";
+import { isLeaf, isPlainObject, type Leaf, mapTree, TREE_DEPTH_MAX } from "../core/tree.ts";
+import { cutLeaf } from "./rows.ts";
 import { type ElementSpec, TensorSpec } from "./spec.ts";
 
 /**
@@ -25,10 +26,32 @@ function isNestedScalars(array: readonly unknown[]): boolean {
   );
 }
 
-/** The spec of an element as it is, numbers being float64 as in a batch. Unknown beyond `TREE_DEPTH_MAX`. */
-export function specOf(element: unknown, depth = 0): ElementSpec {
+/**
+ * The spec of an element as it is, for functions to declare by example what they return. Numbers are
+ * float64, as in a batch; what is no leaf and no structure is unknown. Lengths are those of the
+ * example: where they vary, a spec has `null`.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, specOf } from "../mod.ts";
+ *
+ * const pairs = Dataset.range(4).map((x) => ({ x, y: new Float32Array(2) }), {
+ *   spec: specOf({ x: 0, y: new Float32Array(2) }),
+ * });
+ * console.log(pairs.batch(2).elementSpec); // x: float64 of shape [null], y: float32 of [null, 2]
+ * ```
+ */
+export function specOf(element: unknown): ElementSpec {
+  return specAt(element, 0);
+}
+
+function specAt(element: unknown, depth: number): ElementSpec {
   if (depth > TREE_DEPTH_MAX) return undefined;
-  if (Array.isArray(element)) return element.map((part) => specOf(part, depth + 1));
+  if (Array.isArray(element)) return element.map((part) => specAt(part, depth + 1));
+  if (element instanceof RaggedTensor) {
+    const { dtype, shape } = element.values;
+    return new TensorSpec(dtype, [element.numRows, null, ...shape.slice(1)]);
+  }
   if (element instanceof Tensor) return new TensorSpec(element.dtype, element.shape);
   if (isTypedArray(element)) {
     const { dtype, shape } = tensor(element);
@@ -46,7 +69,7 @@ export function specOf(element: unknown, depth = 0): ElementSpec {
   }
   if (!isPlainObject(element)) return undefined;
   return Object.fromEntries(
-    Object.entries(element).map(([key, part]) => [key, specOf(part, depth + 1)]),
+    Object.entries(element).map(([key, part]) => [key, specAt(part, depth + 1)]),
   );
 }
 
@@ -58,6 +81,7 @@ export function rowSpec(leaf: TensorSpec): TensorSpec {
 /** The length of axis 0 that all components share; `undefined` for a component that has none. */
 export function rowsOf(leaf: unknown): number | undefined {
   if (leaf instanceof Tensor) return leaf.shape[0];
+  if (leaf instanceof RaggedTensor) return leaf.numRows;
   return isTypedArray(leaf) ? leaf.length : undefined;
 }
 
@@ -66,8 +90,12 @@ export function rowAt(components: unknown, index: number): unknown {
   return mapTree(components, (leaf) => leafRow(leaf, index));
 }
 
-function leafRow(leaf: unknown, index: number): unknown {
+function leafRow(leaf: Leaf, index: number): unknown {
   if (isTypedArray(leaf)) return leaf[index];
+  if (leaf instanceof RaggedTensor) {
+    const row = cutLeaf(leaf, index, index + 1) as RaggedTensor;
+    return row.values;
+  }
   if (!(leaf instanceof Tensor)) return leaf;
   if (leaf.shape.length > 1) return leaf.row(index);
   const value = leaf.data[index];

@@ -7,15 +7,24 @@ import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { Pacer } from "./pacer.ts";
-import { isSplittable, SplitReader, type SplitSource } from "./splits.ts";
-import { type IteratorStats, OperatorStats } from "./stats.ts";
+import { Pause } from "./pause.ts";
+import {
+  isReplicated,
+  isSplittable,
+  replicatedInputOf,
+  SplitReader,
+  type SplitSource,
+} from "./splits.ts";
+import { type IteratorStats, OperatorMeter, type OperatorStats } from "./stats.ts";
 
 /** One occurrence of a node in the graph of one iteration. */
 interface Place {
   /** What the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
+  /** Whether the operator's iterator is that of its input. */
+  isPassed: boolean;
   readonly node: DatasetNode;
-  readonly stats: OperatorStats;
+  readonly stats: OperatorMeter;
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
@@ -32,6 +41,8 @@ export interface Luck {
   readonly epoch: number;
   /** The number of the split that is run as a dataset of its own; 0 otherwise. */
   readonly split: number;
+  /** Sets the luck of a task's functions apart from that of others with other elements; 0 otherwise. */
+  readonly task?: number;
 }
 
 /** How far the splits of one iteration were read; shared by all of its contexts. */
@@ -47,40 +58,74 @@ class SplitProgress {
   }
 }
 
-/** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
-export class IteratorContext {
+/** What all contexts of one iteration share. */
+interface Iteration {
   readonly host: Host;
   readonly pacer: Pacer;
+  readonly pause: Pause;
+  readonly deterministic: boolean;
+}
+
+/** How the contexts of an iteration are made. */
+export interface RootOptions {
+  readonly luck: Luck;
+  /** Whether order is kept by operators that do not say so themselves. */
+  readonly deterministic: boolean;
+  readonly splits?: SplitSource | undefined;
+}
+
+/** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
+export class IteratorContext {
   readonly luck: Luck;
   /** Where this operator counts what it does. */
-  readonly stats: OperatorStats;
+  readonly stats: OperatorMeter;
+  readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
 
   private constructor(
-    host: Host,
-    pacer: Pacer,
+    iteration: Iteration,
     luck: Luck,
     place: Place,
     splits: SplitProgress | undefined,
   ) {
-    this.host = host;
-    this.pacer = pacer;
     this.luck = luck;
     this.stats = place.stats;
+    this.#iteration = iteration;
     this.#place = place;
     this.#splits = splits;
   }
 
   /** The context of a graph's last operator. */
-  static root(node: DatasetNode, host: Host, luck: Luck, splits?: SplitSource): IteratorContext {
+  static root(
+    node: DatasetNode,
+    host: Host,
+    { luck, deterministic, splits }: RootOptions,
+  ): IteratorContext {
     return new IteratorContext(
-      host,
-      new Pacer(host),
+      { host, pacer: new Pacer(host), pause: new Pause(), deterministic },
       luck,
       placesOf(node),
       splits === undefined ? undefined : new SplitProgress(splits),
     );
+  }
+
+  get host(): Host {
+    return this.#iteration.host;
+  }
+
+  get pacer(): Pacer {
+    return this.#iteration.pacer;
+  }
+
+  /** Ends once the state of the iteration that is being saved is written down. */
+  get pause(): Pause {
+    return this.#iteration.pause;
+  }
+
+  /** Whether this operator keeps the order of elements if it does not say so itself. */
+  get deterministic(): boolean {
+    return this.#iteration.deterministic;
   }
 
   /** The operator's number in its graph: pre-order, the last operator being 0. */
@@ -96,20 +141,44 @@ export class IteratorContext {
   /** Makes the iterator of this operator's input. */
   makeInput(index = 0): ElementIterator {
     const place = this.#place.inputs[index]!;
-    const { host, pacer, luck } = this;
-    return place.node.makeIterator(new IteratorContext(host, pacer, luck, place, this.#splits));
+    return place.node.makeIterator(
+      new IteratorContext(this.#iteration, this.luck, place, this.#splits),
+    );
+  }
+
+  /** The iterator of this operator's input in place of its own: what it gives counts for both. */
+  passInput(): ElementIterator {
+    this.#place.isPassed = true;
+    return this.makeInput();
+  }
+
+  /** Waits for an input, and counts how long. */
+  async waitFor<T>(pending: Promise<T>): Promise<T> {
+    const { host } = this;
+    const startedAtMs = host.nowMs();
+    try {
+      return await pending;
+    } finally {
+      this.stats.waited(host.nowMs() - startedAtMs);
+    }
   }
 
   /** The same place in repetition `repetition` of an operator above. */
   repeated(repetition: number): IteratorContext {
     const luck = { ...this.luck, epoch: epochOfRepetition(this.luck.epoch, repetition) };
-    return new IteratorContext(this.host, this.pacer, luck, this.#place, this.#splits);
+    return new IteratorContext(this.#iteration, luck, this.#place, this.#splits);
   }
 
   /** The luck of this operator in an epoch and split: Philox over all of these. */
   randomStream(epoch = this.luck.epoch): RandomStream {
     const { root, split } = this.luck;
     return new RandomStream(root(), [this.operatorNumber, epoch, split]);
+  }
+
+  /** The luck of this operator's functions: tasks of one job, each with its own elements, differ in it. */
+  callStream(): RandomStream {
+    const { task = 0 } = this.luck;
+    return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
   }
 
   /**
@@ -121,11 +190,32 @@ export class IteratorContext {
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
+  /** The same place with the luck that all splits have in common, and no splits of its own. */
+  unsplit(): IteratorContext {
+    return new IteratorContext(this.#iteration, { ...this.luck, split: 0 }, this.#place, undefined);
+  }
+
+  /** The same place, with these splits for the sources below it instead of the task's. */
+  withSplits(splits: SplitSource): IteratorContext {
+    return new IteratorContext(
+      this.#iteration,
+      this.luck,
+      this.#place,
+      new SplitProgress(splits),
+    );
+  }
+
   /** The context of a dataset that a user function made; it has its own luck and no splits. */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { seeded, salt } = this.luck;
     const luck = { root, seeded, salt, epoch: 0, split: 0 };
-    return new IteratorContext(this.host, this.pacer, luck, placesOf(node), undefined);
+    return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
+  }
+
+  /** The context of a graph that runs in place of this operator, with the same epoch and this luck. */
+  instead(node: DatasetNode, root: RandomStream): IteratorContext {
+    const luck = { ...this.luck, root: () => root, seeded: true, salt: 0n };
+    return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
   }
 
   /**
@@ -166,29 +256,46 @@ export class IteratorContext {
 
   /** The figures of this operator and all below it. */
   collectStats(): IteratorStats {
-    const collected: Readonly<OperatorStats>[] = [];
-    const visit = (place: Place) => {
-      collected.push(place.stats.copy());
-      place.inputs.forEach(visit);
-    };
-    visit(this.#place);
-    return collected;
+    return statsOf(this.#place);
   }
 }
 
-/** Numbers every occurrence of a node in pre-order, and every source among them. */
-function placesOf(root: DatasetNode): Place {
+function statsOf(place: Place): OperatorStats[] {
+  const inputs = place.inputs.map(statsOf);
+  const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
+  const own = place.stats.read(bytesIn);
+  const passed = place.isPassed ? inputs[0]![0]! : own;
+  const { elements, bytesOut } = passed;
+  return [{ ...own, elements, bytesOut }, ...inputs.flat()];
+}
+
+/** Sources that read splits of one numbering; those of a joint one read the same splits. */
+interface Sources {
+  count: number;
+  readonly isJoint: boolean;
+}
+
+/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as meters have it. */
+function placesOf(root: DatasetNode, opener?: OperatorMeter): Place {
   let numbers = 0;
-  let sources = 0;
-  // What lies below a splittable source is read whole by every task.
-  const place = (node: DatasetNode, belowSource: boolean): Place => {
-    const stats = new OperatorStats(node.kind, numbers++);
-    const isSource = !belowSource && isSplittable(node);
-    const sourceIndex = isSource ? sources++ : undefined;
-    const inputs = node.inputs.map((input) => place(input, belowSource || isSource));
-    return { node, stats, sourceIndex, inputs, shared: undefined };
+  // What lies below a splittable source is read whole by every task, and so are replicated inputs.
+  const place = (node: DatasetNode, among: Sources | undefined): Place => {
+    const stats = new OperatorMeter(node.kind, numbers++, opener);
+    const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
+    const sourceIndex = isSource ? among && among.count++ : undefined;
+    const replicated = replicatedInputOf(node);
+    const below = isSource ? sourcesBelow(node, among) : among;
+    const inputs = node.inputs.map((input, i) =>
+      place(input, i === replicated ? undefined : below)
+    );
+    return { node, stats, sourceIndex, inputs, shared: undefined, isPassed: false };
   };
-  return place(root, false);
+  return place(root, { count: 0, isJoint: false });
+}
+
+function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {
+  const isJoint = isSplittable(node) && node.isJoint === true;
+  return isJoint && among !== undefined ? { count: 0, isJoint } : undefined;
 }
 
 function sourceIndexesOf(place: Place): number[] {

@@ -6,42 +6,93 @@ import { LeatError } from "../core/error.ts";
 import { type FunctionExtra, NodeFunction } from "./call.ts";
 import { invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
-import type { Batched, Sliced, Tensorized } from "./element_types.ts";
+import type {
+  Batched,
+  Packed,
+  RaggedBatched,
+  Sliced,
+  Tensorized,
+  Windowed,
+} from "./element_types.ts";
 import { Explanation } from "./explanation.ts";
+import type { CsvColumns, CsvRow } from "./formats/csv_columns.ts";
+import { type Features, featuresSpec, type ParsedExample } from "./formats/example_features.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
-import { BatchNode } from "./operators/batch.ts";
+import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
+import { type BatchAttributes, BatchNode } from "./operators/batch.ts";
 import {
   type BucketAttributes,
   BucketBySequenceLengthNode,
 } from "./operators/bucket_by_sequence_length.ts";
 import { CacheNode } from "./operators/cache.ts";
+import { type ChooseAttributes, ChooseFromDatasetsNode } from "./operators/choose_from_datasets.ts";
 import { ConcatenateNode } from "./operators/concatenate.ts";
+import { CounterNode } from "./operators/counter.ts";
 import { DistributeNode, type DistributeOptions } from "./operators/distribute.ts";
 import { EnumerateNode } from "./operators/enumerate.ts";
 import { FilterNode } from "./operators/filter.ts";
 import { FlatMapNode } from "./operators/flat_map.ts";
 import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/from.ts";
+import { FromIdNode, type FromIdOptions } from "./operators/from_id.ts";
 import { FromGeneratorNode } from "./operators/from_generator.ts";
+import { GlobalShuffleNode } from "./operators/global_shuffle.ts";
+import { GroupByReducerNode } from "./operators/group_by_reducer.ts";
 import { GroupByWindowNode } from "./operators/group_by_window.ts";
+import { type IgnoreErrorsAttributes, IgnoreErrorsNode } from "./operators/ignore_errors.ts";
 import { type InterleaveAttributes, InterleaveNode } from "./operators/interleave.ts";
 import { MapNode } from "./operators/map.ts";
 import { type DatasetOptions, OptionsNode } from "./operators/options.ts";
+import { type PackAttributes, PackNode } from "./operators/pack.ts";
+import { PadToCardinalityNode } from "./operators/pad_to_cardinality.ts";
 import { type PaddedBatchAttributes, PaddedBatchNode } from "./operators/padded_batch.ts";
 import { PrefetchNode } from "./operators/prefetch.ts";
+import { type RaggedBatchAttributes, RaggedBatchNode } from "./operators/ragged_batch.ts";
+import { type RandomAttributes, RandomNode } from "./operators/random.ts";
 import { RangeNode } from "./operators/range.ts";
+import { type RebatchAttributes, RebatchNode } from "./operators/rebatch.ts";
+import { RejectionResampleNode, type ResampleAttributes } from "./operators/rejection_resample.ts";
 import { RepeatNode } from "./operators/repeat.ts";
+import { type SampleAttributes, SampleFromDatasetsNode } from "./operators/sample_from_datasets.ts";
+import { ScanNode } from "./operators/scan.ts";
 import { ShardNode } from "./operators/shard.ts";
 import { type ShuffleAttributes, ShuffleNode } from "./operators/shuffle.ts";
+import { SnapshotNode } from "./operators/snapshot.ts";
 import { SkipNode, TakeNode } from "./operators/take_skip.ts";
+import { TakeWhileNode } from "./operators/take_while.ts";
 import { UnbatchNode } from "./operators/unbatch.ts";
+import { UniqueNode } from "./operators/unique.ts";
+import { type WindowAttributes, WindowNode } from "./operators/window.ts";
 import { ZipNode } from "./operators/zip.ts";
+import { checkOptions } from "./option_names.ts";
+import { elementAt } from "./random_access.ts";
 import { reduceGraph } from "./reduce.ts";
+import { singleElementOf } from "./single_element.ts";
+import { ArrowNode } from "./sources/arrow.ts";
+import { CsvNode, type CsvOptions } from "./sources/csv.ts";
 import type { FileSourceOptions } from "./sources/file_source.ts";
+import {
+  type FixedLengthRecordOptions,
+  FixedLengthRecordsNode,
+} from "./sources/fixed_length_records.ts";
+import {
+  ImageFolderNode,
+  type ImageFolderOptions,
+  type LabelledImage,
+} from "./sources/image_folder.ts";
 import { JsonLinesNode } from "./sources/json_lines.ts";
 import { ListFilesNode, type ListFilesOptions } from "./sources/list_files.ts";
+import { NpyNode } from "./sources/npy.ts";
+import { NpzNode } from "./sources/npz.ts";
+import { ParquetNode } from "./sources/parquet.ts";
+import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 import { TextLinesNode } from "./sources/text_lines.ts";
 import { TfRecordsNode } from "./sources/tf_records.ts";
+import { type AudioFile, WavNode } from "./sources/wav.ts";
+import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./spec.ts";
+import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./stored/save.ts";
+import { shardDatasets } from "./stored/shards.ts";
+import { storedNode } from "./stored/stored_node.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";
 import { deserializeGraph, fingerprintGraph, serializeGraph } from "./wire.ts";
 
@@ -65,22 +116,24 @@ export interface FunctionOptions<C extends Captures> {
 export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
   readonly numParallelCalls?: number;
-  /** Whether elements keep their order when several calls are in flight; default true. */
+  /** Whether elements keep their order then; by default what `withOptions` says (true). */
   readonly deterministic?: boolean;
   /** What the function returns, for `elementSpec` and for the dtype of batched numbers. */
   readonly spec?: ElementSpec;
+}
+
+/** Options of `filter`. */
+export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
+  /** At most this many calls at once, or `AUTOTUNE`; by default one at a time. */
+  readonly numParallelCalls?: number;
+  /** Whether elements keep their order then; by default what `withOptions` says (true). */
+  readonly deterministic?: boolean;
 }
 
 /** Options of `flatMap`. */
 export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
   /** What the datasets that the function makes give, for `elementSpec` and the dtypes of batches. */
   readonly spec?: ElementSpec;
-}
-
-/** Options of `batch`. */
-export interface BatchOptions {
-  /** Leaves out a last batch that is not full; default false. */
-  readonly dropRemainder?: boolean;
 }
 
 /** Options of `groupByWindow`. */
@@ -95,10 +148,57 @@ export interface GroupByWindowOptions<T, R, C extends Captures> extends Function
   readonly windowSize: number | UserFunction<(key: number, extra: Extra<C>) => number>;
 }
 
+/** Options of `groupByReducer`. */
+export interface GroupByReducerOptions<T, S, R, C extends Captures> extends FlatMapOptions<C> {
+  /** What an element belongs to: an integer. */
+  readonly key: UserFunction<(element: T, extra: Extra<C>) => number | bigint | Promise<number>>;
+  /** The state of a key before its first element. */
+  readonly init: UserFunction<(key: number, extra: Extra<C>) => S | Promise<S>>;
+  /** The state after an element; the one it was given is left as it is. */
+  readonly reduce: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>;
+  /** What a state is given as; by default as it is. */
+  readonly finalize?: UserFunction<(state: S, key: number, extra: Extra<C>) => R | Promise<R>>;
+}
+
 /** Options of `bucketBySequenceLength`. */
 export interface BucketOptions<T, C extends Captures> extends FunctionOptions<C>, BucketAttributes {
   /** The length of an element. */
   readonly length: UserFunction<(element: T, extra: Extra<C>) => number | Promise<number>>;
+}
+
+/** Options of `sampleFromDatasets`. */
+export interface SampleOptions extends SampleAttributes {
+  /** How often each dataset is drawn, relative to the others; a dataset of such arrays to vary it. */
+  readonly weights?: readonly number[] | Dataset<unknown>;
+}
+
+/** Options of `rejectionResample`. */
+export interface ResampleOptions<T, C extends Captures>
+  extends FunctionOptions<C>, ResampleAttributes {
+  /** The class of an element: an index into `targetDist`. */
+  readonly classOf: ElementFunction<T, number | bigint | Promise<number | bigint>, C>;
+}
+
+/** Options of `save`. */
+export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C>, SaveAttributes {
+  /** Assigns elements to shards, numbered from 0 to at most 1023; by default there is one. */
+  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
+}
+
+/** Options of `load`. */
+export interface LoadOptions<T, R> {
+  /** Puts the datasets that the shards are together; by default they are read one after the other. */
+  readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
+}
+
+/** Options of `snapshot`. */
+export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptions<C> {
+  /** Not compressed by default. */
+  readonly compression?: "gzip";
+  /** Assigns elements to shards, numbered from 0 to at most 1023; by default there is one. */
+  readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
+  /** Puts the datasets that the shards are together; by default they are read one after the other. */
+  readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
 }
 
 type Datasets = readonly Dataset<unknown>[] | Readonly<Record<string, Dataset<unknown>>>;
@@ -152,6 +252,36 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
+   * Evenly spaced numbers without end.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * for await (const x of Dataset.counter(5, -2).take(3)) console.log(x); // 5 3 1
+   * ```
+   */
+  static counter(start?: number, step?: number): Dataset<number> {
+    return new Dataset(new CounterNode(start, step));
+  }
+
+  /**
+   * Random integers from 0 up to but not including 2³², without end; plain numbers, which hold all
+   * that tf.data's int64 does here. The same in every iteration, unless `rerandomizeEachIteration`;
+   * the same in every run with a seed (here, or by `withOptions`).
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const coins = Dataset.random({ seed: 4 }).map((x) => x % 2 === 0).take(3);
+   * ```
+   */
+  static random(options?: RandomAttributes): Dataset<number> {
+    return new Dataset(new RandomNode(checkOptions("random", options)));
+  }
+
+  /**
    * The elements of an iterable as they are. They are read once, now, and kept.
    *
    * @example
@@ -198,7 +328,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * What a generator yields, called anew for every iteration. It cannot be split among workers.
+   * What a generator yields, called anew for every iteration. It cannot be split among workers. A
+   * saved iterator is restored by running it again up to where it was.
    *
    * @example
    * ```ts
@@ -212,10 +343,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   static fromGenerator<T, const C extends Captures = Captures>(
     fn: UserFunction<(extra: Extra<C>) => Iterable<T> | AsyncIterable<T>>,
-    options: FunctionOptions<C> = {},
+    options?: FunctionOptions<C>,
   ): Dataset<T> {
+    const { captures } = checkOptions("fromGenerator", options);
     return new Dataset(
-      new FromGeneratorNode(new NodeFunction("fromGenerator", "fn", fn, options.captures)),
+      new FromGeneratorNode(new NodeFunction("fromGenerator", "fn", fn, captures)),
     );
   }
 
@@ -234,21 +366,21 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     pattern: string | readonly string[],
     options?: ListFilesOptions,
   ): Dataset<string> {
-    return new Dataset(new ListFilesNode(pattern, options));
+    return new Dataset(new ListFilesNode(pattern, checkOptions("listFiles", options)));
   }
 
   /**
-   * The lines of text files, without their ends.
+   * The lines of text files, without their ends. Files that are not compressed divide among workers.
    *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
    *
-   * const lines = Dataset.textLines(["./a.txt", "./b.txt.gz"].slice(0, 1));
+   * const lines = Dataset.textLines(["./a.txt", "./b.txt.gz"], { compression: "auto" });
    * ```
    */
   static textLines(files: Files, options?: FileSourceOptions): Dataset<string> {
-    return new Dataset(new TextLinesNode(unwrap(files), options));
+    return new Dataset(new TextLinesNode(unwrap(files), checkOptions("textLines", options)));
   }
 
   /**
@@ -264,7 +396,83 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   static tfRecords(files: Files, options?: FileSourceOptions): Dataset<Uint8Array> {
-    return new Dataset(new TfRecordsNode(unwrap(files), options));
+    return new Dataset(new TfRecordsNode(unwrap(files), checkOptions("tfRecords", options)));
+  }
+
+  /**
+   * The samples of tar archives that follow WebDataset's convention: files that stand together and have
+   * the same name, up to its first dot, are the parts of one sample, `{ __key__, jpg, json, cls, … }`.
+   * Parts are bytes, unless `decode` says otherwise; images are left to `image.decode()` in `map()`.
+   * Links, folders and files without an extension are passed over.
+   *
+   * An archive that is damaged or cut short gives the samples before, then one error that names file
+   * and byte. An empty file is an archive without samples, and one that ends behind a file is whole, as
+   * `tar` takes it.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const labelled = Dataset.webDataset<{ jpg: Uint8Array; cls: number }>(
+   *   Dataset.listFiles("./corpus/train-*.tar"),
+   *   { extensions: ["jpg", "cls"], decode: ["cls"] },
+   * ).map(async ({ jpg, cls }, { image }) => ({
+   *   image: await image.decode(jpg, { resize: { width: 224, height: 224 } }),
+   *   label: cls,
+   * }));
+   * ```
+   */
+  static webDataset<P = Record<string, unknown>>(
+    files: Files,
+    options?: WebDatasetOptions,
+  ): Dataset<{ readonly __key__: string } & P> {
+    return new Dataset(new WebDatasetNode(unwrap(files), checkOptions("webDataset", options)));
+  }
+
+  /**
+   * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder that holds a folder of each class, at any
+   * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the class.
+   * `imageClasses(root)` tells the classes' names in the order of their numbers; given as `classNames`
+   * they need not be listed again by every worker. Files come in random order, unless `shuffle` is false.
+   * An image that cannot be decoded costs that image.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const flowers = Dataset.imageFolder("./flowers", {
+   *   classNames: ["daisy", "tulip"],
+   *   decode: { resize: { width: 180, height: 180 } },
+   * });
+   * const batches = flowers.batch(32); // image [n, 180, 180, 3], label int32 [n]
+   * ```
+   */
+  static imageFolder(
+    root: string,
+    options: ImageFolderOptions & { readonly decode: false },
+  ): Dataset<LabelledImage<Uint8Array>>;
+  static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage>;
+  static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage<unknown>> {
+    return new Dataset(new ImageFolderNode(root, checkOptions("imageFolder", options)));
+  }
+
+  /**
+   * The sound of WAV files, as `{ path, samples, sampleRate }`: float32 of shape [frames, channels] from
+   * -1 to 1, of PCM with 8 to 32 bits and of floats. `audio.melSpectrogram()` makes spectrograms of it.
+   * A file that cannot be decoded costs that file.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const spectrograms = Dataset.wav(Dataset.listFiles("./speech/*.wav")).map(
+   *   ({ samples, sampleRate }, { audio }) =>
+   *     audio.melSpectrogram(samples, { sampleRate, frameLength: 400, frameStep: 160 }),
+   * );
+   * ```
+   */
+  static wav(files: Files, options?: FileSourceOptions): Dataset<AudioFile> {
+    return new Dataset(new WavNode(unwrap(files), checkOptions("wav", options)));
   }
 
   /**
@@ -278,7 +486,164 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   static jsonLines<T = unknown>(files: Files, options?: FileSourceOptions): Dataset<T> {
-    return new Dataset(new JsonLinesNode(unwrap(files), options));
+    return new Dataset(new JsonLinesNode(unwrap(files), checkOptions("jsonLines", options)));
+  }
+
+  /**
+   * The records of CSV files, as objects by the columns' names or, where these are declared as an array,
+   * as tuples. `columns` says what they hold; without it every field is a string. Columns of int64 and
+   * uint64 are bigints. A column without a default is required: a missing field (an empty one, or
+   * `naValue`) is an error, for strings too.
+   *
+   * Blank lines are left out, and so is a byte order mark. A record that has too few or too many fields,
+   * lacks a value or has one that is no number costs that record: `data_loss` with file, line and column.
+   * A header that lacks a required column costs the file. An empty file has no records.
+   *
+   * Fields in quotes may contain ends of line, so files are read from their beginning; with
+   * `useQuoteDelim: false` they divide among workers as those of `textLines()` do.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const rows = Dataset.csv("./prices.csv", {
+   *   columns: { name: "string", price: { dtype: "float32", default: 0 }, id: "int64" },
+   * });
+   * console.log(rows.map(({ name, price }) => `${name} ${price.toFixed(2)}`).cardinality()); // -2
+   *
+   * const pairs = Dataset.csv("./pairs.tsv", {
+   *   header: false,
+   *   delimiter: "\t",
+   *   columns: ["float32", "float32"],
+   *   select: [0, 3],
+   * });
+   * console.log(pairs.map(([x, y]) => x * y).cardinality()); // -2
+   * ```
+   */
+  static csv<const C extends CsvColumns>(
+    files: Files,
+    options: CsvOptions<C> & { readonly columns: C },
+  ): Dataset<CsvRow<C>>;
+  static csv(files: Files, options: CsvOptions & { readonly header: false }): Dataset<string[]>;
+  static csv(files: Files, options?: CsvOptions): Dataset<Record<string, string>>;
+  static csv(files: Files, options?: CsvOptions): Dataset<unknown> {
+    return new Dataset(new CsvNode(unwrap(files), checkOptions("csv", options)));
+  }
+
+  /**
+   * The records of files whose records all have `recordBytes` bytes, between a header and a footer that
+   * are left out. As those of `tfRecords()`, a record is a byte string. Files that are not compressed
+   * divide among workers. A file with bytes left over is `invalid_argument`, naming the sizes; one that
+   * is compressed gives its records first.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const images = Dataset.fixedLengthRecords("./cifar10/data_batch_1.bin", { recordBytes: 3073 })
+   *   .map((record) => ({ label: record[0]!, pixels: record.subarray(1) }));
+   * ```
+   */
+  static fixedLengthRecords(files: Files, options: FixedLengthRecordOptions): Dataset<Uint8Array> {
+    return new Dataset(
+      new FixedLengthRecordsNode(unwrap(files), checkOptions("fixedLengthRecords", options)),
+    );
+  }
+
+  /**
+   * The rows of Parquet files as objects `{ column: value }`. Of the `columns` chosen alone, bytes are read
+   * and decoded. A row group is in memory at a time, in these columns; it is also what a file divides into.
+   *
+   * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs are objects, and so are maps.
+   * A list is a typed array, or a tensor of booleans, strings, byte strings, or lists of one length;
+   * it is an array where lists differ in length, or where an item is null. Times and dates are left
+   * as they are stored, integers since 1970 in the column's unit (INT96: nanoseconds). Decimals are
+   * numbers. What is absent is null, and has no place in a batch beside values: fill it in by `map`.
+   *
+   * A row group that is damaged is `data_loss` once, and the next one is read. Errors of a file:
+   * `data_loss` where its footer is, `not_found` for a column that it does not have.
+   *
+   * @example
+   * ```ts
+   * import { Dataset, TensorSpec } from "../mod.ts";
+   *
+   * const rows = Dataset.parquet<{ age: number; name: string }>("./people.parquet", {
+   *   columns: ["age", "name"],
+   *   spec: { age: new TensorSpec("int32", []), name: new TensorSpec("string", []) },
+   * });
+   * console.log(rows.batch(8).elementSpec); // with ages of int32; without the spec they are float64
+   * ```
+   */
+  static parquet<T = Record<string, unknown>>(
+    files: Files,
+    options?: ColumnFileOptions,
+  ): Dataset<T> {
+    return new Dataset(new ParquetNode(unwrap(files), checkOptions("parquet", options)));
+  }
+
+  /**
+   * The rows of Arrow's IPC files (Feather, version 2) and streams as objects `{ column: value }`, whose
+   * values have the forms that those of `parquet()` have. A record batch is in memory at a time; it is
+   * read whole, whichever `columns` are chosen. Files divide into their record batches; streams do not.
+   *
+   * Errors as of `parquet()`; `unimplemented` for unions and intervals.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const texts = Dataset.arrow<{ text: string }>("./corpus.arrow", { columns: ["text"] });
+   * ```
+   */
+  static arrow<T = Record<string, unknown>>(
+    files: Files,
+    options?: ColumnFileOptions,
+  ): Dataset<T> {
+    return new Dataset(new ArrowNode(unwrap(files), checkOptions("arrow", options)));
+  }
+
+  /**
+   * The rows of the arrays in NumPy's .npy files, along axis 0: plain values of arrays with one axis,
+   * tensors of those with more. Rows are read where they stand, about 256 KiB at a time; files divide
+   * into runs of about 4 MiB. Dtypes are the integers and floats of either byte order, booleans, and
+   * S and U, which become strings.
+   *
+   * Errors of a file: `data_loss` where it is damaged or truncated; `unimplemented` for other dtypes,
+   * and for Fortran's order of several axes; `invalid_argument` for a scalar.
+   *
+   * @example
+   * ```ts
+   * import { Dataset, type Tensor } from "../mod.ts";
+   *
+   * const images = Dataset.npy<Tensor>(["./images_0.npy", "./images_1.npy"]).batch(32);
+   * ```
+   */
+  static npy<T = unknown>(files: Files, options?: RowFileOptions): Dataset<T> {
+    return new Dataset(new NpyNode(unwrap(files), checkOptions("npy", options)));
+  }
+
+  /**
+   * The rows of the arrays in NumPy's .npz archives side by side, as objects `{ array: row }`; `columns`
+   * chooses arrays by name. What is stored is read as by `npy()`; arrays that are compressed
+   * (`np.savez_compressed`) are in memory while the archive is read, and do not divide.
+   *
+   * Errors as of `npy()`; `not_found` for an array that is not there, `invalid_argument` where arrays
+   * are not equally long.
+   *
+   * @example
+   * ```ts
+   * import { Dataset, type Tensor } from "../mod.ts";
+   *
+   * const digits = Dataset.npz<{ x_train: Tensor; y_train: number }>("./mnist.npz", {
+   *   columns: ["x_train", "y_train"],
+   * });
+   * ```
+   */
+  static npz<T = Record<string, unknown>>(
+    files: Files,
+    options?: ColumnFileOptions,
+  ): Dataset<T> {
+    return new Dataset(new NpzNode(unwrap(files), checkOptions("npz", options)));
   }
 
   /**
@@ -303,6 +668,60 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
+   * Elements of several datasets at random: by `weights` (one number for each dataset, or a dataset
+   * of such arrays, one for each element), or equally often. When a dataset has no more, the others
+   * go on, unless `stopOnEmptyDataset`. The same draws in every iteration, unless
+   * `rerandomizeEachIteration`; the same in every run with a seed (here, or by `withOptions`).
+   *
+   * Errors: `invalid_argument` for weights below 0 or of another number, and datasets whose elements
+   * differ in structure.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const [common, rare] = [Dataset.from(["a"]).repeat(), Dataset.from(["b"]).repeat()];
+   * const mixture = Dataset.sampleFromDatasets([common, rare], { weights: [0.9, 0.1], seed: 7 });
+   * console.log(await Array.fromAsync(mixture.take(10))); // about nine times "a"
+   * ```
+   */
+  static sampleFromDatasets<const D extends readonly Dataset<unknown>[]>(
+    datasets: D,
+    options?: SampleOptions,
+  ): Dataset<Zipped<D>[number]> {
+    const { weights, ...how } = checkOptions("sampleFromDatasets", options);
+    const nodes = nodesIn("sampleFromDatasets", datasets);
+    return new Dataset(new SampleFromDatasetsNode(nodes, nodeOf(weights) ?? weights, how));
+  }
+
+  /**
+   * Elements of several datasets in the order that `choice` says: a dataset of their numbers. It ends
+   * with `choice`, and when a chosen dataset has no more; with `stopOnEmptyDataset: false` such a
+   * choice is passed over, and it ends when no dataset has more. A choice out of range costs that
+   * choice.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const words = [Dataset.from(["foo"]).repeat(), Dataset.from(["bar"]).repeat()];
+   * const chosen = Dataset.chooseFromDatasets(words, Dataset.from([0, 1, 1, 0]));
+   * for await (const word of chosen) console.log(word); // foo bar bar foo
+   * ```
+   */
+  static chooseFromDatasets<const D extends readonly Dataset<unknown>[]>(
+    datasets: D,
+    choice: Dataset<number | bigint>,
+    options?: ChooseAttributes,
+  ): Dataset<Zipped<D>[number]> {
+    const nodes = nodesIn("chooseFromDatasets", datasets);
+    const chooser = nodeIn("chooseFromDatasets", "choice", choice);
+    return new Dataset(
+      new ChooseFromDatasetsNode(nodes, chooser, checkOptions("chooseFromDatasets", options)),
+    );
+  }
+
+  /**
    * `fn` of every element, in order. With `numParallelCalls` several calls of an asynchronous
    * function are in flight; `deterministic: false` gives their results as they come.
    *
@@ -316,14 +735,47 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   map<R, const C extends Captures = Captures>(
     fn: ElementFunction<T, R, C>,
-    options: MapOptions<C> = {},
+    options?: MapOptions<C>,
   ): Dataset<Awaited<R>> {
-    const { captures, ...how } = options;
+    const { captures, ...how } = checkOptions("map", options);
     return new Dataset(new MapNode(this.node, new NodeFunction("map", "fn", fn, captures), how));
   }
 
   /**
-   * The elements for which `predicate` returns (or resolves to) true.
+   * The features of serialised `tf.train.Example`s, as objects; only those asked for are decoded. A
+   * feature is a single value (a bigint, number, `Uint8Array` or string) or, with a shape, a tensor; a
+   * shape `[null]` is as long as the example has it. A feature that is missing and has no default, or is
+   * of another type or size, costs the example: `data_loss`.
+   *
+   * @example
+   * ```ts
+   * import { Dataset, encodeExample } from "../mod.ts";
+   *
+   * const records = Dataset.from([encodeExample({ label: 3n, tokens: [7n, 8n] })]);
+   * const examples = records.parseExamples({
+   *   label: "int64",
+   *   tokens: { dtype: "int64", shape: [null] },
+   *   weight: { dtype: "float32", default: 1 },
+   * });
+   * for await (const { label, tokens, weight } of examples) {
+   *   console.log(label, tokens.toArray(), weight); // 3n [7n, 8n] 1
+   * }
+   * ```
+   */
+  parseExamples<const F extends Features>(
+    this: Dataset<Uint8Array>,
+    features: F,
+  ): Dataset<ParsedExample<F>> {
+    const spec = featuresSpec(features);
+    return this.map((bytes, { example, features }) => example.parse(bytes, features), {
+      captures: { features },
+      spec,
+    });
+  }
+
+  /**
+   * The elements for which `predicate` returns (or resolves to) true. With `numParallelCalls` several
+   * calls of an asynchronous predicate are in flight.
    *
    * @example
    * ```ts
@@ -334,10 +786,51 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   filter<const C extends Captures = Captures>(
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
-    options: FunctionOptions<C> = {},
+    options?: FilterOptions<C>,
   ): Dataset<T> {
-    const fn = new NodeFunction("filter", "predicate", predicate, options.captures);
-    return new Dataset(new FilterNode(this.node, fn));
+    const { captures, ...how } = checkOptions("filter", options);
+    const fn = new NodeFunction("filter", "predicate", predicate, captures);
+    return new Dataset(new FilterNode(this.node, fn, how));
+  }
+
+  /**
+   * What `fn` makes of every element and of a state that each call hands on to the next: it returns
+   * `[state, element]`, or a promise of it, and leaves the state it was given as it is. A call that
+   * fails costs its element and keeps the state.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const sums = Dataset.range(1, 5).scan(0, (sum, x) => [sum + x, sum + x]);
+   * for await (const x of sums) console.log(x); // 1 3 6 10
+   * ```
+   */
+  scan<S, R, const C extends Captures = Captures>(
+    initial: S,
+    fn: UserFunction<
+      (state: S, element: T, extra: Extra<C>) => readonly [S, R] | Promise<readonly [S, R]>
+    >,
+    options?: FlatMapOptions<C>,
+  ): Dataset<R> {
+    const { captures, spec } = checkOptions("scan", options);
+    const bound = new NodeFunction("scan", "fn", fn, captures);
+    return new Dataset(new ScanNode(this.node, initial, bound, spec));
+  }
+
+  /**
+   * The first of all elements that are equal, which must be numbers, bigints, booleans, strings or
+   * byte strings. Each that was seen is remembered: `stats()` says how many bytes that is.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * for await (const x of Dataset.from([1, 37, 2, 37, 2, 1]).unique()) console.log(x); // 1 37 2
+   * ```
+   */
+  unique(): Dataset<T> {
+    return new Dataset(new UniqueNode(this.node));
   }
 
   /**
@@ -353,9 +846,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   flatMap<R, const C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
-    options: FlatMapOptions<C> = {},
+    options?: FlatMapOptions<C>,
   ): Dataset<R> {
-    const { captures, spec } = options;
+    const { captures, spec } = checkOptions("flatMap", options);
     return new Dataset(
       new FlatMapNode(this.node, new NodeFunction("flatMap", "fn", fn, captures), spec),
     );
@@ -365,6 +858,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * The elements of the datasets that `fn` makes, `cycleLength` (4) of them open at once and
    * `blockLength` (1) elements of each in turn. A dataset that ends makes place for the next when
    * its turn comes again.
+   *
+   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`: 4) elements are fetched ahead, from the first
+   * on at most so many at once, calls of `fn` included: up to two blocks of each of `cycleLength +
+   * numParallelCalls` datasets. The order stays what it is without, unless `deterministic` is false:
+   * then whatever is ready is given.
    *
    * @example
    * ```ts
@@ -376,9 +874,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   interleave<R, const C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
-    options: FunctionOptions<C> & InterleaveAttributes = {},
+    options?: FunctionOptions<C> & InterleaveAttributes,
   ): Dataset<R> {
-    const { captures, ...how } = options;
+    const { captures, ...how } = checkOptions("interleave", options);
     return new Dataset(
       new InterleaveNode(this.node, new NodeFunction("interleave", "fn", fn, captures), how),
     );
@@ -396,8 +894,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * for await (const x of Dataset.range(5).batch(2)) console.log(x.toArray()); // [0, 1] [2, 3] [4]
    * ```
    */
-  batch<R = Batched<T>>(size: number, options: BatchOptions = {}): Dataset<R> {
-    return new Dataset(new BatchNode(this.node, size, options.dropRemainder));
+  batch<R = Batched<T>>(size: number, options?: BatchAttributes): Dataset<R> {
+    return new Dataset(new BatchNode(this.node, size, checkOptions("batch", options)));
   }
 
   /**
@@ -414,7 +912,66 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   paddedBatch<R = Batched<T>>(size: number, options?: PaddedBatchAttributes): Dataset<R> {
-    return new Dataset(new PaddedBatchNode(this.node, size, options));
+    return new Dataset(new PaddedBatchNode(this.node, size, checkOptions("paddedBatch", options)));
+  }
+
+  /**
+   * Like `batch`, with components of different lengths put behind each other, as `RaggedTensor`s:
+   * leaves with an axis, unless the spec says that their shape does not vary. Only the first axis may
+   * vary.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const rows = Dataset.range(1, 4).map((n) => new Int32Array(n).fill(n)).raggedBatch(3);
+   * for await (const x of rows) console.log(x.toArray()); // [[1], [2, 2], [3, 3, 3]]
+   * ```
+   */
+  raggedBatch<R = RaggedBatched<T>>(size: number, options?: RaggedBatchAttributes): Dataset<R> {
+    return new Dataset(new RaggedBatchNode(this.node, size, checkOptions("raggedBatch", options)));
+  }
+
+  /**
+   * The rows of batches in batches of `size`; of a list of sizes, each in turn, where 0 gives an empty
+   * batch. As `unbatch` and `batch` together, but rows are cut and joined in whole runs, and a batch
+   * cut from a larger one shares its memory.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const batches = Dataset.range(6).batch(4).rebatch([1, 2]);
+   * for await (const x of batches) console.log(x.toArray()); // [0] [1, 2] [3] [4, 5]
+   * ```
+   */
+  rebatch(size: number | readonly number[], options?: RebatchAttributes): Dataset<T> {
+    return new Dataset(new RebatchNode(this.node, size, checkOptions("rebatch", options)));
+  }
+
+  /**
+   * Sequences (typed arrays, tensors) of different lengths put behind each other in rows of `length`
+   * tokens, so that little of a batch is padding. A row is `{ tokens, segmentIds, positions }`: which
+   * of its sequences a token is of (1, 2, …; 0 is padding) and where in it (from 0). Elements that are
+   * objects of sequences of one length keep their components in the place of `tokens`.
+   *
+   * Rows are filled `maxOpenBins` at a time; when a sequence fits none, the fullest is given. The rest
+   * is given at the end. Which sequences share a row depends on their order alone. Those without
+   * tokens are left out. Longer ones than a row are errors, unless `overflow` says otherwise.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const texts = Dataset.from([[5, 6, 7], [8, 9], [3]]).map((ids) => new Int32Array(ids));
+   * for await (const row of texts.pack({ length: 4 })) {
+   *   console.log(row.tokens.toArray(), row.segmentIds.toArray(), row.positions.toArray());
+   *   // [5, 6, 7, 3] [1, 1, 1, 2] [0, 1, 2, 0], then [8, 9, 0, 0] [1, 1, 0, 0] [0, 1, 0, 0]
+   * }
+   * ```
+   */
+  pack<R = Packed<T>>(options: PackAttributes): Dataset<R> {
+    return new Dataset(new PackNode(this.node, checkOptions("pack", options)));
   }
 
   /**
@@ -444,7 +1001,28 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   shuffle(bufferSize: number, options?: ShuffleAttributes): Dataset<T> {
-    return new Dataset(new ShuffleNode(this.node, bufferSize, options));
+    return new Dataset(new ShuffleNode(this.node, bufferSize, checkOptions("shuffle", options)));
+  }
+
+  /**
+   * All elements in random order, at once and without a buffer: each is fetched by its number when its
+   * turn comes, so that the order costs no memory and a saved position is one number. Reshuffled as
+   * `shuffle()` is. It needs `at()`, below it a source in memory and operators that keep elements one
+   * to one, such as file names or offsets to be read by a later `map`. Workers of a service divide
+   * the one permutation.
+   *
+   * `failed_precondition` over a dataset without random access.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const order = Dataset.range(1_000_000_000).globalShuffle({ seed: 7 }).take(3);
+   * for await (const x of order) console.log(x); // any three, without waiting
+   * ```
+   */
+  globalShuffle(options?: ShuffleAttributes): Dataset<T> {
+    return new Dataset(new GlobalShuffleNode(this.node, checkOptions("globalShuffle", options)));
   }
 
   /**
@@ -477,6 +1055,26 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
+   * The elements before the first for which `predicate` returns (or resolves to) false; nothing is
+   * read beyond that one.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * for await (const x of Dataset.range(10).takeWhile((x) => x < 3)) console.log(x); // 0 1 2
+   * ```
+   */
+  takeWhile<const C extends Captures = Captures>(
+    predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
+    options?: FunctionOptions<C>,
+  ): Dataset<T> {
+    const { captures } = checkOptions("takeWhile", options);
+    const fn = new NodeFunction("takeWhile", "predicate", predicate, captures);
+    return new Dataset(new TakeWhileNode(this.node, fn));
+  }
+
+  /**
    * All but the first `count` elements; none with -1.
    *
    * @example
@@ -491,7 +1089,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Every `numShards`-th element, beginning with number `index`.
+   * Every `numShards`-th element, beginning with number `index`. `shard(SHARD_HINT, SHARD_HINT)` leaves
+   * both to the workers of a service, and is refused (`failed_precondition`) anywhere else.
    *
    * @example
    * ```ts
@@ -505,18 +1104,63 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Keeps the elements in memory after the first complete pass without errors; later iterations of
-   * this dataset read them from there.
+   * Keeps the elements after the first complete pass without errors; later iterations read them from
+   * there. Without `path` they are in memory, for the iterations of this dataset. With it they are
+   * in files in that folder of the machine that iterates (`--allow-write`), and in other processes
+   * and runs, too; they stay what they are when the pipeline before changes, until somebody removes
+   * the folder. A pass that is given up, or in which an element fails, leaves nothing behind; nor
+   * does one that ends with its process.
+   *
+   * Errors of the first element: `already_exists` while another iterator fills the same folder,
+   * `failed_precondition` where it holds elements of another structure or the dataset is handed out
+   * in splits, `permission_denied`. Damaged files are `data_loss`.
    *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
    *
    * const squares = Dataset.range(1000).map((x) => x * x).cache().repeat(3);
+   * const decoded = Dataset.range(3).map((x) => `${x}`).cache("./.cache/example-cache");
+   * for await (const x of decoded.repeat(2)) console.log(x); // 0 1 2, and from the files 0 1 2
    * ```
    */
-  cache(): Dataset<T> {
-    return new Dataset(new CacheNode(this.node));
+  cache(path?: string): Dataset<T> {
+    return new Dataset(new CacheNode(this.node, path));
+  }
+
+  /**
+   * Keeps the elements in files after the first complete pass, as `cache(path)` does, but in a folder
+   * of `path` for each pipeline: where operators, arguments or the source text of functions before
+   * this point change, the elements are made anew. Folders of pipelines that are no more stay until
+   * somebody removes them.
+   *
+   * While another iterator writes the same snapshot, elements go through without being kept.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const numbers = Dataset.range(6).snapshot("./.cache/example-snapshot", {
+   *   shardFunc: (x) => x % 2,
+   *   readerFunc: (shards) => shards.interleave((shard) => shard, { cycleLength: 2 }),
+   * });
+   * for await (const x of numbers.repeat(2)) console.log(x);
+   * ```
+   */
+  snapshot<R = T, const C extends Captures = Captures>(
+    path: string,
+    options?: SnapshotOptions<T, R, C>,
+  ): Dataset<R> {
+    const { compression, shardFunc, readerFunc, captures } = checkOptions("snapshot", options);
+    const bind = (argument: string, fn: unknown) =>
+      fn === undefined ? undefined : new NodeFunction("snapshot", argument, fn, captures);
+    return new Dataset(
+      new SnapshotNode(this.node, path, {
+        compression,
+        shardFunc: bind("shardFunc", shardFunc),
+        readerFunc: bind("readerFunc", readerFunc),
+      }),
+    );
   }
 
   /**
@@ -565,7 +1209,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements with their numbers, from `start`.
+   * Elements with their numbers, from `start`. One that fails has a number, too.
    *
    * @example
    * ```ts
@@ -576,6 +1220,116 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    */
   enumerate(start?: number): Dataset<[number, T]> {
     return new Dataset(new EnumerateNode(this.node, start));
+  }
+
+  /**
+   * Datasets of `size` consecutive elements, `stride` (1) apart, each beginning `shift` (`size`)
+   * elements after the one before. Windows may overlap, and be iterated more than once; the last
+   * ones are shorter, unless `dropRemainder` leaves them out. A failed element is left out; what was
+   * gathered stays.
+   *
+   * Elements with components give a dataset per component, in their structure, which `Dataset.zip`
+   * puts together again.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const pairs = Dataset.range(4).window(2, { shift: 1, dropRemainder: true })
+   *   .flatMap((window) => window.batch(2));
+   * for await (const x of pairs) console.log(x.toArray()); // [0, 1] [1, 2] [2, 3]
+   *
+   * const records = Dataset.range(4).map((x) => ({ x, y: x * x })).window(2)
+   *   .flatMap((window, { Dataset }) => Dataset.zip(window).batch(2));
+   * for await (const { y } of records) console.log(y.toArray()); // [0, 1] [4, 9]
+   * ```
+   */
+  window<R = Windowed<T>>(size: number, options?: WindowAttributes): Dataset<R> {
+    return new Dataset(new WindowNode(this.node, size, checkOptions("window", options)));
+  }
+
+  /**
+   * The elements as they are, and `expected` (or `Infinity`) as their `cardinality()`, for an input
+   * whose own is unknown. If there are more or fewer, that is an error, `failed_precondition`, with
+   * which it ends. A service's worker that reads a part of the dataset does not count.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const odd = Dataset.range(10).filter((x) => x % 2 === 1).assertCardinality(5);
+   * console.log(odd.batch(2).cardinality()); // 3
+   * ```
+   */
+  assertCardinality(expected: number): Dataset<T> {
+    return new Dataset(new AssertCardinalityNode(this.node, expected));
+  }
+
+  /**
+   * The elements, which must be objects, and zeros behind them until there are `count`: numbers 0,
+   * strings "", tensors of zeros, shaped like the last element. The component `maskKey` ("valid") is
+   * true in elements and false in padding. Shards can so be made equally long.
+   *
+   * Errors: `invalid_argument` for an input known to be longer, or with a component of that name;
+   * `failed_precondition` at the element too many.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const padded = Dataset.from([{ x: 1 }]).padToCardinality(2);
+   * for await (const { x, valid } of padded) console.log(x, valid); // 1 true, then 0 false
+   * ```
+   */
+  padToCardinality<const K extends string = "valid">(
+    count: number,
+    maskKey?: K,
+  ): Dataset<T & { [key in K]: boolean }> {
+    return new Dataset(new PadToCardinalityNode(this.node, count, maskKey));
+  }
+
+  /**
+   * Pairs `[class, element]`, elements being left out at random so that classes come as often as
+   * `targetDist` says. `classOf` gives an element's class, an index into `targetDist`. How often they
+   * come by themselves is `initialDist`, or estimated from what has come so far.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const balanced = Dataset.range(1000).rejectionResample({
+   *   classOf: (x) => x % 10 === 0 ? 1 : 0,
+   *   targetDist: [0.5, 0.5],
+   *   initialDist: [0.9, 0.1],
+   *   seed: 7,
+   * });
+   * console.log((await Array.fromAsync(balanced)).length); // about 200
+   * ```
+   */
+  rejectionResample<const C extends Captures = Captures>(
+    options: ResampleOptions<T, C>,
+  ): Dataset<[number, T]> {
+    const { classOf, captures, ...how } = checkOptions("rejectionResample", options);
+    const fn = new NodeFunction("rejectionResample", "classOf", classOf, captures);
+    return new Dataset(new RejectionResampleNode(this.node, fn, how));
+  }
+
+  /**
+   * The elements that do not fail. `stats()` counts the others as `errors`; `logWarning` also writes
+   * them to the log. Where more fail than `maxErrors`, or a larger part than `maxFraction`, it ends
+   * with an error, `resource_exhausted`, that says how many and has the last one as its cause.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const dataset = Dataset.from(["1", "x", "3"]).map((text) => JSON.parse(text) as number)
+   *   .ignoreErrors({ maxFraction: 0.5 });
+   * for await (const x of dataset) console.log(x); // 1 3
+   * ```
+   */
+  ignoreErrors(options?: IgnoreErrorsAttributes): Dataset<T> {
+    return new Dataset(new IgnoreErrorsNode(this.node, checkOptions("ignoreErrors", options)));
   }
 
   /**
@@ -597,7 +1351,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   groupByWindow<R, const C extends Captures = Captures>(
     options: GroupByWindowOptions<T, R, C>,
   ): Dataset<R> {
-    const { key, reduce, windowSize, captures } = options;
+    const { key, reduce, windowSize, captures } = checkOptions("groupByWindow", options);
     const bind = (argument: string, fn: unknown) =>
       new NodeFunction("groupByWindow", argument, fn, captures);
     return new Dataset(
@@ -608,6 +1362,39 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
         typeof windowSize === "number" ? windowSize : bind("windowSize", windowSize),
       ),
     );
+  }
+
+  /**
+   * One element for each `key`, in increasing order of keys, once all of the input was read: what
+   * `reduce` makes of the elements with that key, beginning with `init`, and `finalize` of that. An
+   * element whose function fails costs that element.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const sums = Dataset.range(5).groupByReducer({
+   *   key: (x) => x % 2,
+   *   init: () => 0,
+   *   reduce: (sum: number, x) => sum + x,
+   *   finalize: (sum, key) => `${key}: ${sum}`,
+   * });
+   * for await (const x of sums) console.log(x); // 0: 6, then 1: 4
+   * ```
+   */
+  groupByReducer<S, R = S, const C extends Captures = Captures>(
+    options: GroupByReducerOptions<T, S, R, C>,
+  ): Dataset<R> {
+    const { key, init, reduce, finalize, captures, spec } = checkOptions("groupByReducer", options);
+    const bind = (argument: string, fn: unknown) =>
+      new NodeFunction("groupByReducer", argument, fn, captures);
+    const functions = {
+      key: bind("key", key),
+      init: bind("init", init),
+      reduce: bind("reduce", reduce),
+      finalize: finalize === undefined ? undefined : bind("finalize", finalize),
+    };
+    return new Dataset(new GroupByReducerNode(this.node, functions, spec));
   }
 
   /**
@@ -631,7 +1418,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
     options: BucketOptions<T, C>,
   ): Dataset<R> {
-    const { length, captures, ...how } = options;
+    const { length, captures, ...how } = checkOptions("bucketBySequenceLength", options);
     const fn = new NodeFunction("bucketBySequenceLength", "length", length, captures);
     return new Dataset(new BucketBySequenceLengthNode(this.node, fn, how));
   }
@@ -655,7 +1442,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Sets options for the whole pipeline; what is set later in the chain wins.
+   * Sets options for the whole pipeline; what is set later in the chain wins, and what an operator
+   * says itself wins over that.
    *
    * @example
    * ```ts
@@ -665,11 +1453,78 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   withOptions(options: DatasetOptions): Dataset<T> {
-    return new Dataset(new OptionsNode(this.node, options));
+    return new Dataset(new OptionsNode(this.node, checkOptions("withOptions", options)));
   }
 
   /**
-   * Folds all elements into one value; rejects at the first error.
+   * Runs the dataset to its end and writes its elements to files in a folder, for `Dataset.load()`.
+   * The folder holds a saved dataset from the moment all of it is written; the first error ends it,
+   * and nothing stays. Resolves to how much was written.
+   *
+   * Errors: `already_exists` where something is saved there (unless `overwrite`: then it stays until
+   * it is replaced) or being saved, `invalid_argument` for an endless dataset, `permission_denied`
+   * without `--allow-write`, `unimplemented` for far storage, `failed_precondition` for elements that
+   * are no plain data.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const path = "./.cache/example-saved";
+   * const { elements } = await Dataset.range(10).batch(4).save(path, { overwrite: true });
+   * const batches = await Dataset.load(path);
+   * console.log(elements, batches.cardinality(), batches.elementSpec); // 3 3 TensorSpec { … }
+   * ```
+   */
+  async save<const C extends Captures = Captures>(
+    path: string,
+    options?: SaveOptions<T, C>,
+  ): Promise<SaveProgress> {
+    const { shardFunc, captures, ...how } = checkOptions("save", options);
+    const shard = shardFunc === undefined
+      ? undefined
+      : new NodeFunction("save", "shardFunc", shardFunc, captures);
+    return await saveGraph(this.node, path, how, shard, { epoch: this.#iterations++ });
+  }
+
+  /**
+   * What `save()` wrote to a folder: in its order, or, where it has shards, one shard after the other,
+   * unless `readerFunc` puts them together otherwise. Spec and number of elements are known; workers
+   * of a service share the reading by files.
+   *
+   * Errors: `not_found` where nothing is saved, `data_loss` where the list of files is damaged.
+   * Damaged files are errors of their elements.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const path = "./.cache/example-shards";
+   * await Dataset.range(6).save(path, { shardFunc: (x) => x % 2, overwrite: true });
+   * const numbers = await Dataset.load<number>(path, {
+   *   readerFunc: (shards) => shards.interleave((shard) => shard),
+   * });
+   * for await (const x of numbers) console.log(x); // 0 1 2 3 4 5
+   * ```
+   */
+  static async load<T = unknown, R = T>(
+    path: string,
+    options?: LoadOptions<T, R>,
+  ): Promise<Dataset<R>> {
+    const { readerFunc } = checkOptions("load", options);
+    if (readerFunc !== undefined && typeof readerFunc !== "function") {
+      throw invalidArgument("load", "readerFunc", "a function", readerFunc);
+    }
+    const manifest = await savedIn(path);
+    if (readerFunc === undefined) return new Dataset(storedNode(path, manifest));
+    const made = readerFunc(shardDatasets(path, manifest) as Dataset<Dataset<T>>);
+    nodeIn("load", "what readerFunc returns", made);
+    return made;
+  }
+
+  /**
+   * Folds all elements into one value; rejects at the first error, and with `invalid_argument` for an
+   * endless dataset.
    *
    * @example
    * ```ts
@@ -681,10 +1536,47 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   async reduce<S, const C extends Captures = Captures>(
     initial: S,
     fn: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>,
-    options: FunctionOptions<C> = {},
+    options?: FunctionOptions<C>,
   ): Promise<S> {
-    const bound = new NodeFunction("reduce", "fn", fn, options.captures);
+    const { captures } = checkOptions("reduce", options);
+    const bound = new NodeFunction("reduce", "fn", fn, captures);
     return await reduceGraph(this.node, initial, bound, { epoch: this.#iterations++ }) as S;
+  }
+
+  /**
+   * The element of a dataset that has one. Rejects with its error if it fails, and with
+   * `invalid_argument` where there is none, or more than one.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const all = await Dataset.range(4).batch(4).getSingleElement();
+   * console.log(all.toArray()); // [0, 1, 2, 3]
+   * ```
+   */
+  async getSingleElement(): Promise<T> {
+    return await singleElementOf(this.node, { epoch: this.#iterations++ }) as T;
+  }
+
+  /**
+   * Element number `index`, without those before it: of `range`, `from`, `fromTensors` and
+   * `fromTensorSlices`, and of `map`, `take`, `skip`, `shard`, `repeat(n)`, `zip`, `concatenate`,
+   * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of a first iteration;
+   * what is random in it is drawn anew by every call, unless there is a seed.
+   *
+   * Rejects with `out_of_range` where there is no such element, and with its own error if it fails;
+   * `failed_precondition` for a dataset that can only be iterated over.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * console.log(await Dataset.range(1_000_000).map((x) => 2 * x).at(999_999)); // 1999998
+   * ```
+   */
+  async at(index: number): Promise<T> {
+    return await elementAt(this.node, index, {}) as T;
   }
 
   /**
@@ -700,8 +1592,33 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * });
    * ```
    */
-  distribute(options: DistributeOptions): Dataset<T> {
-    return new Dataset(new DistributeNode(this.node, options));
+  distribute<R = T>(options: DistributeOptions & { readonly rewrite?: Rewrite<T, R> }): Dataset<R> {
+    const { rewrite, ...distribution } = checkOptions("distribute", options);
+    const { node } = rewritten("distribute", this, rewrite);
+    return new Dataset(new DistributeNode(node, distribution));
+  }
+
+  /**
+   * A dataset that was registered with a service, by its id there: `not_found` if the dispatcher knows
+   * none. What its elements are like is not known here unless `spec` says so, and neither is how many
+   * they are. DETERMINISTIC needs the pipeline itself (`unimplemented`).
+   *
+   * @example
+   * ```ts
+   * import { Dataset, LocalCluster, registerDataset } from "../mod.ts";
+   *
+   * await using cluster = await LocalCluster.start({ workers: 2 });
+   * await registerDataset(cluster, Dataset.range(6), { datasetId: "six" });
+   * const numbers = Dataset.fromId<number>(cluster, "six", { processingMode: "DATA" });
+   * console.log((await Array.fromAsync(numbers)).length); // 6
+   * ```
+   */
+  static fromId<T = unknown>(
+    service: DistributeOptions["service"],
+    datasetId: string,
+    options?: FromIdOptions,
+  ): Dataset<T> {
+    return new Dataset(new FromIdNode({ ...checkOptions("fromId", options), service }, datasetId));
   }
 
   /**
@@ -716,7 +1633,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   iterator(): DatasetIterator<T> {
-    return openIterator<T>(this.node, { epoch: this.#iterations++ });
+    return openIterator<T>(this.node, {
+      epoch: this.#iterations++,
+      onRestored: (epoch) => this.#iterations = Math.max(this.#iterations, epoch + 1),
+    });
   }
 
   [Symbol.asyncIterator](): DatasetIterator<T> {
@@ -813,6 +1733,24 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 }
 
+/** Changes a pipeline before it is registered with a service; it runs at once, and here. */
+export type Rewrite<T, R = T> = (dataset: Dataset<T>) => Dataset<R>;
+
+/** What `rewrite` makes of a dataset; the dataset itself without one. */
+export function rewritten<T, R>(
+  operator: string,
+  dataset: Dataset<T>,
+  rewrite?: Rewrite<T, R>,
+): Dataset<unknown> {
+  if (rewrite === undefined) return dataset;
+  const changed: unknown = rewrite(dataset);
+  if (changed instanceof Dataset) return changed;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: rewrite must return a Dataset, got ${show(changed)}`,
+  );
+}
+
 /** What file sources read: a path, several, or a dataset of paths. */
 export type Files = string | readonly string[] | Dataset<string>;
 
@@ -824,6 +1762,11 @@ function nodeIn(operator: string, argument: string, value: unknown): DatasetNode
   const node = nodeOf(value);
   if (node === undefined) throw notDataset(operator, argument, value);
   return node;
+}
+
+function nodesIn(operator: string, datasets: unknown): DatasetNode[] {
+  if (!Array.isArray(datasets)) throw invalidArgument(operator, "datasets", "an array", datasets);
+  return datasets.map((dataset) => nodeIn(operator, "datasets", dataset));
 }
 
 function notDataset(operator: string, argument: string, value: unknown): LeatError {

@@ -1,14 +1,19 @@
 /**
  * What a user iterates with: the asynchronous face of a running pipeline.
  */
+import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
 import { IteratorContext } from "./context.ts";
 import { type Host, installedHost } from "./host.ts";
+import { Explanation } from "./explanation.ts";
 import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { seedOf } from "./operators/options.ts";
+import { deterministicOf, seedOf } from "./operators/options.ts";
+import { decodeIteration, encodeIteration, type SavedIteration } from "./saving.ts";
+import { restoreShared, saveShared } from "./shared_state.ts";
 import type { SplitSource } from "./splits.ts";
-import type { IteratorStats } from "./stats.ts";
+import { type IteratorStats, OperatorMeter } from "./stats.ts";
+import { Stopwatch } from "./stopwatch.ts";
 
 /** How a pipeline is run by somebody else than its user: a worker's task, a test. */
 export interface IterationOptions {
@@ -18,12 +23,16 @@ export interface IterationOptions {
   readonly seed?: bigint;
   /** Sets this task's luck apart from that of others which run the same dataset. Default 0. */
   readonly salt?: bigint;
+  /** Sets the luck of this task's functions apart from that of others with other elements. Default 0. */
+  readonly task?: number;
   /** Counts the iterations of the dataset. Default 0. */
   readonly epoch?: number;
   /** The number of the split that is run as a dataset of its own. Default 0. */
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
+  /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
+  readonly onRestored?: (epoch: number) => void;
 }
 
 /** Starts running a graph. Nothing is read before the first `next()`. */
@@ -31,26 +40,50 @@ export function openIterator<T = unknown>(
   node: DatasetNode,
   options: IterationOptions = {},
 ): DatasetIterator<T> {
-  return new DatasetIterator<T>(rootContext(node, options));
+  return new DatasetIterator<T>(node, options);
+}
+
+/** An iteration's coordinates of luck. */
+type Coordinates = Omit<SavedIteration, "shared" | "state">;
+
+/** The coordinates that options, or the graph's own seed, or entropy give. */
+function coordinatesOf(node: DatasetNode, host: Host, options: IterationOptions): Coordinates {
+  const seed = options.seed ?? seedOf(node);
+  const { salt = 0n, epoch = 0, split = 0 } = options;
+  return { seed: seed ?? host.entropy64(), seeded: seed !== undefined, salt, epoch, split };
 }
 
 /** The context of a graph's last operator, with its luck. */
-export function rootContext(node: DatasetNode, options: IterationOptions): IteratorContext {
+export function rootContext(
+  node: DatasetNode,
+  options: IterationOptions,
+  coordinates?: Coordinates,
+): IteratorContext {
   const host = options.host ?? installedHost();
-  const seed = options.seed ?? seedOf(node);
-  const { salt = 0n, epoch = 0, split = 0 } = options;
-  const stream = new RandomStream(seed ?? host.entropy64(), [String(salt)]);
-  const luck = { root: () => stream, seeded: seed !== undefined, salt, epoch, split };
-  return IteratorContext.root(node, host, luck, options.splits);
+  const { seed, seeded, salt, epoch, split } = coordinates ?? coordinatesOf(node, host, options);
+  const stream = new RandomStream(seed, [String(salt)]);
+  const { task = 0 } = options;
+  const luck = { root: () => stream, seeded, salt, epoch, split, task };
+  const deterministic = deterministicOf(node);
+  return IteratorContext.root(node, host, { luck, deterministic, splits: options.splits });
 }
 
-/** A call of `next()` that waits for its turn. */
-type Request = PromiseWithResolvers<IteratorResult<unknown, undefined>>;
+/** A call that waits for its turn. */
+interface Request {
+  /** Does what was asked for, once it is the request's turn. */
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  /** What it is answered where the iterator is closed before. */
+  readonly whenClosed: (this: Request) => void;
+}
+
+const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /**
  * An iterator over a dataset's elements.
  *
- * - Calls of `next()` that are not awaited queue up and are answered in order.
+ * - Calls of `next()`, `save()` and `restore()` that are not awaited queue up and are answered in order.
  * - An element that fails rejects its `next()`; the next call goes on with the element after it. A
  *   `for await` loop ends at the first error without closing the iterator, as the language has it:
  *   declare it with `await using` where elements may fail.
@@ -66,40 +99,107 @@ type Request = PromiseWithResolvers<IteratorResult<unknown, undefined>>;
  * ```
  */
 export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, AsyncDisposable {
-  readonly #context: IteratorContext;
-  readonly #elements: ElementIterator;
+  readonly #node: DatasetNode;
+  readonly #options: IterationOptions;
+  #coordinates: Coordinates;
+  #context: IteratorContext;
+  #elements: ElementIterator;
   readonly #queue: Request[] = [];
+  /** When the first `next()` was called, and when the end was found. */
+  #startedAtMs = NaN;
+  #endedAtMs: number | undefined;
+  /** How long promises of `next()` were waited for. */
+  #waitedMs = 0;
+  /** How long calls of it held the thread. */
+  #held = new OperatorMeter("next", -1);
+  #watch: Stopwatch;
+  readonly #pullNow = (): unknown => this.#elements.next();
   #busy = false;
+  #ended = false;
+  #closed = false;
 
   /** Made by `Dataset.iterator()` and `openIterator()`. */
-  constructor(context: IteratorContext) {
-    this.#context = context;
-    this.#elements = context.makeIterator();
+  constructor(node: DatasetNode, options: IterationOptions) {
+    this.#node = node;
+    this.#options = { ...options, host: options.host ?? installedHost() };
+    this.#coordinates = coordinatesOf(node, this.#options.host!, options);
+    this.#context = rootContext(node, this.#options, this.#coordinates);
+    this.#elements = this.#context.makeIterator();
+    this.#watch = new Stopwatch(this.#context.host, this.#held);
   }
 
   /** The next element. Rejects with the error of an element that failed. */
   next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#elements.disposed) return this.return();
-    if (this.#busy) return this.#enqueue();
-    if (this.#context.pacer.due()) return this.#pull(this.#context.pacer.yield());
+    if (this.#closed) return Promise.resolve(DONE);
+    if (this.#busy) return this.#enqueue(() => this.#pull(), resolveDone);
+    if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
+    if (this.#context.pacer.due()) {
+      return this.#start(() => this.#pull(), this.#context.pacer.yield());
+    }
     try {
-      const element = this.#elements.next();
+      const element = this.#watch.time(this.#pullNow);
       return element instanceof Promise
-        ? this.#pull(undefined, element)
-        : Promise.resolve(resultOf<T>(element));
+        ? this.#start(() => this.#later(element))
+        : Promise.resolve(this.#resultOf(element));
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
+  /**
+   * Where the iteration stands, as bytes from which `restore()` goes on with the element after: the
+   * position of every operator, the luck, the epoch, and what operators hold. What they hold is
+   * saved as numbers of elements where these can be had again from a source with random access
+   * (ranges, tensors in memory, and one-to-one functions of them), and by content otherwise;
+   * `stats()` says how many bytes are held.
+   *
+   * Reading ahead and calls in flight go on afterwards as if nothing had been. A call in flight is
+   * waited for where its element cannot be had again; otherwise `restore()` makes it again, with the
+   * same `index` and `random`, as it does for elements that are saved as numbers: what functions
+   * return must depend on these, their captures and their element alone. That holds for functions that
+   * make datasets, too: the functions within them draw luck from a `random` of their own. A generator
+   * is run again up to where it was; a cache in memory is saved with its contents, one in files as a
+   * position in these.
+   *
+   * Errors: `failed_precondition` where an operator cannot be saved: a distributed dataset, elements
+   * that are no plain data.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * const dataset = Dataset.range(5).shuffle(3, { seed: 1 });
+   * await using iterator = dataset.iterator();
+   * await iterator.next();
+   * const state = await iterator.save();
+   * await using other = dataset.iterator();
+   * await other.restore(state);
+   * console.log((await iterator.next()).value === (await other.next()).value); // true
+   * ```
+   */
+  save(): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#whenFree(() => this.#save());
+  }
+
+  /**
+   * Goes on from where another iterator of the same pipeline was saved, in this process or another.
+   * Whatever this one did before is forgotten; if it fails, nothing is.
+   *
+   * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
+   * `failed_precondition` where the pipeline, or what it reads, has changed.
+   */
+  restore(state: Uint8Array): Promise<void> {
+    return this.#whenFree(() => this.#restore(state));
+  }
+
   /** Ends the iteration. What was being read or called is dropped. */
   return(): Promise<IteratorResult<T, undefined>> {
-    this.#dispose();
-    return Promise.resolve({ done: true, value: undefined });
+    this.#close();
+    return Promise.resolve(DONE);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.#dispose();
+    this.#close();
     return Promise.resolve();
   }
 
@@ -107,51 +207,157 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this;
   }
 
-  /** What every operator has done so far; a copy. */
+  /**
+   * What every operator has done since the iterator was opened or restored, from the last one down; a
+   * copy. Elements that `globalShuffle` reads by their numbers are not counted below it.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * await using iterator = Dataset.range(8).batch(4).iterator();
+   * for await (const _ of iterator);
+   * const [batch, range] = iterator.stats();
+   * console.log(range!.elements, range!.bytesOut, batch!.elements, batch!.bytesIn); // 8 64 2 64
+   * ```
+   */
   stats(): IteratorStats {
     return this.#context.collectStats();
   }
 
+  /**
+   * The graph with the figures of each operator, and at the end in words which of them the time goes
+   * into, and what to do about it. Say it after some seconds of training: what it tells is of all
+   * the time since the first `next()`, in which the consumer has a part, too.
+   *
+   * @example
+   * ```ts
+   * import { Dataset } from "../mod.ts";
+   *
+   * await using iterator = Dataset.range(1000).map((x) => Math.sqrt(x)).batch(10).iterator();
+   * for await (const _ of iterator);
+   * console.log(String(iterator.explain()));
+   * ```
+   */
+  explain(): Explanation {
+    const runMs = (this.#endedAtMs ?? this.#context.host.nowMs()) - this.#startedAtMs;
+    const heldMs = this.#held.read(0).selfMs;
+    const waitedMs = this.#waitedMs;
+    return new Explanation(this.#node, { stats: this.stats(), runMs, waitedMs, heldMs });
+  }
+
+  async #save(): Promise<Uint8Array<ArrayBuffer>> {
+    try {
+      const state = this.#ended ? null : await this.#elements.save();
+      const shared = saveShared(this.#node);
+      return encodeIteration(this.#node, { ...this.#coordinates, shared, state });
+    } finally {
+      this.#context.pause.end();
+    }
+  }
+
+  async #restore(bytes: Uint8Array): Promise<void> {
+    const { state, shared, ...coordinates } = decodeIteration(this.#node, bytes);
+    restoreShared(this.#node, shared);
+    const context = rootContext(this.#node, this.#options, coordinates);
+    const elements = context.makeIterator();
+    try {
+      await elements.restore(state);
+    } catch (error) {
+      elements.dispose();
+      throw error;
+    }
+    this.#elements.dispose();
+    this.#coordinates = coordinates;
+    this.#context = context;
+    this.#elements = elements;
+    this.#ended = state === null;
+    this.#startedAtMs = NaN;
+    this.#endedAtMs = undefined;
+    this.#waitedMs = 0;
+    this.#held = new OperatorMeter("next", -1);
+    this.#watch = new Stopwatch(context.host, this.#held);
+    if (this.#closed) elements.dispose();
+    else this.#options.onRestored?.(coordinates.epoch);
+  }
+
+  #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
+    const element = this.#watch.time(this.#pullNow);
+    return element instanceof Promise ? this.#later(element) : this.#resultOf(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<IteratorResult<T, undefined>> {
+    const { host } = this.#context;
+    const startedAtMs = host.nowMs();
+    try {
+      return this.#resultOf(await pending);
+    } finally {
+      this.#waitedMs += host.nowMs() - startedAtMs;
+    }
+  }
+
+  #resultOf(element: unknown): IteratorResult<T, undefined> {
+    if (element !== END) return { done: false, value: element as T };
+    this.#ended = true;
+    this.#endedAtMs ??= this.#context.host.nowMs();
+    return DONE;
+  }
+
+  #whenFree<R>(run: () => Promise<R>): Promise<R> {
+    if (this.#closed) return Promise.reject(closedError());
+    return this.#busy
+      ? this.#enqueue(run, rejectClosed)
+      : this.#start(run, undefined, rejectClosed);
+  }
+
   /** Answers one call that has to wait, and then those that came meanwhile. */
-  #pull(
-    before: Promise<void> | undefined,
-    element?: Promise<unknown>,
-  ): Promise<IteratorResult<T, undefined>> {
+  #start<R>(
+    run: () => unknown,
+    before?: Promise<void>,
+    whenClosed: Request["whenClosed"] = resolveDone,
+  ): Promise<R> {
     this.#busy = true;
-    const answer = this.#enqueue();
-    this.#serve(before, element);
+    const answer = this.#enqueue<R>(run, whenClosed);
+    this.#serve(before);
     return answer;
   }
 
-  #enqueue(): Promise<IteratorResult<T, undefined>> {
-    const request: Request = Promise.withResolvers();
-    this.#queue.push(request);
-    return request.promise as Promise<IteratorResult<T, undefined>>;
+  #enqueue<R>(run: () => unknown, whenClosed: Request["whenClosed"]): Promise<R> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#queue.push({ run, resolve, reject, whenClosed });
+    return promise as Promise<R>;
   }
 
-  async #serve(before: Promise<void> | undefined, element: unknown): Promise<void> {
+  async #serve(before: Promise<void> | undefined): Promise<void> {
     await before;
-    let pulled = element;
-    while (this.#queue.length > 0) {
+    for (let request = this.#queue[0]; request !== undefined; request = this.#queue[0]) {
       try {
-        const settled = await (pulled ?? this.#elements.next());
-        this.#queue.shift()?.resolve(resultOf(settled));
+        request.resolve(await request.run());
       } catch (error) {
-        this.#queue.shift()?.reject(error);
+        request.reject(error);
       }
-      pulled = undefined;
+      if (this.#queue[0] === request) this.#queue.shift(); // gone where the iterator was closed
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;
   }
 
   /** Nobody who waits is left waiting for what will not come. */
-  #dispose(): void {
+  #close(): void {
+    this.#closed = true;
     this.#elements.dispose();
-    for (const request of this.#queue.splice(0)) request.resolve({ done: true, value: undefined });
+    for (const request of this.#queue.splice(0)) request.whenClosed();
   }
 }
 
-function resultOf<T>(element: unknown): IteratorResult<T, undefined> {
-  return element === END ? { done: true, value: undefined } : { done: false, value: element as T };
+function resolveDone(this: Request): void {
+  this.resolve(DONE);
+}
+
+function rejectClosed(this: Request): void {
+  this.reject(closedError());
+}
+
+function closedError(): LeatError {
+  return new LeatError("failed_precondition", "This iterator was closed; open another one.");
 }

@@ -2,7 +2,8 @@
  * What operators make of elements, in types.
  */
 import type { TypedArray } from "../core/dtype.ts";
-import type { Tensor, TensorScalar } from "../core/tensor.ts";
+import type { RaggedTensor, Tensor, TensorScalar } from "../core/tensor.ts";
+import type { Dataset } from "./dataset.ts";
 
 type Scalar = number | bigint | boolean | string;
 
@@ -12,10 +13,24 @@ export type Batched<T> = unknown extends T ? unknown
   : T extends null ? null
   : { -readonly [K in keyof T]: Batched<T[K]> };
 
+/** An element with every leaf stacked into a tensor, or put into a ragged one where lengths vary. */
+export type RaggedBatched<T> = unknown extends T ? unknown
+  : T extends Scalar ? Tensor
+  : T extends TypedArray | Tensor ? RaggedTensor | Tensor
+  : T extends null ? null
+  : { -readonly [K in keyof T]: RaggedBatched<T[K]> };
+
+/** Rows of packed sequences. */
+export type Packed<T> = unknown extends T ? unknown
+  :
+    & (T extends TypedArray | Tensor ? { tokens: Tensor } : { -readonly [K in keyof T]: Tensor })
+    & { segmentIds: Tensor; positions: Tensor };
+
 /** A row of nested arrays, of a tensor, of a typed array, or of each of several components. */
 export type Sliced<C> = C extends BigInt64Array | BigUint64Array ? bigint
   : C extends TypedArray ? number
   : C extends Tensor ? Tensor | TensorScalar
+  : C extends RaggedTensor ? Tensor
   : C extends readonly Scalar[] ? C[number]
   : C extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
   : { -readonly [K in keyof C]: Sliced<C[K]> };
@@ -25,3 +40,10 @@ export type Tensorized<E> = E extends Scalar | TypedArray | Tensor ? E
   : E extends readonly Scalar[] ? Tensor
   : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor
   : { -readonly [K in keyof E]: Tensorized<E[K]> };
+
+type Leaf = Scalar | TypedArray | Tensor | RaggedTensor | null | Dataset<unknown>;
+
+/** A dataset per component. */
+export type Windowed<T> = unknown extends T ? unknown
+  : [T] extends [Leaf] ? Dataset<T>
+  : { -readonly [K in keyof T]: Windowed<T[K]> };

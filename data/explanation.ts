@@ -1,10 +1,15 @@
 /**
- * Explanations: a pipeline's graph in words.
+ * Explanations: a pipeline's graph in words, with figures and advice where it has run.
  */
+import { adviceOn, type Run } from "./advice.ts";
+import { bytesText, durationText } from "./amounts.ts";
+import { isPlainObject } from "../core/tree.ts";
 import { show } from "./check.ts";
 import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
 import { NodeFunction } from "./call.ts";
 import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
+import { AUTOTUNE } from "./parallelism.ts";
+import type { OperatorStats } from "./stats.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 
 /** One operator of a graph, for people. */
@@ -18,13 +23,23 @@ export interface ExplainedOperator {
   readonly arguments: string;
   readonly cardinality: number;
   readonly elementSpec: ElementSpec;
+  /** What it has done, where the pipeline is running. */
+  readonly stats?: OperatorStats | undefined;
 }
 
-/** The graph of a dataset, last operator first. Prints as an indented list. */
+/**
+ * The graph of a dataset, last operator first. Prints as an indented list; where the pipeline has run,
+ * with the figures of each operator below it, and what is slow at the end.
+ */
 export class Explanation {
   readonly operators: readonly ExplainedOperator[];
+  /**
+   * Sentences on what is slow or large and what to do about it, the last on what the time goes into.
+   * None where the pipeline has not run.
+   */
+  readonly advice: readonly string[];
 
-  constructor(root: DatasetNode) {
+  constructor(root: DatasetNode, run?: Omit<Run, "root">) {
     const operators: ExplainedOperator[] = [];
     const visit = (node: DatasetNode, depth: number) => {
       operators.push({
@@ -34,15 +49,17 @@ export class Explanation {
         arguments: describeArguments(node),
         cardinality: node.cardinality,
         elementSpec: node.elementSpec,
+        stats: run?.stats[operators.length],
       });
       for (const input of node.inputs) visit(input, depth + 1);
     };
     visit(root, 0);
     this.operators = operators;
+    this.advice = run === undefined ? [] : adviceOn({ root, ...run });
   }
 
   toString(): string {
-    return this.operators.map((at) => {
+    const lines = this.operators.map((at) => {
       const count = at.cardinality === UNKNOWN_CARDINALITY
         ? "unknown number of"
         : at.cardinality === Infinity
@@ -50,8 +67,13 @@ export class Explanation {
         : `${at.cardinality}`;
       const call = `${at.operator}(${at.arguments})`;
       const spec = describeSpec(at.elementSpec);
-      return `${"  ".repeat(at.depth)}${at.number} ${call} → ${count} elements of ${spec}`;
-    }).join("\n");
+      const indent = "  ".repeat(at.depth);
+      const line = `${indent}${at.number} ${call} → ${count} ${
+        at.cardinality === 1 ? "element" : "elements"
+      } of ${spec}`;
+      return at.stats === undefined ? line : `${line}\n${indent}  ${describeStats(at.stats)}`;
+    });
+    return [...lines, ...this.advice].join("\n");
   }
 
   [Symbol.for("Deno.customInspect")](): string {
@@ -59,12 +81,29 @@ export class Explanation {
   }
 }
 
+/** `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`; nothing of zero but the first. */
+function describeStats(stats: OperatorStats): string {
+  const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
+  return [
+    `gave ${elements} (${bytesText(bytesOut)})`,
+    bytesIn > 0 && `was given ${bytesText(bytesIn)}`,
+    selfMs > 0 && `${durationText(selfMs)} at work`,
+    waitMs > 0 && `${durationText(waitMs)} waiting`,
+    bufferedBytes > 0 && `holds ${bytesText(bufferedBytes)}`,
+    errors > 0 && `${errors} failed`,
+  ].filter((part) => part !== false).join(", ");
+}
+
 const ARGUMENT_LENGTH_MAX = 60;
+/** More values than these are merely counted. */
+const VALUES_MAX = 8;
 
 function describeArguments(node: DatasetNode): string {
   return Object.entries(node.attributes)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${describeArgument(value)}`)
+    .filter(([name, value]) => value !== undefined && name !== "spec") // that of elements follows
+    .map(([name, value]) =>
+      `${name}=${isAutotune(name, value) ? "AUTOTUNE" : describeArgument(value)}`
+    )
     .join(", ");
 }
 
@@ -74,8 +113,21 @@ function describeArgument(value: unknown): string {
     if (fn instanceof ModuleFunction) return `${fn.name} of ${fn.module}`;
     return shorten(fn.toString().replace(/\s+/g, " "));
   }
-  if (Array.isArray(value) && value.length > 8) return `${value.length} values`;
-  return shorten(show(value));
+  if (value instanceof TensorSpec) return describeSpec(value);
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) {
+    if (value.length > VALUES_MAX) return `${value.length} values`;
+    return shorten(`[${value.map(describeArgument).join(", ")}]`);
+  }
+  if (!isPlainObject(value)) return shorten(show(value));
+  const entries = Object.entries(value);
+  if (entries.length > VALUES_MAX) return `{ ${entries.length} values }`;
+  const parts = entries.map(([name, part]) => `${name}: ${describeArgument(part)}`);
+  return shorten(`{ ${parts.join(", ")} }`);
+}
+
+function isAutotune(name: string, value: unknown): boolean {
+  return value === AUTOTUNE && (name === "bufferSize" || name === "numParallelCalls");
 }
 
 function shorten(text: string): string {

@@ -2,6 +2,7 @@
  * The iterator protocol inside a pipeline: `next()` answers at once when it can, and with a promise
  * when it must wait. There is no wrapper object per element and no promise on the ready path.
  */
+import { LeatError } from "../core/error.ts";
 
 /** What `next()` answers once there is nothing more. */
 export const END: unique symbol = Symbol("END");
@@ -13,13 +14,21 @@ export type Pulled<T> = T | typeof END | Promise<T | typeof END>;
 export const NO_BLOCK = -1;
 
 /**
+ * Small plain data from which an iterator gives an element once more that it gave before. Whoever
+ * holds elements is saved with tokens where there are any, and with the elements themselves where
+ * there are none.
+ */
+export type Token = unknown;
+
+/**
  * The running form of one dataset node.
  *
  * - One call at a time: `next()` is not called again before the promise of the last call settled.
  * - An element that fails makes its `next()` throw or reject; the following `next()` goes on with
  *   the element after it. What an iterator had gathered before is kept.
  * - After `END`, and after `dispose()`, every `next()` answers `END`.
- * - Whatever an iterator remembers between calls is in named fields, so that it can be saved.
+ * - What it remembers between calls can be saved, and restored in another iterator of the same node
+ *   and luck: from there both give the same.
  */
 export abstract class ElementIterator<T = unknown> {
   #disposed = false;
@@ -37,6 +46,40 @@ export abstract class ElementIterator<T = unknown> {
   nextBlock(_into: unknown[], _count: number): number {
     return NO_BLOCK;
   }
+
+  /**
+   * The token of the element that `next()` gave last; `undefined` from iterators that can give none
+   * again, whatever the element.
+   */
+  token(): Token | undefined {
+    return undefined;
+  }
+
+  /** The element that had this token, once more, wherever the iterator stands. May fail as `next()`. */
+  again(_token: Token): unknown {
+    throw new LeatError("internal", `${this.constructor.name} gives no tokens`);
+  }
+
+  /**
+   * Where the iterator stands, as plain data and elements; `null` once it is disposed. Called between
+   * two calls of `next()`. It may wait for what is in flight, and leaves the iterator as it was: what
+   * is read ahead in the background waits meanwhile.
+   */
+  async save(): Promise<unknown> {
+    return this.#disposed ? null : await this.saveState();
+  }
+
+  /** Goes on from what another iterator of the same node answered to `save()`. Called once, before the first `next()`. */
+  async restore(state: unknown): Promise<void> {
+    if (state === null) this.dispose();
+    else await this.restoreState(state);
+  }
+
+  /** What `save()` answers of an iterator that goes on. */
+  protected abstract saveState(): Promise<unknown>;
+
+  /** Goes on from what `saveState()` answered. */
+  protected abstract restoreState(state: unknown): Promise<void>;
 
   /** True once `dispose()` was called; asynchronous stretches check it after every wait. */
   get disposed(): boolean {
@@ -58,6 +101,14 @@ export abstract class ElementIterator<T = unknown> {
 export class EmptyIterator extends ElementIterator<never> {
   override next(): typeof END {
     return END;
+  }
+
+  protected override saveState(): Promise<unknown> {
+    return Promise.resolve({});
+  }
+
+  protected override restoreState(): Promise<void> {
+    return Promise.resolve();
   }
 
   protected override release(): void {}

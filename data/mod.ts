@@ -2,28 +2,84 @@
  * The public surface of the data engine.
  */
 export type { FunctionExtra } from "./call.ts";
+export { specOf } from "./components.ts";
 export {
-  type BatchOptions,
   type BucketOptions,
   Dataset,
   type ElementFunction,
   type Extra,
   type Files,
+  type FilterOptions,
   type FlatMapOptions,
   type FunctionOptions,
+  type GroupByReducerOptions,
   type GroupByWindowOptions,
+  type LoadOptions,
   type MapOptions,
+  type ResampleOptions,
+  type Rewrite,
+  type SampleOptions,
+  type SaveOptions,
+  type SnapshotOptions,
   type Zipped,
 } from "./dataset.ts";
 export { DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
-export type { Batched, Sliced, Tensorized } from "./element_types.ts";
+export type {
+  Batched,
+  Packed,
+  RaggedBatched,
+  Sliced,
+  Tensorized,
+  Windowed,
+} from "./element_types.ts";
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
-export { type Host, installHost } from "./host.ts";
+export { parseExample } from "./formats/example.ts";
+export { encodeExample, type FeatureValue } from "./formats/example_encoding.ts";
+export type {
+  Feature,
+  FeatureDType,
+  Features,
+  FeatureScalar,
+  ParsedExample,
+} from "./formats/example_features.ts";
+export {
+  type AudioCodec,
+  type DecodedAudio,
+  type Host,
+  type ImageCodec,
+  type ImageDecodeOptions,
+  installHost,
+  type MelSpectrogramOptions,
+} from "./host.ts";
 export { UNKNOWN_CARDINALITY } from "./node.ts";
+export type { BatchAttributes as BatchOptions } from "./operators/batch.ts";
 export type { DistributeOptions } from "./operators/distribute.ts";
+export type { FromIdOptions } from "./operators/from_id.ts";
 export type { DatasetOptions } from "./operators/options.ts";
 export { AUTOTUNE } from "./parallelism.ts";
-export { ShardingPolicy } from "./sharding_policy.ts";
+export {
+  type CustomShardingPolicy,
+  type ShardExtra,
+  shardingPolicy,
+  type ShardingPolicyOptions,
+} from "./sharding/custom_policy.ts";
+export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
+export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv_columns.ts";
+export type { CsvDType, CsvValue } from "./formats/csv_values.ts";
+export type { Compression, FileCompression } from "./formats/compression.ts";
+export type { CsvOptions } from "./sources/csv.ts";
+export type { FileSourceOptions } from "./sources/file_source.ts";
+export type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";
+export {
+  imageClasses,
+  type ImageFolderOptions,
+  type LabelledImage,
+} from "./sources/image_folder.ts";
+export type { ListFilesOptions } from "./sources/list_files.ts";
+export type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
+export type { AudioFile } from "./sources/wav.ts";
+export type { WebDatasetOptions } from "./sources/web_dataset.ts";
 export { type ElementSpec, TensorSpec } from "./spec.ts";
+export type { SaveProgress } from "./stored/save.ts";
 export type { IteratorStats, OperatorStats } from "./stats.ts";
 export { udf } from "./udf/user_function.ts";

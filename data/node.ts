@@ -6,7 +6,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
-import type { ElementIterator } from "./iterator.ts";
+import type { ElementIterator, Token } from "./iterator.ts";
 import type { ElementSpec } from "./spec.ts";
 
 /** What `cardinality()` answers when only iterating would tell. */
@@ -29,6 +29,11 @@ export abstract class DatasetNode {
   /** Everything but the inputs that `fromWire` needs to build this node again. */
   abstract get attributes(): Attributes;
 
+  /** What of the attributes decides on the elements: a saved iterator is refused where it differs. */
+  get decisive(): Attributes {
+    return this.attributes;
+  }
+
   /** The shape and type of elements, as far as it is known before running. */
   abstract get elementSpec(): ElementSpec;
 
@@ -45,6 +50,25 @@ export abstract class DatasetNode {
   splitMultiple(_multiple: number): number {
     return 1;
   }
+
+  /**
+   * The token of element `index` (counted as if none failed), with which an iterator gives it without
+   * having read those before. `undefined` where only iterating finds it.
+   */
+  tokenAt(_index: number): Token | undefined {
+    return undefined;
+  }
+
+  /**
+   * What the iterators of this node share, as plain data and elements, where it outlives them: saved
+   * beside their own states. `undefined` for nothing.
+   */
+  saveShared(): unknown {
+    return undefined;
+  }
+
+  /** Takes over what an equal node answered to `saveShared()`. */
+  restoreShared(_state: unknown): void {}
 }
 
 /** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */
@@ -75,6 +99,11 @@ export function nodeKind(kind: string): NodeKind {
     );
   }
   return found;
+}
+
+/** The names of all registered kinds. */
+export function nodeKinds(): string[] {
+  return [...kinds.keys()];
 }
 
 /** Makes the iterator of an operator that is implemented outside of the data engine. */

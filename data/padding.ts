@@ -48,7 +48,7 @@ export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShap
 
 /**
  * The spec of batches of `rows` elements with this spec. Along axes that are not padded to a fixed
- * length they vary.
+ * length they are as long as all elements are, where that is known, and vary otherwise.
  */
 export function paddedSpec(
   spec: ElementSpec,
@@ -58,7 +58,10 @@ export function paddedSpec(
   if (spec === undefined) return undefined;
   if (spec instanceof TensorSpec) {
     const wanted = shapes !== undefined && isShape(shapes) ? shapes : [];
-    const shape = spec.shape.map((_, axis) => (wanted[axis] ?? -1) < 0 ? null : wanted[axis]!);
+    const shape = spec.shape.map((length, axis) => {
+      const fixed = wanted[axis] ?? -1;
+      return fixed < 0 ? length : fixed;
+    });
     return new TensorSpec(spec.dtype, [rows, ...shape]);
   }
   const part = (key: string | number) =>
@@ -126,7 +129,7 @@ function leafColumn(
   }
   if (rank === 0) return columnFor(element, spec, capacity, path);
   const dtype = element instanceof Tensor ? element.dtype : dtypeOf(element)!;
-  return new PaddedColumn(dtype, shape, fillValue(values, dtype, path), path);
+  return new PaddedColumn(dtype, shape, fillValue("paddedBatch", values, dtype, path), path);
 }
 
 function isShape(shapes: PaddedShapes): shapes is PaddedShape {
@@ -158,9 +161,16 @@ function valueUnder(
   return (values as Record<string | number, PaddingValues>)[key];
 }
 
-type Fill = number | bigint | string | Uint8Array;
+/** One item of padding, as a store of its dtype takes it. */
+export type Fill = number | bigint | string | Uint8Array;
 
-function fillValue(value: PaddingValues | undefined, dtype: DType, path: string): Fill {
+/** What to fill a leaf of this dtype with: zeros by default. `invalid_argument` for another type. */
+export function fillValue(
+  operator: string,
+  value: PaddingValues | undefined,
+  dtype: DType,
+  path: string,
+): Fill {
   const isBig = dtype === "int64" || dtype === "uint64";
   if (value === undefined) {
     if (dtype === "string") return "";
@@ -177,7 +187,7 @@ function fillValue(value: PaddingValues | undefined, dtype: DType, path: string)
   if (isPlainNumber && typeof value === "number" && holds(dtype, value)) return value;
   throw new LeatError(
     "invalid_argument",
-    `paddedBatch: the padding value ${show(value)} of ${component(path)} is no ${dtype}`,
+    `${operator}: the padding value ${show(value)} of ${component(path)} is no ${dtype}`,
   );
 }
 
@@ -214,10 +224,17 @@ class PaddedParts implements Column {
     this.#parts.forEach((part, i) => part.write(index, parts[keys === null ? i : keys[i]!]));
   }
 
+  read(index: number): unknown {
+    return this.#structure(this.#parts.map((part) => part.read(index)));
+  }
+
   finish(count: number): unknown {
-    const done = this.#parts.map((part) => part.finish(count));
-    if (this.#keys === null) return done;
-    return Object.fromEntries(this.#keys.map((key, i) => [key, done[i]]));
+    return this.#structure(this.#parts.map((part) => part.finish(count)));
+  }
+
+  #structure(parts: unknown[]): unknown {
+    if (this.#keys === null) return parts;
+    return Object.fromEntries(this.#keys.map((key, i) => [key, parts[i]]));
   }
 }
 
@@ -257,6 +274,11 @@ class PaddedColumn implements Column {
     });
     const data = value instanceof Tensor ? value.data : value;
     this.#rows[index] = { shape, data: data as ArrayLike<unknown> };
+  }
+
+  read(index: number): Tensor {
+    const { shape, data } = this.#rows[index]!;
+    return tensorOf(this.#dtype, shape, data);
   }
 
   finish(count: number): Tensor {

@@ -1,18 +1,28 @@
 /**
  * `reduce`: a whole dataset folded into one value.
  */
+import { LeatError } from "../core/error.ts";
 import { Call, type NodeFunction } from "./call.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 
-/** Runs a graph to its end, calling `fn(state, element)`. The first error ends it. */
+/**
+ * Runs a graph to its end, calling `fn(state, element)`. The first error ends it. `invalid_argument`
+ * for one that is known to have no end.
+ */
 export async function reduceGraph(
   node: DatasetNode,
   initial: unknown,
   fn: NodeFunction,
   options: IterationOptions,
 ): Promise<unknown> {
+  if (node.cardinality === Infinity) {
+    throw new LeatError(
+      "invalid_argument",
+      "reduce: an endless dataset is never reduced; take(n) of it",
+    );
+  }
   const context = rootContext(node, options);
   const { pacer } = context;
   const elements = context.makeIterator();

@@ -3,6 +3,7 @@
  * before running.
  */
 import { type DType, isDType } from "../core/dtype.ts";
+import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { invalidArgument } from "./check.ts";
 
@@ -58,6 +59,19 @@ export function mapSpec(spec: ElementSpec, fn: (leaf: TensorSpec) => TensorSpec)
   );
 }
 
+/** The leaves of a spec, depth first; `undefined` where some part is unknown. */
+export function leavesOfSpec(spec: ElementSpec): TensorSpec[] | undefined {
+  if (spec === undefined) return undefined;
+  if (spec instanceof TensorSpec) return [spec];
+  const leaves: TensorSpec[] = [];
+  for (const part of Object.values<ElementSpec>(spec)) {
+    const below = leavesOfSpec(part);
+    if (below === undefined) return undefined;
+    leaves.push(...below);
+  }
+  return leaves;
+}
+
 /** True for the spec of an array (a tuple). `Array.isArray` does not narrow readonly arrays. */
 export function isTuple(spec: ElementSpec): spec is readonly ElementSpec[] {
   return Array.isArray(spec);
@@ -92,4 +106,25 @@ export function mergeSpecs(
   return Object.fromEntries(
     keys.map((key) => [key, mergeSpecs(a[key], b[key], differ, `${path}.${key}`)]),
   );
+}
+
+/**
+ * What the elements of several datasets have in common; `invalid_argument` where they could not be
+ * elements of one.
+ */
+export function commonSpec(operator: string, specs: readonly ElementSpec[]): ElementSpec {
+  return specs.reduce((common, spec) =>
+    mergeSpecs(common, spec, (path, a, b) => {
+      throw new LeatError(
+        "invalid_argument",
+        `${operator}: the datasets' elements differ at ${path}: ${describe(a)} and ${describe(b)}`,
+      );
+    })
+  );
+}
+
+function describe(spec: ElementSpec): string {
+  if (spec instanceof TensorSpec) return `${spec.dtype}`;
+  if (isTuple(spec)) return `a tuple of ${spec.length}`;
+  return `an object of {${Object.keys(spec ?? {}).join(", ")}}`;
 }

@@ -9,7 +9,10 @@ import type { Host } from "./host.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 
-/** A half-open run of a source's units: elements of an indexed source, or files of a listing. */
+/**
+ * A half-open run of a source's units: elements of an indexed source, files of a listing, or parts
+ * of files.
+ */
 export interface Split {
   readonly start: number;
   readonly stop: number;
@@ -25,8 +28,20 @@ export interface SplitSource {
 
 /** A source node whose reading can be divided. */
 export interface Splittable {
+  /** False where the sources below it are divided instead; left out, it is divided itself. */
+  readonly isDivided?: boolean;
+  /** Whether its splits are those of all sources below, which read the same ones side by side. */
+  readonly isJoint?: boolean;
   /** All splits in order. `multiple`: cut runs of elements at multiples of this, where it can. */
   listSplits(host: Host, multiple: number): Promise<Split[]>;
+}
+
+/** A node that every task reads whole, or has an input that is, whatever else is divided. */
+export interface Replicated {
+  /** Of an operator: the input that says what to do with the others. */
+  readonly replicatedInput?: number | undefined;
+  /** Of a source: it has no end, so that each task may have one of its own beside what is divided. */
+  readonly isReplicated?: boolean;
 }
 
 /** Per source, in `sourcesOf` order, its splits in order. */
@@ -56,9 +71,20 @@ export function cutFiles(count: number): Split[] {
   return Array.from({ length: count }, (_, i) => ({ start: i, stop: i + 1 }));
 }
 
-/** True for nodes that implement `Splittable`. */
+/** True for nodes that implement `Splittable`, and are divided themselves. */
 export function isSplittable(node: DatasetNode): node is DatasetNode & Splittable {
-  return "listSplits" in node && typeof node.listSplits === "function";
+  return "listSplits" in node && typeof node.listSplits === "function" &&
+    (node as DatasetNode & Splittable).isDivided !== false;
+}
+
+/** The number of the input that every task reads whole, if there is one. */
+export function replicatedInputOf(node: DatasetNode): number | undefined {
+  return (node as Replicated).replicatedInput;
+}
+
+/** True for sources without end, of which each task may have one of its own. */
+export function isReplicated(node: DatasetNode): boolean {
+  return (node as Replicated).isReplicated === true;
 }
 
 /** The splittable sources of a graph in pre-order; function bodies are not entered. */
@@ -66,7 +92,7 @@ export function sourcesOf(node: DatasetNode): (DatasetNode & Splittable)[] {
   const sources: (DatasetNode & Splittable)[] = [];
   const visit = (at: DatasetNode) => {
     if (isSplittable(at)) sources.push(at);
-    else at.inputs.forEach(visit);
+    else dividedInputs(at).forEach(visit);
   };
   visit(node);
   return sources;
@@ -75,27 +101,54 @@ export function sourcesOf(node: DatasetNode): (DatasetNode & Splittable)[] {
 /**
  * The whole split table of a graph.
  *
- * Errors: `unimplemented` when a source of the graph cannot be split.
+ * Errors: `unimplemented` when a source of the graph cannot be split, or has no end and stands alone.
  */
 export async function listSplitTable(root: DatasetNode, host: Host): Promise<SplitTable> {
-  const found: Promise<Split[]>[] = [];
+  const divided = dividedSources(root);
+  return await Promise.all(divided.map(([source, multiple]) => source.listSplits(host, multiple)));
+}
+
+/** Refuses a graph that `listSplitTable` would refuse whatever there is to read. */
+export function checkSplittable(root: DatasetNode): void {
+  dividedSources(root);
+}
+
+/** The sources that are divided, in `sourcesOf` order, each with what its runs should be a multiple of. */
+function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple: number][] {
+  const found: [DatasetNode & Splittable, number][] = [];
+  let whole: DatasetNode | undefined;
   const visit = (at: DatasetNode, multiple: number) => {
+    if (UNSPLITTABLE.has(at.kind)) throw unsplittable(at);
     if (isSplittable(at)) {
-      found.push(at.listSplits(host, multiple));
+      found.push([at, multiple]);
       return;
     }
     if (at.inputs.length === 0) {
-      throw new LeatError(
-        "unimplemented",
-        `Splitting is not implemented for a ${at.kind} source; shard by whole datasets (OFF) or ` +
-          `read from an indexed or file source.`,
-      );
+      if (!isReplicated(at)) throw unsplittable(at);
+      whole ??= at;
     }
     const below = at.splitMultiple(multiple);
-    for (const input of at.inputs) visit(input, below);
+    for (const input of dividedInputs(at)) visit(input, below);
   };
   visit(root, 1);
-  return await Promise.all(found);
+  if (found.length === 0 && whole !== undefined) throw unsplittable(whole);
+  return found;
+}
+
+/** Operators over inputs of which a part would not do. */
+const UNSPLITTABLE: ReadonlySet<string> = new Set(["distribute", "snapshot"]);
+
+function unsplittable({ kind }: DatasetNode): LeatError {
+  return new LeatError(
+    "unimplemented",
+    `Splitting is not implemented for ${kind} datasets; shard by whole datasets (OFF) or read from an ` +
+      `indexed or file source.`,
+  );
+}
+
+function dividedInputs(node: DatasetNode): readonly DatasetNode[] {
+  const whole = replicatedInputOf(node);
+  return whole === undefined ? node.inputs : node.inputs.filter((_, i) => i !== whole);
 }
 
 /** Reads one source's splits during one repetition. */
@@ -118,8 +171,21 @@ export class SplitReader {
     return split;
   }
 
+  /** How many splits there are for all tasks together. */
+  total(): Promise<number> {
+    return this.#source.total(this.#index);
+  }
+
   /** True when this task was handed every split there is, so that what it saw is all there is. */
   async sawWholeTable(): Promise<boolean> {
-    return this.#received >= await this.#source.total(this.#index);
+    return this.#received >= await this.total();
   }
+}
+
+/** The error of saving an iterator that reads splits: whoever hands them out knows the rest. */
+export function readsSplits(): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    "An iterator that reads splits handed out by a service cannot be saved by itself.",
+  );
 }

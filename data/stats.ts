@@ -4,58 +4,169 @@
 
 import { byteSize } from "../core/tree.ts";
 
-/** One operator's figures since the iterator was opened. Its iterators add to them in place. */
-export class OperatorStats {
+/** One operator's figures since its iterator was opened or restored. Sampled ones are estimates. */
+export interface OperatorStats {
   /** The operator as the user wrote it: `"map"`. */
   readonly operator: string;
   /** Its number in the graph, in pre-order from the last operator (0). */
   readonly number: number;
   /** Elements given downstream. */
-  elements = 0;
-  /** Time spent in this operator's own user function, in milliseconds; sampled when calls are short. */
-  selfMs = 0;
-  /** Time this operator spent waiting for elements of its inputs, in milliseconds. */
-  waitMs = 0;
+  readonly elements: number;
+  /**
+   * Elements that failed here: their function threw, their file is damaged, they do not fit a batch.
+   * Of `ignoreErrors`: those that it left out.
+   */
+  readonly errors: number;
+  /**
+   * Bytes of the elements that its inputs gave, which is the sum of their `bytesOut`. Of what reads
+   * files: bytes read of files, compressed as they are; of `distribute`: bytes that workers sent.
+   */
+  readonly bytesIn: number;
+  /**
+   * Bytes of elements given downstream, as `save()` and budgets count them: exact for the first
+   * elements and where all are of one size, and otherwise estimated from samples. What is no plain
+   * data, such as a dataset, counts for nothing.
+   */
+  readonly bytesOut: number;
+  /**
+   * Time on the thread in this operator's user function or in decoding, in milliseconds; sampled
+   * when calls are short. What an asynchronous function waits for is not in it: that is in the
+   * `waitMs` of the operator that takes its elements.
+   */
+  readonly selfMs: number;
+  /**
+   * Time this operator was waiting for its inputs, in milliseconds, or for files and workers. Of
+   * operators that read ahead it may be time in which nobody waited for them.
+   */
+  readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
-  bufferedBytes = 0;
+  readonly bufferedBytes: number;
+}
 
-  #live: (() => number) | undefined;
+/** Per operator, in pre-order from the last one. A copy: it does not change any more. */
+export type IteratorStats = readonly OperatorStats[];
 
-  constructor(operator: string, number: number) {
+/** The first elements are measured one by one, then one of so many more as came before, … */
+const SAMPLES_PER_DOUBLING = 16;
+/** …and at least one of so many. Odd numbers, so that what comes in turn is met in turn. */
+const SAMPLE_STEP_MAX = 251;
+
+/** Where the iterators of one operator count what they do. */
+export class OperatorMeter {
+  readonly operator: string;
+  readonly number: number;
+  #elements = 0;
+  #errors = 0;
+  #selfMs = 0;
+  #waitMs = 0;
+  #bufferedBytes = 0;
+  /** Bytes from outside of the pipeline; `undefined` for operators that take elements alone. */
+  #received: number | undefined;
+  /** The same, of datasets that its functions made. */
+  #receivedWithin = 0;
+  /** The number of the element that is measured next. */
+  #sampleAt = 1;
+  /** How many elements the samples stand for, and the bytes of these. */
+  #sampled = 0;
+  #sampledBytes = 0;
+  #lastError: unknown;
+  readonly #opener: OperatorMeter | undefined;
+
+  /** `opener`: whose function made the dataset; what is spent and held here is so there, too. */
+  constructor(operator: string, number: number, opener?: OperatorMeter) {
     this.operator = operator;
     this.number = number;
+    this.#opener = opener;
   }
 
-  /**
-   * Has the elements of the operator's newest iterator counted by it: for iterators that know their
-   * number without counting, on whose way every increment would be felt.
-   */
-  countBy(live: () => number): void {
-    this.elements += this.#live?.() ?? 0;
-    this.#live = live;
+  /** Counts an element that is given, and answers it. */
+  gave<T>(element: T): T {
+    if (++this.#elements >= this.#sampleAt) this.#sample(element, this.#elements);
+    return element;
   }
 
-  /** The figures as they are now. */
-  copy(): Readonly<OperatorStats> {
-    const copy = new OperatorStats(this.operator, this.number);
-    copy.elements = this.elements + (this.#live?.() ?? 0);
-    copy.selfMs = this.selfMs;
-    copy.waitMs = this.waitMs;
-    copy.bufferedBytes = this.bufferedBytes;
-    return copy;
+  /** Counts the first `count` elements of a block, in order. */
+  gaveBlock(block: readonly unknown[], count: number): void {
+    const before = this.#elements;
+    this.#elements = before + count;
+    while (this.#sampleAt <= this.#elements) {
+      this.#sample(block[this.#sampleAt - before - 1], this.#sampleAt);
+    }
+  }
+
+  /** A sample stands for the elements after the one before it: its own size has no say in how many. */
+  #sample(element: unknown, number: number): void {
+    this.#sampledBytes += sizeOf(element) * (number - this.#sampled);
+    this.#sampled = number;
+    const step = Math.min(number / SAMPLES_PER_DOUBLING, SAMPLE_STEP_MAX);
+    this.#sampleAt = number + (step | 1);
+  }
+
+  /** Counts an element that failed here, and answers its error: once, whoever passes it on. */
+  failed<E>(error: E): E {
+    if (error === this.#lastError) return error;
+    this.#lastError = error;
+    this.#errors++;
+    this.#opener?.failed(error);
+    return error;
+  }
+
+  /** Counts time on the thread. */
+  spent(ms: number): void {
+    this.#selfMs += ms;
+    this.#opener?.spent(ms);
+  }
+
+  /** Counts time of waiting. */
+  waited(ms: number): void {
+    this.#waitMs += ms;
+  }
+
+  /** Counts bytes that came from outside of the pipeline. */
+  received(bytes: number): void {
+    this.#received = (this.#received ?? 0) + bytes;
+    this.#opener?.receivedWithin(bytes);
+  }
+
+  /** Counts what a dataset received that this operator opened. */
+  receivedWithin(bytes: number): void {
+    this.#receivedWithin += bytes;
+    this.#opener?.receivedWithin(bytes);
+  }
+
+  /** Notes that so many bytes more are held. */
+  holds(bytes: number): void {
+    this.#bufferedBytes += bytes;
+    this.#opener?.holds(bytes);
+  }
+
+  /** The figures as they are now. `bytesOfInputs`: what the inputs gave. */
+  read(bytesOfInputs: number): OperatorStats {
+    const bytesPerElement = this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
+    return {
+      operator: this.operator,
+      number: this.number,
+      elements: this.#elements,
+      errors: this.#errors,
+      bytesIn: (this.#received ?? bytesOfInputs) + this.#receivedWithin,
+      bytesOut: Math.round(bytesPerElement * this.#elements),
+      selfMs: this.#selfMs,
+      waitMs: this.#waitMs,
+      bufferedBytes: this.#bufferedBytes,
+    };
   }
 }
 
-/** Estimates what a buffer of elements holds from one in `SAMPLE_EVERY` of them. */
+/** Estimates what a buffer of elements holds from one in `BUFFER_SAMPLE_EVERY` of them. */
 export class BufferMeter {
-  readonly #stats: OperatorStats;
+  readonly #meter: OperatorMeter;
   #seen = 0;
   #sampled = 0;
   #sampledBytes = 0;
   #bytes = 0;
 
-  constructor(stats: OperatorStats) {
-    this.#stats = stats;
+  constructor(meter: OperatorMeter) {
+    this.#meter = meter;
   }
 
   /** The estimate for a buffer of the size last noted. */
@@ -65,30 +176,29 @@ export class BufferMeter {
 
   /** Counts an element that enters the buffer. */
   enters(element: unknown): void {
-    if (this.#seen++ % SAMPLE_EVERY !== 0 && this.#sampled >= SAMPLES_FIRST) return;
+    if (this.#seen++ % BUFFER_SAMPLE_EVERY !== 0 && this.#sampled >= BUFFER_SAMPLES_FIRST) return;
     this.#sampled++;
-    this.#sampledBytes += sizeOrZero(element);
+    this.#sampledBytes += sizeOf(element);
   }
 
   /** Notes how many elements the buffer holds now. */
   holds(count: number): void {
     const bytes = this.#sampled === 0 ? 0 : Math.round(this.#sampledBytes / this.#sampled * count);
-    this.#stats.bufferedBytes += bytes - this.#bytes;
+    if (bytes === this.#bytes) return;
+    this.#meter.holds(bytes - this.#bytes);
     this.#bytes = bytes;
   }
 }
 
-const SAMPLES_FIRST = 4;
-const SAMPLE_EVERY = 64;
+const BUFFER_SAMPLES_FIRST = 4;
+const BUFFER_SAMPLE_EVERY = 64;
 
-/** Elements may be anything until they are batched; what has no size counts as none. */
-function sizeOrZero(element: unknown): number {
+/** `byteSize`; elements may be anything until they are batched, and what has no size counts as none. */
+function sizeOf(element: unknown): number {
+  if (typeof element === "number") return 8;
   try {
     return byteSize(element);
   } catch {
     return 0;
   }
 }
-
-/** Per operator, in pre-order from the last one. A copy: it does not change any more. */
-export type IteratorStats = readonly Readonly<OperatorStats>[];

@@ -8,11 +8,11 @@
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
-import { Tensor } from "../core/tensor.ts";
+import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./call.ts";
 import { show } from "./check.ts";
-import { type DatasetNode, nodeKind } from "./node.ts";
+import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
 
@@ -37,7 +37,7 @@ export function deserializeGraph(bytes: Uint8Array): DatasetNode {
   }
   if (!isPlainObject(parsed) || parsed.format !== FORMAT) throw malformed(`not ${FORMAT}`);
   try {
-    return decodeNode(parsed.root, 0);
+    return decodeNode(parsed.root);
   } catch (error) {
     throw error instanceof LeatError ? error : malformed("malformed values", error);
   }
@@ -48,117 +48,158 @@ export function fingerprintGraph(root: DatasetNode): string {
   return hashBytes(serializeGraph(root));
 }
 
-function encodeNode(node: DatasetNode): unknown {
+/** A graph as JSON, its attributes written by `writer`. */
+export function encodeNode(node: DatasetNode, writer = new ValueWriter()): unknown {
   let attributes: unknown;
   try {
-    attributes = encode(node.attributes);
+    attributes = writer.write(writer.attributesOf(node));
   } catch (cause) {
     const { code, message } = LeatError.from(cause, "invalid_argument");
     throw new LeatError(code, `Cannot serialise ${node.kind}: ${message}`, { cause });
   }
-  return { kind: node.kind, attributes, inputs: node.inputs.map(encodeNode) };
+  return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
 }
 
-function decodeNode(wire: unknown, depth: number): DatasetNode {
+/** The graph that `encodeNode` wrote. */
+export function decodeNode(wire: unknown, reader = new ValueReader(), depth = 0): DatasetNode {
   if (depth > DEPTH_MAX) throw malformed(`deeper than ${DEPTH_MAX} operators`);
   if (!isPlainObject(wire) || typeof wire.kind !== "string" || !Array.isArray(wire.inputs)) {
     throw malformed("an operator without kind or inputs");
   }
-  const attributes = decode(wire.attributes);
+  const attributes = reader.read(wire.attributes);
   if (!isPlainObject(attributes)) throw malformed(`${wire.kind} without attributes`);
-  const inputs = wire.inputs.map((input) => decodeNode(input, depth + 1));
+  const inputs = wire.inputs.map((input) => decodeNode(input, reader, depth + 1));
   return nodeKind(wire.kind).fromWire(attributes, inputs);
 }
 
-/** Absent where `undefined`; keys in the order of their code units. */
-function encode(value: unknown): unknown {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return value;
-    case "number":
-      return Number.isFinite(value) && !Object.is(value, -0)
-        ? value
-        : { $number: Object.is(value, -0) ? "-0" : String(value) };
-    case "bigint":
-      return { $bigint: String(value) };
-    case "undefined":
-      return { $undefined: true };
-    case "object":
-      return value === null ? null : encodeObject(value);
-    default:
-      throw new LeatError("invalid_argument", `${show(value)} is no plain data`);
+/**
+ * Writes values as JSON: as a graph's attributes, canonically. Others override what they write
+ * differently.
+ */
+export class ValueWriter {
+  /** What is written of an operator. */
+  attributesOf(node: DatasetNode): Attributes {
+    return node.attributes;
   }
-}
 
-function encodeObject(value: object): unknown {
-  if (Array.isArray(value)) return value.map(encode);
-  if (value instanceof NodeFunction) {
-    return { $function: encode(serializeFunction(value.fn, value.captures)) };
+  write(value: unknown): unknown {
+    switch (typeof value) {
+      case "string":
+      case "boolean":
+        return value;
+      case "number":
+        return Number.isFinite(value) && !Object.is(value, -0)
+          ? value
+          : { $number: Object.is(value, -0) ? "-0" : String(value) };
+      case "bigint":
+        return { $bigint: String(value) };
+      case "undefined":
+        return { $undefined: true };
+      case "object":
+        return value === null ? null : this.#object(value);
+      default:
+        return this.opaque(value);
+    }
   }
-  if (value instanceof Tensor) {
-    const { dtype, shape, data } = value;
-    return { $tensor: { dtype, shape, data: encode(data) } };
+
+  /** Absent where `undefined`; keys in the order of their code units. */
+  protected entries(object: Record<string, unknown>): [string, unknown][] {
+    const entries = Object.entries(object).filter(([, part]) => part !== undefined);
+    return entries.sort(([a], [b]) => a < b ? -1 : 1);
   }
-  if (value instanceof TensorSpec) return { $spec: { dtype: value.dtype, shape: value.shape } };
-  const dtype = dtypeOf(value);
-  if (dtype !== undefined) {
-    const { buffer, byteOffset, byteLength } = value as ArrayBufferView;
-    return { [`$${dtype}`]: new Uint8Array(buffer, byteOffset, byteLength).toBase64() };
+
+  protected function({ fn, captures }: NodeFunction): unknown {
+    return { $function: this.write(serializeFunction(fn, captures)) };
   }
-  if (!isPlainObject(value)) {
+
+  protected bytes(bytes: Uint8Array): unknown {
+    return bytes.toBase64();
+  }
+
+  /** What is no plain data. */
+  protected opaque(value: unknown): unknown {
     throw new LeatError("invalid_argument", `${show(value)} is no plain data`);
   }
-  const entries = Object.entries(value).filter(([, part]) => part !== undefined);
-  entries.sort(([a], [b]) => a < b ? -1 : 1);
-  return Object.fromEntries(
-    entries.map(([key, part]) => [key.startsWith("$") ? `$${key}` : key, encode(part)]),
-  );
+
+  #object(value: object): unknown {
+    if (Array.isArray(value)) return value.map((part) => this.write(part));
+    if (value instanceof NodeFunction) return this.function(value);
+    if (value instanceof Tensor) {
+      const { dtype, shape, data } = value;
+      return { $tensor: { dtype, shape, data: this.write(data) } };
+    }
+    if (value instanceof RaggedTensor) {
+      const { values, rowSplits } = value;
+      return { $ragged: { values: this.write(values), rowSplits: this.write(rowSplits) } };
+    }
+    if (value instanceof TensorSpec) return { $spec: { dtype: value.dtype, shape: value.shape } };
+    const dtype = dtypeOf(value);
+    if (dtype !== undefined) {
+      const { buffer, byteOffset, byteLength } = value as ArrayBufferView;
+      return { [`$${dtype}`]: this.bytes(new Uint8Array(buffer, byteOffset, byteLength)) };
+    }
+    if (!isPlainObject(value)) return this.opaque(value);
+    return Object.fromEntries(
+      this.entries(value).map(([key, part]) => [
+        key.startsWith("$") ? `$${key}` : key,
+        this.write(part),
+      ]),
+    );
+  }
 }
 
-function decode(wire: unknown): unknown {
-  if (Array.isArray(wire)) return wire.map(decode);
-  if (!isPlainObject(wire)) return wire;
-  const keys = Object.keys(wire);
-  const [key] = keys;
-  if (keys.length === 1 && key!.startsWith("$") && !key!.startsWith("$$")) {
-    return decodeTagged(key!.slice(1), wire[key!]);
+/** Reads what a `ValueWriter` wrote. */
+export class ValueReader {
+  read(wire: unknown): unknown {
+    if (Array.isArray(wire)) return wire.map((part) => this.read(part));
+    if (!isPlainObject(wire)) return wire;
+    const keys = Object.keys(wire);
+    const [key] = keys;
+    if (keys.length === 1 && key!.startsWith("$") && !key!.startsWith("$$")) {
+      return this.tagged(key!.slice(1), wire[key!]);
+    }
+    return Object.fromEntries(
+      Object.entries(wire).map(([key, part]) => [
+        key.startsWith("$$") ? key.slice(1) : key,
+        this.read(part),
+      ]),
+    );
   }
-  return Object.fromEntries(
-    Object.entries(wire).map(([key, part]) => [
-      key.startsWith("$$") ? key.slice(1) : key,
-      decode(part),
-    ]),
-  );
-}
 
-function decodeTagged(tag: string, wire: unknown): unknown {
-  switch (tag) {
-    case "number":
-      return Number(wire);
-    case "bigint":
-      return BigInt(wire as string);
-    case "undefined":
-      return undefined;
-    case "function": {
-      const { fn, captures } = deserializeFunction(decode(wire));
-      return new NodeFunction("deserialize", "function", fn, captures);
-    }
-    case "tensor": {
-      const { dtype, shape, data } = wire as { dtype: DType; shape: number[]; data: unknown };
-      return new Tensor(dtype, shape, decode(data) as never);
-    }
-    case "spec": {
-      const { dtype, shape } = wire as { dtype: DType; shape: number[] };
-      return new TensorSpec(dtype, shape);
-    }
+  protected bytes(wire: unknown): Uint8Array<ArrayBuffer> {
+    return Uint8Array.fromBase64(wire as string);
   }
-  if (!isDType(tag) || !(tag in TYPED_ARRAYS) || typeof wire !== "string") {
-    throw malformed(`unknown value $${tag}`);
+
+  protected tagged(tag: string, wire: unknown): unknown {
+    switch (tag) {
+      case "number":
+        return Number(wire);
+      case "bigint":
+        return BigInt(wire as string);
+      case "undefined":
+        return undefined;
+      case "function": {
+        const { fn, captures } = deserializeFunction(this.read(wire));
+        return new NodeFunction("deserialize", "function", fn, captures);
+      }
+      case "tensor": {
+        const { dtype, shape, data } = wire as { dtype: DType; shape: number[]; data: unknown };
+        return new Tensor(dtype, shape, this.read(data) as never);
+      }
+      case "ragged": {
+        const { values, rowSplits } = wire as { values: unknown; rowSplits: unknown };
+        return new RaggedTensor(this.read(values) as Tensor, this.read(rowSplits) as never);
+      }
+      case "spec": {
+        const { dtype, shape } = wire as { dtype: DType; shape: number[] };
+        return new TensorSpec(dtype, shape);
+      }
+    }
+    if (!isDType(tag) || !(tag in TYPED_ARRAYS)) throw malformed(`unknown value $${tag}`);
+    const TypedArray = TYPED_ARRAYS[tag as keyof typeof TYPED_ARRAYS];
+    const bytes = this.bytes(wire);
+    return new TypedArray(bytes.buffer, 0, bytes.byteLength / TypedArray.BYTES_PER_ELEMENT);
   }
-  const TypedArray = TYPED_ARRAYS[tag as keyof typeof TYPED_ARRAYS];
-  const bytes = Uint8Array.fromBase64(wire);
-  return new TypedArray(bytes.buffer, 0, bytes.byteLength / TypedArray.BYTES_PER_ELEMENT);
 }
 
 function malformed(why: string, cause?: unknown): LeatError {

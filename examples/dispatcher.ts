@@ -25,6 +25,12 @@ const OPTIONS = {
       "forgotten when the dispatcher stops.",
     placeholder: "DIR",
   }),
+  workers: text({
+    help:
+      "The names of the workers that share jobs of static policies (FILE, DATA, FILE_OR_DATA, " +
+      "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
+    placeholder: "NAME,NAME,…",
+  }),
   workerTimeoutMs: integer({
     help: "A worker silent for longer is lost, and its tasks end.",
     default: 60_000,
@@ -51,6 +57,7 @@ const PROGRAM: Program<typeof OPTIONS> = {
   notes: `Examples:
   deno task dispatcher
   deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
+  deno task dispatcher --workers node-1,node-2
 
 Ctrl-C stops it; with a journal it goes on from there when it is started again.`,
 };
@@ -58,7 +65,7 @@ Ctrl-C stops it; with a journal it goes on from there when it is started again.`
 await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { host, port, journal, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = values;
+  const { host, port, journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const server = await serveDispatcher({
@@ -69,8 +76,10 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     clientTimeoutMs,
     jobGcTimeoutMs,
     ...(journal === undefined ? {} : { journal }),
+    ...(workers === undefined ? {} : { workers: workers.split(",").map((name) => name.trim()) }),
   });
   console.log(`Dispatcher listening on ${server.address}`);
+  console.log(`Live page at ${server.page}${values.token ?? values.tokenFile ? "?token=…" : ""}`);
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
   await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));

@@ -5,6 +5,7 @@
  */
 import { serveWorker } from "../mod.ts";
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
+import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
 import { integer, type Program, runProgram, text, texts, type Values } from "./lib/args.ts";
 
@@ -42,6 +43,7 @@ const OPTIONS = {
     default: 0,
     min: 0,
   }),
+  ...SANDBOX_OPTIONS,
   ...SERVER_OPTIONS,
 };
 
@@ -53,6 +55,10 @@ const PROGRAM: Program<typeof OPTIONS> = {
   notes: `Examples:
   deno task worker --dispatcher ws://127.0.0.1:5050
   deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token --port 5051
+  deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
+
+Functions of submitted pipelines run in a sandbox: they read below the data roots, and do nothing
+else to this host but what --allow-… grants (docs/cluster.md, "Sandbox").
 
 It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what is left for a while
 (--drain-ms), a second one stops at once.`,
@@ -72,6 +78,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     heartbeatMs,
     windowBytesMax: windowMib * 2 ** 20,
     storageLatencyMs,
+    ownProcess: true,
+    sandbox: await readSandbox(values),
     ...(host === undefined ? {} : { hostname: host }),
     ...(name === undefined ? {} : { name }),
   });

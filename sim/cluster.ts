@@ -7,7 +7,7 @@ import type { ActorKind } from "../actors/runtime/system.ts";
 import { LeatError } from "../core/error.ts";
 import { Counters } from "./counters.ts";
 import { FaultPoints } from "./fault_points.ts";
-import { SimNetwork } from "./network.ts";
+import { SimNetwork, type Tamper } from "./network.ts";
 import { type Boot, SimNode } from "./node.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
@@ -27,6 +27,8 @@ export interface SimClusterOptions {
   readonly readable?: boolean;
   /** What nodes start at another's request. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
+  /** See {@linkcode Tamper}. */
+  readonly tamper?: Tamper;
 }
 
 /**
@@ -59,7 +61,8 @@ export class SimCluster {
   readonly #readable: boolean;
   #logs: SimLogLine[] = [];
 
-  constructor({ seed, faults = NO_FAULTS, readable = false, kinds = {} }: SimClusterOptions) {
+  constructor(options: SimClusterOptions) {
+    const { seed, faults = NO_FAULTS, readable = false, kinds = {}, tamper } = options;
     this.seed = seed;
     this.#readable = readable;
     this.kinds = kinds;
@@ -76,6 +79,7 @@ export class SimCluster {
       trace: this.trace,
       counters: this.counters,
       faults,
+      ...(tamper === undefined ? {} : { tamper }),
     });
   }
 

@@ -5,19 +5,31 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { Files, Host, ImageCodec, OpenFile } from "../data/host.ts";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles, OpenFile } from "../data/host.ts";
 import type { SimRandom } from "./random.ts";
 import type { SimWorld } from "./world.ts";
 
-/** See the module. Files are those handed to it, in memory; images and modules there are none. */
+/** See the module. Files are those handed to it, in memory; images, sound and modules there are none. */
 export class SimHost implements Host {
   readonly files: Files;
+  readonly newFiles: NewFiles = {
+    create: (path) => Promise.reject(absent(`"${path}" is not written`)),
+    remove: () => {},
+  };
   readonly images: ImageCodec = {
     decode: (): Tensor => {
       throw absent("images are not decoded");
     },
     size: () => {
       throw absent("images are not decoded");
+    },
+  };
+  readonly audio: AudioCodec = {
+    decodeWav: () => {
+      throw absent("sound is not decoded");
+    },
+    melSpectrogram: () => {
+      throw absent("sound is not transformed");
     },
   };
   readonly #world: SimWorld;
@@ -58,6 +70,9 @@ export class SimHost implements Host {
   entropy64(): bigint {
     return BigInt(`0x${this.#luck.hex64()}`);
   }
+
+  /** Nobody watches a simulated machine. */
+  warn(): void {}
 
   importModule(url: string): Promise<Record<string, unknown>> {
     return Promise.reject(absent(`"${url}" is not imported`));

@@ -89,7 +89,9 @@ export class LinkEnd implements Link {
 
   send(envelope: Envelope): boolean {
     if (this.#isClosed || !this.life.alive) return false;
-    this.#transmit(envelope, this.#encode(envelope));
+    const { tamper } = this.#network;
+    const said = tamper === undefined ? envelope : tamper(envelope);
+    if (said !== undefined) this.#transmit(said, this.#encode(said));
     return true;
   }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { Envelope } from "../actors/runtime/envelope.ts";
 import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
 import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
@@ -15,6 +16,9 @@ import type { SimRandom } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Trace } from "./trace.ts";
 
+/** Changes what is sent, or drops it: what a wrong actor would say can be said so. */
+export type Tamper = (envelope: Envelope) => Envelope | undefined;
+
 /** What the parts of a run share. */
 export interface NetworkSurroundings {
   readonly scheduler: Scheduler;
@@ -23,6 +27,8 @@ export interface NetworkSurroundings {
   readonly counters: Counters;
   readonly faults: FaultOptions;
   readonly limits?: Partial<LinkLimits>;
+  /** Default: nobody tampers. */
+  readonly tamper?: Tamper;
 }
 
 /** A node that can be dialled. */
@@ -38,6 +44,7 @@ export class SimNetwork {
   readonly trace: Trace;
   readonly counters: Counters;
   readonly limits: LinkLimits;
+  readonly tamper: Tamper | undefined;
   readonly #random: SimRandom;
   /** Every name ever listened at; undefined while nobody does. */
   readonly #listeners = new Map<string, Listener | undefined>();
@@ -54,6 +61,7 @@ export class SimNetwork {
     this.trace = around.trace;
     this.counters = around.counters;
     this.limits = { ...LINK_LIMITS, ...around.limits };
+    this.tamper = around.tamper;
     this.#random = around.random;
     this.#faults = around.faults;
   }

@@ -1,16 +1,17 @@
 /**
- * Many seeds of the small cluster, each with faults of its own.
+ * Many seeds of a workload, each with faults of its own.
  *
  * @module
  */
 import { Counters } from "./counters.ts";
+import { ROLES } from "./crashes.ts";
 import { drawFaults, formatOptions } from "./options.ts";
 import { SimRandom } from "./random.ts";
-import { type DynamicOptions, type DynamicOutcome, ROLES, runDynamic } from "./workload_dynamic.ts";
+import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
 
 /** A seed that has broken a promise. */
 export interface FailedSeed {
-  readonly options: DynamicOptions;
+  readonly options: RunOptions;
   readonly violations: readonly string[];
 }
 
@@ -23,14 +24,14 @@ export interface SwarmOutcome {
 }
 
 /** The faults of a seed, all drawn from it: on the network, on disks, and who crashes. */
-export function drawOptions(seed: bigint): DynamicOptions {
+export function drawOptions(seed: bigint): RunOptions {
   const random = new SimRandom(seed).fork("options");
   const crashes = ROLES.filter(() => random.chance(0.5));
   return { seed, crashes, faults: drawFaults(random) };
 }
 
 /** One line: everything about a run that its seed does not say by itself. */
-export function formatRun({ seed, crashes = [], faults }: DynamicOptions): string {
+export function formatRun({ seed, crashes = [], faults }: RunOptions): string {
   return `SEED=${seed} crashes=${crashes.join(",") || "none"} ${formatOptions(faults)}`;
 }
 
@@ -39,15 +40,16 @@ export function formatRun({ seed, crashes = [], faults }: DynamicOptions): strin
  *
  * @param onSeed Called after each, to show progress; true ends the batch.
  */
-export async function runSwarm(
-  runs: Iterable<DynamicOptions>,
-  onSeed: (options: DynamicOptions, outcome: DynamicOutcome) => boolean | void = () => {},
+export async function runSwarm<O extends RunOptions>(
+  workload: Workload<O>,
+  runs: Iterable<O>,
+  onSeed: (options: O, outcome: RunOutcome) => boolean | void = () => {},
 ): Promise<SwarmOutcome> {
   const counters = new Counters();
   const failed: FailedSeed[] = [];
   let events = 0;
   for (const options of runs) {
-    const outcome = await runDynamic(options);
+    const outcome = await workload(options);
     counters.add(outcome.cluster.counters);
     events += outcome.cluster.scheduler.steps;
     if (outcome.violations.length > 0) failed.push({ options, violations: outcome.violations });

@@ -5,6 +5,7 @@
  * @module
  */
 export {
+  type Pages,
   serveWebSocket,
   type WebSocketServer,
   type WebSocketServerOptions,

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { ClientHome, Credentials, OpenHome } from "../actors/client/distributed_iterator.ts";
+import type { ClientHome, Credentials, OpenHome } from "../actors/client/starting.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";

@@ -1,23 +1,29 @@
 /**
- * The host that pipelines meet on Deno: clock, timers, entropy, files, images and modules.
+ * The host that pipelines meet on Deno: clock, timers, entropy, files, images, sound and modules.
  */
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { Files, Host, ImageCodec } from "../data/host.ts";
-import { DenoFiles } from "./files.ts";
-import { JpegImages } from "./images.ts";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
+import { Audio } from "./audio.ts";
+import { Images } from "./images.ts";
+import { DenoNewFiles } from "./new_files.ts";
+import { StorageFiles, type StorageOptions } from "./storage.ts";
 
 /** What a {@linkcode DenoHost} is made of. */
 export interface DenoHostOptions {
-  /** Default: a new {@linkcode DenoFiles}. */
+  /** Default: new {@linkcode StorageFiles} with `storage`. */
   readonly files?: Files;
-  /** Default: a new {@linkcode JpegImages}. */
+  /** How far storage is reached by the default files. Default: as the environment says. */
+  readonly storage?: StorageOptions;
+  /** Default: a new {@linkcode Images}. */
   readonly images?: ImageCodec;
+  /** Default: a new {@linkcode Audio}. */
+  readonly audio?: AudioCodec;
 }
 
 /**
- * A host over Deno's own facilities. Making one asks for no permission; what is used later does: files ask for `--allow-read`, images
- * for what {@linkcode JpegImages} says.
+ * A host over Deno's own facilities. Making one asks for no permission; what is used later does: files ask for `--allow-read`, or
+ * `--allow-net` where they are far, images for what {@linkcode Images} says.
  *
  * @example
  * ```ts
@@ -28,11 +34,14 @@ export interface DenoHostOptions {
  */
 export class DenoHost implements Host {
   readonly files: Files;
+  readonly newFiles: NewFiles = new DenoNewFiles();
   readonly images: ImageCodec;
+  readonly audio: AudioCodec;
 
   constructor(options: DenoHostOptions = {}) {
-    this.files = options.files ?? new DenoFiles();
-    this.images = options.images ?? new JpegImages();
+    this.files = options.files ?? new StorageFiles(options.storage);
+    this.images = options.images ?? new Images();
+    this.audio = options.audio ?? new Audio();
   }
 
   nowMs(): number {
@@ -61,6 +70,11 @@ export class DenoHost implements Host {
 
   entropy64(): bigint {
     return crypto.getRandomValues(new BigUint64Array(1))[0]!;
+  }
+
+  /** To the console. */
+  warn(message: string): void {
+    console.warn(message);
   }
 
   importModule(url: string): Promise<Record<string, unknown>> {

@@ -5,22 +5,27 @@
  */
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import { LeatError } from "../core/error.ts";
 import { DenoWorld } from "./deno_world.ts";
+import { dispatcherPages } from "./dispatcher_pages.ts";
 import { JOURNAL_NAME, takeUp } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 
 /** How long reading the journal may take before the start counts as failed, in ms. */
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
+const HEALTH_TIMEOUT_MS = 2_000;
 /** A dispatcher whose journal fails is started again this often in a minute, then it gives up. */
 const RESTARTS_MAX = 3;
 
 /** How a dispatcher is served. */
-export interface DispatcherServerConfig
-  extends
-    ServiceNodeConfig,
-    Pick<DispatcherConfig, "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs"> {
+export interface DispatcherServerConfig extends
+  ServiceNodeConfig,
+  Pick<
+    DispatcherConfig,
+    "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "workers"
+  > {
   /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
   readonly journal?: string;
 }
@@ -29,6 +34,11 @@ export interface DispatcherServerConfig
 export interface DispatcherServer extends AsyncDisposable {
   /** `ws://host:port` or `wss://host:port`: for workers, and for `distribute({ service })`. */
   readonly address: string;
+  /**
+   * `http://host:port/`, or `https:`: a page that shows what it does; `state`, `metrics` and `healthz`
+   * beside it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
+   */
+  readonly page: string;
   /** Resolves if it cannot go on (its journal fails, for one). It is to be closed then. */
   readonly failed: Promise<LeatError>;
   /** Everything it knows. */
@@ -62,9 +72,15 @@ export interface DispatcherServer extends AsyncDisposable {
 export async function serveDispatcher(
   config: DispatcherServerConfig = {},
 ): Promise<DispatcherServer> {
-  const { journal, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = config;
+  const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = config;
+  if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
-  const node = new ServiceNode(config, {
+  const node: ServiceNode = new ServiceNode(config, {
+    pages: dispatcherPages({
+      describe: () =>
+        system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
+      hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
+    }),
     ...(journal === undefined ? {} : { logFolder: journal }),
     supervision: { intensity: RESTARTS_MAX },
   });
@@ -73,6 +89,7 @@ export async function serveDispatcher(
     role: "dispatcher",
     ...(journal === undefined ? {} : { journalFolder: journal }),
     config: {
+      ...(workers === undefined ? {} : { workers }),
       ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
       ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
       ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
@@ -92,6 +109,7 @@ export async function serveDispatcher(
   const close = () => closed ??= node.stop();
   return {
     address: node.address,
+    page: `${node.address.replace(/^ws/, "http")}/`,
     failed: system.failed,
     describe: () => system.ask(dispatcher, "describe", null, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
     close,

@@ -1,17 +1,17 @@
 /**
- * Files on Deno: positioned reads of local files, listing by glob pattern, what was read counted, and a wrapper that makes
- * storage as slow as a far one.
+ * Files of this machine: positioned reads, listing by glob pattern, what was read counted, and a wrapper that makes storage as slow as a
+ * far one.
  */
 
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
 import { listGlob } from "./glob.ts";
 
-/** What was read through a {@linkcode DenoFiles} so far. */
+/** What was read so far. */
 export interface FileStats {
-  /** Bytes that reads returned. */
+  /** Bytes that reads returned; of far files, bytes that arrived. */
   readonly bytesRead: number;
-  /** Read requests made of the system, those at the end of a file included. */
+  /** Read requests made of the system, those at the end of a file included, or of a far server, repetitions included. */
   readonly reads: number;
   /** Files opened. */
   readonly opens: number;
@@ -22,6 +22,10 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",
   ENOMEM: "resource_exhausted",
+  ENOSPC: "resource_exhausted",
+  EDQUOT: "resource_exhausted",
+  EROFS: "permission_denied",
+  EISDIR: "invalid_argument",
   ENOTDIR: "not_found",
   ENAMETOOLONG: "invalid_argument",
   ELOOP: "invalid_argument",
@@ -148,9 +152,9 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
   }
   const later = () => new Promise<void>((resolve) => setTimeout(resolve, latencyMs));
   return {
-    async open(path) {
+    async open(path, signal) {
       await later();
-      const file = await files.open(path);
+      const file = await files.open(path, signal);
       return {
         sizeBytes: file.sizeBytes,
         read: async (into, offset) => {
@@ -160,14 +164,15 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
         close: () => file.close(),
       };
     },
-    async list(pattern) {
+    async list(pattern, signal) {
       await later();
-      return await files.list(pattern);
+      return await files.list(pattern, signal);
     },
   };
 }
 
-function fileError(what: string, error: unknown): LeatError {
+/** What the system said of a file as an error that says what was tried. */
+export function fileError(what: string, error: unknown): LeatError {
   if (error instanceof LeatError) return error;
   const known = LeatError.from(error);
   const errno = (error as { code?: unknown }).code;

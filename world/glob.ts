@@ -17,12 +17,36 @@ export const LISTED_FILES_MAX = 4_000_000;
  * Throws what Deno throws where a folder cannot be read; a folder that is not there has no files.
  */
 export async function listGlob(pattern: string): Promise<string[]> {
-  const { prefix, base, glob } = picomatch.scan(pattern);
-  const start = unescape(prefix + base);
+  const { start, folder, glob } = parseGlob(pattern);
   if (glob === "") return await isFile(start) ? [start] : [];
   const walk = new GlobWalk(glob);
-  await walk.enter(start, start === "" || start.endsWith("/") ? start : `${start}/`, []);
+  await walk.enter(start, folder, []);
   return walk.found.sort();
+}
+
+/** A pattern, cut where its first wildcard begins to matter. */
+export interface Glob {
+  /** What comes before: the folder that is listed, or the whole name where there is no wildcard. */
+  readonly start: string;
+  /** The same as the beginning of a path: it ends with a slash, unless it is empty. */
+  readonly folder: string;
+  /** What paths match from there on, as `picomatch` reads it; empty where there is no wildcard. */
+  readonly glob: string;
+}
+
+/** Takes a pattern apart. */
+export function parseGlob(pattern: string): Glob {
+  const { prefix, base, glob } = picomatch.scan(pattern);
+  const start = unescape(prefix + base);
+  return { start, folder: start === "" || start.endsWith("/") ? start : `${start}/`, glob };
+}
+
+/** The error of a listing that outgrows {@linkcode LISTED_FILES_MAX}. */
+export function tooManyFiles(): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `A pattern matches more than ${LISTED_FILES_MAX} files (LISTED_FILES_MAX); list parts of them.`,
+  );
 }
 
 class GlobWalk {
@@ -50,11 +74,13 @@ class GlobWalk {
     for (const entry of await entriesOf(folder === "" ? "." : folder)) {
       const path = prefix + entry.name;
       const below = [...names, entry.name];
+      const matches = this.#matches(below.join("/"));
+      const leadsOn = this.#leadsOn(below, entry.isSymlink);
+      // Before a link is followed: where it leads may be nobody's business.
+      if (!matches && !leadsOn) continue;
       const kind = entry.isSymlink ? await statOrNothing(path) : entry;
-      if (kind?.isFile && this.#matches(below.join("/"))) this.#add(path);
-      else if (kind?.isDirectory && this.#leadsOn(below, entry.isSymlink)) {
-        await this.enter(path, `${path}/`, below);
-      }
+      if (kind?.isFile && matches) this.#add(path);
+      else if (kind?.isDirectory && leadsOn) await this.enter(path, `${path}/`, below);
     }
   }
 
@@ -66,12 +92,7 @@ class GlobWalk {
   }
 
   #add(path: string): void {
-    if (this.found.length >= LISTED_FILES_MAX) {
-      throw new LeatError(
-        "resource_exhausted",
-        `A pattern matches more than ${LISTED_FILES_MAX} files (LISTED_FILES_MAX); list parts of them.`,
-      );
-    }
+    if (this.found.length >= LISTED_FILES_MAX) throw tooManyFiles();
     this.found.push(path);
   }
 }
@@ -111,6 +132,6 @@ function isBalanced(segment: string): boolean {
 }
 
 /** The name that a pattern without wildcards stands for. */
-function unescape(literal: string): string {
+export function unescape(literal: string): string {
   return literal.replace(/\\(.)/g, "$1");
 }

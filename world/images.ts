@@ -1,15 +1,18 @@
 /**
- * JPEG images: decoding with crop, bilinear resize and mirroring, and encoding, by libjpeg-turbo.
+ * Images: JPEG, PNG and WebP are told apart by how they begin, decoded, cropped, resized and mirrored; JPEGs are also made.
  */
 
 import type { Tensor as AnyTensor } from "../core/tensor.ts";
 import { Tensor } from "../core/tensor.ts";
 import { LeatError } from "../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions } from "../data/host.ts";
-import { damagedJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
+import { beginsWith, type ImageFormat, type ImageSize } from "./image_format.ts";
+import { JpegFormat } from "./jpeg.ts";
+import { PngFormat } from "./png.ts";
 import { resample } from "./resample.ts";
+import { WebpFormat } from "./webp.ts";
 
-/** Most pixels that are decoded: half a gigabyte of RGB. A header of a few bytes may claim 65,535 × 65,535. */
+/** Most pixels that are decoded: half a gigabyte of RGB. A header of a few bytes may claim any number. */
 export const IMAGE_PIXELS_MAX = 178_956_970;
 
 /** A buffer for whole images is kept between calls up to this size. */
@@ -18,71 +21,70 @@ const SCRATCH_BYTES_MAX = 64 * 1024 * 1024;
 /** Longest side that JPEG's encoder takes, in pixels. */
 const JPEG_SIDE_MAX = 65_500;
 
+/** How other kinds of files begin, to name what was handed over instead of an image that is decoded. */
+const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]])[] = [
+  ["a GIF", [0x47, 0x49, 0x46, 0x38]],
+  ["a BMP", [0x42, 0x4d]],
+  ["another RIFF file", [0x52, 0x49, 0x46, 0x46]],
+  ["a TIFF", [0x49, 0x49, 0x2a, 0x00]],
+  ["a TIFF", [0x4d, 0x4d, 0x00, 0x2a]],
+  ["gzip", [0x1f, 0x8b]],
+];
+
 /** How a JPEG is written. */
 export interface JpegEncodeOptions {
   /** 1 to 100; default 90. */
   readonly quality?: number;
 }
 
-/** The part of `@julusian/jpeg-turbo` that is used; its own types ask for Node's `Buffer`, any `Uint8Array` will do. */
-interface JpegTurbo {
-  readonly FORMAT_RGB: number;
-  readonly SAMP_420: number;
-  decompressSync(jpeg: Uint8Array, into: Uint8Array, options: { format: number }): unknown;
-  compressSync(
-    pixels: Uint8Array,
-    options: {
-      format: number;
-      width: number;
-      height: number;
-      quality: number;
-      subsampling: number;
-    },
-  ): Uint8Array;
-}
-
 /**
- * Decodes and encodes JPEGs on the calling thread.
+ * Decodes JPEGs, PNGs and WebPs, and encodes JPEGs, on the calling thread.
  *
- * The native library is loaded by the first call that needs it, so a program without images needs no permission for it. It needs
- * `--allow-ffi`, and `--allow-read` of Deno's npm cache and of `/etc/alpine-release` (which tells it the C library).
+ * A library is loaded by the first call that needs it, so a program without images needs no permission for any: that for JPEG needs
+ * `--allow-ffi` and `--allow-read` of `/etc/alpine-release` (which tells it the C library), and all need `--allow-read` of Deno's npm
+ * cache.
  *
  * @example
  * ```ts
- * import { JpegImages } from "./images.ts";
+ * import { Images } from "./images.ts";
  * import { Tensor } from "../core/tensor.ts";
- * const images = new JpegImages();
+ * const images = new Images();
  * const jpeg = await images.encode(Tensor.zeros("uint8", [40, 60, 3]), { quality: 90 });
  * const pixels = await images.decode(jpeg, { resize: { width: 32, height: 32 } });
  * console.log(pixels.shape); // [32, 32, 3]
  * ```
  */
-export class JpegImages implements ImageCodec {
-  #library: JpegTurbo | undefined;
+export class Images implements ImageCodec {
+  readonly #jpeg = new JpegFormat();
+  readonly #formats: readonly ImageFormat[] = [this.#jpeg, new PngFormat(), new WebpFormat()];
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
 
   /**
-   * The pixels as uint8 of shape [height, width, 3], in RGB: cropped, then resized, then mirrored.
+   * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
    *
    * Resizing is bilinear between the four nearest pixels with their centres at halves and no smoothing, as `tf.image.resize` does
-   * unless told otherwise; it does not look beyond the crop. Orientation tags are not applied.
+   * unless told otherwise; it does not look beyond the crop. Orientation tags and gamma are not applied. 16-bit channels become 8-bit
+   * ones. Grey of a coloured image is its luma (BT.601); alpha that is not asked for is dropped, not blended.
    *
-   * @throws {LeatError} `data_loss` for bytes that are no JPEG, a truncated one, or one that libjpeg-turbo as much as warns about;
-   * `resource_exhausted` beyond {@linkcode IMAGE_PIXELS_MAX}; `unimplemented` for CMYK; `invalid_argument` for a crop outside of the
-   * image or a size that is none; `permission_denied` where the library may not be loaded.
+   * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged, as much as libjpeg-turbo warns about it;
+   * `resource_exhausted` beyond {@linkcode IMAGE_PIXELS_MAX}, before memory is taken; `unimplemented` for CMYK and animations;
+   * `invalid_argument` for another format, a crop outside of the image, a size that is none, or channels other than 1, 3 and 4;
+   * `permission_denied` where the library may not be loaded.
    */
   decode(
     bytes: Uint8Array,
     options: ImageDecodeOptions = {},
   ): Tensor<"uint8"> | Promise<Tensor<"uint8">> {
-    if (this.#library === undefined) return this.#decodeLater(bytes, options);
-    return this.#decode(this.#library, bytes, options);
+    const format = this.#formatOf(bytes);
+    const loading = format.load();
+    return loading === undefined
+      ? this.#decode(format, bytes, options)
+      : loading.then(() => this.#decode(format, bytes, options));
   }
 
   /** Width and height in pixels. Reads the header alone and needs no library. Errors as for `decode`. */
   size(bytes: Uint8Array): { width: number; height: number } {
-    const { width, height } = readJpegHeader(bytes);
-    return { width, height };
+    return this.#formatOf(bytes).readSize(bytes);
   }
 
   /**
@@ -107,39 +109,46 @@ export class JpegImages implements ImageCodec {
     if (!Number.isInteger(quality) || quality < 1 || quality > 100) {
       throw new LeatError("invalid_argument", `A JPEG's quality is from 1 to 100, not ${quality}.`);
     }
-    const library = await this.#load();
-    const { FORMAT_RGB: format, SAMP_420: subsampling } = library;
-    // The library returns a view of the largest buffer the image could have needed.
-    return new Uint8Array(
-      library.compressSync(image.data, { format, width, height, quality, subsampling }),
+    await this.#jpeg.load();
+    return this.#jpeg.encode(image.data, { width, height }, quality);
+  }
+
+  #formatOf(bytes: Uint8Array): ImageFormat {
+    if (bytes.length === 0) throw new LeatError("data_loss", "Not an image: there are no bytes.");
+    const format = this.#formats.find((format) => format.matches(bytes));
+    if (format !== undefined) return format;
+    const other = OTHER_FORMATS.find(([, begin]) => beginsWith(bytes, begin));
+    throw new LeatError(
+      "invalid_argument",
+      `Not a ${
+        this.#formats.map(({ name }) => name).join(", ")
+      }: ${bytes.length} bytes that begin with ${bytes.subarray(0, 4).toHex()}${
+        other ? `, like ${other[0]}` : ""
+      }.`,
     );
   }
 
-  async #decodeLater(bytes: Uint8Array, options: ImageDecodeOptions): Promise<Tensor<"uint8">> {
-    return this.#decode(await this.#load(), bytes, options);
-  }
-
-  #decode(library: JpegTurbo, bytes: Uint8Array, options: ImageDecodeOptions): Tensor<"uint8"> {
-    const header = readJpegHeader(bytes);
-    requireDecodable(header);
-    const { width, height } = header;
+  #decode(format: ImageFormat, bytes: Uint8Array, options: ImageDecodeOptions): Tensor<"uint8"> {
+    const { channels = 3, flip = false } = options;
+    if (![1, 3, 4].includes(channels)) {
+      throw new LeatError("invalid_argument", `An image has 1, 3 or 4 channels, not ${channels}.`);
+    }
+    const whole = format.readSize(bytes);
+    const { width, height } = whole;
+    requireDecodable(format, whole);
     const crop = options.crop ?? { x: 0, y: 0, width, height };
-    requireCrop(crop, header);
+    requireCrop(crop, whole);
     const size = options.resize ?? { width: crop.width, height: crop.height };
     requireSize(size);
 
-    const shape = [size.height, size.width, 3];
+    const shape = [size.height, size.width, channels];
+    const byteLength = width * height * channels;
     const isWhole = crop.width === width && crop.height === height &&
-      size.width === width && size.height === height && !options.flip;
-    const pixels = isWhole ? new Uint8Array(width * height * 3) : this.#borrow(width * height * 3);
-    try {
-      library.decompressSync(bytes, pixels, { format: library.FORMAT_RGB });
-    } catch (cause) {
-      throw damagedJpeg(bytes, header, cause);
-    }
+      size.width === width && size.height === height && !flip;
+    const pixels = isWhole ? new Uint8Array(byteLength) : this.#borrow(byteLength);
+    format.decode(bytes, pixels, channels);
     if (isWhole) return new Tensor("uint8", shape, pixels);
-    const flip = options.flip ?? false;
-    return new Tensor("uint8", shape, resample({ pixels, width, crop, size, flip }));
+    return new Tensor("uint8", shape, resample({ pixels, channels, width, crop, size, flip }));
   }
 
   #borrow(byteLength: number): Uint8Array<ArrayBuffer> {
@@ -148,47 +157,19 @@ export class JpegImages implements ImageCodec {
     if (byteLength <= SCRATCH_BYTES_MAX) this.#scratch = buffer;
     return buffer;
   }
-
-  async #load(): Promise<JpegTurbo> {
-    if (this.#library !== undefined) return this.#library;
-    try {
-      const module = await import("@julusian/jpeg-turbo");
-      this.#library = (module as unknown as { default: JpegTurbo }).default;
-      return this.#library;
-    } catch (cause) {
-      const { code, message } = LeatError.from(cause, "failed_precondition");
-      const remedy = code === "permission_denied"
-        ? "run with --allow-ffi and with --allow-read of Deno's npm cache (deno info shows where) and of /etc/alpine-release"
-        : "it has binaries for Linux, macOS and Windows on common processors";
-      throw new LeatError(
-        code,
-        `Cannot load the JPEG library @julusian/jpeg-turbo: ${message}; ${remedy}.`,
-        { cause },
-      );
-    }
-  }
 }
 
-function requireDecodable({ width, height, components }: JpegHeader): void {
-  if (components !== 1 && components !== 3) {
-    throw new LeatError(
-      "unimplemented",
-      `A JPEG of ${components} colour components (${
-        components === 4 ? "CMYK" : "neither grey, colour nor CMYK"
-      }) is not decoded; convert it to RGB.`,
-    );
-  }
-  if (width * height > IMAGE_PIXELS_MAX) {
-    throw new LeatError(
-      "resource_exhausted",
-      `A JPEG of ${width} × ${height} pixels is larger than ${IMAGE_PIXELS_MAX} (IMAGE_PIXELS_MAX).`,
-    );
-  }
+function requireDecodable({ name }: ImageFormat, { width, height }: ImageSize): void {
+  if (width * height <= IMAGE_PIXELS_MAX) return;
+  throw new LeatError(
+    "resource_exhausted",
+    `A ${name} of ${width} × ${height} pixels is larger than ${IMAGE_PIXELS_MAX} (IMAGE_PIXELS_MAX).`,
+  );
 }
 
 function requireCrop(
   { x, y, width, height }: NonNullable<ImageDecodeOptions["crop"]>,
-  image: JpegHeader,
+  image: ImageSize,
 ): void {
   const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
     width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
@@ -200,7 +181,7 @@ function requireCrop(
   );
 }
 
-function requireSize({ width, height }: NonNullable<ImageDecodeOptions["resize"]>): void {
+function requireSize({ width, height }: ImageSize): void {
   const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0 &&
     width * height <= IMAGE_PIXELS_MAX;
   if (isSize) return;

@@ -3,6 +3,7 @@
  */
 
 import { LeatError } from "../core/error.ts";
+import { beginsWith } from "./image_format.ts";
 
 /** The frame header: size in pixels, and 1 component for grey, 3 for colour, 4 for CMYK. */
 export interface JpegHeader {
@@ -17,25 +18,18 @@ const START_OF_SCAN = 0xda;
 /** 0xc0 to 0xcf begin a frame, but for these: Huffman tables, an extension, arithmetic conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 
-/** How other kinds of files begin, to name what was handed over instead of a JPEG. */
-const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]])[] = [
-  ["a PNG", [0x89, 0x50, 0x4e, 0x47]],
-  ["a GIF", [0x47, 0x49, 0x46, 0x38]],
-  ["a BMP", [0x42, 0x4d]],
-  ["a WebP or another RIFF file", [0x52, 0x49, 0x46, 0x46]],
-  ["a TIFF", [0x49, 0x49, 0x2a, 0x00]],
-  ["a TIFF", [0x4d, 0x4d, 0x00, 0x2a]],
-  ["gzip", [0x1f, 0x8b]],
-];
+/** Whether bytes begin as a JPEG does, as far as there are any. */
+export function isJpeg(bytes: Uint8Array): boolean {
+  return beginsWith(bytes, [0xff, START_OF_IMAGE]);
+}
 
 /**
  * Finds the frame header.
  *
- * @throws {LeatError} `data_loss` for empty bytes, what is no JPEG, and a JPEG that ends or breaks off before its frame header.
+ * @param bytes that begin as a JPEG does.
+ * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
  */
 export function readJpegHeader(bytes: Uint8Array): JpegHeader {
-  if (bytes.length === 0) throw new LeatError("data_loss", "Not a JPEG: there are no bytes.");
-  if (bytes[0] !== 0xff || (bytes.length > 1 && bytes[1] !== START_OF_IMAGE)) throw notJpeg(bytes);
   let at = 2;
   while (at + 4 <= bytes.length) {
     if (bytes[at] !== 0xff) throw broken(bytes, `no marker stands at byte ${at}`);
@@ -83,17 +77,6 @@ function hasEnd(bytes: Uint8Array): boolean {
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end--;
   return end >= 2 && bytes[end - 2] === 0xff && bytes[end - 1] === END_OF_IMAGE;
-}
-
-function notJpeg(bytes: Uint8Array): LeatError {
-  const other = OTHER_FORMATS.find(([, begin]) => begin.every((byte, i) => bytes[i] === byte));
-  const begin = bytes.subarray(0, 4).toHex();
-  return new LeatError(
-    "data_loss",
-    `Not a JPEG: ${bytes.length} bytes that begin with ${begin}${
-      other ? `, like ${other[0]}` : ""
-    }.`,
-  );
 }
 
 function broken(bytes: Uint8Array, why: string): LeatError {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ClientHome } from "../actors/client/distributed_iterator.ts";
+import type { ClientHome } from "../actors/client/starting.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import type { ActorInfo } from "../actors/runtime/inspection.ts";
 import { nodeActorOf } from "../actors/runtime/node_actor.ts";
@@ -19,6 +19,7 @@ import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { LocalFleet } from "./local_fleet.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
+import type { WorkerStorage } from "./storage.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
 const NODE_TIMEOUT_MS = 10_000;
@@ -28,8 +29,8 @@ const DRAIN_TIMEOUT_MS = 5_000;
 const REGISTRATION_POLL_MS = 5;
 
 /** How a local cluster is set up. */
-export interface LocalClusterOptions {
-  /** How many workers to start with. Default 2. */
+export interface LocalClusterOptions extends WorkerStorage {
+  /** How many workers to start with; these, and none that are added, share jobs of static policies. Default 2. */
   readonly workers?: number;
   /** Where nodes run. Default `"thread"`. */
   readonly carrier?: Carrier;
@@ -58,8 +59,6 @@ export interface LocalClusterOptions {
   readonly skipAfterMs?: number;
   /** Where pipelines run: on threads of their own (default) or in their worker's. */
   readonly runners?: "thread" | "inline";
-  /** Delay added to every open and read of a file by workers, in ms. Default 0. */
-  readonly storageLatencyMs?: number;
   /** The least grave log lines to print. Default `"warn"`. */
   readonly logLevel?: LogLevel | "off";
 }
@@ -67,7 +66,7 @@ export interface LocalClusterOptions {
 /** How one worker differs from the cluster's others. */
 export type LocalWorkerOptions = Pick<
   LocalClusterOptions,
-  "runners" | "storageLatencyMs" | "heartbeatMs"
+  "runners" | "storage" | "storageLatencyMs" | "heartbeatMs"
 >;
 
 interface LocalWorker {
@@ -144,7 +143,7 @@ export class LocalCluster implements AsyncDisposable {
   /** Starts another worker; resolves with its index once it is registered. */
   async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
     const index = this.#workers.length;
-    this.#workers.push({ name: `${this.address}-worker-${index}`, options, node: undefined });
+    this.#workers.push({ name: this.#nameOf(index), options, node: undefined });
     await this.restartWorker(index);
     return index;
   }
@@ -254,7 +253,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async #startDispatcher(): Promise<void> {
-    const { placement = {}, carrier = "thread", journal } = this.#options;
+    const { workers = 2, placement = {}, carrier = "thread", journal } = this.#options;
     const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#options;
     const role: DispatcherRole = {
       role: "dispatcher",
@@ -263,6 +262,7 @@ export class LocalCluster implements AsyncDisposable {
         ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
         ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
         ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+        workers: Array.from({ length: workers }, (_, index) => this.#nameOf(index)),
       },
     };
     const name = `${this.address}-dispatcher`;
@@ -281,7 +281,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   #workerRole({ name, options }: LocalWorker): WorkerRole {
-    const { windowBytesMax, skipAfterMs, runners, storageLatencyMs, heartbeatMs } = {
+    const { windowBytesMax, skipAfterMs, runners, storage, storageLatencyMs, heartbeatMs } = {
       ...this.#options,
       ...options,
     };
@@ -296,7 +296,8 @@ export class LocalCluster implements AsyncDisposable {
         ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
       },
       ...(runners === undefined ? {} : { runners }),
-      ...(storageLatencyMs === undefined ? {} : { storageLatencyMs }),
+      storage,
+      storageLatencyMs,
     };
   }
 
@@ -313,6 +314,10 @@ export class LocalCluster implements AsyncDisposable {
       "deadline_exceeded",
       `Worker "${name}" did not register within ${NODE_TIMEOUT_MS} ms`,
     );
+  }
+
+  #nameOf(index: number): string {
+    return `${this.address}-worker-${index}`;
   }
 
   #dispatcherNode(): string {

@@ -1,11 +1,13 @@
 /**
- * Crop, bilinear resize and mirror of RGB bytes in one pass over the pixels that are wanted.
+ * Crop, bilinear resize and mirror of pixels in one pass over the pixels that are wanted.
  */
 
 /** What to make of an image. */
 export interface ResampleRequest {
-  /** RGB bytes, row by row. */
+  /** Bytes, pixel by pixel, row by row. */
   readonly pixels: Uint8Array;
+  /** Bytes per pixel. */
+  readonly channels: number;
   /** Pixels per row of the image. */
   readonly width: number;
   /** The rectangle to use, inside the image. */
@@ -25,7 +27,7 @@ export interface ResampleRequest {
 const WEIGHT_BITS = 11;
 const WEIGHT_ONE = 1 << WEIGHT_BITS;
 
-/** The RGB bytes of `size`, row by row. */
+/** The bytes of `size`, pixel by pixel, row by row. */
 export function resample(request: ResampleRequest): Uint8Array<ArrayBuffer> {
   const { crop, size } = request;
   return crop.width === size.width && crop.height === size.height
@@ -33,27 +35,27 @@ export function resample(request: ResampleRequest): Uint8Array<ArrayBuffer> {
     : interpolate(request);
 }
 
-function copy({ pixels, width, crop, flip }: ResampleRequest): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(crop.width * crop.height * 3);
+function copy(
+  { pixels, channels, width, crop, flip }: ResampleRequest,
+): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(crop.width * crop.height * channels);
   let to = 0;
   for (let y = crop.y; y < crop.y + crop.height; y++) {
-    const row = (y * width + crop.x) * 3;
+    const row = (y * width + crop.x) * channels;
     if (!flip) {
-      out.set(pixels.subarray(row, row + crop.width * 3), to);
-      to += crop.width * 3;
+      out.set(pixels.subarray(row, row + crop.width * channels), to);
+      to += crop.width * channels;
       continue;
     }
-    for (let from = row + (crop.width - 1) * 3; from >= row; from -= 3) {
-      out[to++] = pixels[from]!;
-      out[to++] = pixels[from + 1]!;
-      out[to++] = pixels[from + 2]!;
+    for (let from = row + (crop.width - 1) * channels; from >= row; from -= channels) {
+      for (let c = 0; c < channels; c++) out[to++] = pixels[from + c]!;
     }
   }
   return out;
 }
 
 function interpolate(
-  { pixels, width, crop, size, flip }: ResampleRequest,
+  { pixels, channels, width, crop, size, flip }: ResampleRequest,
 ): Uint8Array<ArrayBuffer> {
   const columns = tapsOf(crop.width, size.width);
   const rows = tapsOf(crop.height, size.height);
@@ -62,21 +64,21 @@ function interpolate(
   const rightWeight = new Int32Array(size.width);
   for (let x = 0; x < size.width; x++) {
     const tap = flip ? size.width - 1 - x : x;
-    left[x] = (crop.x + columns.low[tap]!) * 3;
-    right[x] = (crop.x + columns.high[tap]!) * 3;
+    left[x] = (crop.x + columns.low[tap]!) * channels;
+    right[x] = (crop.x + columns.high[tap]!) * channels;
     rightWeight[x] = columns.highWeight[tap]!;
   }
-  const out = new Uint8Array(size.width * size.height * 3);
+  const out = new Uint8Array(size.width * size.height * channels);
   const half = 1 << (2 * WEIGHT_BITS - 1);
   let to = 0;
   for (let y = 0; y < size.height; y++) {
-    const top = (crop.y + rows.low[y]!) * width * 3;
-    const bottom = (crop.y + rows.high[y]!) * width * 3;
+    const top = (crop.y + rows.low[y]!) * width * channels;
+    const bottom = (crop.y + rows.high[y]!) * width * channels;
     const weightB = rows.highWeight[y]!;
     const weightT = WEIGHT_ONE - weightB;
     for (let x = 0; x < size.width; x++) {
       const l = left[x]!, r = right[x]!, weightR = rightWeight[x]!, weightL = WEIGHT_ONE - weightR;
-      for (let c = 0; c < 3; c++) {
+      for (let c = 0; c < channels; c++) {
         const upper = pixels[top + l + c]! * weightL + pixels[top + r + c]! * weightR;
         const lower = pixels[bottom + l + c]! * weightL + pixels[bottom + r + c]! * weightR;
         out[to++] = (upper * weightT + lower * weightB + half) >> (2 * WEIGHT_BITS);

@@ -12,9 +12,12 @@ import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
 import { DenoHost } from "./deno_host.ts";
-import { DenoFiles, withStorageLatency } from "./files.ts";
+import { processUsage } from "./process_usage.ts";
 import { RunnerThreads } from "./runner_threads.ts";
+import { ConfinedRunners } from "./sandbox/confined_runners.ts";
+import type { SandboxGrants } from "./sandbox/grants.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
+import { workerFiles, type WorkerStorage } from "./storage.ts";
 
 /** A node that keeps the service's books. */
 export interface DispatcherRole {
@@ -25,7 +28,7 @@ export interface DispatcherRole {
 }
 
 /** A node that produces elements. */
-export interface WorkerRole {
+export interface WorkerRole extends WorkerStorage {
   readonly role: "worker";
   /** The dispatcher's node. */
   readonly dispatcher: string;
@@ -34,8 +37,10 @@ export interface WorkerRole {
     & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "placement">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";
-  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
-  readonly storageLatencyMs?: number;
+  /** Whether the process is this worker's alone, so that what it uses is the worker's. Default false. */
+  readonly ownProcess?: boolean;
+  /** Runs pipelines on confined threads, which the running program has to be allowed to make. */
+  readonly sandbox?: SandboxGrants;
 }
 
 /** A node on which caches and schedulers may be placed, and nothing else. */
@@ -83,6 +88,7 @@ export function takeUp(system: ActorSystem, role: Role, hooks: RoleHooks = {}): 
     case "worker": {
       const runners = runnersOf(role);
       const { onRefused } = hooks;
+      const { ownProcess = false } = role;
       const actor = system.spawn({
         name: "worker",
         create: (context: Parameters<typeof createWorker>[0]) =>
@@ -91,6 +97,7 @@ export function takeUp(system: ActorSystem, role: Role, hooks: RoleHooks = {}): 
             dispatcher: dispatcherAt(role.dispatcher),
             runners,
             fronts: FRONT_KINDS,
+            usage: () => processUsage(!ownProcess),
             ...(onRefused === undefined ? {} : { onRefused }),
           }),
       });
@@ -101,12 +108,12 @@ export function takeUp(system: ActorSystem, role: Role, hooks: RoleHooks = {}): 
   }
 }
 
-function runnersOf({ runners = "thread", storageLatencyMs = 0 }: WorkerRole): RunnerFactory {
-  if (runners === "thread") return new RunnerThreads({ storageLatencyMs });
-  const files = new DenoFiles();
-  return new PipelineRunners(
-    new DenoHost({
-      files: storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs),
-    }),
-  );
+function runnersOf(
+  { runners = "thread", storage, storageLatencyMs, sandbox }: WorkerRole,
+): RunnerFactory {
+  const reached = { storage, storageLatencyMs };
+  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached);
+  return runners === "thread"
+    ? new RunnerThreads(reached)
+    : new PipelineRunners(new DenoHost({ files: workerFiles(reached) }));
 }

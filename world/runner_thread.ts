@@ -7,16 +7,10 @@ import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { SplitTable } from "../data/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { RunnerOutcome, RunnerSettings } from "../actors/worker/runner.ts";
+import type { OnlySplit, RunnerOutcome, RunnerSettings } from "../actors/worker/runner.ts";
 import { DenoHost } from "./deno_host.ts";
-import { DenoFiles, withStorageLatency } from "./files.ts";
 import type { WireSplits } from "./runner_threads.ts";
-
-/** How the pipelines of a thread meet the machine. */
-export interface RunnerThreadOptions {
-  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
-  readonly storageLatencyMs?: number;
-}
+import { workerFiles, type WorkerStorage } from "./storage.ts";
 
 /** What came of listing splits; errors keep their code when they travel as data. */
 export interface ListedSplits {
@@ -32,9 +26,8 @@ export class RunnerThreadControl {
   /** When the answer before has left the thread. */
   #answered: Promise<unknown> = Promise.resolve();
 
-  configure({ storageLatencyMs = 0 }: RunnerThreadOptions): void {
-    if (storageLatencyMs === 0) return;
-    this.#host = new DenoHost({ files: withStorageLatency(new DenoFiles(), storageLatencyMs) });
+  configure(storage: WorkerStorage): void {
+    this.#host = new DenoHost({ files: workerFiles(storage) });
   }
 
   start(settings: RunnerSettings, splitsPort: MessagePort): void {
@@ -50,15 +43,15 @@ export class RunnerThreadControl {
     }, this.#host);
   }
 
-  async next(): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
+  async next(only?: OnlySplit): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-    const stepping = this.#answered.then(() => runner.next());
+    const stepping = this.#answered.then(() => runner.next(only));
     // A macrotask between steps: else a function that spins would hold back the answer before it.
     this.#answered = stepping.then(() => this.#host.yield());
     const outcome = await stepping;
     const answer = { outcome, bytesRead: runner.bytesRead };
-    const buffer = outcome.kind === "element" ? outcome.frame.buffer : undefined;
+    const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
     return buffer instanceof ArrayBuffer ? comlink.transfer(answer, [buffer]) : answer;
   }
 

@@ -9,13 +9,15 @@ import { Ending } from "../core/ending.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Split, SplitTable } from "../data/splits.ts";
 import type {
+  OnlySplit,
   Runner,
   RunnerFactory,
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
 } from "../actors/worker/runner.ts";
-import type { RunnerThreadControl, RunnerThreadOptions } from "./runner_thread.ts";
+import type { RunnerThreadControl } from "./runner_thread.ts";
+import type { WorkerStorage } from "./storage.ts";
 
 /** Idle threads kept for the next task: a thread costs 10 ms and some memory that never comes back. */
 const IDLE_THREADS_MAX = 4;
@@ -24,13 +26,13 @@ const RETIRE_TIMEOUT_MS = 1_000;
 
 /** Makes runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
-  readonly #options: RunnerThreadOptions;
+  readonly #options: WorkerStorage;
   readonly #idle: RunnerThread[] = [];
   readonly #busy = new Set<RunnerThread>();
   readonly #runners = new Set<ThreadRunner>();
   #closed = false;
 
-  constructor(options: RunnerThreadOptions = {}) {
+  constructor(options: WorkerStorage = {}) {
     this.#options = options;
   }
 
@@ -108,11 +110,11 @@ class ThreadRunner implements Runner {
     this.#started.catch(() => {});
   }
 
-  async next(): Promise<RunnerOutcome> {
+  async next(only?: OnlySplit): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
     if (this.#disposed) return { kind: "end" };
-    const { outcome, bytesRead } = await this.#thread.call((control) => control.next());
+    const { outcome, bytesRead } = await this.#thread.call((control) => control.next(only));
     this.bytesRead = bytesRead;
     return outcome;
   }
@@ -132,7 +134,7 @@ class RunnerThread {
   readonly #ready: Promise<unknown>;
   readonly #death = new Ending();
 
-  constructor(options: RunnerThreadOptions) {
+  constructor(options: WorkerStorage) {
     this.#worker = new Worker(new URL("./runner_thread.ts", import.meta.url), {
       type: "module",
       name: "leat-runner",

@@ -10,6 +10,7 @@ import type { LogLevel } from "../actors/runtime/world.ts";
 import { LeatError } from "../core/error.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import {
+  type Pages,
   serveWebSocket,
   webSocketConnector,
   type WebSocketServer,
@@ -54,6 +55,8 @@ export interface ServiceNodeParts {
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
   /** Leads to nodes whose names are no URLs: those of the same process. */
   readonly near?: Connector;
+  /** What it shows to those who ask for no socket. */
+  readonly pages?: Pages;
 }
 
 /** A node that listens. Its name is the address that it advertises. */
@@ -74,7 +77,7 @@ export class ServiceNode {
     const scheme = cert === undefined ? "ws" : "wss";
     // Before anything listens: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
-    const { logFolder, supervision, near } = parts;
+    const { logFolder, supervision, near, pages } = parts;
     const worldOptions: DenoWorldOptions = {
       ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
@@ -96,6 +99,7 @@ export class ServiceNode {
       ...(insecure === undefined ? {} : { insecure }),
       local: () => this.system.id,
       onLink: (link) => this.#accept(link),
+      ...(pages === undefined ? {} : { pages }),
     });
     this.system = new ActorSystem({
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),

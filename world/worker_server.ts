@@ -8,8 +8,10 @@ import type { Timer } from "../actors/runtime/world.ts";
 import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { takeUp, type WorkerRole } from "./roles.ts";
+import { type SandboxGrants, sandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
+import type { WorkerStorage } from "./storage.ts";
 
 /** How long saying good-bye to the dispatcher may take, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -19,7 +21,7 @@ const DRAIN_MARGIN_MS = 500;
 const SELF_CHECK_MS = 10_000;
 
 /** How a worker is served. */
-export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname"> {
+export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">, WorkerStorage {
   /** The dispatcher: `ws://host:port` or `wss://host:port`. */
   readonly dispatcher: string;
   /**
@@ -39,8 +41,18 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname"> 
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
-  /** Delay added to every open and read of a file, in ms: storage that is far away. Default 0. */
-  readonly storageLatencyMs?: number;
+  /**
+   * Whether this process serves the worker and does nothing else: then what it uses is what the worker
+   * uses, and shows in the costs of jobs. Default false.
+   */
+  readonly ownProcess?: boolean;
+  /**
+   * Confines the functions of submitted pipelines to what is granted here; `true` is the default of
+   * {@linkcode SandboxOptions}. The running program needs `"unstable": ["worker-options"]` in its
+   * `deno.json` or the flag `--unstable-worker-options`: without it Deno ends the process. Default
+   * false: functions may do whatever the program may.
+   */
+  readonly sandbox?: boolean | SandboxOptions;
 }
 
 /** How a worker's server is closed. */
@@ -77,7 +89,8 @@ export interface WorkerServer extends AsyncDisposable {
  * that it leads nowhere says it at once.
  *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
- * listen beyond this machine without a token; `invalid_argument` for settings that make no sense.
+ * listen beyond this machine without a token; `invalid_argument` for settings that make no sense;
+ * `permission_denied` and `not_found` for a sandbox that would grant what this program does not have.
  *
  * @example
  * ```ts ignore
@@ -102,13 +115,15 @@ class Server implements WorkerServer {
 
   constructor(config: WorkerServerConfig) {
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
-    const { hostname = defaultInterface(dispatcher) } = config;
+    const { hostname = defaultInterface(dispatcher), sandbox = false } = config;
+    // Before anything listens: what cannot be granted is the caller's mistake.
+    const grants = sandbox === false ? undefined : sandboxGrants(sandbox === true ? {} : sandbox);
     this.#node = new ServiceNode({ ...config, hostname });
     const { system, address } = this.#node;
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
-    this.#playing = takeUp(system, workerRole(config, dispatcher, this.name), {
+    this.#playing = takeUp(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
     });
     this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
@@ -178,9 +193,14 @@ function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
 }
 
-function workerRole(config: WorkerServerConfig, dispatcher: string, name: string): WorkerRole {
+function workerRole(
+  config: WorkerServerConfig,
+  dispatcher: string,
+  name: string,
+  sandbox: SandboxGrants | undefined,
+): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, windowBytesMax, skipAfterMs } = config;
-  const { storageLatencyMs } = config;
+  const { storage, storageLatencyMs, ownProcess = false } = config;
   return {
     role: "worker",
     dispatcher,
@@ -192,6 +212,9 @@ function workerRole(config: WorkerServerConfig, dispatcher: string, name: string
       ...(windowBytesMax === undefined ? {} : { windowBytesMax }),
       ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
     },
-    ...(storageLatencyMs === undefined ? {} : { storageLatencyMs }),
+    storage,
+    storageLatencyMs,
+    ownProcess,
+    ...(sandbox === undefined ? {} : { sandbox }),
   };
 }

@@ -6,16 +6,18 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, JobParameters } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { formatRef, type Ref } from "../runtime/ref.ts";
+import type { Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
+import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { FirstComeReader } from "./first_come.ts";
-import type { Reader } from "./reader.ts";
+import { OrderedReader } from "./ordered.ts";
+import type { HeartbeatReport, Reader, ReaderSurroundings } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
+import type { TakeMeter } from "./take_meter.ts";
 
-/** How long one request to the dispatcher may go unanswered before it is sent again, in ms. */
-const ATTEMPT_MS = 1_000;
 /** How long saying good-bye may take, in ms, and before it an answer to joining. */
 const RELEASE_TIMEOUT_MS = 1_000;
 /** First delay between heartbeats while there is news to wait for; doubles up to the refresh time. */
@@ -33,6 +35,15 @@ export interface ClientOptions {
   readonly repetition: number;
   readonly consumerIndex?: number;
   readonly trainerId?: string;
+  /** DETERMINISTIC: where to begin, for a reader that was restored. */
+  readonly ordered?: {
+    /** The place in the order of splits. */
+    readonly startAt?: number;
+    /** The digest of the table of splits that the place is in; another one is refused. */
+    readonly expectedDigest?: string;
+    /** Told the digest of the table. */
+    readonly onTable?: (digest: string) => void;
+  };
   /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
   readonly maxOutstandingRequests?: number;
   /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
@@ -62,11 +73,20 @@ export function createClient(
   };
 }
 
+function readerFor(surroundings: ReaderSurroundings): Reader {
+  const { processingMode, numConsumers } = surroundings.options.parameters;
+  if (processingMode === ShardingPolicy.DETERMINISTIC) return new OrderedReader(surroundings);
+  return numConsumers === undefined
+    ? new FirstComeReader(surroundings)
+    : new RoundReader(surroundings);
+}
+
 class Client {
   readonly #context: ActorContext;
   readonly #options: ClientOptions;
   readonly #feed: Feed;
   readonly #reader: Reader;
+  readonly #meter: TakeMeter;
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
@@ -77,9 +97,8 @@ class Client {
     this.#options = options;
     this.#feed = feed;
     const surroundings = { context, options, feed, refresh: () => this.#refresh() };
-    this.#reader = options.parameters.numConsumers === undefined
-      ? new FirstComeReader(surroundings)
-      : new RoundReader(surroundings);
+    this.#reader = readerFor(surroundings);
+    this.#meter = feed.measure(() => context.world.nowMs());
     feed.onTaken = () => this.#reader.pump();
   }
 
@@ -130,37 +149,31 @@ class Client {
 
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
-    const { firstAnswerTimeoutMs = 10_000 } = this.#options;
-    const patience = { timeoutMs: firstAnswerTimeoutMs, attemptMs: ATTEMPT_MS };
+    const { startAt } = this.#options.ordered ?? {};
+    const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
-      : (await this.#context.ask(dispatcher, "registerDataset", dataset, patience)
-        .catch((error) => Promise.reject(this.#unanswered(error)))).datasetId;
-    const { clientId } = await this.#context.ask(dispatcher, "openIteration", {
+      : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (patience) =>
+        this.#context.ask(dispatcher, "registerDataset", dataset, patience))).datasetId;
+    const request = {
       requestId: this.#context.random.hex64(),
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { ...parameters, datasetId },
       repetition,
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    }, patience).catch((error) => Promise.reject(this.#unanswered(error)));
-    return clientId;
-  }
-
-  #unanswered(error: unknown): unknown {
-    const failure = LeatError.from(error);
-    if (failure.code !== "deadline_exceeded" && failure.code !== "unavailable") return failure;
-    const { dispatcher, firstAnswerTimeoutMs = 10_000 } = this.#options;
-    return new LeatError(
-      "unavailable",
-      `No dispatcher answered at ${dispatcher.node} within ${firstAnswerTimeoutMs} ms (${failure.message}); ` +
-        `check the address, and that \`deno task dispatcher\` runs there`,
-      { cause: failure, details: { dispatcher: formatRef(dispatcher) } },
+      ...(startAt === undefined ? {} : { startAt }),
+    };
+    const { clientId } = await firstAnswer(
+      dispatcher,
+      firstAnswerTimeoutMs,
+      (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
     );
+    return clientId;
   }
 
   async #heartbeat(clientId: number): Promise<void> {
     const { dispatcher, refreshMs = 1_000 } = this.#options;
-    const request = { clientId, ...this.#reader.report() };
+    const request = { clientId, ...this.#reader.report(), figures: this.#figures() };
     try {
       const answer = await this.#context.ask(dispatcher, "clientHeartbeat", request, {
         timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
@@ -173,6 +186,19 @@ class Client {
       // A client that has tasks goes on without a dispatcher.
       if (failure.code !== "unavailable" && failure.code !== "deadline_exceeded") throw failure;
     }
+  }
+
+  #figures(): NonNullable<HeartbeatReport["figures"]> {
+    const { inFlight, earlyBytes, headOfLineMs } = this.#reader;
+    const bufferedBytes = this.#feed.bytes + earlyBytes;
+    const atMs = this.#context.world.nowMs();
+    return {
+      atMs,
+      ...this.#meter.figures,
+      inFlight,
+      bufferedBytes,
+      ...(headOfLineMs === undefined ? {} : { headOfLineMs }),
+    };
   }
 
   /** News is expected: do not wait for the next regular heartbeat. */

@@ -7,34 +7,14 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import type { DatasetNode } from "../../data/node.ts";
-import type { DistributeOptions } from "../../data/operators/distribute.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
+import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
+import type { FromIdNode } from "../../data/operators/from_id.ts";
+import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
-import type { Ref } from "../runtime/ref.ts";
-import type { ActorSystem } from "../runtime/system.ts";
-import { type ClientOptions, type ClientProtocol, createClient } from "./client.ts";
+import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
-
-/** A node of this process from which a service can be reached. */
-export interface ClientHome {
-  readonly system: ActorSystem;
-  readonly dispatcher: Ref<DispatcherProtocol>;
-  /** Timings that the service's owner has chosen. */
-  readonly timings?: Pick<ClientOptions, "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs">;
-  /** The iterator has ended: the home may be given up. */
-  release(): void;
-}
-
-/** Finds a home for a client of the service. Throws when the address makes no sense. */
-export type OpenHome = (
-  service: DistributeOptions["service"],
-  credentials: Credentials,
-) => ClientHome;
-
-/** What opens a service, and what makes it believable. */
-export type Credentials = Pick<DistributeOptions, "token" | "ca">;
+import { orderedIterator } from "./ordered_iterator.ts";
+import { clientOptions, definitionOf, type OpenHome, startClient } from "./starting.ts";
 
 /** Makes the iterator of a `distribute` node. */
 export function distributedIterator(
@@ -43,35 +23,83 @@ export function distributedIterator(
   context: IteratorContext,
   openHome: OpenHome,
 ): ElementIterator {
-  return new DistributedIterator(() => ({
-    home: openHome(options.service, options),
-    options: clientOptions(input, options, context.luck.epoch),
-  }));
+  if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
+    return orderedIterator(input, options, context, openHome);
+  }
+  return unorderedIterator(() => definitionOf(input), options, context, openHome);
 }
 
-type Start = () => {
-  readonly home: ClientHome;
-  readonly options: Omit<ClientOptions, "dispatcher">;
-};
+/** Makes the iterator of a `fromId` node. */
+export function registeredIterator(
+  { datasetId, options }: FromIdNode,
+  context: IteratorContext,
+  openHome: OpenHome,
+): ElementIterator {
+  return unorderedIterator(() => ({ datasetId }), options, context, openHome);
+}
+
+function unorderedIterator(
+  dataset: () => ClientOptions["dataset"],
+  options: DistributeOptions,
+  context: IteratorContext,
+  openHome: OpenHome,
+): ElementIterator {
+  const start = (feed: Feed) =>
+    startClient(
+      openHome(options.service, options),
+      clientOptions(dataset(), options, context.luck.epoch),
+      feed,
+    );
+  return new DistributedIterator(start, modeOf(options.processingMode), context);
+}
 
 class DistributedIterator extends ElementIterator {
   readonly #feed = new Feed();
-  readonly #start: Start;
+  readonly #start: (feed: Feed) => () => void;
   #stop: (() => void) | undefined;
+  readonly #mode: ShardingMode;
+  readonly #context: IteratorContext;
   #ended = false;
 
-  constructor(start: Start) {
+  constructor(start: (feed: Feed) => () => void, mode: ShardingMode, context: IteratorContext) {
     super();
     this.#start = start;
+    this.#mode = mode;
+    this.#context = context;
   }
 
   override next(): Pulled<unknown> {
     if (this.disposed || this.#ended) return END;
-    this.#stop ??= this.#begin();
-    const fed = this.#feed.take();
+    // Nothing is asked of the service before the first `next()`.
+    this.#stop ??= this.#start(this.#feed);
+    let fed: Fed | Promise<Fed>;
+    try {
+      fed = this.#feed.take();
+    } catch (error) {
+      return this.#failed(error);
+    }
     return fed instanceof Promise
-      ? fed.then((arrived) => this.#open(arrived), (error) => this.#failed(error))
+      ? this.#context.waitFor(fed).then(
+        (arrived) => this.#open(arrived),
+        (error) => this.#failed(error),
+      )
       : this.#open(fed);
+  }
+
+  /** What its workers have in hand is not in this process. */
+  protected override saveState(): Promise<unknown> {
+    return Promise.reject(
+      new LeatError(
+        "failed_precondition",
+        `The iterator of a distributed dataset (${this.#mode}) cannot be saved in this mode: its ` +
+          "position is spread over workers that go on by themselves. Distribute it with " +
+          "processingMode DETERMINISTIC, or begin the epoch again.",
+      ),
+    );
+  }
+
+  protected override restoreState(): Promise<void> {
+    return this.saveState() as Promise<never>;
   }
 
   protected override release(): void {
@@ -79,64 +107,24 @@ class DistributedIterator extends ElementIterator {
     this.#stop = undefined;
   }
 
-  /** Nothing is asked of the service before the first `next()`. */
-  #begin(): () => void {
-    const { home, options } = this.#start();
-    const client = home.system.spawn<ClientProtocol>({
-      name: `client-${home.system.world.random.hex64()}`,
-      kind: "client",
-      restart: "temporary",
-      create: (context) =>
-        createClient(
-          context,
-          { ...home.timings, ...options, dispatcher: home.dispatcher },
-          this.#feed,
-        ),
-    });
-    return () => {
-      home.system.stopActor(client.path.slice(1)).finally(() => home.release());
-    };
-  }
-
   #open(fed: Fed): unknown | typeof END {
-    if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+    const { stats } = this.#context;
+    if (fed.kind === "error") throw stats.failed(LeatError.fromWire(fed.error));
     if (fed.kind === "element") {
       const { bytes, shared } = fed.element;
-      return decodeMessage(bytes, { copy: shared });
+      stats.received(bytes.byteLength);
+      return stats.gave(decodeMessage(bytes, { copy: shared }));
     }
     this.#ended = true;
     this.release();
     return END;
   }
 
+  /** Reading cannot go on: that is told once, or who leaves out errors would wait for ever. */
   #failed(error: unknown): typeof END {
     if (this.disposed) return END;
+    this.#ended = true;
+    this.release();
     throw error;
   }
-}
-
-function clientOptions(
-  input: DatasetNode,
-  options: DistributeOptions,
-  repetition: number,
-): Omit<ClientOptions, "dispatcher"> {
-  const { processingMode = ShardingPolicy.OFF, jobName, numConsumers, consumerIndex } = options;
-  const { sharing, maxOutstandingRequests } = options;
-  return {
-    dataset: {
-      graph: serializeGraph(input),
-      fingerprint: fingerprintGraph(input),
-      cardinality: input.cardinality === Infinity ? -1 : input.cardinality,
-    },
-    parameters: {
-      processingMode,
-      sharing: sharing !== undefined,
-      ...(numConsumers === undefined ? {} : { numConsumers }),
-    },
-    repetition,
-    ...(jobName === undefined ? {} : { jobName }),
-    ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    ...(sharing === undefined ? {} : { trainerId: sharing.trainerId }),
-    ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
-  };
 }

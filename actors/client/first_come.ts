@@ -35,6 +35,8 @@ interface OpenTask {
 
 /** See the module. */
 export class FirstComeReader implements Reader {
+  /** What arrives is given on at once. */
+  readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<string, OpenTask>();
   readonly #unreachable = new Set<number>();
@@ -51,6 +53,10 @@ export class FirstComeReader implements Reader {
 
   get expectsNews(): boolean {
     return [...this.#tasks.values()].every((task) => task.ended);
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   joined(clientId: number): void {

@@ -19,6 +19,12 @@ export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 export interface Reader {
   /** Whether the next heartbeat may bring news that reading waits for. */
   readonly expectsNews: boolean;
+  /** Requests that are open now. */
+  readonly inFlight: number;
+  /** Size of what has arrived and cannot be given on before something else, in bytes. */
+  readonly earlyBytes: number;
+  /** DETERMINISTIC: how long the training loop has waited while other splits' elements were here, in ms. */
+  readonly headOfLineMs?: number;
   /** The dispatcher has let the client in. */
   joined(clientId: number): void;
   /** What to say in the next heartbeat. */

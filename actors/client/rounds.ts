@@ -58,6 +58,17 @@ export class RoundReader implements Reader {
       !this.#isServed(this.#next) || this.#rounds.some(({ number }) => !this.#isServed(number));
   }
 
+  get inFlight(): number {
+    return this.#rounds.filter(({ answer }) => answer === undefined).length;
+  }
+
+  get earlyBytes(): number {
+    return this.#rounds.reduce(
+      (sum, { answer }) => sum + (answer?.kind === "element" ? answer.element.byteLength : 0),
+      0,
+    );
+  }
+
   joined(clientId: number): void {
     this.#clientId = clientId;
   }
@@ -169,7 +180,7 @@ export class RoundReader implements Reader {
   /** The round's element for this consumer; undefined when the task is gone. */
   async #fetch(number: number, open: OpenTask): Promise<ElementAnswer | undefined> {
     try {
-      const answer = await open.fetcher.fetch(number);
+      const answer = await open.fetcher.fetch({ round: number });
       open.lost = false;
       return answer;
     } catch (error) {
@@ -196,7 +207,7 @@ export class RoundReader implements Reader {
       this.#rounds.shift();
       const { answer } = round;
       if (answer.kind === "end") feed.end();
-      else if (answer.kind !== "skip") feed.push(answer);
+      else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
     }
   }
 }

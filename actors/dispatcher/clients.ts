@@ -8,6 +8,7 @@ import type { AnswerOf } from "../runtime/protocol.ts";
 import type { Client, Iteration } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
+import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
@@ -19,8 +20,9 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
   if (iterationId !== undefined && !state.iterations.has(iterationId)) {
     throw new LeatError(
       "failed_precondition",
-      `Client ${clientId} was not heard of for so long that its iteration was forgotten; make a new ` +
-        `iterator, and raise the dispatcher's clientTimeoutMs and jobGcTimeoutMs if that was too soon`,
+      `Client ${clientId} was not heard of for so long that its iteration was forgotten, or a reader that ` +
+        `was restored has taken it over; make a new iterator, and raise the dispatcher's ` +
+        `clientTimeoutMs and jobGcTimeoutMs if it was forgotten too soon`,
     );
   }
   throw new LeatError(
@@ -39,13 +41,23 @@ export function newsFor(
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
   const tasks = taskSources(state, client.iterationId);
-  const news = splitsError === null ? { tasks, finished } : { tasks, finished, error: splitsError };
+  const news = {
+    tasks,
+    finished,
+    ...(splitsError === null ? {} : { error: splitsError }),
+    ...orderedNews(iteration),
+  };
   if (consumerIndex === null) return news;
   const schedules = firstVersion === null
     ? []
     : rounds.schedules.filter(({ version }) => version >= firstVersion);
   if (rounds.proposal === null) return { ...news, schedules };
   return { ...news, schedules, proposed: rounds.proposal.schedule };
+}
+
+function orderedNews({ ordered, splits }: Iteration) {
+  if (ordered === null || splits === null) return {};
+  return { ordered: { total: splitCount(splits.bounds, 0), digest: splits.digest } };
 }
 
 /** Everything a client of the iteration can read, tasks that completed included. */
@@ -57,7 +69,10 @@ function taskSources(state: DispatcherState, iterationId: number): TaskSource[] 
   return sources;
 }
 
-/** Ends a client. A job of its own goes with it, as nobody else can ever join that. */
+/**
+ * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does the
+ * iteration of a DETERMINISTIC job, which whoever comes next begins anew, at a place of its own.
+ */
 export function endClient(
   turn: Turn,
   clientId: number,
@@ -68,8 +83,9 @@ export function endClient(
   const client = state.clients.get(clientId);
   if (client === undefined) return;
   turn.commit({ type: "client_released", clientId, why, nextRound });
-  const { iterationId, jobId } = state.iterations.get(client.iterationId)!;
-  if (state.jobs.get(jobId)?.name === null) {
+  const { iterationId, jobId, ordered } = state.iterations.get(client.iterationId)!;
+  const isLeft = ordered !== null && state.clientsOfIteration(iterationId).size === 0;
+  if (isLeft || state.jobs.get(jobId)?.name === null) {
     turn.commit({ type: "iteration_collected", iterationId });
   }
 }

@@ -3,69 +3,133 @@
  *
  * @module
  */
-import type { Iteration, Task } from "./entities.ts";
+import {
+  activityOf,
+  bottleneckOf,
+  type IterationFigures,
+  optimalWorkers,
+  type WorkerSigns,
+} from "./diagnosis.ts";
+import type { Iteration, Task, Worker } from "./entities.ts";
+import type { Figures } from "./figures.ts";
+import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
+import type { TaskDescription } from "./protocol_figures.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
+import { whyNoShard, workersMissing } from "./static_shards.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
+type WorkerDescription = DispatcherDescription["workers"][number];
 
-/** What is known of a worker and is not in the state. */
-export interface WorkerNews {
-  /** When it was last heard of, in wall-clock ms since 1970. */
-  readonly lastHeardMs: number;
-  /** Why its address does not answer, if it does not. */
-  readonly unreachable?: string;
+/** What is known beside the state. */
+export interface SoftState {
+  readonly figures: Figures;
+  /** Monotonic time, and what to add to it for wall-clock time in ms since 1970. */
+  readonly nowMs: number;
+  readonly wallOffsetMs: number;
+  /** When a worker was last heard of, in monotonic time. */
+  heardMs(worker: string): number;
+  /** Why a worker's address does not answer, if it does not. */
+  unreachable(worker: string): string | undefined;
 }
 
-/** @param newsOf What is known of a worker beside the state. */
-export function describeState(
-  state: DispatcherState,
-  newsOf: (worker: string) => WorkerNews,
-): DispatcherDescription {
+/** See the module. */
+export function describeState(state: DispatcherState, soft: SoftState): DispatcherDescription {
   return {
     clusterId: state.clusterId,
-    workers: [...state.workers.values()].map(({ name, ref, tags, alive }) => ({
-      name,
-      ref,
-      tags,
-      alive,
-      ...newsOf(name),
-      tasks: state.tasksOfWorker(name).size,
-    })),
+    workers: [...state.workers.values()].map((worker) => describeWorker(state, soft, worker)),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
       jobId,
       name: name ?? `(job ${jobId} of one client)`,
       parameters,
+      usage: soft.figures.ofJob(jobId),
       iterations: state.iterationsOfJob(jobId).map((iteration) =>
-        describeIteration(state, iteration)
+        describeIteration(state, soft, iteration)
       ),
     })),
   };
 }
 
-function describeIteration(state: DispatcherState, iteration: Iteration): IterationDescription {
-  const { iterationId, repetition, finished, splits } = iteration;
+function describeWorker(
+  state: DispatcherState,
+  soft: SoftState,
+  { name, ref, tags, alive }: Worker,
+): WorkerDescription {
+  const tasks = [...state.tasksOfWorker(name)];
+  const unreachable = soft.unreachable(name);
+  const noShard = whyNoShard(state, name);
+  const signs: WorkerSigns = {
+    alive,
+    address: ref.node,
+    unreachable,
+    tasks: tasks.map((task) => ({
+      ...describeTask(soft.figures, task),
+      hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
+    })),
+    hasJobs: [...state.iterations.values()].some(({ finished }) => !finished),
+  };
+  return {
+    name,
+    ref,
+    tags,
+    alive,
+    lastHeardMs: soft.wallOffsetMs + soft.heardMs(name),
+    ...(unreachable === undefined ? {} : { unreachable }),
+    tasks: tasks.length,
+    ...(noShard === undefined ? {} : { noShard }),
+    activity: activityOf(signs),
+    figures: soft.figures.ofWorker(name, soft.nowMs),
+  };
+}
+
+function describeIteration(
+  state: DispatcherState,
+  soft: SoftState,
+  iteration: Iteration,
+): IterationDescription {
+  const { iterationId, repetition, finished, splits, ordered } = iteration;
+  const tasks = [...state.tasksOfIteration(iterationId)];
+  const at = new Set(tasks.map(({ worker }) => worker));
+  const missing = workersMissing(state, iteration).filter((worker) => !at.has(worker));
+  const readers = [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => ({
+    clientId,
+    consumerIndex,
+    figures: soft.figures.ofClient(clientId),
+  }));
+  const figures: IterationFigures = {
+    tasks: tasks.map((task) => describeTask(soft.figures, task)),
+    readers,
+    finished,
+    sharing: parametersOf(state, iteration).sharing,
+    unreachable: new Set(
+      tasks.map(({ worker }) => worker).filter((worker) => soft.unreachable(worker) !== undefined),
+    ),
+  };
   return {
     iterationId,
     repetition,
-    clients: state.clientsOfIteration(iterationId).size,
-    tasks: [...state.tasksOfIteration(iterationId)].map((task) => ({
-      taskId: task.taskId,
-      worker: task.worker,
-      state: describeTask(task),
-    })),
+    clients: readers.length,
+    readers,
+    tasks: figures.tasks,
+    bottleneck: bottleneckOf(figures),
+    optimalWorkers: optimalWorkers(figures),
     finished,
+    ...(finished || missing.length === 0 ? {} : { workersMissing: missing }),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
-      handedOut: cursor.next,
+      handedOut: ordered?.next ?? cursor.next,
       total: splitCount(splits!.bounds, source),
     })),
   };
 }
 
-function describeTask({ completed, source }: Task): string {
+function describeTask(figures: Figures, { taskId, worker, ...task }: Task): TaskDescription {
+  return { taskId, worker, state: stateOf(task), figures: figures.ofTask(worker, taskId) };
+}
+
+function stateOf({ completed, source }: Pick<Task, "completed" | "source">): string {
   if (completed) return "completed";
   return source === null ? "starting" : "running";
 }

@@ -8,11 +8,11 @@
  * read as well: what they read may not survive a crash yet. If the journal fails, the dispatcher
  * dies without another word, and its next life begins from what the journal holds.
  *
- * Who was heard of when is not journaled: after a restart everybody counts as just heard.
+ * Who was heard of when is not journaled: after a restart everybody counts as just heard. Nor is what
+ * they say of how they are doing.
  *
  * @module
  */
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
@@ -20,6 +20,7 @@ import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import { clientOf, endClient, newsFor } from "./clients.ts";
 import { datasetOf, registerDataset } from "./datasets.ts";
 import { describeState } from "./describe.ts";
+import { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { Journal } from "./journal.ts";
 import { type Listing, SplitListings } from "./listing.ts";
@@ -30,8 +31,10 @@ import { type DialWorker, WorkerReach } from "./reach.ts";
 import { openJournal, type Recovered } from "./recovery.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
 import { digestOfSplits } from "./split_table.ts";
-import { assignSplit } from "./splits.ts";
+import { isAnswerable, isOrdered, noteReceived } from "./ordered.ts";
+import { assignSplit, handsOutSplits } from "./splits.ts";
 import type { DispatcherState } from "./state.ts";
+import { checkWorkerNames } from "./static_shards.ts";
 import type { Turn } from "./turn.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
 
@@ -43,6 +46,10 @@ const WAITING_MAX = 100_000;
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
+/** Whoever looks finds figures no older than this, in ms, or asks for new ones. */
+const FIGURES_FRESH_MS = 1_000;
+/** Workers that are asked for new figures at a time, those with the oldest first. */
+const FIGURES_ASKED_MAX = 100;
 
 /** How a dispatcher is set up: plain data but for the last two. */
 export interface DispatcherConfig {
@@ -59,6 +66,16 @@ export interface DispatcherConfig {
    * consumer reaches, at once. Default 10,000.
    */
   readonly lostTaskTimeoutMs?: number;
+  /**
+   * The workers that share the jobs of static policies, by name: the index of each is its shard. Jobs
+   * keep the list that they began with. Default: none, so that such jobs are refused.
+   */
+  readonly workers?: readonly string[];
+  /**
+   * DETERMINISTIC: how far beyond what the reader has splits are handed out. It bounds what is kept of
+   * an iteration. Default 256.
+   */
+  readonly windowSplits?: number;
   /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
@@ -79,6 +96,8 @@ const DEFAULTS: Settings = {
   clientTimeoutMs: 120_000,
   jobGcTimeoutMs: 300_000,
   lostTaskTimeoutMs: 10_000,
+  workers: [],
+  windowSplits: 256,
   journalRecordsMax: 20_000,
   journalBytesMax: 16 * 2 ** 20,
 };
@@ -114,7 +133,7 @@ export function createDispatcher(
       releaseClient: ({ clientId }) => dispatcher.releaseClient(clientId),
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
-      describe: () => dispatcher.describe(),
+      describe: (request) => dispatcher.describe(request?.refresh === true),
     },
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
@@ -133,6 +152,7 @@ class Dispatcher {
   readonly #config: Settings;
   readonly #consumers = new Consumers();
   readonly #reach: WorkerReach;
+  readonly #figures = new Figures();
   /** Monotonic times at which workers and clients were last heard of. */
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
@@ -172,6 +192,7 @@ class Dispatcher {
       get wallMs() {
         return world.wallMs();
       },
+      listedWorkers: checkWorkerNames(this.#config.workers),
       commit: (record) => this.#commit(record),
     };
     this.#listings = new SplitListings({
@@ -229,6 +250,8 @@ class Dispatcher {
         heardConsumer(turn, client, this.#consumers, request, this.#config.lostTaskTimeoutMs);
         reviewRounds(turn, iteration.iterationId, this.#consumers);
       }
+      if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, request);
+      this.#figures.clientHeard(this.#state, client.clientId, request.figures);
       return newsFor(this.#state, client);
     });
   }
@@ -253,6 +276,7 @@ class Dispatcher {
       if (request.leaving !== true) {
         this.#workersHeardMs.set(request.name, turn.nowMs);
         this.#reach.heard(request.name, request.worker);
+        this.#figures.workerHeard(this.#state, request, turn.nowMs);
       }
       // What it is to do is in the answer.
       this.#toWake.delete(request.name);
@@ -262,8 +286,8 @@ class Dispatcher {
 
   getSplit(request: SplitRequest, { deadlineMs }: Delivery): SplitAnswer | Promise<SplitAnswer> {
     const iterationId = this.#state.tasks.get(request.taskId)?.iterationId;
-    if (iterationId === undefined || !this.#lacksSplits(iterationId)) {
-      return this.turn((turn) => assignSplit(turn, request));
+    if (iterationId === undefined || this.#isAnswerable(iterationId, request)) {
+      return this.turn((turn) => assignSplit(turn, request, this.#config.windowSplits));
     }
     const waiting = this.#waiting.get(iterationId) ?? new Fifo<WaitingRequest>();
     if (waiting.length >= WAITING_MAX) {
@@ -279,18 +303,29 @@ class Dispatcher {
     });
   }
 
-  describe():
+  describe(refresh: boolean):
     | AnswerOf<DispatcherProtocol, "describe">
     | Promise<
       AnswerOf<DispatcherProtocol, "describe">
     > {
-    return this.turn(({ state, nowMs, wallMs }) =>
-      describeState(state, (worker) => {
-        const lastHeardMs = wallMs - nowMs + (this.#workersHeardMs.get(worker) ?? nowMs);
-        const unreachable = this.#reach.unreachable(worker);
-        return unreachable === undefined ? { lastHeardMs } : { lastHeardMs, unreachable };
-      })
-    );
+    return this.turn(({ state, nowMs, wallMs }) => {
+      if (refresh) this.#refreshFigures(nowMs);
+      return describeState(state, {
+        figures: this.#figures,
+        nowMs,
+        wallOffsetMs: wallMs - nowMs,
+        heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
+        unreachable: (worker) => this.#reach.unreachable(worker),
+      });
+    });
+  }
+
+  /** Workers that have said nothing of themselves for a while send a heartbeat when they are woken. */
+  #refreshFigures(nowMs: number): void {
+    const age = (name: string) => this.#figures.ageMs(name, nowMs);
+    const stale = [...this.#workersHeardMs.keys()].filter((name) => age(name) > FIGURES_FRESH_MS);
+    stale.sort((a, b) => age(b) - age(a));
+    for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#wake(name);
   }
 
   async #open(): Promise<Recovered> {
@@ -351,6 +386,7 @@ class Dispatcher {
       const { clientId } = record;
       const iterationId = this.#state.clients.get(clientId)?.iterationId;
       this.#clientsHeardMs.delete(clientId);
+      this.#figures.clientGone(clientId);
       this.#consumers.left(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
@@ -368,6 +404,7 @@ class Dispatcher {
       case "task_ready":
       case "task_completed":
         this.#toReview.add(this.#state.tasks.get(record.taskId)!.iterationId);
+        this.#toSettle.add(this.#state.tasks.get(record.taskId)!.iterationId);
         return;
       case "client_opened":
         this.#clientsHeardMs.set(record.clientId, this.#turn.nowMs);
@@ -377,16 +414,31 @@ class Dispatcher {
       case "iteration_created":
       case "splits_listed":
       case "splits_failed":
+      case "sequences_received":
         this.#toSettle.add(record.iterationId);
         return;
       case "worker_registered":
+        this.#noteUnlisted(record.name);
         for (const iterationId of this.#state.iterations.keys()) this.#toSettle.add(iterationId);
         return;
       case "worker_lost":
         this.#workersHeardMs.delete(record.name);
         this.#reach.lost(record.name);
+        this.#figures.workerLost(record.name);
         return;
     }
+  }
+
+  #noteUnlisted(worker: string): void {
+    const { workers } = this.#config;
+    if (workers.length === 0 || workers.includes(worker)) return;
+    this.#context.world.log(
+      "warn",
+      `Worker "${worker}" is not among the listed workers (${
+        workers.join(", ")
+      }): jobs of static ` +
+        `policies (FILE, DATA, …) give it nothing to do`,
+    );
   }
 
   /** The consequences of a turn: schedules, listings, requests that waited, workers that have news. */
@@ -405,11 +457,19 @@ class Dispatcher {
     this.#toWake.clear();
   }
 
+  /** Whether a request for a split need not wait. */
+  #isAnswerable(iterationId: number, request: SplitRequest): boolean {
+    const iteration = this.#state.iterations.get(iterationId);
+    if (iteration === undefined) return true;
+    if (!isOrdered(this.#state, iteration)) return !this.#lacksSplits(iterationId);
+    return isAnswerable(this.#state, iteration, request, this.#config.windowSplits);
+  }
+
   /** Whether the iteration's splits have to be listed before any can be handed out. */
   #lacksSplits(iterationId: number): boolean {
     const iteration = this.#state.iterations.get(iterationId);
     return iteration?.splits === null && iteration.splitsError === null &&
-      parametersOf(this.#state, iteration).processingMode === ShardingPolicy.DYNAMIC;
+      handsOutSplits(parametersOf(this.#state, iteration).processingMode);
   }
 
   #listed(iterationId: number, listing: Listing): void {
@@ -429,22 +489,24 @@ class Dispatcher {
   #settleWaiting(iterationId: number): void {
     const waiting = this.#waiting.get(iterationId)!;
     const nowMs = this.#turn.nowMs;
-    const splitsKnown = !this.#lacksSplits(iterationId);
-    if (splitsKnown) this.#waiting.delete(iterationId);
     for (let left = waiting.length; left > 0; left--) {
       const waiter = waiting.shift()!;
       // Nobody would take what it got.
       if (waiter.deadlineMs <= nowMs) continue;
-      if (!splitsKnown && this.#state.tasks.has(waiter.request.taskId)) {
+      const { taskId } = waiter.request;
+      if (this.#state.tasks.has(taskId) && !this.#isAnswerable(iterationId, waiter.request)) {
         waiting.push(waiter);
         continue;
       }
       try {
-        waiter.resolve(this.turn((turn) => assignSplit(turn, waiter.request)));
+        waiter.resolve(
+          this.turn((turn) => assignSplit(turn, waiter.request, this.#config.windowSplits)),
+        );
       } catch (error) {
         waiter.reject(LeatError.from(error, "internal"));
       }
     }
+    if (waiting.length === 0) this.#waiting.delete(iterationId);
   }
 
   #wake(name: string): void {
@@ -476,12 +538,24 @@ class Dispatcher {
       clientTimeoutMs,
       ...(jobGcTimeoutMs < 0 ? [] : [jobGcTimeoutMs]),
     ];
-    const delayMs = Math.min(...timeouts) / SWEEP_FRACTION;
-    this.#context.timer(Math.max(SWEEP_MIN_MS, Math.min(SWEEP_MAX_MS, delayMs)), () => {
+    const fractionMs = Math.min(...timeouts) / SWEEP_FRACTION;
+    const delayMs = Math.max(SWEEP_MIN_MS, Math.min(SWEEP_MAX_MS, fractionMs));
+    const dueMs = this.#turn.nowMs + delayMs;
+    this.#context.timer(delayMs, () => {
+      this.#forgive(this.#turn.nowMs - dueMs);
       const wait = this.turn((turn) => this.#sweep(turn));
       if (wait instanceof Promise) wait.catch(() => {});
       this.#sweepLater();
     });
+  }
+
+  /** While this thread stood still, nobody could be heard: that time is no silence of theirs. */
+  #forgive(lateMs: number): void {
+    if (lateMs <= 0) return;
+    const { nowMs } = this.#turn;
+    for (const heard of [this.#workersHeardMs, this.#clientsHeardMs] as Map<unknown, number>[]) {
+      for (const [who, ms] of heard) heard.set(who, Math.min(nowMs, ms + lateMs));
+    }
   }
 
   /** Ends what was silent for too long. */

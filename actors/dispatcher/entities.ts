@@ -19,6 +19,8 @@ export interface Job {
   /** Null: the job is its only client's own. */
   readonly name: string | null;
   readonly parameters: JobParameters;
+  /** Static policies: who shares its iterations, each at its index. Null for others. */
+  readonly workers: readonly string[] | null;
 }
 
 /** One pass over a job's dataset. */
@@ -29,11 +31,32 @@ export interface Iteration {
   readonly seed: string;
   /** A task has produced everything: the iteration can finish. */
   anyCompleted: boolean;
+  /** Static policies: the indices of the workers that have produced all of their shares. */
+  shardsDone: number[];
   finished: boolean;
   splits: Splits | null;
   /** Why the splits could not be listed. */
   splitsError: WireError | null;
   rounds: Rounds;
+  /** How far the splits of a DETERMINISTIC iteration are; null for others. */
+  ordered: Ordered | null;
+}
+
+/**
+ * The splits of a DETERMINISTIC iteration by their place in the stream (their sequence). Everything is
+ * about sequences from `mark` on, and they are handed out but a window beyond it.
+ */
+export interface Ordered {
+  /** The reader has all of the splits before this one. */
+  mark: number;
+  /** Those from here on were never handed out. */
+  next: number;
+  /** Being produced. */
+  assigned: { readonly sequence: number; readonly taskId: number }[];
+  /** Beyond the mark, what the reader has whole; ascending. */
+  done: readonly number[];
+  /** Whose task has ended before the reader had them; ascending. They are handed out again. */
+  lost: number[];
 }
 
 /** The splits of an iteration and how far they have been handed out. */

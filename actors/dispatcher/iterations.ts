@@ -3,7 +3,8 @@
  *
  * An iteration finishes when none of its tasks has anything left to produce and at least one has
  * produced everything. So one whose workers have all died waits for a worker, and a task that
- * completed counts although its worker dies later.
+ * completed counts although its worker dies later. Under a static policy every listed worker has to
+ * have produced its share.
  *
  * @module
  */
@@ -13,7 +14,9 @@ import { datasetOf } from "./datasets.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { JobParameters, TaskDefinition } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
+import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
+import { hasShareFor, shardOf, workersMissing } from "./static_shards.ts";
 import type { Turn } from "./turn.ts";
 
 /** The parameters of an iteration's job. */
@@ -25,7 +28,7 @@ export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobP
 export function createTask(turn: Turn, iteration: Iteration, worker: string): void {
   const { state } = turn;
   const { iterationId } = iteration;
-  if (iteration.finished) return;
+  if (iteration.finished || !hasShareFor(state, iteration, worker)) return;
   for (const task of state.tasksOfIteration(iterationId)) if (task.worker === worker) return;
   // Under OFF workers are to differ, each with its own random order; otherwise they share one luck.
   const seed = parametersOf(state, iteration).processingMode === ShardingPolicy.OFF
@@ -39,12 +42,22 @@ export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
   turn.commit({ type: "task_ended", taskId, why });
 }
 
-/** Finishes the iteration if nothing more will come of it. */
+/**
+ * Finishes the iteration if nothing more will come of it. A DETERMINISTIC one is done when its reader
+ * has everything: of a worker that has left, its tasks completed, others take over what is not.
+ */
 export function finishIfDone(turn: Turn, iterationId: number): void {
   const iteration = turn.state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished || !iteration.anyCompleted) return;
+  if (iteration.ordered !== null && !isReceived(iteration)) return;
   for (const task of turn.state.tasksOfIteration(iterationId)) if (!task.completed) return;
+  if (workersMissing(turn.state, iteration).length > 0) return;
   turn.commit({ type: "iteration_finished", iterationId });
+}
+
+/** DETERMINISTIC: whether the reader has all splits. */
+export function isReceived({ ordered, splits }: Iteration): boolean {
+  return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
 }
 
 /** What a worker needs to know to run the task. */
@@ -54,6 +67,7 @@ export function definitionOf(state: DispatcherState, task: Task): TaskDefinition
     throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);
   }
   const parameters = parametersOf(state, iteration);
+  const shard = shardOf(state, iteration, task.worker);
   return {
     taskId: task.taskId,
     iterationId: iteration.iterationId,
@@ -62,5 +76,6 @@ export function definitionOf(state: DispatcherState, task: Task): TaskDefinition
     parameters,
     repetition: iteration.repetition,
     seed: task.seed,
+    ...(shard === undefined ? {} : { shard }),
   };
 }

@@ -8,7 +8,8 @@ import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import { datasetOf } from "./datasets.ts";
 import type { Client, Iteration, Job } from "./entities.ts";
 import { createTask } from "./iterations.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { hashJson } from "../../core/hash.ts";
+import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import type { Turn } from "./turn.ts";
 
@@ -27,13 +28,15 @@ export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(existing, parameters);
-  const running = existing === undefined
-    ? undefined
-    : state.iterationOf(existing.jobId, repetition);
-  if (running !== undefined) checkConsumer(turn, running, consumerIndex);
+  const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
+  const running = found !== undefined && beginsAnew(turn, found, request)
+    ? forget(turn, found)
+    : found;
+  if (running !== undefined) checkReaders(turn, running, parameters, consumerIndex);
 
-  const jobId = existing?.jobId ?? createJob(turn, jobName ?? null, parameters);
-  const iterationId = running?.iterationId ?? createIteration(turn, jobId, repetition);
+  const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
+  const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
+  const iterationId = running?.iterationId ?? createIteration(turn, jobId, request);
   const clientId = state.nextClientId;
   const { requestId } = request;
   turn.commit({ type: "client_opened", clientId, iterationId, requestId, consumerIndex });
@@ -46,15 +49,45 @@ function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswe
 
 function createJob(turn: Turn, name: string | null, parameters: JobParameters): number {
   const jobId = turn.state.nextJobId;
-  turn.commit({ type: "job_created", jobId, name, parameters });
+  const workers = isStatic(parameters.processingMode) ? { workers: turn.listedWorkers } : {};
+  turn.commit({ type: "job_created", jobId, name, parameters, ...workers });
   return jobId;
 }
 
-function createIteration(turn: Turn, jobId: number, repetition: number): number {
+/** One that was restored takes the stream over from a reader that may be thought to be alive still. */
+function beginsAnew(
+  { state }: Turn,
+  { iterationId }: Iteration,
+  { parameters, startAt }: OpenRequest,
+): boolean {
+  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
+  return startAt !== undefined || state.clientsOfIteration(iterationId).size === 0;
+}
+
+function forget(turn: Turn, { iterationId }: Iteration): undefined {
+  for (const { clientId } of [...turn.state.clientsOfIteration(iterationId)]) {
+    turn.commit({ type: "client_released", clientId, why: "released", nextRound: null });
+  }
+  turn.commit({ type: "iteration_collected", iterationId });
+}
+
+function createIteration(
+  turn: Turn,
+  jobId: number,
+  { parameters, repetition, startAt = 0 }: OpenRequest,
+): number {
   const { state, random } = turn;
   const iterationId = state.nextIterationId;
-  const seed = random.hex64();
-  turn.commit({ type: "iteration_created", iterationId, jobId, repetition, seed });
+  const { ordered } = parameters;
+  const seed = ordered?.seed ?? random.hex64();
+  turn.commit({
+    type: "iteration_created",
+    iterationId,
+    jobId,
+    repetition,
+    seed,
+    ...(ordered === undefined ? {} : { startAt }),
+  });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workers.values()) {
     if (worker.alive) createTask(turn, iteration, worker.name);
@@ -62,9 +95,9 @@ function createIteration(turn: Turn, jobId: number, repetition: number): number 
   return iterationId;
 }
 
-function checkRequest({ state }: Turn, request: OpenRequest): void {
+function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): void {
   const { jobName, parameters, repetition, consumerIndex } = request;
-  const { processingMode, numConsumers, sharing } = parameters;
+  const { numConsumers, sharing } = parameters;
   const { cardinality } = datasetOf(state, parameters.datasetId);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
@@ -72,15 +105,49 @@ function checkRequest({ state }: Turn, request: OpenRequest): void {
   if (!Number.isSafeInteger(repetition) || repetition < 0) {
     throw invalid(`repetition must be a count from 0, got ${repetition}`);
   }
-  const modes: readonly string[] = Object.values(ShardingPolicy);
-  if (!modes.includes(processingMode)) {
-    throw invalid(`processingMode must be one of ${modes.join(", ")}; got "${processingMode}"`);
-  }
+  checkMode(parameters, listedWorkers);
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
   }
   if (numConsumers !== undefined) checkCoordination(request, numConsumers, cardinality);
   if (sharing) checkSharing(request, cardinality);
+  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) checkOrdered(request);
+}
+
+function checkMode(
+  { processingMode, policy }: JobParameters,
+  listedWorkers: readonly string[],
+): void {
+  const modes: readonly string[] = [...Object.values(ShardingPolicy), "CUSTOM"];
+  if (!modes.includes(processingMode)) {
+    throw invalid(`processingMode must be one of ${modes.join(", ")}; got "${processingMode}"`);
+  }
+  if ((processingMode === "CUSTOM") !== (policy !== undefined)) {
+    throw invalid("A policy goes with processingMode CUSTOM, and with no other");
+  }
+  if (!isStatic(processingMode) || listedWorkers.length > 0) return;
+  throw new LeatError(
+    "failed_precondition",
+    `"${processingMode}" shares a dataset among a fixed list of workers, and this dispatcher has none: ` +
+      `start it with --workers NAME,NAME,… (serveDispatcher({ workers }))`,
+  );
+}
+
+function checkOrdered({ parameters, startAt }: OpenRequest): void {
+  const { numConsumers, sharing, ordered } = parameters;
+  if (numConsumers !== undefined || sharing) {
+    throw new LeatError(
+      "unimplemented",
+      `A "${ShardingPolicy.DETERMINISTIC}" job has one reader; numConsumers and sharing go with ` +
+        `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
+    );
+  }
+  if (ordered === undefined || !/^[0-9a-f]{16}$/.test(ordered.seed)) {
+    throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
+  }
+  if (startAt !== undefined && !(Number.isSafeInteger(startAt) && startAt >= 0)) {
+    throw invalid(`startAt must be a place in the order of splits, from 0, got ${startAt}`);
+  }
 }
 
 function checkCoordination(
@@ -142,12 +209,34 @@ function checkAgreement(job: Job, parameters: JobParameters): void {
 }
 
 function describeParameters(parameters: JobParameters): string {
-  const { datasetId, processingMode, numConsumers, sharing } = parameters;
-  return `{ datasetId: "${datasetId}", processingMode: "${processingMode}", ` +
-    `numConsumers: ${numConsumers ?? "none"}, sharing: ${sharing} }`;
+  const { datasetId, processingMode, policy, numConsumers, sharing, ordered } = parameters;
+  const mode = policy === undefined
+    ? processingMode
+    : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;
+  return `{ datasetId: "${datasetId}", processingMode: "${mode}", ` +
+    `numConsumers: ${numConsumers ?? "none"}, sharing: ${sharing}` +
+    `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`} }`;
 }
 
-function checkConsumer({ state }: Turn, iteration: Iteration, consumerIndex: number | null): void {
+/** Whether the iteration has place for one more reader. */
+function checkReaders(
+  { state }: Turn,
+  iteration: Iteration,
+  { processingMode }: JobParameters,
+  consumerIndex: number | null,
+): void {
+  if (processingMode === ShardingPolicy.DETERMINISTIC) {
+    const [reader] = state.clientsOfIteration(iteration.iterationId);
+    if (reader === undefined) return;
+    throw new LeatError(
+      "failed_precondition",
+      `Repetition ${iteration.repetition} of the "${processingMode}" job ` +
+        `"${
+          state.jobs.get(iteration.jobId)?.name
+        }" is read by client ${reader.clientId} already: one ` +
+        `stream has one reader. Give each reader a jobName of its own`,
+    );
+  }
   if (consumerIndex === null) return;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (client.consumerIndex !== consumerIndex) continue;

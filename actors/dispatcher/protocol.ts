@@ -7,11 +7,27 @@
  *
  * @module
  */
-import type { ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
+import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { Split } from "../../data/splits.ts";
 import type { WireError } from "../../core/error.ts";
-import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
+import type {
+  ElementSourceProtocol,
+  ElementSourceStats,
+  TaskStats,
+  WorkerProtocol,
+} from "../worker/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
+import type {
+  Bottleneck,
+  ClientDescription,
+  ClientFigures,
+  JobUsage,
+  TaskDescription,
+  WorkerActivity,
+  WorkerFigures,
+  WorkerRates,
+} from "./protocol_figures.ts";
 
 /** Identifies the dispatcher's incarnation and what it can do. */
 export interface DispatcherInfo {
@@ -35,11 +51,20 @@ export interface DatasetDefinition {
 /** What all clients of a job must agree on. */
 export interface JobParameters {
   readonly datasetId: string;
-  readonly processingMode: ShardingPolicy;
+  readonly processingMode: ShardingMode;
+  /** CUSTOM: which. */
+  readonly policy?: WirePolicy;
   /** Present for coordinated reads (section 3.6): batches of one round for this many consumers. */
   readonly numConsumers?: number;
   /** Ephemeral data sharing (section 3.5): all trainers read one stream through each task's window. */
   readonly sharing: boolean;
+  /** DETERMINISTIC: what the order of the splits and all luck depend on. */
+  readonly ordered?: {
+    /** 16 hexadecimal digits. */
+    readonly seed: string;
+    /** Whether splits come in an order drawn from seed and repetition. */
+    readonly shuffled: boolean;
+  };
 }
 
 /** One task of an iteration: the pipeline, on one worker. */
@@ -52,6 +77,8 @@ export interface TaskDefinition {
   readonly repetition: number;
   /** Journaled luck: 16 hexadecimal digits; differs per task under OFF. */
   readonly seed: string;
+  /** Static policies: the worker's place among those that share the dataset. */
+  readonly shard?: Shard;
 }
 
 /** Where a client reads one task. */
@@ -82,6 +109,9 @@ export interface TaskStatus {
   readonly completed: boolean;
   /** It has died, with its place in the data: the worker is to be given another one. */
   readonly failed?: boolean;
+  /** Its figures, and those of the cache or scheduler before it. */
+  readonly stats?: TaskStats;
+  readonly frontStats?: ElementSourceStats;
 }
 
 /** The dispatcher's protocol. */
@@ -112,7 +142,8 @@ export interface DispatcherProtocol {
    *
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
-   * `failed_precondition` when another client holds this consumer index.
+   * `failed_precondition` when another client holds this consumer index, or a static policy is asked
+   * for where no list of workers is set up.
    */
   openIteration(request: {
     readonly requestId: string;
@@ -120,6 +151,11 @@ export interface DispatcherProtocol {
     readonly parameters: JobParameters;
     readonly repetition: number;
     readonly consumerIndex?: number;
+    /**
+     * DETERMINISTIC: the place in the order of splits to begin with. Of an iteration that is there the
+     * client takes over: it is forgotten, and begins anew.
+     */
+    readonly startAt?: number;
   }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
 
   /**
@@ -134,8 +170,14 @@ export interface DispatcherProtocol {
     readonly nextRound?: number;
     /** Coordinated reads: the newest schedule it has accepted; it fetches no round beyond it. */
     readonly acceptedSchedule?: number;
+    /** DETERMINISTIC: it has all of the splits before this place in their order… */
+    readonly mark?: number;
+    /** …and these beyond it. */
+    readonly done?: readonly number[];
     /** Tasks it could not reach, with the round it wanted. */
     readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+    /** How it is doing. */
+    readonly figures?: ClientFigures;
   }): {
     readonly tasks: readonly TaskSource[];
     /** No task of the iteration will ever produce anything more. */
@@ -152,6 +194,8 @@ export interface DispatcherProtocol {
     readonly schedules?: readonly RoundSchedule[];
     /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
     readonly proposed?: RoundSchedule;
+    /** DETERMINISTIC: how many splits there are, once they are listed, and a digest of their table. */
+    readonly ordered?: { readonly total: number; readonly digest: string };
   };
 
   /** Releases a client; idempotent. */
@@ -172,6 +216,8 @@ export interface DispatcherProtocol {
     readonly tasks: readonly TaskStatus[];
     /** It is about to stop: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
+    /** How it is doing. */
+    readonly figures?: WorkerFigures;
   }): {
     /** Tasks it should hold and did not name. */
     readonly newTasks: readonly TaskDefinition[];
@@ -180,8 +226,9 @@ export interface DispatcherProtocol {
   };
 
   /**
-   * The next split of a source for a task (DYNAMIC). `number` counts the task's requests for this
-   * source from 1: a repeated number gets the same split.
+   * The next split of a source for a task (DYNAMIC, DETERMINISTIC). `number` counts the task's
+   * requests for this source from 1: a repeated number gets the same split. Under DETERMINISTIC the
+   * answer waits until there is a split to hand out, or none is wanted any more.
    *
    * @throws `failed_precondition` with `details.reason` {@linkcode TASK_ENDED} when the task has ended
    * or is unknown (the worker drops that task), and whatever listing the source's splits failed with.
@@ -191,15 +238,20 @@ export interface DispatcherProtocol {
     readonly number: number;
     readonly source: number;
     readonly repetition: number;
+    /** DETERMINISTIC: only one that was lost and comes before all that the task is producing. */
+    readonly spare?: boolean;
   }): {
-    /** Null: the repetition has no more splits for anybody. */
-    readonly split: (Split & { readonly index: number }) | null;
+    /** Null: the repetition has no more splits for anybody. `sequence`: its place in their order. */
+    readonly split: (Split & { readonly index: number; readonly sequence?: number }) | null;
     /** How many splits the source has, per repetition. */
     readonly total: number;
   };
 
-  /** A snapshot of everything for people. */
-  describe(request: null): DispatcherDescription;
+  /**
+   * A snapshot of everything for people. With `refresh`, workers whose figures are older than a second
+   * are asked for new ones, which a later snapshot shows.
+   */
+  describe(request: { readonly refresh?: boolean } | null): DispatcherDescription;
 }
 
 /** What {@linkcode DispatcherProtocol.describe} answers. */
@@ -215,21 +267,32 @@ export interface DispatcherDescription {
     /** In wall-clock ms since 1970; not before the dispatcher's start. */
     readonly lastHeardMs: number;
     readonly tasks: number;
+    /** Why static policies give it nothing, if they do not. */
+    readonly noShard?: string;
+    readonly activity: WorkerActivity;
+    /** Null until it has said something of itself. */
+    readonly figures: WorkerRates | null;
   }[];
   readonly jobs: readonly {
     readonly jobId: number;
     readonly name: string;
     readonly parameters: JobParameters;
+    readonly usage: JobUsage;
     readonly iterations: readonly {
       readonly iterationId: number;
       readonly repetition: number;
       readonly clients: number;
-      readonly tasks: readonly {
-        readonly taskId: number;
-        readonly worker: string;
-        readonly state: string;
-      }[];
+      readonly readers: readonly ClientDescription[];
+      readonly tasks: readonly TaskDescription[];
+      readonly bottleneck: Bottleneck;
+      /**
+       * How many workers of the mean throughput its clients could use: the sum of their rates (under
+       * sharing the greatest) over what one worker makes. Null until both are known.
+       */
+      readonly optimalWorkers: number | null;
       readonly finished: boolean;
+      /** Static policies: listed workers that are not there, and whose shares are awaited. */
+      readonly workersMissing?: readonly string[];
       /** Per source: how many splits of the current repetition were handed out, of how many. */
       readonly splits: readonly {
         readonly repetition: number;
@@ -239,6 +302,9 @@ export interface DispatcherDescription {
     }[];
   }[];
 }
+
+/** DETERMINISTIC: requests for a spare split are numbered by themselves, as if of this source. */
+export const SPARE_SERIES = 1;
 
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */
 export const TASK_ENDED = "task_ended";

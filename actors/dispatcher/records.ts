@@ -22,6 +22,8 @@ export type JournalRecord =
     /** Null: the job is its only client's own. */
     readonly name: string | null;
     readonly parameters: JobParameters;
+    /** Static policies: the workers that share it. */
+    readonly workers?: readonly string[];
   }
   | {
     readonly type: "iteration_created";
@@ -29,6 +31,8 @@ export type JournalRecord =
     readonly jobId: number;
     readonly repetition: number;
     readonly seed: string;
+    /** DETERMINISTIC: the split that the reader begins with. */
+    readonly startAt?: number;
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }
@@ -93,6 +97,22 @@ export type JournalRecord =
     readonly index: number;
     /** Counts the task's requests for this source. */
     readonly number: number;
+  }
+  /** DETERMINISTIC: a split is produced by this task from now on. */
+  | {
+    readonly type: "sequence_assigned";
+    readonly taskId: number;
+    readonly sequence: number;
+    /** Counts the task's requests of this series. */
+    readonly number: number;
+    readonly series: number;
+  }
+  /** DETERMINISTIC: what the reader has whole: all before `mark`, and these. */
+  | {
+    readonly type: "sequences_received";
+    readonly iterationId: number;
+    readonly mark: number;
+    readonly done: readonly number[];
   }
   | {
     readonly type: "schedule_proposed";

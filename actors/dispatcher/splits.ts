@@ -5,20 +5,33 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import { type Iteration, SPLIT_REQUESTS_KEPT, type Splits, type Task } from "./entities.ts";
+import type { Iteration, Splits, Task } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { answerWith, assignSequence, isOrdered, seriesOf } from "./ordered.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "./protocol.ts";
+import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "./split_table.ts";
 import type { Turn } from "./turn.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/** See `DispatcherProtocol.getSplit`. The iteration's splits have to be listed before. */
-export function assignSplit(turn: Turn, request: SplitRequest): SplitAnswer {
+/** Whether the workers of a job ask for splits. */
+export function handsOutSplits(processingMode: ShardingMode): boolean {
+  return processingMode === ShardingPolicy.DYNAMIC ||
+    processingMode === ShardingPolicy.DETERMINISTIC;
+}
+
+/**
+ * See `DispatcherProtocol.getSplit`. The iteration's splits have to be listed before.
+ *
+ * @param windowSplits DETERMINISTIC: how far beyond the reader's mark they are handed out.
+ */
+export function assignSplit(turn: Turn, request: SplitRequest, windowSplits: number): SplitAnswer {
   const { taskId, number, source, repetition } = request;
   const [task, iteration] = taskOf(turn, taskId);
+  const ordered = isOrdered(turn.state, iteration);
   if (iteration.splitsError !== null) throw LeatError.fromWire(iteration.splitsError);
   const { splits } = iteration;
   if (splits === null) {
@@ -26,8 +39,14 @@ export function assignSplit(turn: Turn, request: SplitRequest): SplitAnswer {
   }
   checkRequest(splits, request);
   const total = splitCount(splits.bounds, source);
-  const known = knownAnswer(task, request);
-  if (known !== undefined) return answerOf(splits, source, known, total);
+  const series = ordered ? seriesOf(request) : source;
+  const known = knownAnswer(task, request.number, series);
+  if (known !== undefined) {
+    return ordered
+      ? answerWith(turn.state, iteration, known)
+      : answerOf(splits, source, known, total);
+  }
+  if (ordered) return assignSequence(turn, iteration, request, windowSplits);
   const cursor = splits.cursors[source]!;
   // An earlier repetition is over for everybody; a later one begins for everybody.
   const index = repetition > cursor.repetition ? 0 : cursor.next;
@@ -45,11 +64,11 @@ function taskOf({ state }: Turn, taskId: number): [Task, Iteration] {
     });
   }
   const { processingMode } = parametersOf(state, iteration);
-  if (processingMode !== ShardingPolicy.DYNAMIC) {
+  if (!handsOutSplits(processingMode)) {
     throw new LeatError(
       "invalid_argument",
       `Task ${taskId} is sharded "${processingMode}"; splits are handed out only under ` +
-        `"${ShardingPolicy.DYNAMIC}"`,
+        `"${ShardingPolicy.DYNAMIC}" and "${ShardingPolicy.DETERMINISTIC}"`,
     );
   }
   return [task, iteration];
@@ -64,24 +83,6 @@ function checkRequest(splits: Splits, { taskId, number, source, repetition }: Sp
     `Task ${taskId} asks for split request ${number} of source ${source} in repetition ${repetition}, ` +
       `but requests count from 1, repetitions from 0, and the dataset has ${splits.bounds.length} ` +
       `sources`,
-  );
-}
-
-/**
- * The split that this request was given before, if it was. Requests may overtake each other, so an
- * unknown number is old only when its place has been taken by a newer one.
- */
-function knownAnswer(task: Task, { number, source }: SplitRequest): number | undefined {
-  const ring = task.requests[source];
-  if (ring === undefined) return undefined;
-  const place = 2 * (number % SPLIT_REQUESTS_KEPT);
-  const newest = ring[place]!;
-  if (newest === number) return ring[place + 1];
-  if (newest < number) return undefined;
-  throw new LeatError(
-    "failed_precondition",
-    `Task ${task.taskId} repeats split request ${number} of source ${source} although it has made ` +
-      `request ${newest}`,
   );
 }
 

@@ -14,11 +14,12 @@ import {
   type Job,
   noRounds,
   type Rounds,
-  SPLIT_REQUESTS_KEPT,
   type Task,
   type Worker,
 } from "./entities.ts";
+import { assign, lose, orderedFrom, receive } from "./ordered_state.ts";
 import type { JournalRecord } from "./records.ts";
+import { noteRequest } from "./split_requests.ts";
 
 /** How many past lives of a worker's name are remembered, to be refused. Beyond it the oldest is forgotten. */
 const PAST_LIVES_KEPT = 16;
@@ -88,8 +89,12 @@ export class DispatcherState {
     // A deep copy: the state changes its entities.
     const copy = structuredClone(snapshot);
     copy.datasets.forEach((dataset) => state.#addDataset(dataset));
-    copy.jobs.forEach((job) => state.#addJob(job));
-    copy.iterations.forEach((iteration) => state.#addIteration(iteration));
+    // Older snapshots know of no order and of no fixed workers.
+    copy.jobs.forEach((job) => state.#addJob({ ...job, workers: job.workers ?? null }));
+    copy.iterations.forEach((iteration) => {
+      const { ordered = null, shardsDone = [] } = iteration;
+      state.#addIteration({ ...iteration, ordered, shardsDone });
+    });
     copy.workers.forEach((worker) => state.#workers.set(worker.name, worker));
     copy.tasks.forEach((task) => state.#addTask(task));
     copy.clients.forEach((client) => state.#addClient(client));
@@ -224,8 +229,8 @@ export class DispatcherState {
         return this.#addDataset(dataset);
       }
       case "job_created": {
-        const { type: _, ...job } = record;
-        return this.#addJob(job);
+        const { type: _, workers = null, ...job } = record;
+        return this.#addJob({ ...job, workers });
       }
       case "worker_registered":
       case "worker_lost":
@@ -238,6 +243,7 @@ export class DispatcherState {
       case "task_completed":
       case "task_ended":
       case "split_assigned":
+      case "sequence_assigned":
         return this.#applyToTask(record);
       default:
         return this.#applyToIteration(record);
@@ -278,7 +284,12 @@ export class DispatcherState {
 
   #applyToTask(
     record: RecordOf<
-      "task_created" | "task_ready" | "task_completed" | "task_ended" | "split_assigned"
+      | "task_created"
+      | "task_ready"
+      | "task_completed"
+      | "task_ended"
+      | "split_assigned"
+      | "sequence_assigned"
     >,
   ): void {
     if (record.type === "task_created") {
@@ -293,13 +304,27 @@ export class DispatcherState {
         return;
       case "task_completed":
         task.completed = true;
-        need(this.#iterations.get(task.iterationId), record).anyCompleted = true;
-        return;
-      case "task_ended":
+        return this.#noteCompleted(need(this.#iterations.get(task.iterationId), record), task);
+      case "task_ended": {
+        const ordered = this.#iterations.get(task.iterationId)?.ordered;
+        if (ordered) lose(ordered, task.taskId);
         return this.#removeTask(task);
+      }
       case "split_assigned":
         return this.#assignSplit(task, record);
+      case "sequence_assigned": {
+        const { ordered } = need(this.#iterations.get(task.iterationId), record);
+        assign(need(ordered ?? undefined, record), record.sequence, record.taskId);
+        return noteRequest(task, record.series, record.number, record.sequence);
+      }
     }
+  }
+
+  #noteCompleted(iteration: Iteration, { taskId, worker }: Task): void {
+    iteration.anyCompleted = true;
+    if (iteration.ordered !== null) lose(iteration.ordered, taskId);
+    const index = this.#jobs.get(iteration.jobId)?.workers?.indexOf(worker) ?? -1;
+    if (index >= 0 && !iteration.shardsDone.includes(index)) iteration.shardsDone.push(index);
   }
 
   #applyToIteration(
@@ -309,13 +334,21 @@ export class DispatcherState {
       | "iteration_collected"
       | "splits_listed"
       | "splits_failed"
+      | "sequences_received"
       | ScheduleRecord["type"]
     >,
   ): void {
     if (record.type === "iteration_created") {
-      const { type: _, ...created } = record;
-      const fresh = { anyCompleted: false, finished: false, splits: null, splitsError: null };
-      return this.#addIteration({ ...created, ...fresh, rounds: noRounds() });
+      const { type: _, startAt, ...created } = record;
+      const fresh = {
+        anyCompleted: false,
+        shardsDone: [],
+        finished: false,
+        splits: null,
+        splitsError: null,
+      };
+      const ordered = startAt === undefined ? null : orderedFrom(startAt);
+      return this.#addIteration({ ...created, ...fresh, rounds: noRounds(), ordered });
     }
     const iteration = need(this.#iterations.get(record.iterationId), record);
     switch (record.type) {
@@ -333,6 +366,8 @@ export class DispatcherState {
       case "splits_failed":
         iteration.splitsError = record.error;
         return;
+      case "sequences_received":
+        return receive(need(iteration.ordered ?? undefined, record), record.mark, record.done);
       case "schedule_proposed":
       case "schedule_accepted":
       case "schedule_committed":
@@ -390,12 +425,7 @@ export class DispatcherState {
     const cursor = need(splits?.cursors[source], record);
     cursor.repetition = record.repetition;
     cursor.next = index + 1;
-    while (task.requests.length <= source) {
-      task.requests.push(Array<number>(2 * SPLIT_REQUESTS_KEPT).fill(0));
-    }
-    const place = 2 * (number % SPLIT_REQUESTS_KEPT);
-    task.requests[source]![place] = number;
-    task.requests[source]![place + 1] = index;
+    noteRequest(task, source, number, index);
   }
 
   #addDataset(dataset: Dataset): void {

@@ -18,6 +18,8 @@ export interface Turn {
   readonly nowMs: number;
   /** Wall-clock time in ms since 1970. */
   readonly wallMs: number;
+  /** The workers that share the jobs of static policies, by name; each has its index for ever. */
+  readonly listedWorkers: readonly string[];
   /** Journals a record and applies it. */
   commit(record: JournalRecord): void;
 }

@@ -33,6 +33,9 @@ export interface ElementFetcherOptions {
   readonly onUnreachable?: (error: LeatError) => void;
 }
 
+/** Which element is wanted, where not any will do. */
+export type Wanted = Pick<GetElementRequest, "round" | "upTo">;
+
 /** Fetches elements from one source, exactly once each. */
 export class ElementFetcher {
   readonly source: Ref<ElementSourceProtocol>;
@@ -65,13 +68,13 @@ export class ElementFetcher {
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
    * `cancelled` after `stop()`.
    */
-  async fetch(round?: number): Promise<ElementAnswer> {
+  async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
     const answered = Promise.withResolvers<ElementAnswer>();
     for (let failures = 0;; failures++) {
       if (this.#stopped) throw stoppedError();
       try {
-        const answer = await this.#ending.before(this.#attempt(sequence, round, answered));
+        const answer = await this.#ending.before(this.#attempt(sequence, wanted, answered));
         this.#acknowledge(sequence);
         return answer;
       } catch (error) {
@@ -106,10 +109,10 @@ export class ElementFetcher {
    */
   async #attempt(
     sequence: number,
-    round: number | undefined,
+    wanted: Wanted,
     answered: PromiseWithResolvers<ElementAnswer>,
   ): Promise<ElementAnswer> {
-    const asked = this.#ask(sequence, round);
+    const asked = this.#ask(sequence, wanted);
     asked.then(answered.resolve, () => {});
     const late = Promise.withResolvers<never>();
     const timer = this.#context.timer(this.#options.requestTimeoutMs, () => {
@@ -124,7 +127,7 @@ export class ElementFetcher {
     }
   }
 
-  #ask(sequence: number, round: number | undefined): Promise<ElementAnswer> {
+  #ask(sequence: number, wanted: Wanted): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
     const request: GetElementRequest = {
       clientId,
@@ -132,7 +135,7 @@ export class ElementFetcher {
       acknowledged: this.#acknowledged,
       ...(trainerId === undefined ? {} : { trainerId }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
-      ...(round === undefined ? {} : { round }),
+      ...wanted,
     };
     return this.#context.ask(this.source, "getElement", request, {
       timeoutMs: LATE_TIMES * requestTimeoutMs,

@@ -160,7 +160,7 @@ export class Repeats {
 
 /** An answer may have been moved to the client's thread, which then has it already. */
 function repeatable(answer: ElementAnswer): ElementAnswer {
-  if (answer.kind !== "element") return answer;
+  if (!("element" in answer)) return answer;
   const buffer = answer.element.bytes.buffer;
   if (buffer instanceof ArrayBuffer && buffer.detached) {
     throw new LeatError("aborted", "This element was handed over to its client's thread before");

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Files, Host, ImageCodec, OpenFile } from "../../data/host.ts";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles, OpenFile } from "../../data/host.ts";
 
 /** Passes everything on to another host, and counts. */
 export class MeteredHost implements Host {
@@ -14,13 +14,21 @@ export class MeteredHost implements Host {
   constructor(host: Host) {
     this.#host = host;
     this.files = {
-      open: async (path) => this.#metered(await host.files.open(path)),
-      list: (pattern) => host.files.list(pattern),
+      open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
+      list: (pattern, signal) => host.files.list(pattern, signal),
     };
+  }
+
+  get newFiles(): NewFiles {
+    return this.#host.newFiles;
   }
 
   get images(): ImageCodec {
     return this.#host.images;
+  }
+
+  get audio(): AudioCodec {
+    return this.#host.audio;
   }
 
   nowMs(): number {
@@ -37,6 +45,10 @@ export class MeteredHost implements Host {
 
   entropy64(): bigint {
     return this.#host.entropy64();
+  }
+
+  warn(message: string): void {
+    this.#host.warn(message);
   }
 
   importModule(url: string): Promise<Record<string, unknown>> {

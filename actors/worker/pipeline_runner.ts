@@ -9,11 +9,22 @@ import { Dataset } from "../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
 import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
+import type { DatasetNode } from "../../data/node.ts";
 import { seedOf } from "../../data/operators/options.ts";
-import { listSplitTable, type SplitSource, type SplitTable } from "../../data/splits.ts";
+import { chainOf } from "../../data/ordered/chain.ts";
+import { openSplit } from "../../data/ordered/split_run.ts";
+import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
+import { shardGraph, type StaticPolicy } from "../../data/sharding/shard_graph.ts";
+import {
+  checkSplittable,
+  listSplitTable,
+  type SplitSource,
+  type SplitTable,
+} from "../../data/splits.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { MeteredHost } from "./metered_host.ts";
 import type {
+  OnlySplit,
   Runner,
   RunnerFactory,
   RunnerOutcome,
@@ -21,14 +32,29 @@ import type {
   RunnerSplits,
 } from "./runner.ts";
 
+/** Splits that have ended and are remembered: steps asked for beyond an end come soon after it. */
+const ENDED_SPLITS_KEPT = 16;
+
+interface OpenSplit {
+  /** Undefined: it could not be opened, which has been told. */
+  readonly iterator: DatasetIterator<unknown> | undefined;
+  remainder: unknown;
+}
+
 /** Runs one pipeline. */
 export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
   readonly #onDisposed: () => void;
+  #graph: DatasetNode | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
+  /** Splits that are run as datasets of their own, by their place in the table. */
+  readonly #only = new Map<number, OpenSplit>();
+  /** Those that have ended, oldest first. */
+  readonly #ended = new Set<number>();
   #last: Promise<unknown> = Promise.resolve();
+  #failedToOpen = false;
   #disposed = false;
 
   /** @param onDisposed Called once, when it is disposed. */
@@ -48,8 +74,8 @@ export class PipelineRunner implements Runner {
     return this.#host.bytesRead;
   }
 
-  next(): Promise<RunnerOutcome> {
-    const outcome = this.#last.then(() => this.#step());
+  next(only?: OnlySplit): Promise<RunnerOutcome> {
+    const outcome = this.#last.then(() => this.#step(only));
     this.#last = outcome.catch(() => {});
     return outcome;
   }
@@ -58,13 +84,19 @@ export class PipelineRunner implements Runner {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#iterator?.return();
+    for (const { iterator } of this.#only.values()) iterator?.return();
+    this.#only.clear();
     this.#onDisposed();
   }
 
-  async #step(): Promise<RunnerOutcome> {
+  async #step(only: OnlySplit | undefined): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
-      this.#iterator ??= this.#open();
+      if (only !== undefined) return await this.#stepIn(only);
+      if (this.#failedToOpen) return { kind: "end" };
+      this.#iterator ??= await this.#tryToOpen();
+      // It was disposed meanwhile.
+      if (this.#disposed) this.#iterator.return();
       const { done, value } = await this.#iterator.next();
       return done ? { kind: "end" } : { kind: "element", frame: this.#encode(value) };
     } catch (error) {
@@ -72,16 +104,89 @@ export class PipelineRunner implements Runner {
     }
   }
 
-  #open(): DatasetIterator<unknown> {
-    const { graph, seed, salt, epoch, splits } = this.#settings;
-    const { node } = Dataset.deserialize(graph);
+  /** What a split has left over comes before its end. */
+  async #stepIn(only: OnlySplit): Promise<RunnerOutcome> {
+    if (this.#ended.has(only.index)) return { kind: "end" };
+    const open = this.#only.get(only.index) ?? this.#openSplit(only);
+    const next = await open.iterator?.next();
+    if (next?.done === false) return { kind: "element", frame: this.#encode(next.value) };
+    const { remainder } = open;
+    open.remainder = undefined;
+    if (remainder !== undefined) return { kind: "remainder", frame: this.#encode(remainder) };
+    this.#only.delete(only.index);
+    this.#ended.add(only.index);
+    if (this.#ended.size > ENDED_SPLITS_KEPT) this.#ended.delete(this.#ended.keys().next().value!);
+    return { kind: "end" };
+  }
+
+  /** A pipeline that cannot be run says so once. */
+  async #tryToOpen(): Promise<DatasetIterator<unknown>> {
+    try {
+      return await this.#open();
+    } catch (error) {
+      this.#failedToOpen = true;
+      throw error;
+    }
+  }
+
+  async #open(): Promise<DatasetIterator<unknown>> {
+    const { seed, task = 0, epoch, splits } = this.#settings;
+    const node = await this.#share();
+    // The dispatcher finds out as well, but the pipeline might have begun by then.
+    if (splits) checkSplittable(node);
     return openIterator(node, {
       host: this.#host,
       seed: seedOf(node) ?? BigInt(`0x${seed}`),
-      salt: BigInt(`0x${salt}`),
+      task,
       epoch,
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
+  }
+
+  /** What of the pipeline is run here. */
+  async #share(): Promise<DatasetNode> {
+    const { shard } = this.#settings;
+    if (shard === undefined) return this.#node;
+    const { index, count, mode, policy } = shard;
+    if (policy === undefined) {
+      return shardGraph(this.#node, mode as StaticPolicy, { index, count });
+    }
+    return await CustomShardingPolicy.fromWire(policy)
+      .shardOf(this.#node, { index, count }, this.#host);
+  }
+
+  #openSplit(only: OnlySplit): OpenSplit {
+    const failed: OpenSplit = { iterator: undefined, remainder: undefined };
+    this.#only.set(only.index, failed);
+    const open: OpenSplit = {
+      iterator: this.#iteratorOf(only, (batch) => open.remainder = batch),
+      remainder: undefined,
+    };
+    this.#only.set(only.index, open);
+    return open;
+  }
+
+  #iteratorOf(
+    { index, start, stop }: OnlySplit,
+    onRemainder: (batch: unknown) => void,
+  ): DatasetIterator<unknown> {
+    const chain = chainOf(this.#node);
+    if (chain === undefined) {
+      throw new LeatError("invalid_argument", "This pipeline is no chain of one source's splits");
+    }
+    const { seed, epoch } = this.#settings;
+    return openSplit(chain, {
+      host: this.#host,
+      seed: BigInt(`0x${seed}`),
+      epoch,
+      index,
+      split: { start, stop },
+      onRemainder,
+    });
+  }
+
+  get #node(): DatasetNode {
+    return this.#graph ??= Dataset.deserialize(this.#settings.graph).node;
   }
 
   #encode(element: unknown): Uint8Array {

@@ -28,12 +28,28 @@ export interface WorkerProtocol {
   wake(request: null): null;
 }
 
+/** DETERMINISTIC: where something stands in the stream. */
+export interface Place {
+  /** The split's place in the order of splits. */
+  readonly sequence: number;
+  /** The split's place in its table. */
+  readonly split: number;
+  /** Counts what comes of the split, from 0. */
+  readonly index: number;
+}
+
 /** One answer to a request for an element. */
 export type ElementAnswer =
   /** An encoded element (see the wire format). */
-  | { readonly kind: "element"; readonly element: Payload }
+  | { readonly kind: "element"; readonly element: Payload; readonly place?: Place }
   /** This element failed; the next request gets the one after it. */
-  | { readonly kind: "error"; readonly error: WireError }
+  | { readonly kind: "error"; readonly error: WireError; readonly place?: Place }
+  /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
+  | { readonly kind: "remainder"; readonly element: Payload; readonly place: Place }
+  /** DETERMINISTIC: nothing more comes of the split. `place.index` counts what came. */
+  | { readonly kind: "split_end"; readonly place: Place }
+  /** DETERMINISTIC: there is nothing yet of the splits that were asked for. */
+  | { readonly kind: "later" }
   /** There will be no more for this client. */
   | { readonly kind: "end" }
   /** Coordinated reads: this round is skipped by all consumers. */
@@ -51,6 +67,8 @@ export interface GetElementRequest {
   /** Coordinated reads. */
   readonly consumerIndex?: number;
   readonly round?: number;
+  /** DETERMINISTIC: nothing is wanted now of splits beyond this place in their order. */
+  readonly upTo?: number;
 }
 
 /** What clients ask of a task, a cache or a scheduler. */
@@ -79,6 +97,18 @@ export interface ElementSourceStats {
   readonly bytesRead: number;
   /** Sharing: elements skipped by trainers that fell behind the window. */
   readonly skipped: number;
+}
+
+/** Figures of a task: counts that only grow, and what there is now. */
+export interface TaskStats extends ElementSourceStats {
+  /** Bytes of the elements handed to clients. */
+  readonly servedBytes: number;
+  /** Requests that wait for an element now. */
+  readonly waiting: number;
+  /** How long its pipeline had something to do, in ms. */
+  readonly busyMs: number;
+  /** How often its runner died and was started again. */
+  readonly runnerRestarts: number;
 }
 
 /** Where a worker lives on its node. */

@@ -5,6 +5,8 @@
  * @module
  */
 import type { WireError } from "../../core/error.ts";
+import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
+import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { Split, SplitTable } from "../../data/splits.ts";
 
 /** What to run. Plain data: it travels to a runner's thread. */
@@ -13,20 +15,37 @@ export interface RunnerSettings {
   readonly graph: Uint8Array;
   /** The seed of the iteration, 16 hexadecimal digits; it gives way to a seed the pipeline names. */
   readonly seed: string;
-  /** Sets this task apart from others that run the same pipeline, 16 hexadecimal digits. */
-  readonly salt: string;
+  /** Sets the luck of its functions apart from that of tasks that have other elements; 0: not at all. */
+  readonly task?: number;
   /** Counts the iterations of the job. */
   readonly epoch: number;
   /** Whether sources read only the splits they are handed. */
   readonly splits: boolean;
+  /** Static policies: the part of the pipeline that is run. */
+  readonly shard?: RunnerShard;
   /** Whether elements are to lie in memory that several threads may read. */
   readonly shared: boolean;
 }
+
+/** A worker's part of a pipeline. */
+export interface RunnerShard extends Shard {
+  readonly mode: ShardingMode;
+  /** CUSTOM: which policy. */
+  readonly policy?: WirePolicy;
+}
+
+/** A split of an ordered chain, which is run as a dataset of its own. */
+export type OnlySplit = Split & {
+  /** Its place in its table. */
+  readonly index: number;
+};
 
 /** One step of a pipeline. */
 export type RunnerOutcome =
   | { readonly kind: "element"; readonly frame: Uint8Array }
   | { readonly kind: "error"; readonly error: WireError }
+  /** The last rows of such a split, as a batch, where they do not fill one; the end is next. */
+  | { readonly kind: "remainder"; readonly frame: Uint8Array }
   | { readonly kind: "end" };
 
 /** Hands splits to a runner. */
@@ -43,9 +62,12 @@ export interface Runner {
    * The next element, encoded. Calls may overlap and are answered in order. An element that fails is
    * an outcome, not a rejection.
    *
+   * @param only of this split alone, instead of what the sources are handed. Several may be under way;
+   * each is run once, and has ended for good when it has.
+   *
    * @throws LeatError `unavailable` when the runner itself died: its place in the data is lost.
    */
-  next(): Promise<RunnerOutcome>;
+  next(only?: OnlySplit): Promise<RunnerOutcome>;
   /** Bytes its pipeline has read from files so far. */
   readonly bytesRead: number;
   /** Stops the pipeline, at once and whatever it is doing. Idempotent. */

@@ -5,15 +5,21 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
-import type { ElementAnswer, ElementSourceProtocol, GetElementRequest } from "./protocol.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+  TaskStats,
+} from "./protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
 import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
+import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
 /** Elements produced ahead of any request, per task. */
@@ -46,6 +52,7 @@ interface Waiting {
 export interface TaskProtocol extends ElementSourceProtocol {
   /** Takes no more splits, and answers when clients have fetched all that came of the others. */
   drain(request: null): null;
+  stats(request: null): TaskStats;
 }
 
 /** Makes a task actor. */
@@ -83,13 +90,13 @@ class Task {
   #restarts = 0;
   #ended = false;
   #drained: PromiseWithResolvers<void> | undefined;
+  readonly #meter: TaskMeter;
   #produced = 0;
-  #served = 0;
-  #bytesRead = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
+    this.#meter = new TaskMeter(() => context.world.nowMs());
     this.#repeats = new Repeats(context.world);
     this.#splits = new TaskSplits(context, options.definition, options);
   }
@@ -110,8 +117,8 @@ class Task {
   /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
   drain(): Promise<void> {
     this.#splits.close();
-    if (this.#options.definition.parameters.processingMode !== ShardingPolicy.DYNAMIC) this.#end();
     this.#drained ??= Promise.withResolvers<void>();
+    if (this.#options.definition.parameters.processingMode !== ShardingPolicy.DYNAMIC) this.#end();
     this.#noteDrained();
     return this.#drained.promise;
   }
@@ -134,14 +141,19 @@ class Task {
     }
   }
 
-  stats() {
+  stats(): TaskStats {
+    const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
     return {
-      role: "task" as const,
+      role: "task",
       produced: this.#produced,
-      served: this.#served,
+      served,
+      servedBytes,
       bufferedBytes: this.#aheadBytes,
-      bytesRead: this.#bytesRead + (this.#runner?.bytesRead ?? 0),
+      bytesRead,
       skipped: 0,
+      waiting: this.#waiting.length,
+      busyMs,
+      runnerRestarts,
     };
   }
 
@@ -149,7 +161,7 @@ class Task {
     const ready = this.#ahead.shift();
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
-      this.#served++;
+      this.#meter.handOut(ready);
       this.#noteDrained();
       this.#pull();
       return ready;
@@ -188,7 +200,7 @@ class Task {
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
     this.#produced++;
-    const answer: ElementAnswer = outcome.kind === "element"
+    const answer: ElementAnswer = "frame" in outcome
       ? { kind: "element", element: new Payload(outcome.frame) }
       : { kind: "error", error: outcome.error };
     if (this.#fenced(answer)) return;
@@ -197,7 +209,7 @@ class Task {
       this.#ahead.push(answer);
       if (answer.kind === "element") this.#aheadBytes += answer.element.byteLength;
     } else {
-      this.#served++;
+      this.#meter.handOut(answer);
       waiting.answer.resolve(answer);
     }
     this.#pull();
@@ -221,27 +233,30 @@ class Task {
       next.answer.resolve({ kind: "end" });
     }
     this.#noteDrained();
-    this.#options.onCompleted();
+    // What is cut short is not complete: there may be more for others, or for this worker's next life.
+    if (this.#drained === undefined) this.#options.onCompleted();
   }
 
   #startRunner(): void {
     const { definition, runners } = this.#options;
-    const { dataset, parameters, repetition, seed } = definition;
+    const { dataset, parameters, repetition, seed, shard } = definition;
+    const { processingMode: mode, policy } = parameters;
     const settings: RunnerSettings = {
       graph: dataset.graph,
       seed,
-      salt: parameters.processingMode === ShardingPolicy.OFF ? seed : "0000000000000000",
+      task: hasElementsOfItsOwn(mode) ? definition.taskId : 0,
       epoch: repetition,
-      splits: parameters.processingMode === ShardingPolicy.DYNAMIC,
+      splits: mode === ShardingPolicy.DYNAMIC,
+      ...(shard === undefined
+        ? {}
+        : { shard: { ...shard, mode, ...(policy === undefined ? {} : { policy }) } }),
       shared: parameters.sharing,
     };
-    this.#runner = runners.start(settings, this.#splits);
+    this.#runner = this.#meter.watch(runners.start(settings, this.#splits));
   }
 
   #retireRunner(): void {
-    if (this.#runner === undefined) return;
-    this.#bytesRead += this.#runner.bytesRead;
-    this.#runner.dispose();
+    this.#runner?.dispose();
     this.#runner = undefined;
   }
 
@@ -257,4 +272,9 @@ class Task {
       this.#pull();
     } else this.#end();
   }
+}
+
+/** Whether no other task has the same elements: then their numbers alone would give them one luck. */
+function hasElementsOfItsOwn(mode: ShardingMode): boolean {
+  return mode === ShardingPolicy.DYNAMIC || mode === ShardingPolicy.FILE;
 }

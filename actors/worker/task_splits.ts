@@ -7,12 +7,17 @@ import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
 import {
   type DispatcherProtocol,
+  SPARE_SERIES,
   TASK_ENDED,
   type TaskDefinition,
 } from "../dispatcher/protocol.ts";
 import type { ActorContext } from "../runtime/actor.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
 import type { Ref } from "../runtime/ref.ts";
+import type { AssignedSplit } from "./held_split.ts";
 import type { RunnerSplits } from "./runner.ts";
+
+type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
@@ -49,15 +54,41 @@ export class TaskSplits implements RunnerSplits {
   }
 
   async next(source: number, repetition: number): Promise<Split | null> {
-    if (this.#closed) return this.#none();
-    const number = this.#numbers[source] = (this.#numbers[source] ?? 0) + 1;
-    const request = { taskId: this.#definition.taskId, number, source, repetition };
+    return this.#closed ? this.#none() : await this.#ask(this.#numbered({ source, repetition }));
+  }
+
+  /**
+   * DETERMINISTIC: the next split for this task, or null when none is wanted any more. Waits for as
+   * long as it takes: while the window is full, or nothing is lost, there is none.
+   *
+   * @param spare only one that was lost and comes before all that this task holds.
+   */
+  async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {
+    if (this.#closed) return null;
+    const request = this.#numbered({ source: 0, repetition: 0, ...(spare ? { spare } : {}) });
+    for (;;) {
+      try {
+        return await this.#ask(request) as AssignedSplit | null;
+      } catch (error) {
+        const { code } = LeatError.from(error);
+        if (code !== "deadline_exceeded" && code !== "unavailable") throw error;
+      }
+    }
+  }
+
+  #numbered(request: Omit<SplitRequest, "taskId" | "number">): SplitRequest {
+    const series = request.spare === true ? SPARE_SERIES : request.source;
+    const number = this.#numbers[series] = (this.#numbers[series] ?? 0) + 1;
+    return { taskId: this.#definition.taskId, number, ...request };
+  }
+
+  async #ask(request: SplitRequest): Promise<Split | null> {
     try {
       const { split, total } = await this.#context.ask(this.#dispatcher, "getSplit", request, {
         timeoutMs: this.#timeoutMs,
         attemptMs: SPLIT_ATTEMPT_MS,
       });
-      this.#totals[source] = total;
+      this.#totals[request.source] = total;
       return split;
     } catch (error) {
       const failure = LeatError.from(error);

@@ -5,14 +5,22 @@
  * @module
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
+import type { ProcessUsage } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { nodeActorOf } from "../runtime/node_actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";
-import type { ElementSourceProtocol, WorkerProtocol } from "./protocol.ts";
+import type {
+  ElementSourceProtocol,
+  ElementSourceStats,
+  TaskStats,
+  WorkerProtocol,
+} from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
+import { createOrderedTask } from "./ordered_task.ts";
 import { createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
@@ -29,6 +37,8 @@ const REFUSALS: readonly LeatErrorCode[] = [
   "permission_denied",
   "failed_precondition",
 ];
+/** How long a heartbeat may wait for figures, in ms: those that do not come are the ones before. */
+const MEASURE_TIMEOUT_MS = 100;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
 /** How long another node may take to start a cache or scheduler, in ms. */
@@ -53,6 +63,8 @@ export interface WorkerOptions {
   readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */
   readonly placement?: { readonly cache?: string; readonly reads?: string };
+  /** What this process uses, as far as the world can tell. */
+  readonly usage?: () => ProcessUsage;
   /** Called when the dispatcher refuses this worker for good: it has ended its tasks and is silent. */
   readonly onRefused?: (error: LeatError) => void;
 }
@@ -63,6 +75,9 @@ interface HeldTask {
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   failed: boolean;
+  /** The newest figures of the task, and of what stands before it. */
+  stats: TaskStats | undefined;
+  frontStats: ElementSourceStats | undefined;
   /** A cache or scheduler that was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
 }
@@ -145,7 +160,9 @@ class Worker {
 
   async #heartbeats(): Promise<void> {
     const { heartbeatMs = 30_000 } = this.#options;
-    while (!this.#context.signal.aborted && !this.#left) {
+    for (;;) {
+      await this.#measure();
+      if (this.#context.signal.aborted || this.#left) return;
       this.#woken = false;
       const outcome = await this.#heartbeat();
       if (outcome === "refused") return;
@@ -196,10 +213,30 @@ class Worker {
     }
   }
 
+  /** Asks every task for its figures, and what stands before it. */
+  async #measure(): Promise<void> {
+    const patience = { timeoutMs: MEASURE_TIMEOUT_MS };
+    const measureOne = async (held: HeldTask) => {
+      const { task, source = task } = held;
+      const [stats, frontStats] = await Promise.allSettled([
+        this.#context.ask(task, "stats", null, patience),
+        source === task ? undefined : this.#context.ask(source, "stats", null, patience),
+      ]);
+      // One that died keeps its last figures until the dispatcher has ended it.
+      held.stats = stats.status === "fulfilled" ? stats.value : held.stats;
+      held.frontStats = frontStats.status === "fulfilled" ? frontStats.value : held.frontStats;
+    };
+    await Promise.all([...this.#tasks.values()].map(measureOne));
+  }
+
   #report(): RequestOf<DispatcherProtocol, "workerHeartbeat"> {
-    const { name, tags = [] } = this.#options;
+    const { name, tags = [], usage } = this.#options;
     const tasks = [...this.#tasks.values()].map(statusOf);
-    return { name, worker: this.#context.self, tags, tasks };
+    const figures = {
+      atMs: this.#context.world.nowMs(),
+      ...(usage === undefined ? {} : { process: usage() }),
+    };
+    return { name, worker: this.#context.self, tags, tasks, figures };
   }
 
   /** Another life has taken this worker's name, or it is not let in. */
@@ -219,12 +256,15 @@ class Worker {
     const { taskId } = definition;
     if (this.#tasks.has(taskId)) return;
     const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
+    const create = definition.parameters.processingMode === ShardingPolicy.DETERMINISTIC
+      ? createOrderedTask
+      : createTask;
     const task = this.#context.spawn<TaskProtocol>({
       name: `task-${taskId}`,
       kind: "task",
       restart: "temporary",
       create: (context) =>
-        createTask(context, {
+        create(context, {
           definition,
           dispatcher,
           runners,
@@ -239,6 +279,8 @@ class Worker {
       source: undefined,
       completed: false,
       failed: false,
+      stats: undefined,
+      frontStats: undefined,
       placed: undefined,
     };
     this.#tasks.set(taskId, held);
@@ -344,8 +386,14 @@ class Worker {
   }
 }
 
-function statusOf({ definition, source, completed, failed }: HeldTask): TaskStatus {
-  const { taskId } = definition;
+function statusOf(held: HeldTask): TaskStatus {
+  const { definition: { taskId }, source, completed, failed, stats, frontStats } = held;
   if (failed) return { taskId, completed, failed };
-  return source === undefined ? { taskId, completed } : { taskId, source, completed };
+  return {
+    taskId,
+    completed,
+    ...(source === undefined ? {} : { source }),
+    ...(stats === undefined ? {} : { stats }),
+    ...(frontStats === undefined ? {} : { frontStats }),
+  };
 }

@@ -2,28 +2,15 @@
  * Reading a file from its beginning to its end in chunks, decompressed on the way where it is compressed.
  */
 
-import { createGunzip, createInflate } from "node:zlib";
-import { pipeline, Readable } from "node:stream";
-import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
+import { type ByteSource, byteSource, READ_BYTES } from "./byte_source.ts";
+import type { Compression } from "./compression.ts";
+import type { SourceFile } from "./format_reader.ts";
 
-/** How a file is compressed. */
-export type Compression = "gzip" | "zlib";
-
-/** The names of all compressions. */
-export const COMPRESSIONS: readonly Compression[] = ["gzip", "zlib"];
-
-/** Bytes asked of a file at once; what is buffered beyond the wanted is at most as much. */
-export const READ_BYTES = 256 * 1024;
+export { READ_BYTES };
 
 /** Smallest buffer; that of a small file is as large as the file. */
 const BUFFER_BYTES_MIN = 1024;
-
-/** Bytes in order. 0 is the end. */
-interface ByteSource {
-  read(into: Uint8Array): number | Promise<number>;
-  close(): void;
-}
 
 /** A buffer that moves along a file. Answers at once where the file does. */
 export class ByteReader {
@@ -36,20 +23,25 @@ export class ByteReader {
   #buffer: Uint8Array<ArrayBuffer>;
   #start = 0;
   #stop = 0;
-  #position = 0;
+  #position: number;
   #ended = false;
   #closed = false;
 
-  constructor(path: string, file: OpenFile, compression?: Compression) {
+  /** @param offset of the first byte to read: in the file, or in what it decompresses to, which is decompressed up to there. */
+  constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
     this.path = path;
     this.stream = compression === undefined ? "" : " of its decompressed contents";
     this.#sizeBytes = compression === undefined ? file.sizeBytes : Infinity;
+    this.#position = offset;
     this.#buffer = new Uint8Array(
       Math.min(READ_BYTES, Math.max(BUFFER_BYTES_MIN, this.#sizeBytes)),
     );
-    this.#source = compression === undefined
-      ? new PlainBytes(file)
-      : new InflatedBytes(path, file, compression);
+    this.#source = byteSource(path, file, compression, offset);
+  }
+
+  /** The bytes of a file from `offset` on, its compression undone. */
+  static of({ path, file, compression }: SourceFile, offset = 0): ByteReader {
+    return new ByteReader(path, file, compression, offset);
   }
 
   /** The offset of the next byte. */
@@ -125,6 +117,21 @@ export class ByteReader {
     return count;
   }
 
+  /**
+   * Steps over `count` bytes, buffered or not, and answers how many there were; fewer only at the end. A file that is not compressed is
+   * not read for it.
+   */
+  pass(count: number): number | Promise<number> {
+    const buffered = Math.min(count, this.available);
+    this.skip(buffered);
+    const left = count - buffered;
+    if (left === 0 || this.#ended) return buffered;
+    if (this.#source.skip === undefined) return this.#readPast(count, left);
+    const skipped = this.#source.skip(left);
+    this.#position += skipped;
+    return buffered + skipped;
+  }
+
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -142,6 +149,15 @@ export class ByteReader {
     const read = await pending;
     this.#position += read;
     return count + read + await this.takeInto(into.subarray(count + read));
+  }
+
+  async #readPast(count: number, left: number): Promise<number> {
+    while (left > 0 && await this.fill(1) > 0) {
+      const buffered = Math.min(left, this.available);
+      this.skip(buffered);
+      left -= buffered;
+    }
+    return count - left;
   }
 
   #read(into: Uint8Array): number | Promise<number> {
@@ -184,101 +200,5 @@ export class ByteReader {
     } else if (this.#start > 0) this.#buffer.copyWithin(0, this.#start, this.#stop);
     this.#start = 0;
     this.#stop = kept.length;
-  }
-}
-
-class PlainBytes implements ByteSource {
-  readonly #file: OpenFile;
-  #offset = 0;
-
-  constructor(file: OpenFile) {
-    this.#file = file;
-  }
-
-  read(into: Uint8Array): number | Promise<number> {
-    // The size is known: asking a far storage for the end would cost a journey for nothing.
-    if (this.#offset >= this.#file.sizeBytes) return 0;
-    const read = this.#file.read(into, this.#offset);
-    return read instanceof Promise
-      ? read.then((count) => this.#advance(count))
-      : this.#advance(read);
-  }
-
-  close(): void {
-    this.#file.close();
-  }
-
-  #advance(count: number): number {
-    this.#offset += count;
-    return count;
-  }
-}
-
-/** Node's zlib, because a gzip file may have several members, which the web's `DecompressionStream` refuses. */
-class InflatedBytes implements ByteSource {
-  readonly #path: string;
-  readonly #compression: Compression;
-  readonly #file: OpenFile;
-  readonly #inflate: ReturnType<typeof createGunzip>;
-  readonly #chunks: AsyncIterator<Uint8Array>;
-  #chunk: Uint8Array = new Uint8Array(0);
-
-  constructor(path: string, file: OpenFile, compression: Compression) {
-    this.#path = path;
-    this.#compression = compression;
-    this.#file = file;
-    const options = { chunkSize: READ_BYTES };
-    this.#inflate = compression === "gzip" ? createGunzip(options) : createInflate(options);
-    // Errors reach the iterator below; the callback is there so that nothing else is told of them.
-    pipeline(
-      Readable.from(chunksOf(file), { objectMode: true, highWaterMark: 1 }),
-      this.#inflate,
-      () => {},
-    );
-    this.#chunks = this.#inflate[Symbol.asyncIterator]();
-  }
-
-  read(into: Uint8Array): number | Promise<number> {
-    return this.#chunk.length > 0 ? this.#give(into) : this.#nextChunk(into);
-  }
-
-  close(): void {
-    this.#inflate.destroy();
-    this.#file.close();
-  }
-
-  async #nextChunk(into: Uint8Array): Promise<number> {
-    try {
-      const { done, value } = await this.#chunks.next();
-      if (done) return 0;
-      this.#chunk = value;
-      return this.#give(into);
-    } catch (cause) {
-      if (cause instanceof LeatError) throw cause; // the file could not be read
-      throw new LeatError(
-        "data_loss",
-        `Damaged file ${this.#path}: its ${this.#compression} compression cannot be undone: ${
-          LeatError.from(cause).message
-        }.`,
-        { cause, details: { path: this.#path } },
-      );
-    }
-  }
-
-  #give(into: Uint8Array): number {
-    const count = Math.min(into.length, this.#chunk.length);
-    into.set(this.#chunk.subarray(0, count));
-    this.#chunk = this.#chunk.subarray(count);
-    return count;
-  }
-}
-
-async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
-  for (let offset = 0; offset < file.sizeBytes;) {
-    const chunk = new Uint8Array(READ_BYTES);
-    const count = await file.read(chunk, offset);
-    if (count === 0) return;
-    offset += count;
-    yield chunk.subarray(0, count);
   }
 }

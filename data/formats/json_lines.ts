@@ -4,7 +4,7 @@
 
 import { LeatError } from "../../core/error.ts";
 import { AGAIN } from "../stepping.ts";
-import type { Line } from "./lines.ts";
+import { describeLine, type Line, lineDetails } from "./lines.ts";
 
 const BLANK = /^[ \t\r]*$/;
 
@@ -13,15 +13,16 @@ const BLANK = /^[ \t\r]*$/;
  *
  * @throws {LeatError} `data_loss` naming the file, the line and what the parser found.
  */
-export function parseJsonLine({ text, number }: Line, path: string): unknown {
+export function parseJsonLine(line: Line, path: string): unknown {
+  const { text } = line;
   if (BLANK.test(text)) return AGAIN;
   try {
     return JSON.parse(text);
   } catch (cause) {
     throw new LeatError(
       "data_loss",
-      `Line ${number} of ${path} is no JSON: ${LeatError.from(cause).message}.`,
-      { cause, details: { path, line: number } },
+      `${describeLine(line, path)} is no JSON: ${LeatError.from(cause).message}.`,
+      { cause, details: lineDetails(line, path) },
     );
   }
 }

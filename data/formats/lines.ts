@@ -5,8 +5,8 @@
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { AGAIN } from "../stepping.ts";
-import type { ByteReader } from "./byte_reader.ts";
-import type { FormatReader } from "./format_reader.ts";
+import { ByteReader } from "./byte_reader.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
 
 /** Longest line, in bytes without its end. A longer one is an error, and the line after it is read. */
 export const LINE_BYTES_MAX = 64 * 1024 * 1024;
@@ -18,9 +18,26 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** One line, without its end, and where it stands. */
 export interface Line {
   readonly text: string;
-  /** From 1. */
-  readonly number: number;
+  /** From 1; `null` in a part of a file that is not the first. */
+  readonly number: number | null;
+  /** Of its first byte. */
+  readonly offset: number;
 }
+
+/** Where a reader of lines stands. */
+export interface LinePosition {
+  readonly offset: number;
+  /** How many lines there were before; `null` where it began behind lines that nobody counted. */
+  readonly number: number | null;
+  /** Whether what comes up to the next end of line is to be left out. */
+  readonly skipping: boolean;
+  readonly ended: boolean;
+}
+
+const BEGINNING: LinePosition = { offset: 0, number: 0, skipping: false, ended: false };
+
+/** Makes an element of a line; `AGAIN` leaves the line out. What it throws costs the line. */
+export type LineConversion = (line: Line, path: string) => unknown;
 
 /**
  * Reads a file as UTF-8, line by line: `\n` and `\r\n` end a line and are left out, the last line needs no end, and a file that ends with
@@ -28,17 +45,31 @@ export interface Line {
  */
 export class LineReader implements FormatReader {
   readonly #bytes: ByteReader;
-  readonly #convert: (line: Line, path: string) => unknown;
+  readonly #convert: LineConversion;
+  readonly #stop: number;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  #number = 0;
+  #number: number | null;
   /** Bytes of the present line that were looked at and have no end in them. */
   #searched = 0;
-  #skipping = false;
+  #skipping: boolean;
+  #ended: boolean;
 
-  /** @param convert makes an element of a line; `AGAIN` leaves the line out. What it throws costs the line. */
-  constructor(bytes: ByteReader, convert: (line: Line, path: string) => unknown = textOf) {
+  /**
+   * @param bytes begin at `from`.
+   * @param stop lines that begin here or later are left out.
+   */
+  constructor(
+    bytes: ByteReader,
+    convert: LineConversion = textOf,
+    from = BEGINNING,
+    stop = Infinity,
+  ) {
     this.#bytes = bytes;
     this.#convert = convert;
+    this.#stop = stop;
+    this.#number = from.number;
+    this.#skipping = from.skipping;
+    this.#ended = from.ended;
   }
 
   get disposed(): boolean {
@@ -46,17 +77,29 @@ export class LineReader implements FormatReader {
   }
 
   step(): unknown {
-    if (this.disposed) return END;
-    const { buffer, start, available } = this.#bytes;
+    if (this.#ended || this.disposed) return END;
+    const { buffer, start, available, position } = this.#bytes;
+    // The next line that may begin before the stop follows an end of line that was not found yet.
+    if (position + (this.#skipping ? this.#searched : 0) >= this.#stop) return END;
     const at = available > this.#searched ? buffer.indexOf(NEWLINE, start + this.#searched) : -1;
     // What lies in the buffer beyond the available bytes is from earlier chunks.
     if (at >= 0 && at < start + available) return this.#line(at - start, 1);
     this.#searched = available;
     if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
+    this.#ended = true; // unless the file goes on
     const filled = this.#bytes.fill(this.#searched + 1);
     return filled instanceof Promise
       ? filled.then((available) => this.#filled(available))
       : this.#filled(filled);
+  }
+
+  save(): LinePosition {
+    return {
+      offset: this.#bytes.position,
+      number: this.#number,
+      skipping: this.#skipping,
+      ended: this.#ended,
+    };
   }
 
   close(): void {
@@ -64,7 +107,10 @@ export class LineReader implements FormatReader {
   }
 
   #filled(available: number): unknown {
-    if (available > this.#searched) return AGAIN;
+    if (available > this.#searched) {
+      this.#ended = false;
+      return AGAIN;
+    }
     if (this.disposed || (available === 0 && !this.#skipping)) return END;
     return this.#line(available, 0);
   }
@@ -80,27 +126,26 @@ export class LineReader implements FormatReader {
 
   #tooLong(): LeatError {
     const { path, stream, position } = this.#bytes;
+    const line = this.#number === null ? "A line" : `Line ${this.#number + 1}`;
     return new LeatError(
       "resource_exhausted",
-      `Line ${
-        this.#number + 1
-      } of ${path} is longer than ${LINE_BYTES_MAX} bytes (LINE_BYTES_MAX): no end of line before ` +
-        `byte ${position}${stream}.`,
-      { details: { path, line: this.#number + 1 } },
+      `${line} of ${path} is longer than ${LINE_BYTES_MAX} bytes (LINE_BYTES_MAX): no end of line ` +
+        `before byte ${position}${stream}.`,
+      { details: { path, line: this.#number === null ? null : this.#number + 1 } },
     );
   }
 
   /** The next `length` bytes, followed by an end of `endBytes`. */
   #line(length: number, endBytes: number): unknown {
-    const { buffer, start, path } = this.#bytes;
+    const { buffer, start, path, position } = this.#bytes;
     this.#searched = 0;
     if (!this.#skipping && length > LINE_BYTES_MAX) {
       const error = this.#tooLong();
-      this.#number++;
+      if (this.#number !== null) this.#number++;
       this.#bytes.skip(length + endBytes);
       throw error;
     }
-    this.#number++;
+    if (this.#number !== null) this.#number++;
     if (this.#skipping) {
       this.#skipping = false;
       this.#bytes.skip(length + endBytes);
@@ -109,10 +154,45 @@ export class LineReader implements FormatReader {
     const hasReturn = endBytes > 0 && length > 0 && buffer[start + length - 1] === CARRIAGE_RETURN;
     const stop = start + length - (hasReturn ? 1 : 0);
     let text = this.#decoder.decode(buffer.subarray(start, stop));
-    if (this.#number === 1 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+    if (position === 0 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
     this.#bytes.skip(length + endBytes);
-    return this.#convert({ text, number: this.#number }, path);
+    return this.#convert({ text, number: this.#number, offset: position }, path);
   }
+}
+
+/**
+ * Reads the lines of a file, or those that begin in one of its parts of `partBytes` bytes.
+ *
+ * @param first where lines begin that count, in a file whose first ones are something else.
+ */
+export function openLines(
+  source: SourceFile,
+  { part, position }: ReadFrom,
+  partBytes: number,
+  convert?: LineConversion,
+  first = BEGINNING,
+): LineReader {
+  const stop = part === undefined ? Infinity : (part + 1) * partBytes;
+  const from = position as LinePosition | undefined ?? startOf(part ?? 0, partBytes, first);
+  return new LineReader(ByteReader.of(source, from.offset), convert, from, stop);
+}
+
+/** Behind the first end of line in or directly before the part. */
+function startOf(part: number, partBytes: number, first: LinePosition): LinePosition {
+  const start = part * partBytes;
+  return start <= first.offset
+    ? first
+    : { offset: start - 1, number: null, skipping: true, ended: false };
+}
+
+/** Which line it is, for messages. */
+export function describeLine({ number, offset }: Line, path: string): string {
+  return number === null ? `The line at byte ${offset} of ${path}` : `Line ${number} of ${path}`;
+}
+
+/** Where it stands, for an error's details. */
+export function lineDetails({ number, offset }: Line, path: string): Record<string, unknown> {
+  return { path, offset, ...(number === null ? {} : { line: number }) };
 }
 
 function textOf({ text }: Line): string {

@@ -45,6 +45,12 @@ export function encodeRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
   return record;
 }
 
+/** Where a reader of records stands. */
+export interface RecordPosition {
+  readonly offset: number;
+  readonly ended: boolean;
+}
+
 /**
  * Reads the records of a file in order, each as bytes of its own.
  *
@@ -54,10 +60,12 @@ export function encodeRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
 export class RecordReader implements FormatReader {
   readonly #bytes: ByteReader;
   #header: DataView | undefined;
-  #ended = false;
+  #ended: boolean;
 
-  constructor(bytes: ByteReader) {
+  /** @param ended whether it has ended already, as one that is restored may have. */
+  constructor(bytes: ByteReader, ended = false) {
     this.#bytes = bytes;
+    this.#ended = ended;
   }
 
   get disposed(): boolean {
@@ -69,6 +77,10 @@ export class RecordReader implements FormatReader {
     this.#ended = true; // unless this record turns out to be followed by another
     const filled = this.#bytes.fill(HEADER_BYTES);
     return filled instanceof Promise ? this.#headerLater(filled) : this.#readHeader(filled);
+  }
+
+  save(): RecordPosition {
+    return { offset: this.#bytes.position, ended: this.#ended };
   }
 
   close(): void {

@@ -12,7 +12,8 @@ import { checkPaddedShapes, type PaddedShapes, type PaddingValues } from "../pad
 import { type ElementSpec, mapSpec, TensorSpec } from "../spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "./from.ts";
-import { type Grouping, GroupingIterator } from "./group_by_window.ts";
+import { type Grouping, GroupingIterator } from "./grouping.ts";
+import { Nested } from "./opened.ts";
 import { PaddedBatchNode } from "./padded_batch.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -106,6 +107,7 @@ function checkOptions(options: BucketAttributes): BucketAttributes {
 
 /** Bucket i holds lengths from boundary i-1, inclusive, to boundary i, exclusive. */
 class Buckets implements Grouping {
+  readonly calls: readonly Call[];
   readonly #length: Call;
   readonly #options: BucketAttributes;
   readonly #spec: ElementSpec;
@@ -114,6 +116,7 @@ class Buckets implements Grouping {
   constructor(context: IteratorContext, node: BucketBySequenceLengthNode) {
     this.#context = context;
     this.#length = new Call(node.length, context);
+    this.calls = [this.#length];
     this.#options = node.options;
     this.#spec = node.inputs[0]!.elementSpec;
   }
@@ -129,7 +132,7 @@ class Buckets implements Grouping {
     return this.#options.batchSizes[bucket]!;
   }
 
-  open(bucket: number, elements: readonly unknown[]): unknown {
+  open(_number: number, bucket: number, elements: readonly unknown[]): Nested | undefined {
     const { dropRemainder, noPadding, paddedShapes, paddingValues } = this.#options;
     const size = elements.length;
     if (dropRemainder && size < this.sizeOf(bucket)) return undefined;
@@ -140,7 +143,11 @@ class Buckets implements Grouping {
         : paddedShapes,
       paddingValues,
     });
-    return this.#context.nested(batch, this.#length.nestedLuck()).makeIterator();
+    return new Nested(batch, this.#length.nestedLuck(), this.#context);
+  }
+
+  openAgain(number: number, bucket: number, elements: readonly unknown[]): Nested | undefined {
+    return this.open(number, bucket, elements);
   }
 
   #boundary(bucket: number): number {

@@ -1,74 +1,121 @@
 /**
- * `cache`: elements kept in memory after the first complete pass.
+ * `cache`: elements kept in memory, or in files, after the first complete pass.
  */
+import { checkPath } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
 import { BufferMeter } from "../stats.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { fileCacheIterator } from "./file_cache.ts";
+import { SameElementsNode } from "./unary.ts";
 
 /** The elements of a complete pass; empty until there was one. */
 interface Store {
   elements: readonly unknown[] | undefined;
 }
 
-export class CacheNode extends UnaryNode {
+export class CacheNode extends SameElementsNode {
   /** Shared by the iterators of this dataset. */
   readonly #store: Store = { elements: undefined };
+  /** The folder of the files that it is kept in; in memory without. */
+  readonly path: string | undefined;
 
-  constructor(input: DatasetNode) {
+  constructor(input: DatasetNode, path?: unknown) {
     super("cache", input);
+    this.path = path === undefined ? undefined : checkPath("cache", path);
   }
 
   override get attributes(): Attributes {
-    return {};
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
+    return { path: this.path };
   }
 
   /** A task that reads splits keeps what it was handed to itself: it is not the whole input. */
   override makeIterator(context: IteratorContext): ElementIterator {
+    if (this.path !== undefined) {
+      return fileCacheIterator(context, this.path, this.input.elementSpec);
+    }
     const store = context.readsSplits
       ? context.shared<Store>(() => ({ elements: undefined }))
       : this.#store;
-    return store.elements === undefined
-      ? new FillingIterator(context, store)
-      : new CachedIterator(context, store.elements);
+    return new CacheIterator(context, store);
+  }
+
+  override saveShared(): unknown {
+    return this.path !== undefined ? undefined : { elements: this.#store.elements };
+  }
+
+  override restoreShared(state: unknown): void {
+    this.#store.elements = (state as Store).elements;
   }
 }
 
-registerNode("cache", { fromWire: (_, [input]) => new CacheNode(input!) });
+registerNode("cache", { fromWire: (a, [input]) => new CacheNode(input!, a.path) });
 
-/** Passes elements through and keeps them; the store is filled by a pass that ends without error. */
-class FillingIterator extends UnaryIterator {
+/** What is saved of a cache's iterator, beside the contents of a cache that is complete. */
+type CacheState = {
+  readonly position: number;
+  /** The elements that are given, where these are not those of the store any more. */
+  readonly elements: readonly unknown[] | undefined;
+} | {
+  readonly kept: unknown[];
+  readonly failed: boolean;
+  readonly ended: boolean;
+  readonly input: unknown;
+};
+
+/**
+ * Gives the elements of a store, or fills it: passes the input's elements through and keeps them. The
+ * store is filled by a pass that ends without error.
+ */
+class CacheIterator extends ElementIterator {
+  readonly #context: IteratorContext;
   readonly #store: Store;
   readonly #meter: BufferMeter;
+  /** The elements of a complete pass that are given. */
+  #complete: readonly unknown[] | undefined;
+  /** Of these, the next one. */
+  #position = 0;
+  /** Where this iterator fills the store: the elements so far, and their input. */
   readonly #kept: unknown[] = [];
+  #input: ElementIterator | undefined;
   #failed = false;
   #ended = false;
 
   constructor(context: IteratorContext, store: Store) {
-    super(context);
+    super();
+    this.#context = context;
     this.#store = store;
     this.#meter = new BufferMeter(context.stats);
+    this.#complete = store.elements;
+    if (this.#complete === undefined) this.#input = context.makeInput();
   }
 
   override next(): Pulled<unknown> {
-    if (this.#ended) return END;
+    if (this.#complete !== undefined) return this.#give(this.#complete);
+    return this.#ended ? END : this.#fill(this.#input!);
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const elements = this.#complete;
+    if (elements === undefined || this.disposed) return NO_BLOCK;
+    const first = this.#position;
+    const length = Math.min(count, elements.length - first);
+    if (length <= 0) return NO_BLOCK;
+    for (let i = 0; i < length; i++) into[i] = elements[first + i];
+    this.#position = first + length;
+    this.#context.stats.gaveBlock(into, length);
+    return length;
+  }
+
+  #give(elements: readonly unknown[]): unknown {
+    if (this.#position >= elements.length || this.disposed) return END;
+    return this.#context.stats.gave(elements[this.#position++]);
+  }
+
+  #fill(input: ElementIterator): Pulled<unknown> {
     let element: unknown;
     try {
-      element = this.input.next();
+      element = input.next();
     } catch (error) {
       this.#failed = true;
       throw error;
@@ -79,7 +126,7 @@ class FillingIterator extends UnaryIterator {
   async #later(pending: Promise<unknown>): Promise<unknown> {
     let element: unknown;
     try {
-      element = await this.arrival(pending);
+      element = await this.#context.waitFor(pending);
     } catch (error) {
       this.#failed = true;
       throw error;
@@ -97,43 +144,46 @@ class FillingIterator extends UnaryIterator {
     this.#kept.push(element);
     this.#meter.enters(element);
     this.#meter.holds(this.#kept.length);
-    this.stats.elements++;
-    return element;
+    return this.#context.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<CacheState> {
+    if (this.#complete !== undefined) {
+      const elements = this.#complete === this.#store.elements ? undefined : this.#complete;
+      return { position: this.#position, elements };
+    }
+    return {
+      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // or saved already
+      failed: this.#failed,
+      ended: this.#ended,
+      input: await this.#input!.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as CacheState;
+    if ("position" in saved) {
+      this.#input?.dispose();
+      this.#input = undefined;
+      this.#complete = saved.elements ?? this.#store.elements!;
+      this.#position = saved.position;
+      return;
+    }
+    this.#complete = undefined;
+    this.#failed = saved.failed;
+    this.#ended = saved.ended;
+    for (const element of saved.kept) {
+      this.#kept.push(element);
+      this.#meter.enters(element);
+    }
+    this.#meter.holds(this.#kept.length);
+    this.#input ??= this.#context.makeInput();
+    await this.#input.restore(saved.input);
   }
 
   protected override release(): void {
-    super.release();
+    this.#input?.dispose();
     this.#ended = true;
     if (this.#store.elements !== this.#kept) this.#meter.holds(0);
   }
-}
-
-class CachedIterator extends ElementIterator {
-  readonly #context: IteratorContext;
-  readonly #elements: readonly unknown[];
-  #position = 0;
-
-  constructor(context: IteratorContext, elements: readonly unknown[]) {
-    super();
-    this.#context = context;
-    this.#elements = elements;
-  }
-
-  override next(): Pulled<unknown> {
-    if (this.#position >= this.#elements.length || this.disposed) return END;
-    this.#context.stats.elements++;
-    return this.#elements[this.#position++];
-  }
-
-  override nextBlock(into: unknown[], count: number): number {
-    const first = this.#position;
-    const length = Math.min(count, this.#elements.length - first);
-    if (length <= 0 || this.disposed) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.#elements[first + i];
-    this.#position = first + length;
-    this.#context.stats.elements += length;
-    return length;
-  }
-
-  protected override release(): void {}
 }

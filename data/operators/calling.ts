@@ -2,24 +2,44 @@
  * Calling: what `map` and `filter` have in common. They call their function on whole blocks of
  * elements where these and the results are there at once, and on one element at a time otherwise.
  */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { InputBlock } from "../block.ts";
 import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
-import { NO_BLOCK, type Pulled } from "../iterator.ts";
+import { type ElementIterator, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
+import { AGAIN } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
-/** What came of a call within a block that is for `next()` to answer. */
-export interface Outcome {
-  readonly failed: boolean;
-  /** The error, or a promise. */
-  readonly value: unknown;
+/** The token of what a call made of the element with this token; a number where both are the same. */
+export function tokenOfCall(index: number, token: Token | undefined): Token | undefined {
+  return token === undefined || token === index ? token : [index, token];
+}
+
+/** What had this token, by calling the function on the same element once more. */
+export function againByCall(call: Call, input: ElementIterator, token: Token): unknown {
+  const [index, below] = typeof token === "number" ? [token, token] : token as [number, Token];
+  const element = input.again(below);
+  return element instanceof Promise
+    ? element.then((arrived) => call.again(index, arrived))
+    : call.again(index, element);
+}
+
+/** What is saved of an iterator that calls. */
+interface CallingState {
+  /** How many calls were begun. */
+  readonly calls: number;
+  /** What was read and not called upon yet. */
+  readonly leftover: readonly unknown[];
+  readonly outcome: SavedAnswer | null;
+  readonly input: unknown;
 }
 
 /** The iterator of an operator that calls a function on every element. */
 export abstract class CallingIterator extends UnaryIterator {
   protected readonly call: Call;
   readonly #block = new InputBlock();
-  #outcome: Outcome | undefined;
+  /** What came of a call within a block that is for `next()` to answer; its value may be a promise. */
+  #outcome: Answer | undefined;
 
   constructor(context: IteratorContext, fn: NodeFunction) {
     super(context);
@@ -47,12 +67,14 @@ export abstract class CallingIterator extends UnaryIterator {
   }
 
   /** Leaves the answer about an element of a block to `next()`, since those before it come first. */
-  protected leave(outcome: Outcome): void {
+  protected leave(outcome: Answer): void {
+    // It may reject before somebody asks for it, and need not be asked for at all.
+    if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcome = outcome;
   }
 
   /** What a block has left to be answered by `next()`. */
-  protected takeOutcome(): Outcome | undefined {
+  protected takeOutcome(): Answer | undefined {
     const outcome = this.#outcome;
     this.#outcome = undefined;
     return outcome;
@@ -63,9 +85,46 @@ export abstract class CallingIterator extends UnaryIterator {
     return this.#block.isEmpty ? this.input.next() : this.#block.shift();
   }
 
+  /** The token of the element pulled last; none where others were read with it. */
+  protected inputToken(): Token | undefined {
+    return this.#block.isEmpty ? this.input.token() : undefined;
+  }
+
+  protected override async saveState(): Promise<CallingState> {
+    const outcome = await settledOutcome(this.#outcome);
+    return {
+      calls: this.call.index,
+      leftover: this.#block.rest,
+      outcome: outcome === undefined ? null : saveAnswer(outcome),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { calls, leftover, outcome, input } = state as CallingState;
+    await this.input.restore(input);
+    this.call.resume(calls);
+    this.#block.put(leftover);
+    if (outcome === null) return;
+    this.#outcome = await restoreAnswer(outcome, this.input);
+    if (!this.#outcome.failed) this.stats.gave(this.#outcome.value); // it was made in another iterator
+  }
+
   protected override release(): void {
     super.release();
+    this.call.stop();
     this.#block.clear();
     this.#outcome = undefined;
+  }
+}
+
+/** An outcome once its promise has settled; nothing where it is that an element is left out. */
+async function settledOutcome(outcome: Answer | undefined): Promise<Answer | undefined> {
+  if (!(outcome?.value instanceof Promise)) return outcome;
+  try {
+    const value: unknown = await outcome.value;
+    return value === AGAIN ? undefined : { failed: false, value };
+  } catch (error) {
+    return { failed: true, value: error };
   }
 }

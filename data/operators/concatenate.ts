@@ -1,11 +1,10 @@
 /**
  * `concatenate`: one dataset after the other.
  */
-import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { type ElementSpec, isTuple, mergeSpecs, TensorSpec } from "../spec.ts";
+import { commonSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 
 export class ConcatenateNode extends DatasetNode {
@@ -13,12 +12,7 @@ export class ConcatenateNode extends DatasetNode {
 
   constructor(first: DatasetNode, second: DatasetNode) {
     super("concatenate", [first, second]);
-    this.#spec = mergeSpecs(first.elementSpec, second.elementSpec, (path, a, b) => {
-      throw new LeatError(
-        "invalid_argument",
-        `concatenate: the datasets' elements differ at ${path}: ${describe(a)} and ${describe(b)}`,
-      );
-    });
+    this.#spec = commonSpec("concatenate", [first.elementSpec, second.elementSpec]);
   }
 
   override get attributes(): Attributes {
@@ -36,6 +30,13 @@ export class ConcatenateNode extends DatasetNode {
     return isUnknown ? UNKNOWN_CARDINALITY : first + second;
   }
 
+  override tokenAt(index: number): Token | undefined {
+    const [first, second] = this.inputs as [DatasetNode, DatasetNode];
+    const [ofFirst, ofSecond] = [first.tokenAt(index), second.tokenAt(index - first.cardinality)];
+    if (ofFirst === undefined || ofSecond === undefined) return undefined;
+    return index < first.cardinality ? [0, ofFirst] : [1, ofSecond];
+  }
+
   override makeIterator(context: IteratorContext): ConcatenateIterator {
     return new ConcatenateIterator(context);
   }
@@ -45,22 +46,23 @@ registerNode("concatenate", {
   fromWire: (_, [first, second]) => new ConcatenateNode(first!, second!),
 });
 
-function describe(spec: ElementSpec): string {
-  if (spec instanceof TensorSpec) return `${spec.dtype}`;
-  if (isTuple(spec)) return `a tuple of ${spec.length}`;
-  return `an object of {${Object.keys(spec ?? {}).join(", ")}}`;
+/** What is saved of a concatenate. */
+interface ConcatenateState {
+  readonly position: number;
+  readonly current: unknown;
 }
 
 class ConcatenateIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
   /** The input being read: 0, then 1, then 2 for none. */
   #position = 0;
-  #current: ElementIterator;
+  /** Both inputs, the second from when it is first needed. They stay, to give elements again. */
+  readonly #inputs: ElementIterator[];
 
   constructor(context: IteratorContext) {
     super();
     this.#context = context;
-    this.#current = context.makeInput(0);
+    this.#inputs = [context.makeInput(0)];
   }
 
   override next(): Pulled<unknown> {
@@ -69,28 +71,52 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
 
   step(): unknown {
     if (this.#position === 2) return END;
-    const element = this.#current.next();
+    const element = this.#inputs[this.#position]!.next();
     return element instanceof Promise ? this.#later(element) : this.#accept(element);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#accept(await pending);
+    return this.#accept(await this.#context.waitFor(pending));
   }
 
   #accept(element: unknown): unknown {
     if (this.disposed) return END;
-    if (element !== END) {
-      this.#context.stats.elements++;
-      return element;
-    }
-    this.#current.dispose();
+    if (element !== END) return this.#context.stats.gave(element);
+    this.#inputs[this.#position]!.dispose();
     if (++this.#position === 2) return END;
-    this.#current = this.#context.makeInput(1);
+    this.#second();
     return AGAIN;
+  }
+
+  #second(): ElementIterator {
+    return this.#inputs[1] ??= this.#context.makeInput(1);
+  }
+
+  override token(): Token | undefined {
+    const token = this.#inputs[this.#position]?.token();
+    return token === undefined ? undefined : [this.#position, token];
+  }
+
+  override again(token: Token): unknown {
+    const [position, ofInput] = token as [number, Token];
+    return (position === 0 ? this.#inputs[0]! : this.#second()).again(ofInput);
+  }
+
+  protected override async saveState(): Promise<ConcatenateState> {
+    const current = await this.#inputs[this.#position]?.save() ?? null;
+    return { position: this.#position, current };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { position, current } = state as ConcatenateState;
+    this.#position = position;
+    if (position > 0) this.#inputs[0]!.dispose();
+    const input = position === 1 ? this.#second() : this.#inputs[position];
+    await input?.restore(current);
   }
 
   protected override release(): void {
     this.#position = 2;
-    this.#current.dispose();
+    for (const input of this.#inputs) input.dispose();
   }
 }

@@ -3,6 +3,8 @@
  * a service; its iterator is provided from outside of the data engine.
  */
 import { LeatError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { NodeFunction } from "../call.ts";
 import { checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
@@ -13,7 +15,9 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
-import { ShardingPolicy } from "../sharding_policy.ts";
+import { checkReproducible } from "../ordered/reproducible.ts";
+import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
+import { type ShardingMode, ShardingPolicy } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -21,8 +25,8 @@ import { UnaryNode } from "./unary.ts";
 export interface DistributeOptions {
   /** The dispatcher: `ws://host:port`, `wss://…`, or something that has such an address. */
   readonly service: string | { readonly address: string };
-  /** How the workers share the work; default OFF. */
-  readonly processingMode?: ShardingPolicy;
+  /** How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF. */
+  readonly processingMode?: ShardingPolicy | CustomShardingPolicy;
   /** Clients that name the same job share its elements. */
   readonly jobName?: string;
   /** Which consumer of a coordinated job this is, from 0; needs `numConsumers` and `jobName`. */
@@ -44,13 +48,18 @@ export class DistributeNode extends UnaryNode {
 
   constructor(input: DatasetNode, options: DistributeOptions) {
     super("distribute", input);
-    this.options = checkOptions(options);
+    this.options = checkDistributeOptions("distribute", options);
+    if (this.options.processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
   }
 
-  /** Token and certificates stay here: they are the holder's, not the pipeline's. */
   override get attributes(): Attributes {
-    const { token: _token, ca: _ca, service, ...rest } = this.options;
-    return { ...rest, service: typeof service === "string" ? service : service.address };
+    return attributesOf(this.options);
+  }
+
+  /** Where the service is, and who reads, may change. */
+  override get decisive(): Attributes {
+    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
+    return { processingMode, numConsumers };
   }
 
   override get elementSpec(): ElementSpec {
@@ -59,8 +68,12 @@ export class DistributeNode extends UnaryNode {
 
   override get cardinality(): number {
     const once = this.input.cardinality;
-    if (this.options.numConsumers !== undefined) return Infinity;
-    return once === 0 || once === Infinity ? once : UNKNOWN_CARDINALITY;
+    const { processingMode, numConsumers } = this.options;
+    if (numConsumers !== undefined) return Infinity;
+    const mode = modeOf(processingMode);
+    const isKept = once === Infinity && KEEPS_ENDLESS.has(mode) ||
+      once === 0 && (KEEPS_ENDLESS.has(mode) || mode === ShardingPolicy.FILE_OR_DATA);
+    return isKept ? once : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -68,49 +81,94 @@ export class DistributeNode extends UnaryNode {
   }
 }
 
+/** The policies under which a dataset without end stays so for every reader, and an empty one empty. */
+const KEEPS_ENDLESS: ReadonlySet<ShardingMode> = new Set([
+  ShardingPolicy.OFF,
+  ShardingPolicy.DYNAMIC,
+  ShardingPolicy.DATA,
+  ShardingPolicy.DETERMINISTIC,
+]);
+
 registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
 
-function checkOptions(options: DistributeOptions): DistributeOptions {
-  const { service, processingMode, jobName, consumerIndex, numConsumers, sharing } = options;
+/** The policy by name. */
+export function modeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
+  return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;
+}
+
+/** Options as attributes. Token and certificates stay here: they are the holder's, not the pipeline's. */
+export function attributesOf(options: DistributeOptions): Attributes {
+  const { token: _token, ca: _ca, service, processingMode, ...rest } = options;
+  const { name, shard } = processingMode instanceof CustomShardingPolicy ? processingMode : {};
+  return {
+    ...rest,
+    service: typeof service === "string" ? service : service.address,
+    processingMode: shard === undefined ? processingMode : { name, shard },
+  };
+}
+
+/** Options as given by a user, or as they stood among attributes. */
+export function checkDistributeOptions<O extends DistributeOptions>(
+  operator: string,
+  options: O,
+): O {
+  const { service, jobName, consumerIndex, numConsumers, sharing } = options;
   const { maxOutstandingRequests } = options;
   const address: unknown = typeof service === "object" ? service?.address : service;
   if (typeof address !== "string" || address === "") {
-    throw invalidArgument("distribute", "service", "an address such as ws://host:port", service);
+    throw invalidArgument(operator, "service", "an address such as ws://host:port", service);
   }
   if (jobName !== undefined && (typeof jobName !== "string" || jobName === "")) {
-    throw invalidArgument("distribute", "jobName", "a non-empty string", jobName);
+    throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
   }
-  const policies: readonly string[] = Object.values(ShardingPolicy);
-  if (processingMode !== undefined && !policies.includes(processingMode)) {
-    const wanted = `one of ${policies.join(", ")}`;
-    throw invalidArgument("distribute", "processingMode", wanted, processingMode);
-  }
-  checkConsumers(jobName, consumerIndex, numConsumers);
+  checkConsumers(operator, jobName, consumerIndex, numConsumers);
   if (sharing !== undefined && (typeof sharing?.trainerId !== "string" || !sharing.trainerId)) {
-    throw invalidArgument("distribute", "sharing.trainerId", "a non-empty string", sharing);
+    throw invalidArgument(operator, "sharing.trainerId", "a non-empty string", sharing);
   }
   if (maxOutstandingRequests !== undefined) {
-    checkInteger("distribute", "maxOutstandingRequests", maxOutstandingRequests, 1);
+    checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
-  return options;
+  if (options.processingMode === undefined) return options;
+  return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
 }
 
-function checkConsumers(jobName: unknown, index: unknown, count: unknown): void {
+function checkPolicy(operator: string, policy: unknown): ShardingPolicy | CustomShardingPolicy {
+  if (policy instanceof CustomShardingPolicy) return policy;
+  if (isPlainObject(policy) && policy.shard instanceof NodeFunction) {
+    return new CustomShardingPolicy(policy.name, policy.shard);
+  }
+  const known = Object.values(ShardingPolicy).find((name) => name === policy);
+  if (known !== undefined) return known;
+  const names = Object.values(ShardingPolicy).join(", ");
+  throw invalidArgument(
+    operator,
+    "processingMode",
+    `one of ${names}, or shardingPolicy(…)`,
+    policy,
+  );
+}
+
+function checkConsumers(
+  operator: string,
+  jobName: unknown,
+  index: unknown,
+  count: unknown,
+): void {
   if (index === undefined && count === undefined) return;
   if (index === undefined || count === undefined) {
     throw new LeatError(
       "invalid_argument",
-      "distribute: set both consumerIndex and numConsumers for coordinated reads, or neither",
+      `${operator}: set both consumerIndex and numConsumers for coordinated reads, or neither`,
     );
   }
   if (jobName === undefined) {
     throw new LeatError(
       "invalid_argument",
-      "distribute: jobName must be set with numConsumers, so that the consumers meet in one job",
+      `${operator}: jobName must be set with numConsumers, so that the consumers meet in one job`,
     );
   }
-  const consumers = checkInteger("distribute", "numConsumers", count, 1);
-  checkInteger("distribute", "consumerIndex", index, 0, consumers - 1);
+  const consumers = checkInteger(operator, "numConsumers", count, 1);
+  checkInteger(operator, "consumerIndex", index, 0, consumers - 1);
 }

@@ -1,9 +1,9 @@
 /**
- * `enumerate`: elements with their numbers.
+ * `enumerate`: elements with their numbers. One that fails has a number, too, as beside a counter.
  */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
@@ -32,12 +32,24 @@ export class EnumerateNode extends UnaryNode {
     return multiple;
   }
 
+  override tokenAt(index: number): Token | undefined {
+    const token = this.input.tokenAt(index);
+    return token === undefined ? undefined : [this.start + index, token];
+  }
+
   override makeIterator(context: IteratorContext): EnumerateIterator {
     return new EnumerateIterator(context, this.start);
   }
 }
 
 registerNode("enumerate", { fromWire: (a, [input]) => new EnumerateNode(input!, a.start) });
+
+/** What is saved of an enumerate. */
+interface EnumerateState {
+  /** The number of the next element. */
+  readonly number: number;
+  readonly input: unknown;
+}
 
 class EnumerateIterator extends UnaryIterator {
   #number: number;
@@ -48,17 +60,46 @@ class EnumerateIterator extends UnaryIterator {
   }
 
   override next(): Pulled<unknown> {
-    const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#pair(element);
+    try {
+      const element = this.input.next();
+      return element instanceof Promise ? this.#later(element) : this.#pair(element);
+    } catch (error) {
+      this.#number++;
+      throw error;
+    }
+  }
+
+  override token(): Token | undefined {
+    const token = this.input.token();
+    return token === undefined ? undefined : [this.#number - 1, token];
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    const [number, ofInput] = token as [number, Token];
+    return [number, await this.input.again(ofInput)];
+  }
+
+  protected override async saveState(): Promise<EnumerateState> {
+    return { number: this.#number, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { number, input } = state as EnumerateState;
+    this.#number = number;
+    await this.input.restore(input);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#pair(await this.arrival(pending));
+    try {
+      return this.#pair(await this.arrival(pending));
+    } catch (error) {
+      this.#number++;
+      throw error;
+    }
   }
 
   #pair(element: unknown): unknown {
     if (element === END) return END;
-    this.stats.elements++;
-    return [this.#number++, element];
+    return this.stats.gave([this.#number++, element]);
   }
 }

@@ -4,25 +4,40 @@
 import { LeatError } from "../../core/error.ts";
 import type { InputBlock } from "../block.ts";
 import { NodeFunction } from "../call.ts";
-import { show } from "../check.ts";
+import { checkOptionalBoolean, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { checkParallelCalls } from "../parallelism.ts";
 import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { CallingIterator } from "./calling.ts";
+import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "./unary.ts";
+
+/** How `filter` runs. */
+export interface FilterAttributes {
+  /** At most this many calls at once; without it one call at a time. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether elements keep their order; by default what `withOptions` says. */
+  readonly deterministic?: boolean | undefined;
+}
 
 export class FilterNode extends UnaryNode {
   readonly predicate: NodeFunction;
+  readonly options: FilterAttributes;
 
-  constructor(input: DatasetNode, predicate: NodeFunction) {
+  constructor(input: DatasetNode, predicate: NodeFunction, options: FilterAttributes = {}) {
     super("filter", input);
     this.predicate = predicate;
+    this.options = {
+      numParallelCalls: checkParallelCalls("filter", options.numParallelCalls),
+      deterministic: checkOptionalBoolean("filter", "deterministic", options.deterministic),
+    };
   }
 
   override get attributes(): Attributes {
-    return { predicate: this.predicate };
+    return { predicate: this.predicate, ...this.options };
   }
 
   override get elementSpec(): ElementSpec {
@@ -33,13 +48,15 @@ export class FilterNode extends UnaryNode {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
-  override makeIterator(context: IteratorContext): FilterIterator {
-    return new FilterIterator(context, this.predicate);
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = context.deterministic } = this.options;
+    if (numParallelCalls === undefined) return new FilterIterator(context, this.predicate);
+    return new ParallelFilterIterator(context, this.predicate, numParallelCalls, deterministic);
   }
 }
 
 registerNode("filter", {
-  fromWire: (a, [input]) => new FilterNode(input!, NodeFunction.among(a, "predicate")),
+  fromWire: (a, [input]) => new FilterNode(input!, NodeFunction.among(a, "predicate"), a),
 });
 
 class FilterIterator extends CallingIterator implements Stepping {
@@ -78,8 +95,16 @@ class FilterIterator extends CallingIterator implements Stepping {
       this.leave({ failed: true, value: call.failure(error) });
     }
     block.at = Math.min(call.index - indexAtStart, block.end);
-    this.stats.elements += kept;
+    this.stats.gaveBlock(into, kept);
     return kept;
+  }
+
+  override token(): Token | undefined {
+    return this.inputToken();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
   }
 
   #judge(element: unknown): unknown {
@@ -91,10 +116,13 @@ class FilterIterator extends CallingIterator implements Stepping {
   }
 
   #decide(element: unknown, verdict: unknown): unknown {
-    if (typeof verdict !== "boolean") throw noVerdict(verdict);
-    if (!verdict) return AGAIN;
-    this.stats.elements++;
-    return element;
+    let decided: unknown;
+    try {
+      decided = decide(element, verdict);
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+    return decided === AGAIN ? AGAIN : this.stats.gave(decided);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
@@ -106,8 +134,24 @@ class FilterIterator extends CallingIterator implements Stepping {
   }
 }
 
-function noVerdict(verdict: unknown): LeatError {
-  return new LeatError(
+class ParallelFilterIterator extends ParallelCalls {
+  override token(): Token | undefined {
+    return this.given.token;
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override conclude(element: unknown, verdict: unknown): unknown {
+    return decide(element, verdict);
+  }
+}
+
+/** What a verdict on an element means for it. */
+function decide(element: unknown, verdict: unknown): unknown {
+  if (typeof verdict === "boolean") return verdict ? element : AGAIN;
+  throw new LeatError(
     "invalid_argument",
     `filter: the function must return true or false, got ${show(verdict)}`,
   );

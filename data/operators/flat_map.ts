@@ -1,20 +1,14 @@
 /**
  * `flatMap`: the elements of the datasets that a function makes, one dataset after the other.
  */
-import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
-import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { type ElementIterator, END, type Pulled } from "../iterator.ts";
-import {
-  type Attributes,
-  type DatasetNode,
-  nodeOf,
-  registerNode,
-  UNKNOWN_CARDINALITY,
-} from "../node.ts";
+import { type HeldElements, heldFrom } from "../held.ts";
+import { END, type Pulled } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { Opened, type OpenedState } from "./opened.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class FlatMapNode extends UnaryNode {
@@ -50,21 +44,17 @@ registerNode("flatMap", {
     new FlatMapNode(input!, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
 });
 
-/** Opens the dataset that a function made of an element. */
-export function openMade(made: unknown, call: Call, context: IteratorContext): ElementIterator {
-  const node = nodeOf(made);
-  if (node === undefined) {
-    throw new LeatError(
-      "invalid_argument",
-      `${context.stats.operator}: the function must return a Dataset, got ${show(made)}`,
-    );
-  }
-  return context.nested(node, call.nestedLuck()).makeIterator();
+/** What is saved of a flatMap. */
+interface FlatMapState {
+  readonly current: OpenedState | null;
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
 }
 
 class FlatMapIterator extends UnaryIterator implements Stepping {
   readonly #call: Call;
-  #current: ElementIterator | undefined;
+  #current: Opened | undefined;
 
   constructor(context: IteratorContext, fn: NodeFunction) {
     super(context);
@@ -77,7 +67,7 @@ class FlatMapIterator extends UnaryIterator implements Stepping {
 
   step(): unknown {
     if (this.#current !== undefined) {
-      const element = this.#current.next();
+      const element = this.#current.iterator.next();
       return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
     }
     const outer = this.input.next();
@@ -89,35 +79,51 @@ class FlatMapIterator extends UnaryIterator implements Stepping {
       this.#close();
       return AGAIN;
     }
-    this.stats.elements++;
-    return element;
+    return this.stats.gave(element);
   }
 
   #outer(outer: unknown): unknown {
     if (outer === END || this.disposed) return END;
+    const held = heldFrom(this.input, outer);
     const made = this.#call.one(outer);
-    return made instanceof Promise ? this.#openLater(made) : this.#open(made);
+    return made instanceof Promise ? this.#openLater(held, made) : this.#open(held, made);
   }
 
-  #open(made: unknown): typeof AGAIN {
-    if (!this.disposed) this.#current = openMade(made, this.#call, this.context);
+  #open(outer: HeldElements, made: unknown): typeof AGAIN {
+    const { index } = this.#call;
+    if (!this.disposed) {
+      this.#current = new Opened(this.#call, index - 1, outer, made, this.context);
+    }
     return AGAIN;
   }
 
   async #innerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#inner(await pending);
+    return this.#inner(await this.arrival(pending));
   }
 
   async #outerLater(pending: Promise<unknown>): Promise<unknown> {
     return this.#outer(await this.arrival(pending));
   }
 
-  async #openLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#open(await pending);
+  async #openLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
+    return this.#open(outer, await pending);
+  }
+
+  protected override async saveState(): Promise<FlatMapState> {
+    const current = await this.#current?.save() ?? null;
+    return { current, calls: this.#call.index, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { current, calls, input } = state as FlatMapState;
+    await this.input.restore(input);
+    this.#call.resume(calls);
+    if (current === null) return;
+    this.#current = await Opened.restore(current, this.#call, this.input, this.context);
   }
 
   #close(): void {
-    this.#current?.dispose();
+    this.#current?.iterator.dispose();
     this.#current = undefined;
   }
 

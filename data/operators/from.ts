@@ -8,17 +8,19 @@ import { commonRows, rowAt, rowSpec, specOf, tensorize } from "../components.ts"
 import type { IteratorContext } from "../context.ts";
 import { NO_BLOCK } from "../iterator.ts";
 import { type Attributes, registerNode } from "../node.ts";
-import { type ElementSpec, mapSpec, mergeSpecs } from "../spec.ts";
+import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../spec.ts";
 import { IndexedIterator, IndexedNode } from "./indexed.ts";
 
 /** Elements as they are, one after the other. */
 export class FromNode extends IndexedNode {
   readonly elements: readonly unknown[];
+  readonly #given: ElementSpec;
   #spec: { known: ElementSpec } | undefined;
 
   /** `spec`: what is known of the elements, where they come from another dataset. */
   constructor(elements: unknown, spec?: ElementSpec) {
     super("from");
+    this.#given = checkSpec("from", spec);
     if (spec !== undefined) this.#spec = { known: spec };
     if (!isIterable(elements)) {
       throw new LeatError(
@@ -31,7 +33,7 @@ export class FromNode extends IndexedNode {
   }
 
   override get attributes(): Attributes {
-    return { elements: this.elements };
+    return { elements: this.elements, spec: this.#given };
   }
 
   /** What all elements have in common; found out once, when it is first asked for. */
@@ -70,7 +72,7 @@ function commonSpec(elements: readonly unknown[]): ElementSpec {
   return common;
 }
 
-registerNode("from", { fromWire: (a) => new FromNode(a.elements) });
+registerNode("from", { fromWire: (a) => new FromNode(a.elements, a.spec as ElementSpec) });
 
 /** One element. */
 export class FromTensorsNode extends IndexedNode {
@@ -78,8 +80,7 @@ export class FromTensorsNode extends IndexedNode {
 
   constructor(element: unknown) {
     super("fromTensors");
-    this.element = tensorize(element);
-    treePaths(this.element);
+    this.element = tensorsOf("fromTensors", "element", element);
   }
 
   override get attributes(): Attributes {
@@ -99,6 +100,18 @@ export class FromTensorsNode extends IndexedNode {
   }
 }
 
+/** An argument that holds tensors, and nothing that has no place in an element. */
+function tensorsOf(operator: string, argument: string, value: unknown): unknown {
+  try {
+    const tensors = tensorize(value);
+    treePaths(tensors);
+    return tensors;
+  } catch (error) {
+    const { code, message } = LeatError.from(error, "invalid_argument");
+    throw new LeatError(code, `${operator}: ${argument}: ${message}`, { cause: error });
+  }
+}
+
 registerNode("fromTensors", { fromWire: (a) => new FromTensorsNode(a.element) });
 
 /** Slices along axis 0 of every component. */
@@ -108,7 +121,7 @@ export class FromTensorSlicesNode extends IndexedNode {
 
   constructor(components: unknown) {
     super("fromTensorSlices");
-    this.components = tensorize(components);
+    this.components = tensorsOf("fromTensorSlices", "components", components);
     this.#rows = commonRows(
       "fromTensorSlices",
       flattenTree(this.components),
@@ -149,6 +162,7 @@ class ArrayIterator extends IndexedIterator {
     if (length <= 0) return NO_BLOCK;
     for (let i = 0; i < length; i++) into[i] = this.#elements[first + i];
     this.position = first + length;
+    this.stats.gaveBlock(into, length);
     return length;
   }
 

@@ -5,6 +5,7 @@ import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
 import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
+import { Stopwatch } from "../stopwatch.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 
@@ -39,23 +40,39 @@ registerNode("fromGenerator", {
 
 type Running = Iterator<unknown> | AsyncIterator<unknown>;
 
+/** What is saved of a generator. */
+interface GeneratorState {
+  readonly steps: number;
+  readonly ended: boolean;
+}
+
 class GeneratorIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #call: Call;
+  readonly #watch: Stopwatch;
+  readonly #resume = (): unknown => this.#running!.next();
   #running: Running | undefined;
+  /** How often the generator was resumed. */
+  #steps = 0;
   #ended = false;
 
   constructor(context: IteratorContext, fn: NodeFunction) {
     super();
     this.#context = context;
     this.#call = new Call(fn, context);
+    this.#watch = new Stopwatch(context.host, context.stats);
   }
 
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
     if (this.#running === undefined) return this.#start();
-    const result: unknown = this.#running.next();
-    return isThenable(result) ? this.#settle(result) : this.#take(result);
+    this.#steps++;
+    try {
+      const result: unknown = this.#watch.time(this.#resume);
+      return isThenable(result) ? this.#settle(result) : this.#take(result);
+    } catch (error) {
+      throw this.#context.stats.failed(error);
+    }
   }
 
   /** A generator that cannot be started is an error once, and ended. */
@@ -74,7 +91,11 @@ class GeneratorIterator extends ElementIterator {
   }
 
   async #settle(pending: PromiseLike<unknown>): Promise<unknown> {
-    return this.#take(await pending);
+    try {
+      return this.#take(await pending);
+    } catch (error) {
+      throw this.#context.stats.failed(error);
+    }
   }
 
   #take(result: unknown): unknown {
@@ -90,8 +111,29 @@ class GeneratorIterator extends ElementIterator {
       this.#ended = true;
       return END;
     }
-    this.#context.stats.elements++;
-    return value;
+    return this.#context.stats.gave(value);
+  }
+
+  protected override saveState(): Promise<GeneratorState> {
+    return Promise.resolve({ steps: this.#steps, ended: this.#ended });
+  }
+
+  /** A generator cannot be saved: it is run again, with the luck it had, for as many steps. */
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { steps, ended } = state as GeneratorState;
+    this.#ended = ended;
+    if (ended || steps === 0) return;
+    const { pacer } = this.#context;
+    this.#running = iteratorOf(await this.#call.none());
+    while (this.#steps < steps && !this.disposed) {
+      this.#steps++;
+      try {
+        await this.#running.next();
+      } catch {
+        // It was an error the first time, too.
+      }
+      if (pacer.due()) await pacer.yield();
+    }
   }
 
   /** Lets the generator run its `finally` blocks; nobody is left to hear of an error in them. */

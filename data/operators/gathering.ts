@@ -10,6 +10,15 @@ import type { Pacer } from "../pacer.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
+/** What is saved of a batch in the making. */
+interface GatheringState {
+  /** What was gathered. */
+  readonly rows: readonly unknown[];
+  /** What was read and not added yet. */
+  readonly leftover: readonly unknown[];
+  readonly input: unknown;
+}
+
 /** Writes elements into a column made for the first one, and gives it when it is full. */
 export class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
@@ -89,13 +98,19 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
   }
 
   #write(element: unknown): void {
-    if (this.#column === undefined) this.#begin(element);
-    this.#column!.write(this.#count, element);
+    try {
+      if (this.#column === undefined) this.#begin(element);
+      else this.#column.write(this.#count, element);
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
     this.#count++;
   }
 
+  /** A first element that fails leaves no column behind for others to differ from. */
   #begin(element: unknown): void {
     const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
+    column.write(0, element);
     this.#column = column;
     this.#numbers = column instanceof ScalarColumn ? column.plainNumbers : undefined;
   }
@@ -112,9 +127,25 @@ export class GatheringIterator extends UnaryIterator implements Stepping {
     // Before anything can fail, so that a batch which cannot be made costs that batch.
     this.#column = this.#numbers = undefined;
     this.#count = 0;
-    const batch = within(this.stats.operator, () => column.finish(count));
-    this.stats.elements++;
-    return batch;
+    try {
+      return this.stats.gave(within(this.stats.operator, () => column.finish(count)));
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
+  protected override async saveState(): Promise<GatheringState> {
+    const column = this.#column;
+    const rows = Array.from({ length: this.#count }, (_, index) => column!.read(index));
+    const leftover = this.#block.rest;
+    return { rows, leftover, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { rows, leftover, input } = state as GatheringState;
+    await this.input.restore(input);
+    for (const row of rows) this.#write(row);
+    this.#block.put(leftover);
   }
 
   protected override release(): void {

@@ -1,11 +1,9 @@
 /**
  * `groupByWindow`: elements gathered by key into windows, each window made into a dataset.
  */
-import { LeatError } from "../../core/error.ts";
 import { Call, NodeFunction } from "../call.ts";
-import { checkInteger, show } from "../check.ts";
+import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import {
   type Attributes,
   type DatasetNode,
@@ -13,21 +11,11 @@ import {
   registerNode,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
-import { BufferMeter } from "../stats.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { openMade } from "./flat_map.ts";
+import type { ElementSpec } from "../spec.ts";
 import { FromNode } from "./from.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
-
-/** How a grouping goes: values, or promises of them. */
-export interface Grouping {
-  /** The key of an element. */
-  keyOf(element: unknown): unknown;
-  /** How many elements make a full window of this key. */
-  sizeOf(key: number): unknown;
-  /** Opens what is made of a window; `undefined` when nothing is. */
-  open(key: number, elements: readonly unknown[]): unknown;
-}
+import { type Grouping, GroupingIterator } from "./grouping.ts";
+import { Nested } from "./opened.ts";
+import { UnaryNode } from "./unary.ts";
 
 export class GroupByWindowNode extends UnaryNode {
   readonly key: NodeFunction;
@@ -61,24 +49,7 @@ export class GroupByWindowNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): GroupingIterator {
-    return new GroupingIterator(context, this.#grouping(context));
-  }
-
-  #grouping(context: IteratorContext): Grouping {
-    const { windowSize } = this;
-    const spec = this.input.elementSpec;
-    const key = new Call(this.key, context);
-    const reduce = new Call(this.reduce, context);
-    const size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : undefined;
-    const open = (made: unknown) => openMade(made, reduce, context);
-    return {
-      keyOf: (element) => key.one(element),
-      sizeOf: (key) => size === undefined ? windowSize : size.one(key),
-      open: (key, elements) => {
-        const made = reduce.two(key, facade().wrap(new FromNode(elements, spec)));
-        return made instanceof Promise ? made.then(open) : open(made);
-      },
-    };
+    return new GroupingIterator(context, new Windows(context, this));
   }
 }
 
@@ -92,150 +63,47 @@ registerNode("groupByWindow", {
     ),
 });
 
-/** A window that is not full yet. */
-interface OpenWindow {
-  readonly size: number;
-  readonly elements: unknown[];
-}
+/** Windows that a function makes datasets of. */
+class Windows implements Grouping {
+  readonly calls: readonly Call[];
+  readonly #context: IteratorContext;
+  readonly #spec: ElementSpec;
+  readonly #key: Call;
+  readonly #reduce: Call;
+  readonly #size: number | Call;
 
-/**
- * Gathers until a window is full, then gives what is made of it to its end. At the end of the input
- * the windows that are left are given in increasing order of their keys.
- */
-export class GroupingIterator extends UnaryIterator implements Stepping {
-  readonly #grouping: Grouping;
-  readonly #meter: BufferMeter;
-  readonly #windows = new Map<number, OpenWindow>();
-  #held = 0;
-  #current: ElementIterator | undefined;
-  #inputEnded = false;
-
-  constructor(context: IteratorContext, grouping: Grouping) {
-    super(context);
-    this.#grouping = grouping;
-    this.#meter = new BufferMeter(context.stats);
+  constructor(context: IteratorContext, { key, reduce, windowSize, inputs }: GroupByWindowNode) {
+    this.#context = context;
+    this.#spec = inputs[0]!.elementSpec;
+    this.#key = new Call(key, context);
+    this.#reduce = new Call(reduce, context);
+    this.#size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
+    this.calls = [this.#key, this.#reduce, this.#size].filter((at) => at instanceof Call);
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
+  keyOf(element: unknown): unknown {
+    return this.#key.one(element);
   }
 
-  step(): unknown {
-    if (this.#current !== undefined) {
-      const element = this.#current.next();
-      return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
-    }
-    if (this.#inputEnded) return this.#flush();
-    const element = this.input.next();
-    return element instanceof Promise ? this.#outerLater(element) : this.#outer(element);
+  sizeOf(key: number): unknown {
+    return this.#size instanceof Call ? this.#size.one(key) : this.#size;
   }
 
-  #inner(element: unknown): unknown {
-    if (element !== END) {
-      this.stats.elements++;
-      return element;
-    }
-    this.#current?.dispose();
-    this.#current = undefined;
-    return AGAIN;
+  open(number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#open(number, this.#reduce.two(key, this.#datasetOf(elements)));
   }
 
-  async #innerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#inner(await pending);
+  openAgain(number: number, key: number, elements: readonly unknown[]): unknown {
+    return this.#open(number, this.#reduce.againTwo(number, key, this.#datasetOf(elements)));
   }
 
-  async #outerLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#outer(await this.arrival(pending));
+  #datasetOf(elements: readonly unknown[]): unknown {
+    return facade().wrap(new FromNode(elements, this.#spec));
   }
 
-  #outer(element: unknown): unknown {
-    if (this.disposed) return END;
-    if (element === END) {
-      this.#inputEnded = true;
-      return AGAIN;
-    }
-    const key = this.#grouping.keyOf(element);
-    return key instanceof Promise ? this.#keyLater(element, key) : this.#keyed(element, key);
-  }
-
-  async #keyLater(element: unknown, key: Promise<unknown>): Promise<unknown> {
-    return this.#keyed(element, await key);
-  }
-
-  #keyed(element: unknown, key: unknown): unknown {
-    const number = typeof key === "bigint" ? Number(key) : key;
-    if (typeof number !== "number" || !Number.isSafeInteger(number)) {
-      throw new LeatError(
-        "invalid_argument",
-        `${this.stats.operator}: the key function must return an integer, got ${show(key)}`,
-      );
-    }
-    return this.#addTo(number + 0, element); // -0 is 0
-  }
-
-  #addTo(key: number, element: unknown): unknown {
-    const window = this.#windows.get(key);
-    if (window !== undefined) return this.#add(key, window, element);
-    const size = this.#grouping.sizeOf(key);
-    return size instanceof Promise
-      ? this.#sizeLater(key, element, size)
-      : this.#begin(key, element, size);
-  }
-
-  async #sizeLater(key: number, element: unknown, size: Promise<unknown>): Promise<unknown> {
-    return this.#begin(key, element, await size);
-  }
-
-  #begin(key: number, element: unknown, size: unknown): unknown {
-    if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 1) {
-      throw new LeatError(
-        "invalid_argument",
-        `${this.stats.operator}: Window size must be greater than zero, but got ${show(size)}.`,
-      );
-    }
-    const window = { size, elements: [] };
-    this.#windows.set(key, window);
-    return this.#add(key, window, element);
-  }
-
-  #add(key: number, window: OpenWindow, element: unknown): unknown {
-    if (this.disposed) return END;
-    window.elements.push(element);
-    this.#held++;
-    this.#meter.enters(element);
-    this.#meter.holds(this.#held);
-    return window.elements.length < window.size ? AGAIN : this.#close(key, window);
-  }
-
-  #flush(): unknown {
-    if (this.#windows.size === 0) return END;
-    const key = this.#windows.keys().reduce((least, at) => Math.min(least, at));
-    return this.#close(key, this.#windows.get(key)!);
-  }
-
-  /** Opens what is made of a window. If that fails, the window is what the error costs. */
-  #close(key: number, window: OpenWindow): unknown {
-    this.#windows.delete(key);
-    this.#held -= window.elements.length;
-    this.#meter.holds(this.#held);
-    const opened = this.#grouping.open(key, window.elements);
-    return opened instanceof Promise ? this.#openLater(opened) : this.#open(opened);
-  }
-
-  async #openLater(opened: Promise<unknown>): Promise<unknown> {
-    return this.#open(await opened);
-  }
-
-  #open(opened: unknown): typeof AGAIN {
-    this.#current = opened as ElementIterator | undefined;
-    if (this.disposed) this.#current?.dispose();
-    return AGAIN;
-  }
-
-  protected override release(): void {
-    super.release();
-    this.#current?.dispose();
-    this.#windows.clear();
-    this.#meter.holds(0);
+  #open(number: number, made: unknown): Nested | Promise<Nested> {
+    return made instanceof Promise
+      ? made.then((made) => Nested.madeBy(this.#reduce, number, made, this.#context))
+      : Nested.madeBy(this.#reduce, number, made, this.#context);
   }
 }

@@ -3,14 +3,19 @@
  */
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
-import { cutRuns, type Split, type SplitReader, type Splittable } from "../splits.ts";
+import type { OperatorMeter } from "../stats.ts";
+import { cutRuns, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
 
 /** A source of a known number of elements. */
 export abstract class IndexedNode extends DatasetNode implements Splittable {
-  constructor(kind: string) {
-    super(kind, []);
+  constructor(kind: string, inputs: readonly DatasetNode[] = []) {
+    super(kind, inputs);
+  }
+
+  override tokenAt(index: number): Token {
+    return index;
   }
 
   listSplits(_host: Host, multiple: number): Promise<Split[]> {
@@ -22,14 +27,14 @@ export abstract class IndexedNode extends DatasetNode implements Splittable {
 export abstract class IndexedIterator extends ElementIterator {
   protected position = 0;
   protected stop: number;
+  protected readonly stats: OperatorMeter;
+  readonly #context: IteratorContext;
   readonly #splits: SplitReader | undefined;
-  /** Where the run that is being read began, and how many elements the runs before it gave. */
-  #start = 0;
-  #givenBefore = 0;
 
   constructor(context: IteratorContext, count: number) {
     super();
-    context.stats.countBy(() => this.#givenBefore + this.position - this.#start);
+    this.stats = context.stats;
+    this.#context = context;
     this.#splits = context.openSplits();
     this.stop = this.#splits === undefined ? count : 0;
   }
@@ -38,7 +43,13 @@ export abstract class IndexedIterator extends ElementIterator {
   protected abstract at(index: number): unknown;
 
   override next(): Pulled<unknown> {
-    return this.position < this.stop ? this.at(this.position++) : this.beyond();
+    if (this.position >= this.stop) return this.beyond();
+    const element = this.at(this.position++);
+    return element instanceof Promise ? this.#later(element) : this.stats.gave(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.stats.gave(await this.#context.waitFor(pending));
   }
 
   /** What follows the run that was read: the next split, or the end. */
@@ -46,12 +57,29 @@ export abstract class IndexedIterator extends ElementIterator {
     return this.#splits === undefined || this.disposed ? END : this.#nextSplit(this.#splits);
   }
 
+  override token(): number {
+    return this.position - 1;
+  }
+
+  override again(token: Token): unknown {
+    return this.at(token as number);
+  }
+
+  protected override saveState(): Promise<unknown> {
+    if (this.#splits !== undefined) throw readsSplits();
+    return Promise.resolve({ position: this.position });
+  }
+
+  protected override restoreState(state: unknown): Promise<void> {
+    this.position = (state as { position: number }).position;
+    return Promise.resolve();
+  }
+
   async #nextSplit(splits: SplitReader): Promise<unknown> {
     for (;;) {
-      const split = await splits.next();
+      const split = await this.#context.waitFor(splits.next());
       if (split === END || this.disposed) return END;
-      this.#givenBefore += this.position - this.#start;
-      this.position = this.#start = split.start;
+      this.position = split.start;
       this.stop = split.stop;
       if (this.position < this.stop) return this.next();
     }

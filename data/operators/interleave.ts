@@ -2,13 +2,16 @@
  * `interleave`: the elements of several datasets in turn.
  */
 import { Call, NodeFunction } from "../call.ts";
-import { checkInteger } from "../check.ts";
+import { checkInteger, checkOptionalBoolean } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
+import { type HeldElements, heldFrom } from "../held.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { checkParallelCalls } from "../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { openMade } from "./flat_map.ts";
+import { Opened, type OpenedState } from "./opened.ts";
+import { ParallelInterleave } from "./parallel_interleave.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 /** How many datasets are open at once by default; recorded with the pipeline, not the host's. */
@@ -18,6 +21,10 @@ const CYCLE_LENGTH_DEFAULT = 4;
 export interface InterleaveAttributes {
   readonly cycleLength?: number | undefined;
   readonly blockLength?: number | undefined;
+  /** How many elements are fetched at once, or `AUTOTUNE`; by default one, when it is asked for. */
+  readonly numParallelCalls?: number | undefined;
+  /** Whether turns are kept when several are fetched at once; by default what `withOptions` says. */
+  readonly deterministic?: boolean | undefined;
   /** What the datasets that the function makes give, where the user says so. */
   readonly spec?: ElementSpec;
 }
@@ -26,6 +33,8 @@ export class InterleaveNode extends UnaryNode {
   readonly fn: NodeFunction;
   readonly cycleLength: number;
   readonly blockLength: number;
+  readonly numParallelCalls: number | undefined;
+  readonly deterministic: boolean | undefined;
   readonly #spec: ElementSpec;
 
   constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
@@ -35,11 +44,13 @@ export class InterleaveNode extends UnaryNode {
     this.#spec = checkSpec("interleave", options.spec);
     this.cycleLength = checkInteger("interleave", "cycleLength", cycleLength, 1);
     this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
+    this.numParallelCalls = checkParallelCalls("interleave", options.numParallelCalls);
+    this.deterministic = checkOptionalBoolean("interleave", "deterministic", options.deterministic);
   }
 
   override get attributes(): Attributes {
-    const { fn, cycleLength, blockLength } = this;
-    return { fn, cycleLength, blockLength, spec: this.#spec };
+    const { fn, cycleLength, blockLength, numParallelCalls, deterministic } = this;
+    return { fn, cycleLength, blockLength, numParallelCalls, deterministic, spec: this.#spec };
   }
 
   override get elementSpec(): ElementSpec {
@@ -50,8 +61,11 @@ export class InterleaveNode extends UnaryNode {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
 
-  override makeIterator(context: IteratorContext): InterleaveIterator {
-    return new InterleaveIterator(context, this);
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const { numParallelCalls, deterministic = context.deterministic } = this;
+    return numParallelCalls === undefined
+      ? new InterleaveIterator(context, this)
+      : new ParallelInterleave(context, this, numParallelCalls, deterministic);
   }
 }
 
@@ -59,12 +73,23 @@ registerNode("interleave", {
   fromWire: (a, [input]) => new InterleaveNode(input!, NodeFunction.among(a, "fn"), a),
 });
 
+/** What is saved of an interleave. */
+interface InterleaveState {
+  readonly slots: (OpenedState | null)[];
+  readonly turn: number;
+  readonly givenInBlock: number;
+  readonly inputEnded: boolean;
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
+}
+
 class InterleaveIterator extends UnaryIterator implements Stepping {
   readonly #call: Call;
   readonly #cycleLength: number;
   readonly #blockLength: number;
   /** One place per open dataset. An empty place is filled when its turn comes. */
-  readonly #slots: (ElementIterator | undefined)[] = [];
+  readonly #slots: (Opened | undefined)[] = [];
   #turn = 0;
   #givenInBlock = 0;
   #open = 0;
@@ -97,9 +122,9 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   }
 
   /** A failed element takes its place in the block like any other. */
-  #pullFrom(current: ElementIterator): Pulled<unknown> {
+  #pullFrom({ iterator }: Opened): Pulled<unknown> {
     try {
-      return current.next();
+      return iterator.next();
     } catch (error) {
       this.#count();
       throw error;
@@ -110,10 +135,9 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   #inner(element: unknown): unknown {
     if (element !== END) {
       this.#count();
-      this.stats.elements++;
-      return element;
+      return this.stats.gave(element);
     }
-    this.#slots[this.#turn]?.dispose();
+    this.#slots[this.#turn]?.iterator.dispose();
     this.#slots[this.#turn] = undefined;
     this.#open--;
     this.#advance();
@@ -137,13 +161,15 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
       this.#inputEnded = true;
       return AGAIN;
     }
+    const held = heldFrom(this.input, outer);
     const made = this.#call.one(outer);
-    return made instanceof Promise ? this.#placeLater(made) : this.#place(made);
+    return made instanceof Promise ? this.#placeLater(held, made) : this.#place(held, made);
   }
 
-  #place(made: unknown): typeof AGAIN {
+  #place(outer: HeldElements, made: unknown): typeof AGAIN {
     if (this.disposed) return AGAIN;
-    this.#slots[this.#turn] = openMade(made, this.#call, this.context);
+    const { index } = this.#call;
+    this.#slots[this.#turn] = new Opened(this.#call, index - 1, outer, made, this.context);
     this.#open++;
     return AGAIN;
   }
@@ -151,7 +177,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   async #innerLater(pending: Promise<unknown>): Promise<unknown> {
     let element: unknown;
     try {
-      element = await pending;
+      element = await this.arrival(pending);
     } catch (error) {
       this.#count();
       throw error;
@@ -163,12 +189,44 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     return this.#outer(await this.arrival(pending));
   }
 
-  async #placeLater(pending: Promise<unknown>): Promise<unknown> {
-    return this.#place(await pending);
+  async #placeLater(outer: HeldElements, pending: Promise<unknown>): Promise<unknown> {
+    return this.#place(outer, await pending);
+  }
+
+  protected override async saveState(): Promise<InterleaveState> {
+    const slots: (OpenedState | null)[] = [];
+    for (let at = 0; at < this.#slots.length; at++) {
+      slots.push(await this.#slots[at]?.save() ?? null); // some places may never have been taken
+    }
+    return {
+      slots,
+      turn: this.#turn,
+      givenInBlock: this.#givenInBlock,
+      inputEnded: this.#inputEnded,
+      calls: this.#call.index,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { slots, turn, givenInBlock, inputEnded, calls, input } = state as InterleaveState;
+    await this.input.restore(input);
+    this.#call.resume(calls);
+    for (const slot of slots) {
+      this.#slots.push(
+        slot === null
+          ? undefined
+          : await Opened.restore(slot, this.#call, this.input, this.context),
+      );
+    }
+    this.#open = slots.filter((slot) => slot !== null).length;
+    this.#turn = turn;
+    this.#givenInBlock = givenInBlock;
+    this.#inputEnded = inputEnded;
   }
 
   protected override release(): void {
-    for (const slot of this.#slots) slot?.dispose();
+    for (const slot of this.#slots) slot?.iterator.dispose();
     this.#slots.length = 0;
     this.#open = 0;
     this.#inputEnded = true;

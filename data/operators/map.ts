@@ -2,13 +2,14 @@
  * `map`: a function of every element, one at a time or several at once.
  */
 import type { InputBlock } from "../block.ts";
-import { NodeFunction } from "../call.ts";
+import { isThenable, NodeFunction } from "../call.ts";
+import { checkOptionalBoolean } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { type ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
-import { CallingIterator } from "./calling.ts";
+import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -16,7 +17,7 @@ import { UnaryNode } from "./unary.ts";
 export interface MapAttributes {
   /** At most this many calls at once; without it one call at a time. */
   readonly numParallelCalls?: number | undefined;
-  /** Whether elements keep their order; default true. */
+  /** Whether elements keep their order; by default what `withOptions` says. */
   readonly deterministic?: boolean | undefined;
   /** What the function returns, where the user says so. */
   readonly spec?: ElementSpec;
@@ -31,7 +32,7 @@ export class MapNode extends UnaryNode {
     this.fn = fn;
     this.options = {
       numParallelCalls: checkParallelCalls("map", options.numParallelCalls),
-      deterministic: options.deterministic,
+      deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
       spec: checkSpec("map", options.spec),
     };
   }
@@ -52,10 +53,14 @@ export class MapNode extends UnaryNode {
     return multiple;
   }
 
+  override tokenAt(index: number): Token | undefined {
+    return tokenOfCall(index, this.input.tokenAt(index));
+  }
+
   override makeIterator(context: IteratorContext): ElementIterator {
-    const { numParallelCalls, deterministic = true } = this.options;
+    const { numParallelCalls, deterministic = context.deterministic } = this.options;
     if (numParallelCalls === undefined) return new MapIterator(context, this.fn);
-    return new ParallelCalls(context, this.fn, numParallelCalls, deterministic);
+    return new ParallelMapIterator(context, this.fn, numParallelCalls, deterministic);
   }
 }
 
@@ -64,12 +69,6 @@ registerNode("map", {
 });
 
 class MapIterator extends CallingIterator {
-  constructor(context: IteratorContext, fn: NodeFunction) {
-    super(context, fn);
-    const { call } = this;
-    context.stats.countBy(() => call.succeeded);
-  }
-
   override next(): Pulled<unknown> {
     const outcome = this.takeOutcome();
     if (outcome !== undefined) {
@@ -78,7 +77,16 @@ class MapIterator extends CallingIterator {
     }
     const element = this.pull();
     if (element instanceof Promise) return this.#later(element);
-    return element === END ? END : this.call.one(element);
+    return element === END ? END : this.#call(element);
+  }
+
+  #call(element: unknown): Pulled<unknown> {
+    const result = this.call.one(element);
+    return result instanceof Promise ? this.#settled(result) : this.stats.gave(result);
+  }
+
+  async #settled(pending: Promise<unknown>): Promise<unknown> {
+    return this.stats.gave(await pending);
   }
 
   protected override callBlock(block: InputBlock, into: unknown[]): number {
@@ -91,8 +99,9 @@ class MapIterator extends CallingIterator {
       for (; i < block.stop; i++) {
         call.index = indexAtStart + i + 1;
         const result = fn(items[i], extra);
-        if (result instanceof Promise) {
-          this.leave({ failed: false, value: call.settle(result) });
+        // The type is looked at here, too, because a call per number is felt.
+        if (typeof result === "object" && isThenable(result)) {
+          this.leave({ failed: false, value: this.#settled(call.settle(result)) });
           break;
         }
         into[i - at] = result;
@@ -101,11 +110,34 @@ class MapIterator extends CallingIterator {
       this.leave({ failed: true, value: call.failure(error) });
     }
     block.at = Math.min(call.index - indexAtStart, block.end);
+    this.stats.gaveBlock(into, i - at);
     return i - at;
+  }
+
+  override token(): Token | undefined {
+    return tokenOfCall(this.call.index - 1, this.inputToken());
+  }
+
+  override again(token: Token): unknown {
+    return againByCall(this.call, this.input, token);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
     const element = await this.arrival(pending);
-    return element === END || this.disposed ? END : this.call.one(element);
+    return element === END || this.disposed ? END : this.#call(element);
+  }
+}
+
+class ParallelMapIterator extends ParallelCalls {
+  override token(): Token | undefined {
+    return tokenOfCall(this.given.index, this.given.token);
+  }
+
+  override again(token: Token): unknown {
+    return againByCall(this.call, this.input, token);
+  }
+
+  protected override conclude(_element: unknown, result: unknown): unknown {
+    return result;
   }
 }

@@ -1,57 +1,69 @@
 /**
  * `withOptions`: settings that hold for a whole pipeline.
  */
-import { checkSeed } from "../check.ts";
+import { checkOptionalBoolean, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import type { ElementIterator } from "../iterator.ts";
+import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
-import { UnaryNode } from "./unary.ts";
+import { SameElementsNode } from "./unary.ts";
 
 /** Settings of a pipeline. */
 export interface DatasetOptions {
   /** What all of its luck is drawn from. Without it, every iteration draws its own. */
   readonly seed?: number | bigint | undefined;
+  /**
+   * Whether operators that make several calls at once keep the order of their elements, where they
+   * do not say so themselves. Default true.
+   */
+  readonly deterministic?: boolean | undefined;
 }
 
 /** Marks a pipeline with options; it does nothing to the elements. */
-export class OptionsNode extends UnaryNode {
+export class OptionsNode extends SameElementsNode {
   readonly seed: bigint | undefined;
+  readonly deterministic: boolean | undefined;
 
   constructor(input: DatasetNode, options: DatasetOptions) {
     super("withOptions", input);
     this.seed = checkSeed("withOptions", options.seed);
+    this.deterministic = checkOptionalBoolean(
+      "withOptions",
+      "deterministic",
+      options.deterministic,
+    );
   }
 
   override get attributes(): Attributes {
-    return { seed: this.seed };
+    return { seed: this.seed, deterministic: this.deterministic };
   }
 
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return context.makeInput();
+    return context.passInput();
   }
 }
 
 registerNode("withOptions", { fromWire: (a, [input]) => new OptionsNode(input!, a) });
 
-/** The seed that holds for a graph: the last one set along its chain. */
+/** The seed that holds for a graph. */
 export function seedOf(node: DatasetNode): bigint | undefined {
-  if (node instanceof OptionsNode && node.seed !== undefined) return node.seed;
+  return optionOf(node, "seed");
+}
+
+/** Whether order is kept in a graph where operators do not say so themselves. */
+export function deterministicOf(node: DatasetNode): boolean {
+  return optionOf(node, "deterministic") ?? true;
+}
+
+/** The last value set along the chain. */
+function optionOf<K extends keyof DatasetOptions>(node: DatasetNode, name: K): OptionsNode[K] {
+  if (node instanceof OptionsNode && node[name] !== undefined) return node[name];
   for (const input of node.inputs) {
-    const seed = seedOf(input);
-    if (seed !== undefined) return seed;
+    const value = optionOf(input, name);
+    if (value !== undefined) return value;
   }
   return undefined;
 }

@@ -1,144 +1,238 @@
 /**
- * Parallel `map`: several calls of one function in flight.
+ * Parallel calls: what `map` and `filter` have in common where several calls of their function are
+ * in flight.
  */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
+
+/** The call that an element was given to, and what the input gives it again by. */
+interface Origin {
+  readonly index: number;
+  readonly token: Token | undefined;
+}
 
 /** One place in the window: a call in flight, or what it came to. */
 interface Slot {
-  settled: boolean;
+  readonly origin: Origin;
   failed: boolean;
   value: unknown;
+  /** While the call is in flight; never rejects. */
+  pending: Promise<void> | undefined;
+  /** Whether the call did not answer at once. */
+  overlaps: boolean;
 }
 
+/** What is saved of a place: only the call, where it can be made again. */
+type SavedSlot = SavedAnswer | Origin;
+
+/** What is saved of a window of calls. */
+interface WindowState {
+  readonly window: readonly SavedSlot[];
+  /** How many calls were begun. */
+  readonly calls: number;
+  readonly input: unknown;
+}
+
+const NOWHERE: Origin = { index: -1, token: undefined };
+
 /**
- * Keeps a window of at most `limit` results, settled or in flight, so that no more than that are
- * ever called ahead of the consumer. A function that answers at once is called on demand.
+ * Keeps a window of at most `limit` calls, in flight or settled, so that no more than that are ever
+ * made ahead of the consumer. A function that answers at once is called on demand.
  */
-export class ParallelCalls extends UnaryIterator {
-  readonly #call: Call;
+export abstract class ParallelCalls extends UnaryIterator implements Stepping {
+  protected readonly call: Call;
+  /** Where the element given last came from. */
+  protected given = NOWHERE;
   readonly #limit: number;
   readonly #inOrder: boolean;
   readonly #window: Slot[] = [];
-  #pulling = false;
-  #ended = false;
-  #waiting: PromiseWithResolvers<unknown> | undefined;
+  /** The pull in flight; never rejects. */
+  #pulling: Promise<void> | undefined;
+  #inputEnded = false;
+  /** While the iteration is saved nothing new is begun. */
+  #paused = false;
+  #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
 
   constructor(context: IteratorContext, fn: NodeFunction, setting: number, inOrder: boolean) {
     super(context);
-    this.#call = new Call(fn, context, true);
+    this.call = new Call(fn, context, true);
     this.#limit = parallelCalls(setting);
     this.#inOrder = inOrder;
   }
 
+  /** What is given where the function returned `result` for `element`; `AGAIN` for nothing. */
+  protected abstract conclude(element: unknown, result: unknown): unknown;
+
   override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
     this.#fill();
     const slot = this.#takeSettled();
-    if (slot !== undefined) {
-      if (slot.failed) throw slot.value;
-      this.stats.elements++;
-      return slot.value;
+    if (slot === undefined) {
+      if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
+      this.#waiting = Promise.withResolvers();
+      return this.#waiting.promise;
     }
-    if (this.#isDone()) return END;
-    this.#waiting = Promise.withResolvers();
-    return this.#waiting.promise;
+    if (slot.overlaps) this.#fill();
+    if (slot.failed) throw slot.value;
+    if (slot.value === AGAIN) return AGAIN;
+    this.given = slot.origin;
+    return this.stats.gave(slot.value);
   }
 
   /** Pulls and calls until the window is full, the input must be waited for, or one is ready. */
   #fill(): void {
-    while (this.#window.length < this.#limit && !this.#pulling && !this.#ended) {
+    while (
+      this.#window.length < this.#limit && this.#pulling === undefined && !this.#inputEnded &&
+      !this.#paused
+    ) {
       let element: unknown;
       try {
         element = this.input.next();
       } catch (error) {
-        this.#window.push({ settled: true, failed: true, value: error });
+        this.#failPull(error);
         continue;
       }
-      if (element instanceof Promise) this.#await(element);
+      if (element instanceof Promise) this.#pulling = this.#await(element);
       else if (this.#accept(element)) return;
     }
   }
 
   /** Waits for the input in the background. */
   async #await(pending: Promise<unknown>): Promise<void> {
-    this.#pulling = true;
     try {
       const element = await this.arrival(pending);
-      this.#pulling = false;
+      this.#pulling = undefined;
       this.#accept(element);
     } catch (error) {
-      this.#pulling = false;
-      this.#window.push({ settled: true, failed: true, value: error });
+      this.#pulling = undefined;
+      this.#failPull(error);
     }
-    this.#progress();
+    if (!this.disposed) this.#fill();
+    this.#wake();
   }
 
-  /** Calls the function; true when a result can be given without waiting. */
+  #failPull(error: unknown): void {
+    const settled = { pending: undefined, overlaps: false };
+    this.#window.push({ origin: NOWHERE, failed: true, value: error, ...settled });
+  }
+
+  /** Calls the function; true when there is something to answer without waiting. */
   #accept(element: unknown): boolean {
     if (element === END || this.disposed) {
-      this.#ended = true;
+      this.#inputEnded = true;
       return true;
     }
-    const slot: Slot = { settled: true, failed: false, value: undefined };
+    const origin = { index: this.call.index, token: this.input.token() };
+    const slot = this.#begin(origin, element, () => this.call.one(element));
+    return slot.pending === undefined && this.#window.length === 1;
+  }
+
+  /** Gives a call its place in the window, and makes it. */
+  #begin(origin: Origin, element: unknown, call: () => unknown): Slot {
+    const slot: Slot = {
+      origin,
+      failed: false,
+      value: undefined,
+      pending: undefined,
+      overlaps: false,
+    };
     this.#window.push(slot);
     try {
-      slot.value = this.#call.one(element);
+      const result = call();
+      if (result instanceof Promise) {
+        slot.overlaps = true;
+        slot.pending = this.#settle(slot, element, result);
+      } else slot.value = this.conclude(element, result);
     } catch (error) {
       slot.failed = true;
-      slot.value = error;
+      slot.value = this.stats.failed(error);
     }
-    if (!(slot.value instanceof Promise)) return this.#window.length === 1;
-    slot.settled = false;
-    this.#settle(slot, slot.value);
-    return false;
+    return slot;
   }
 
-  async #settle(slot: Slot, pending: Promise<unknown>): Promise<void> {
+  async #settle(slot: Slot, element: unknown, result: Promise<unknown>): Promise<void> {
     try {
-      slot.value = await pending;
+      slot.value = this.conclude(element, await result);
     } catch (error) {
       slot.failed = true;
-      slot.value = error;
+      slot.value = this.stats.failed(error);
     }
-    slot.settled = true;
-    this.#progress();
+    slot.pending = undefined;
+    if (!this.#inOrder || slot === this.#window[0]) this.#wake();
   }
 
-  /** Answers a waiting consumer if it can be answered, and keeps the window full. */
-  #progress(): void {
-    if (!this.disposed) this.#fill();
-    const waiting = this.#waiting;
-    if (waiting === undefined) return;
-    const slot = this.#takeSettled();
-    if (slot === undefined && !this.#isDone()) return;
+  /** Has a waiting consumer look again. */
+  #wake(): void {
+    this.#waiting?.resolve(AGAIN);
     this.#waiting = undefined;
-    if (slot === undefined) waiting.resolve(END);
-    else if (slot.failed) waiting.reject(slot.value);
-    else {
-      this.stats.elements++;
-      waiting.resolve(slot.value);
-    }
-    if (!this.disposed) this.#fill();
   }
 
   #takeSettled(): Slot | undefined {
-    const index = this.#inOrder
-      ? (this.#window[0]?.settled === true ? 0 : -1)
-      : this.#window.findIndex((slot) => slot.settled);
+    if (this.#inOrder) {
+      return this.#window[0]?.pending === undefined ? this.#window.shift() : undefined;
+    }
+    const index = this.#window.findIndex((slot) => slot.pending === undefined);
     return index < 0 ? undefined : this.#window.splice(index, 1)[0];
   }
 
-  #isDone(): boolean {
-    return this.disposed || (this.#ended && this.#window.length === 0);
+  protected override async saveState(): Promise<WindowState> {
+    const wasPulling = this.#pulling !== undefined;
+    this.#paused = true;
+    this.context.pause.whenOver(() => {
+      this.#paused = false;
+      if (wasPulling) this.#fill();
+    });
+    await this.#pulling;
+    const slots = await Promise.all(this.#window.map(saveSlot));
+    return {
+      window: slots.filter((slot) => slot !== undefined),
+      calls: this.call.index,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { window, calls, input } = state as WindowState;
+    await this.input.restore(input);
+    this.call.resume(calls);
+    for (const saved of window) await this.#restoreSlot(saved);
+  }
+
+  async #restoreSlot(saved: SavedSlot): Promise<void> {
+    if ("index" in saved) {
+      const element = await this.input.again(saved.token);
+      this.#begin(saved, element, () => this.call.again(saved.index, element));
+      return;
+    }
+    const answer = await restoreAnswer(saved, this.input);
+    this.#window.push({ origin: NOWHERE, ...answer, pending: undefined, overlaps: false });
   }
 
   protected override release(): void {
     super.release();
+    this.call.stop();
     this.#window.length = 0;
-    this.#waiting?.resolve(END);
-    this.#waiting = undefined;
+    this.#wake();
   }
+}
+
+/**
+ * Results are waited for and saved only where the elements they were made of cannot be had again,
+ * since functions may change these in place. Nothing is saved of a place that nothing comes of.
+ */
+async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
+  if (slot.origin.token === undefined) await slot.pending;
+  if (slot.pending === undefined) {
+    if (slot.value === AGAIN) return undefined;
+    if (slot.failed || slot.origin.token === undefined) return saveAnswer(slot as Answer);
+  }
+  return { index: slot.origin.index, token: slot.origin.token };
 }

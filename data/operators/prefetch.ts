@@ -1,21 +1,21 @@
 /**
  * `prefetch`: reads ahead of its consumer.
  */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { AUTOTUNE } from "../parallelism.ts";
-import type { ElementSpec } from "../spec.ts";
 import { BufferMeter } from "../stats.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
 /** What AUTOTUNE reads ahead: at most this many elements… */
 const AUTOTUNE_ELEMENTS = 16;
 /** …and, beyond the first, no more than about this many bytes. */
 const AUTOTUNE_BYTES_MAX = 64 << 20;
 
-export class PrefetchNode extends UnaryNode {
+export class PrefetchNode extends SameElementsNode {
   /** How many elements to read ahead, or `AUTOTUNE`. */
   readonly bufferSize: number;
 
@@ -28,16 +28,8 @@ export class PrefetchNode extends UnaryNode {
     return { bufferSize: this.bufferSize };
   }
 
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
   }
 
   override makeIterator(context: IteratorContext): PrefetchIterator {
@@ -50,9 +42,14 @@ export class PrefetchNode extends UnaryNode {
 registerNode("prefetch", { fromWire: (a, [input]) => new PrefetchNode(input!, a.bufferSize) });
 
 /** What the input answered: an element or `END`, or the error of an element. */
-interface Arrived {
-  readonly failed: boolean;
-  readonly value: unknown;
+interface Arrived extends Answer {
+  readonly token: Token | undefined;
+}
+
+/** What is saved of a buffer. */
+interface PrefetchState {
+  readonly buffer: readonly SavedAnswer[];
+  readonly input: unknown;
 }
 
 /**
@@ -70,6 +67,9 @@ export class PrefetchIterator extends UnaryIterator {
   #background = false;
   #inputWaits = false;
   #inputEnded = false;
+  /** While the iteration is saved nothing is read ahead. */
+  #paused = false;
+  #tokenGiven: Token | undefined;
 
   constructor(context: IteratorContext, limit: number, bytesMax: number) {
     super(context);
@@ -88,10 +88,18 @@ export class PrefetchIterator extends UnaryIterator {
       this.#inputWaits = true;
       return this.#afterPending(this.#await(element));
     }
-    return this.#give({ failed: false, value: element });
+    return this.#give(this.#arrived(element));
   }
 
-  #give({ failed, value }: Arrived): unknown {
+  override token(): Token | undefined {
+    return this.#tokenGiven;
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  #give({ failed, value, token }: Arrived): unknown {
     if (value === END) {
       this.#inputEnded = true;
       return END;
@@ -99,8 +107,8 @@ export class PrefetchIterator extends UnaryIterator {
     this.#meter.holds(this.#buffer.length);
     this.#readAhead();
     if (failed) throw value;
-    this.stats.elements++;
-    return value;
+    this.#tokenGiven = token;
+    return this.stats.gave(value);
   }
 
   async #afterPending(pending: Promise<void>): Promise<unknown> {
@@ -120,7 +128,8 @@ export class PrefetchIterator extends UnaryIterator {
   }
 
   #hasRoom(): boolean {
-    return !this.#inputEnded && !this.disposed && this.#buffer.length < this.#limit &&
+    return !this.#inputEnded && !this.disposed && !this.#paused &&
+      this.#buffer.length < this.#limit &&
       (this.#buffer.length === 0 || this.#meter.bytes < this.#bytesMax);
   }
 
@@ -139,12 +148,12 @@ export class PrefetchIterator extends UnaryIterator {
     try {
       element = this.input.next();
     } catch (error) {
-      this.#arrive({ failed: true, value: error });
+      this.#arrive(failed(error));
       return;
     }
     this.#inputWaits = element instanceof Promise;
     if (element instanceof Promise) this.#await(element);
-    else this.#arrive({ failed: false, value: element });
+    else this.#arrive(this.#arrived(element));
   }
 
   /** Notes the pull in flight. The promise it answers never rejects. */
@@ -152,9 +161,9 @@ export class PrefetchIterator extends UnaryIterator {
     const settle = async () => {
       let arrived: Arrived;
       try {
-        arrived = { failed: false, value: await this.arrival(element) };
+        arrived = this.#arrived(await this.arrival(element));
       } catch (error) {
-        arrived = { failed: true, value: error };
+        arrived = failed(error);
       }
       this.#pending = undefined;
       if (this.disposed) return;
@@ -164,11 +173,40 @@ export class PrefetchIterator extends UnaryIterator {
     return this.#pending = settle();
   }
 
+  /** What the input has just given. */
+  #arrived(value: unknown): Arrived {
+    return { failed: false, value, token: this.input.token() };
+  }
+
   #arrive(arrived: Arrived): void {
     if (arrived.value === END) this.#inputEnded = true;
     this.#buffer.push(arrived);
     this.#meter.enters(arrived.value);
     this.#meter.holds(this.#buffer.length);
+  }
+
+  protected override async saveState(): Promise<PrefetchState> {
+    const wasReading = this.#pending !== undefined || this.#background;
+    this.#paused = true;
+    this.context.pause.whenOver(() => {
+      this.#paused = false;
+      if (wasReading) this.#readAhead();
+    });
+    await this.#pending;
+    return {
+      buffer: this.#buffer.filter(({ value }) => value !== END)
+        .map((arrived) => saveAnswer(arrived, arrived.token)),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { buffer, input } = state as PrefetchState;
+    await this.input.restore(input);
+    for (const saved of buffer) {
+      const token = "token" in saved ? saved.token : undefined;
+      this.#arrive({ ...await restoreAnswer(saved, this.input), token });
+    }
   }
 
   protected override release(): void {
@@ -177,4 +215,8 @@ export class PrefetchIterator extends UnaryIterator {
     this.#inputEnded = true;
     this.#meter.holds(0);
   }
+}
+
+function failed(value: unknown): Arrived {
+  return { failed: true, value, token: undefined };
 }

@@ -64,6 +64,7 @@ class RangeIterator extends IndexedIterator {
     if (this.#isWhole) this.#count(into, first, length);
     else for (let i = 0; i < length; i++) into[i] = this.at(first + i);
     this.position = first + length;
+    this.stats.gaveBlock(into, length);
     return length;
   }
 

@@ -4,7 +4,7 @@
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
 import { UnaryNode } from "./unary.ts";
@@ -34,12 +34,27 @@ export class RepeatNode extends UnaryNode {
     return once === UNKNOWN_CARDINALITY ? UNKNOWN_CARDINALITY : once * this.count;
   }
 
+  override tokenAt(index: number): Token | undefined {
+    const once = this.input.cardinality;
+    const token = this.input.tokenAt(index % once);
+    return token === undefined ? undefined : [Math.floor(index / once), token];
+  }
+
   override makeIterator(context: IteratorContext): RepeatIterator {
     return new RepeatIterator(context, this.count);
   }
 }
 
 registerNode("repeat", { fromWire: (a, [input]) => new RepeatNode(input!, a.count) });
+
+/** What is saved of a repeat. */
+interface RepeatState {
+  readonly repetition: number;
+  readonly gave: boolean;
+  readonly ended: boolean;
+  /** `undefined` where the repetition has not begun. */
+  readonly input: unknown;
+}
 
 class RepeatIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
@@ -49,6 +64,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** Whether this repetition has given anything, were it an error. */
   #gave = false;
   #ended = false;
+  /** The input in another repetition, from which an element was wanted once more. */
+  #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
   constructor(context: IteratorContext, count: number) {
     super();
@@ -64,7 +81,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
     const given = this.#input?.nextBlock(into, count) ?? NO_BLOCK;
     if (given > 0) {
       this.#gave = true;
-      this.#context.stats.elements += given;
+      this.#context.stats.gaveBlock(into, given);
     }
     return given;
   }
@@ -85,14 +102,13 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   #give(element: unknown): unknown {
     this.#gave = true;
-    this.#context.stats.elements++;
-    return element;
+    return this.#context.stats.gave(element);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
     let element: unknown;
     try {
-      element = await pending;
+      element = await this.#context.waitFor(pending);
     } catch (error) {
       this.#gave = true;
       throw error;
@@ -119,8 +135,49 @@ class RepeatIterator extends ElementIterator implements Stepping {
     return AGAIN;
   }
 
+  override token(): Token | undefined {
+    const token = this.#input?.token();
+    return token === undefined ? undefined : [this.#repetition, token];
+  }
+
+  override again(token: Token): unknown {
+    const [repetition, ofInput] = token as [number, Token];
+    return this.#inputOf(repetition).again(ofInput);
+  }
+
+  /** The input in a repetition: the one being read, or one that is not read and only gives elements again. */
+  #inputOf(repetition: number): ElementIterator {
+    if (repetition === this.#repetition && this.#input !== undefined) return this.#input;
+    if (this.#other?.repetition !== repetition) {
+      this.#other?.input.dispose();
+      this.#other = { repetition, input: this.#context.repeated(repetition).makeInput() };
+    }
+    return this.#other.input;
+  }
+
+  protected override async saveState(): Promise<RepeatState> {
+    return {
+      repetition: this.#repetition,
+      gave: this.#gave,
+      ended: this.#ended,
+      input: await this.#input?.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { repetition, gave, ended, input } = state as RepeatState;
+    this.#repetition = repetition;
+    this.#gave = gave;
+    this.#ended = ended;
+    if (input === undefined) return;
+    this.#input = this.#context.repeated(repetition).makeInput();
+    await this.#input.restore(input);
+  }
+
   protected override release(): void {
     this.#input?.dispose();
     this.#input = undefined;
+    this.#other?.input.dispose();
+    this.#other = undefined;
   }
 }

@@ -1,10 +1,12 @@
 /**
  * `shard`: every n-th element.
  */
+import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { SHARD_HINT } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
@@ -13,10 +15,14 @@ export class ShardNode extends UnaryNode {
   readonly numShards: number;
   readonly index: number;
 
+  /** With `SHARD_HINT` for `numShards`, the index may be anything. */
   constructor(input: DatasetNode, numShards: unknown, index: unknown) {
     super("shard", input);
-    this.numShards = checkInteger("shard", "numShards", numShards, 1);
-    this.index = checkInteger("shard", "index", index, 0, this.numShards - 1);
+    const isHint = numShards === SHARD_HINT;
+    this.numShards = isHint ? SHARD_HINT : checkInteger("shard", "numShards", numShards, 1);
+    this.index = isHint
+      ? checkInteger("shard", "index", index, Number.MIN_SAFE_INTEGER)
+      : checkInteger("shard", "index", index, 0, this.numShards - 1);
   }
 
   override get attributes(): Attributes {
@@ -29,16 +35,34 @@ export class ShardNode extends UnaryNode {
 
   override get cardinality(): number {
     const all = this.input.cardinality;
-    if (all < 0 || all === Infinity) return all;
+    if (all <= 0 || all === Infinity) return all;
+    if (this.numShards === SHARD_HINT) return UNKNOWN_CARDINALITY;
     return Math.max(0, Math.ceil((all - this.index) / this.numShards));
   }
 
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index * this.numShards + this.index);
+  }
+
+  /** @throws {LeatError} `failed_precondition` for a hint that no HINT job has replaced. */
   override makeIterator(context: IteratorContext): ShardIterator {
+    if (this.numShards === SHARD_HINT) {
+      throw new LeatError(
+        "failed_precondition",
+        `shard: SHARD_HINT can only be used in a dataset that is distributed with processingMode: "HINT"`,
+      );
+    }
     return new ShardIterator(context, this);
   }
 }
 
 registerNode("shard", { fromWire: (a, [input]) => new ShardNode(input!, a.numShards, a.index) });
+
+/** What is saved of a shard. */
+interface ShardState {
+  readonly until: number;
+  readonly input: unknown;
+}
 
 class ShardIterator extends UnaryIterator implements Stepping {
   readonly #numShards: number;
@@ -64,8 +88,25 @@ class ShardIterator extends UnaryIterator implements Stepping {
     if (element === END) return END;
     if (this.#until-- > 0) return AGAIN;
     this.#until = this.#numShards - 1;
-    this.stats.elements++;
-    return element;
+    return this.stats.gave(element);
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override async saveState(): Promise<ShardState> {
+    return { until: this.#until, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { until, input } = state as ShardState;
+    this.#until = until;
+    await this.input.restore(input);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {

@@ -1,15 +1,15 @@
 /**
  * `shuffle`: elements in random order, drawn from a buffer that is kept full.
  */
-import type { RandomStream } from "../../core/philox.ts";
 import { checkBoolean, checkInteger, checkSeed } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled } from "../iterator.ts";
+import { restoreHeld, saveHeld } from "../held.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import type { ElementSpec } from "../spec.ts";
+import { Draws, Seeding } from "../seeding.ts";
 import { BufferMeter } from "../stats.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
 /** How `shuffle` draws. */
 export interface ShuffleAttributes {
@@ -17,72 +17,56 @@ export interface ShuffleAttributes {
   readonly reshuffleEachIteration?: boolean | undefined;
 }
 
-export class ShuffleNode extends UnaryNode {
+export class ShuffleNode extends SameElementsNode {
   readonly bufferSize: number;
-  readonly seed: bigint | undefined;
-  readonly reshuffleEachIteration: boolean;
-  /** Drawn once when nobody chose a seed, but all iterations shall have the same order. */
-  #drawn: bigint | undefined;
+  readonly seeding: Seeding;
 
   constructor(input: DatasetNode, bufferSize: unknown, options: ShuffleAttributes = {}) {
     super("shuffle", input);
     this.bufferSize = checkInteger("shuffle", "bufferSize", bufferSize, 1);
-    this.seed = checkSeed("shuffle", options.seed);
-    this.reshuffleEachIteration = checkBoolean(
-      "shuffle",
-      "reshuffleEachIteration",
-      options.reshuffleEachIteration,
-      true,
+    const { seed, reshuffleEachIteration } = options;
+    this.seeding = new Seeding(
+      checkSeed("shuffle", seed),
+      checkBoolean("shuffle", "reshuffleEachIteration", reshuffleEachIteration, true),
     );
   }
 
   override get attributes(): Attributes {
     return {
       bufferSize: this.bufferSize,
-      seed: this.seed,
-      reshuffleEachIteration: this.reshuffleEachIteration,
+      seed: this.seeding.seed,
+      reshuffleEachIteration: this.seeding.anewEachIteration,
     };
   }
 
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
-  }
-
-  override get cardinality(): number {
-    return this.input.cardinality;
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple;
-  }
-
   override makeIterator(context: IteratorContext): ShuffleIterator {
-    return new ShuffleIterator(context, this.bufferSize, this.#luck(context));
-  }
-
-  #luck(context: IteratorContext): RandomStream {
-    const epoch = this.reshuffleEachIteration ? context.luck.epoch : 0;
-    let seed = this.seed;
-    if (!this.reshuffleEachIteration && !context.luck.seeded) {
-      seed ??= this.#drawn ??= context.host.entropy64();
-    }
-    return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
+    return new ShuffleIterator(context, this);
   }
 }
 
 registerNode("shuffle", { fromWire: (a, [input]) => new ShuffleNode(input!, a.bufferSize, a) });
 
+/** What is saved of a shuffle. */
+interface ShuffleState {
+  readonly held: unknown;
+  readonly draws: unknown;
+  readonly inputEnded: boolean;
+  readonly input: unknown;
+}
+
 class ShuffleIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
-  readonly #random: RandomStream;
+  readonly #draws: Draws;
   readonly #meter: BufferMeter;
-  readonly #buffer: unknown[] = [];
+  #buffer: unknown[] = [];
+  /** Of the elements in the buffer, place by place; empty where the input gives none. */
+  #tokens: Token[] = [];
   #inputEnded = false;
 
-  constructor(context: IteratorContext, size: number, random: RandomStream) {
+  constructor(context: IteratorContext, node: ShuffleNode) {
     super(context);
-    this.#size = size;
-    this.#random = random;
+    this.#size = node.bufferSize;
+    this.#draws = new Draws(node.seeding, context);
     this.#meter = new BufferMeter(context.stats);
   }
 
@@ -108,6 +92,8 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
       return AGAIN;
     }
     this.#buffer.push(element);
+    const token = this.input.token();
+    if (token !== undefined) this.#tokens.push(token);
     this.#meter.enters(element);
     return this.#buffer.length < this.#size ? AGAIN : this.#draw();
   }
@@ -115,19 +101,47 @@ class ShuffleIterator extends UnaryIterator implements Stepping {
   #draw(): unknown {
     const buffer = this.#buffer;
     if (buffer.length === 0) return END;
-    const index = this.#random.int(buffer.length);
-    const element = buffer[index];
-    const last = buffer.pop();
-    if (index < buffer.length) buffer[index] = last;
+    const index = this.#draws.stream.int(buffer.length);
+    const element = takeOut(buffer, index);
+    if (this.#tokens.length > 0) takeOut(this.#tokens, index);
     this.#meter.holds(buffer.length);
-    this.stats.elements++;
-    return element;
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<ShuffleState> {
+    return {
+      held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
+      draws: this.#draws.save(),
+      inputEnded: this.#inputEnded,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { held, draws, inputEnded, input } = state as ShuffleState;
+    await this.input.restore(input);
+    const { elements, tokens } = await restoreHeld(held, this.input);
+    this.#draws.restore(draws);
+    this.#inputEnded = inputEnded;
+    this.#buffer = elements;
+    this.#tokens = tokens;
+    for (const element of elements) this.#meter.enters(element);
+    this.#meter.holds(elements.length);
   }
 
   protected override release(): void {
     super.release();
     this.#buffer.length = 0;
+    this.#tokens.length = 0;
     this.#inputEnded = true;
     this.#meter.holds(0);
   }
+}
+
+/** Takes the value at `index` out; the last one takes its place. */
+function takeOut(values: unknown[], index: number): unknown {
+  const value = values[index];
+  const last = values.pop();
+  if (index < values.length) values[index] = last;
+  return value;
 }

@@ -3,7 +3,7 @@
  */
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, NO_BLOCK, type Pulled } from "../iterator.ts";
+import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
@@ -33,6 +33,10 @@ export class TakeNode extends UnaryNode {
     return all === UNKNOWN_CARDINALITY ? UNKNOWN_CARDINALITY : Math.min(all, this.count);
   }
 
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
+  }
+
   override makeIterator(context: IteratorContext): TakeIterator {
     return new TakeIterator(context, this.count < 0 ? Infinity : this.count);
   }
@@ -59,11 +63,29 @@ class TakeIterator extends UnaryIterator {
     if (this.#left === 0) return NO_BLOCK;
     const given = this.input.nextBlock(into, Math.min(count, this.#left));
     if (given > 0) {
-      this.stats.elements += given;
+      this.stats.gaveBlock(into, given);
       this.#left -= given;
       if (this.#left === 0) this.input.dispose();
     }
     return given;
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { left: this.#left, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { left, input } = state as { left: number; input: unknown };
+    this.#left = left;
+    await this.input.restore(input);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
@@ -73,9 +95,8 @@ class TakeIterator extends UnaryIterator {
   /** The input is let go with the last element, since nothing more is read of it. */
   #count(element: unknown): unknown {
     if (element === END) return END;
-    this.stats.elements++;
     if (--this.#left === 0) this.input.dispose();
-    return element;
+    return this.stats.gave(element);
   }
 }
 
@@ -100,6 +121,10 @@ export class SkipNode extends UnaryNode {
     const all = this.input.cardinality;
     if (this.count < 0) return 0;
     return all === UNKNOWN_CARDINALITY ? UNKNOWN_CARDINALITY : Math.max(0, all - this.count);
+  }
+
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index + this.count);
   }
 
   override makeIterator(context: IteratorContext): SkipIterator {
@@ -134,15 +159,32 @@ class SkipIterator extends UnaryIterator implements Stepping {
       this.#left--;
       return AGAIN;
     }
-    this.stats.elements++;
-    return element;
+    return this.stats.gave(element);
   }
 
   override nextBlock(into: unknown[], count: number): number {
     if (this.#left > 0) return NO_BLOCK;
     const given = this.input.nextBlock(into, count);
-    if (given > 0) this.stats.elements += given;
+    if (given > 0) this.stats.gaveBlock(into, given);
     return given;
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { left: this.#left, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { left, input } = state as { left: number; input: unknown };
+    this.#left = left;
+    await this.input.restore(input);
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {

@@ -4,7 +4,8 @@
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, type END } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
-import type { OperatorStats } from "../stats.ts";
+import type { ElementSpec } from "../spec.ts";
+import type { OperatorMeter } from "../stats.ts";
 
 /** The node of an operator with one input. */
 export abstract class UnaryNode extends DatasetNode {
@@ -17,27 +18,37 @@ export abstract class UnaryNode extends DatasetNode {
   }
 }
 
+/** The node of an operator that gives the elements of its input, all of them and only these. */
+export abstract class SameElementsNode extends UnaryNode {
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
+}
+
 /** The iterator of an operator with one input. */
 export abstract class UnaryIterator extends ElementIterator {
   protected readonly context: IteratorContext;
-  protected readonly stats: OperatorStats;
+  protected readonly stats: OperatorMeter;
   protected readonly input: ElementIterator;
 
-  constructor(context: IteratorContext) {
+  constructor(context: IteratorContext, input = context.makeInput()) {
     super();
     this.context = context;
     this.stats = context.stats;
-    this.input = context.makeInput();
+    this.input = input;
   }
 
   /** Waits for the input, and counts how long. */
-  protected async arrival(pending: Promise<unknown>): Promise<unknown | typeof END> {
-    const startedAtMs = this.context.host.nowMs();
-    try {
-      return await pending;
-    } finally {
-      this.stats.waitMs += this.context.host.nowMs() - startedAtMs;
-    }
+  protected arrival(pending: Promise<unknown>): Promise<unknown | typeof END> {
+    return this.context.waitFor(pending);
   }
 
   protected override release(): void {

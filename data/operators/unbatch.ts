@@ -4,9 +4,10 @@
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { commonRows, rowAt, rowSpec } from "../components.ts";
 import type { IteratorContext } from "../context.ts";
+import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../held.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { type ElementSpec, mapSpec } from "../spec.ts";
+import { type ElementSpec, leavesOfSpec, mapSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
@@ -23,8 +24,13 @@ export class UnbatchNode extends UnaryNode {
     return mapSpec(this.input.elementSpec, rowSpec);
   }
 
+  /** Exact where every batch has the same known number of rows. */
   override get cardinality(): number {
-    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+    const { cardinality, elementSpec } = this.input;
+    if (cardinality === 0 || cardinality === Infinity) return cardinality;
+    const rows = leavesOfSpec(elementSpec)?.[0]?.shape[0] ?? null;
+    if (cardinality === UNKNOWN_CARDINALITY || rows === null) return UNKNOWN_CARDINALITY;
+    return cardinality * rows;
   }
 
   override makeIterator(context: IteratorContext): UnbatchIterator {
@@ -34,8 +40,19 @@ export class UnbatchNode extends UnaryNode {
 
 registerNode("unbatch", { fromWire: (_, [input]) => new UnbatchNode(input!) });
 
+/** What is saved of an unbatch. */
+interface UnbatchState {
+  readonly batch: unknown;
+  readonly row: number;
+  readonly rows: number;
+  readonly input: unknown;
+}
+
+const NOTHING: HeldElements = { elements: [], tokens: [] };
+
 class UnbatchIterator extends UnaryIterator implements Stepping {
-  #batch: unknown;
+  /** The element whose rows are given. */
+  #batch = NOTHING;
   #row = 0;
   #rows = 0;
 
@@ -45,8 +62,7 @@ class UnbatchIterator extends UnaryIterator implements Stepping {
 
   step(): unknown {
     if (this.#row < this.#rows) {
-      this.stats.elements++;
-      return rowAt(this.#batch, this.#row++);
+      return this.stats.gave(rowAt(this.#batch.elements[0], this.#row++));
     }
     const batch = this.input.next();
     return batch instanceof Promise ? this.#later(batch) : this.#accept(batch);
@@ -59,15 +75,40 @@ class UnbatchIterator extends UnaryIterator implements Stepping {
   #accept(batch: unknown): unknown {
     if (batch === END || this.disposed) return END;
     this.#rows = this.#row = 0;
-    const rows = commonRows("unbatch", flattenTree(batch), treePaths(batch));
-    this.#batch = batch;
+    const rows = this.#rowsOf(batch);
+    this.#batch = heldFrom(this.input, batch);
     this.#rows = rows;
     return AGAIN;
   }
 
+  #rowsOf(batch: unknown): number {
+    try {
+      return commonRows("unbatch", flattenTree(batch), treePaths(batch));
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
+  protected override async saveState(): Promise<UnbatchState> {
+    return {
+      batch: saveHeld(this.#row < this.#rows ? this.#batch : NOTHING),
+      row: this.#row,
+      rows: this.#rows,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { batch, row, rows, input } = state as UnbatchState;
+    await this.input.restore(input);
+    this.#batch = await restoreHeld(batch, this.input);
+    this.#row = row;
+    this.#rows = rows;
+  }
+
   protected override release(): void {
     super.release();
-    this.#batch = undefined;
+    this.#batch = NOTHING;
     this.#rows = this.#row;
   }
 }

@@ -3,11 +3,18 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import type { Host } from "../host.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { alignedSource, JointSplits } from "../joint_splits.ts";
 import type { ElementSpec } from "../spec.ts";
+import { cutRuns, type Split, type Splittable } from "../splits.ts";
 
-export class ZipNode extends DatasetNode {
+/**
+ * Inputs whose elements have numbers are divided among tasks side by side, so that elements with one
+ * number stay together; other inputs are divided each by itself, and meet as they come.
+ */
+export class ZipNode extends DatasetNode implements Splittable {
   /** The names of the components; `null` for a tuple. */
   readonly keys: readonly string[] | null;
 
@@ -34,8 +41,38 @@ export class ZipNode extends DatasetNode {
     return all.includes(UNKNOWN_CARDINALITY) ? UNKNOWN_CARDINALITY : Math.min(...all);
   }
 
+  override tokenAt(index: number): Token | undefined {
+    const tokens = this.inputs.map((input) => input.tokenAt(index));
+    return tokens.includes(undefined) ? undefined : tokens;
+  }
+
+  get isDivided(): boolean {
+    return this.#sharedLength !== undefined;
+  }
+
+  get isJoint(): boolean {
+    return this.isDivided;
+  }
+
+  /** How many elements its sources have side by side, where they have numbers. */
+  get #sharedLength(): number | undefined {
+    const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
+    const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
+    return shortest === Infinity ? undefined : shortest;
+  }
+
+  /** What is longer than the shortest is not read. */
+  listSplits(_host: Host, multiple: number): Promise<Split[]> {
+    return Promise.resolve(cutRuns(this.#sharedLength!, multiple));
+  }
+
   override makeIterator(context: IteratorContext): ZipIterator {
-    return new ZipIterator(context, this.inputs.length, this.keys);
+    const splits = this.isDivided ? context.openSplits() : undefined;
+    const count = this.inputs.length;
+    const below = splits === undefined
+      ? context
+      : context.withSplits(new JointSplits(splits, count));
+    return new ZipIterator(context, below, count, this.keys);
   }
 }
 
@@ -47,16 +84,33 @@ function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
   return keys === null ? parts : Object.fromEntries(keys.map((key, i) => [key, parts[i]]));
 }
 
+/** What is saved of a zip. */
+interface ZipState {
+  readonly inputs: unknown[];
+  readonly ended: boolean;
+}
+
+/** The error of one input. */
+interface Failure {
+  readonly error: unknown;
+}
+
 class ZipIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #inputs: readonly ElementIterator[];
   readonly #keys: readonly string[] | null;
   #ended = false;
 
-  constructor(context: IteratorContext, count: number, keys: readonly string[] | null) {
+  /** `below`: the context that inputs are made in. */
+  constructor(
+    context: IteratorContext,
+    below: IteratorContext,
+    count: number,
+    keys: readonly string[] | null,
+  ) {
     super();
     this.#context = context;
-    this.#inputs = Array.from({ length: count }, (_, i) => context.makeInput(i));
+    this.#inputs = Array.from({ length: count }, (_, i) => below.makeInput(i));
     this.#keys = keys;
   }
 
@@ -65,41 +119,41 @@ class ZipIterator extends ElementIterator {
     if (this.#ended) return END;
     const parts: unknown[] = [];
     let waits = false;
-    let failure: { error: unknown } | undefined;
-    for (const input of this.#inputs) {
+    let failures: Failure[] | undefined;
+    for (let i = 0; i < this.#inputs.length; i++) {
       try {
-        const part = input.next();
+        const part = this.#inputs[i]!.next();
         if (part === END) return this.#end(parts);
         waits ||= part instanceof Promise;
-        parts.push(part);
+        parts[i] = part;
       } catch (error) {
-        failure ??= { error };
+        (failures ??= [])[i] = { error };
+        parts[i] = undefined;
       }
     }
-    if (waits) return this.#later(parts, failure);
-    if (failure !== undefined) throw failure.error;
+    if (waits) return this.#context.waitFor(this.#later(parts, failures ?? []));
+    if (failures !== undefined) throw firstOf(failures);
     return this.#give(parts);
   }
 
-  async #later(parts: unknown[], failure: { error: unknown } | undefined): Promise<unknown> {
+  async #later(parts: unknown[], failures: Failure[]): Promise<unknown> {
     ignoreRejections(parts);
     const arrived: unknown[] = [];
-    for (const part of parts) {
+    for (let i = 0; i < parts.length; i++) {
       try {
-        const element = await part;
+        const element = await parts[i];
         if (element === END) return this.#end(parts);
         arrived.push(element);
       } catch (error) {
-        failure ??= { error };
+        failures[i] = { error };
       }
     }
-    if (failure !== undefined) throw failure.error;
+    if (failures.length > 0) throw firstOf(failures);
     return this.disposed ? END : this.#give(arrived);
   }
 
   #give(parts: unknown[]): unknown {
-    this.#context.stats.elements++;
-    return assemble(this.#keys, parts);
+    return this.#context.stats.gave(assemble(this.#keys, parts));
   }
 
   /** The shortest input ends them all; what the others were asked for is not wanted any more. */
@@ -110,10 +164,45 @@ class ZipIterator extends ElementIterator {
     return END;
   }
 
+  override token(): Token | undefined {
+    const tokens: Token[] = [];
+    for (const input of this.#inputs) {
+      const token = input.token();
+      if (token === undefined) return undefined;
+      tokens.push(token);
+    }
+    return tokens;
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    const parts: unknown[] = [];
+    for (const [i, input] of this.#inputs.entries()) {
+      parts.push(await input.again((token as Token[])[i]));
+    }
+    return assemble(this.#keys, parts);
+  }
+
+  protected override async saveState(): Promise<ZipState> {
+    const inputs: unknown[] = [];
+    for (const input of this.#inputs) inputs.push(await input.save());
+    return { inputs, ended: this.#ended };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { inputs, ended } = state as ZipState;
+    for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
+    this.#ended = ended;
+  }
+
   protected override release(): void {
     this.#ended = true;
     for (const input of this.#inputs) input.dispose();
   }
+}
+
+/** Of several failures that of the first input, whichever came first. */
+function firstOf(failures: readonly Failure[]): unknown {
+  return failures.find((failure) => failure !== undefined)!.error;
 }
 
 function ignoreRejections(parts: readonly unknown[]): void {

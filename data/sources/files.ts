@@ -11,8 +11,21 @@ import { IndexedIterator, IndexedNode } from "../operators/indexed.ts";
 import { TensorSpec } from "../spec.ts";
 import { cutFiles, type Split } from "../splits.ts";
 
+/** A dataset of names that can be listed without running it. */
+export interface FileListing {
+  /** All names, in an order that depends on them alone. Fails where there are none to be found. */
+  list(host: Host): Promise<readonly string[]>;
+  /** What is listed, for messages. */
+  readonly description: string;
+}
+
+/** True for datasets of names that implement `FileListing`. */
+export function isFileListing(node: DatasetNode): node is DatasetNode & FileListing {
+  return "list" in node && typeof node.list === "function";
+}
+
 /** Names of files, in the order given. */
-export class FilesNode extends IndexedNode {
+export class FilesNode extends IndexedNode implements FileListing {
   readonly paths: readonly string[];
 
   constructor(paths: readonly string[]) {
@@ -30,6 +43,14 @@ export class FilesNode extends IndexedNode {
 
   override get cardinality(): number {
     return this.paths.length;
+  }
+
+  get description(): string {
+    return `the list of ${this.paths.length} files`;
+  }
+
+  list(_host: Host): Promise<readonly string[]> {
+    return Promise.resolve(this.paths);
   }
 
   override listSplits(_host: Host, _multiple: number): Promise<Split[]> {

@@ -2,15 +2,16 @@
  * `jsonLines`: the values of files that have a JSON value on each line.
  */
 
-import type { ByteReader } from "../formats/byte_reader.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { parseJsonLine } from "../formats/json_lines.ts";
-import { LineReader } from "../formats/lines.ts";
+import { type LineReader, openLines } from "../formats/lines.ts";
 import { registerNode } from "../node.ts";
-import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+import { DividedFilesNode } from "./divided_files.ts";
+import type { FileSourceOptions } from "./file_source.ts";
 
 /** Each value as `JSON.parse` makes it. Blank lines are left out; a line that is no JSON costs that line. */
-export class JsonLinesNode extends FileSourceNode {
-  constructor(files: unknown, options?: FileSourceOptions) {
+export class JsonLinesNode extends DividedFilesNode {
+  constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("jsonLines", files, options);
   }
 
@@ -18,8 +19,8 @@ export class JsonLinesNode extends FileSourceNode {
     return undefined;
   }
 
-  override openReader(bytes: ByteReader): LineReader {
-    return new LineReader(bytes, parseJsonLine);
+  override openReader(source: SourceFile, from: ReadFrom): LineReader {
+    return openLines(source, from, this.partBytes, parseJsonLine);
   }
 }
 

@@ -7,11 +7,12 @@ import type { RandomStream } from "../../core/philox.ts";
 import { checkBoolean, checkSeed, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { hashJson } from "../../core/hash.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
-import { cutFiles, type Split, type SplitReader, type Splittable } from "../splits.ts";
-import { checkPaths } from "./files.ts";
+import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
+import { checkPaths, type FileListing } from "./files.ts";
 
 /** How files are listed. */
 export interface ListFilesOptions {
@@ -25,7 +26,7 @@ export interface ListFilesOptions {
  * Every file that matches one of the patterns, once. In an iteration that reads splits, a split is one file of the sorted listing, and
  * whoever hands them out decides on their order.
  */
-export class ListFilesNode extends DatasetNode implements Splittable {
+export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
   readonly patterns: readonly string[];
   readonly shuffle: boolean;
   readonly seed: bigint | undefined;
@@ -50,6 +51,10 @@ export class ListFilesNode extends DatasetNode implements Splittable {
     return UNKNOWN_CARDINALITY;
   }
 
+  get description(): string {
+    return this.patterns.length === 1 ? show(this.patterns[0]) : show(this.patterns);
+  }
+
   async listSplits(host: Host, _multiple: number): Promise<Split[]> {
     return cutFiles((await this.list(host)).length);
   }
@@ -67,12 +72,24 @@ export class ListFilesNode extends DatasetNode implements Splittable {
     const lists = await Promise.all(this.patterns.map((pattern) => host.files.list(pattern)));
     const paths = [...new Set(lists.flat())].sort();
     if (paths.length > 0) return paths;
-    const patterns = this.patterns.length === 1 ? show(this.patterns[0]) : show(this.patterns);
-    throw new LeatError("not_found", `listFiles: no file matches ${patterns}`);
+    throw new LeatError("not_found", `listFiles: no file matches ${this.description}`);
   }
 }
 
 registerNode("listFiles", { fromWire: (a) => new ListFilesNode(a.patterns, a) });
+
+/** What is saved of a listing: where it stands, and what tells another listing from it. */
+interface ListFilesState {
+  readonly position: number;
+  /** `undefined` before the first `next()`. */
+  readonly listing: ListingFingerprint | undefined;
+}
+
+/** Equal for equal listings, whatever order they are read in. */
+interface ListingFingerprint {
+  readonly count: number;
+  readonly digest: string;
+}
 
 class ListFilesIterator extends ElementIterator {
   readonly #context: IteratorContext;
@@ -80,6 +97,8 @@ class ListFilesIterator extends ElementIterator {
   readonly #splits: SplitReader | undefined;
   /** `undefined` before the first `next()`. */
   #paths: readonly string[] | undefined;
+  /** Of `#paths`, once somebody has asked for it: there may be a million. */
+  #known: ListingFingerprint | undefined;
   #position = 0;
   #stop = 0;
 
@@ -97,24 +116,60 @@ class ListFilesIterator extends ElementIterator {
     return this.#splits === undefined ? END : this.#nextSplit(this.#splits, this.#paths);
   }
 
+  override token(): Token | undefined {
+    return this.#splits === undefined ? this.#position - 1 : undefined;
+  }
+
+  override again(token: Token): unknown {
+    return this.#paths![token as number];
+  }
+
+  protected override saveState(): Promise<ListFilesState> {
+    if (this.#splits !== undefined) throw readsSplits();
+    return Promise.resolve({ position: this.#position, listing: this.#fingerprint() });
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { position, listing } = state as ListFilesState;
+    if (listing === undefined) return;
+    await this.#list();
+    const found = this.#fingerprint()!;
+    if (found.digest !== listing.digest) {
+      throw new LeatError(
+        "failed_precondition",
+        `listFiles: the listing has changed since the iterator was saved: ` +
+          `${this.#node.description} matched ${listing.count} files then, and matches ` +
+          `${found.count} now, not all of them the same`,
+      );
+    }
+    this.#position = position;
+  }
+
   async #start(): Promise<unknown> {
-    this.#paths = []; // a listing that fails has failed once
-    const { host, stats } = this.#context;
-    const startedAtMs = host.nowMs();
     try {
-      this.#paths = await this.#node.list(host);
+      await this.#list();
     } catch (error) {
+      this.#context.stats.failed(error);
       // Without a listing no split can be read, and taking them would keep them from other tasks.
       this.dispose();
       throw error;
-    } finally {
-      stats.waitMs += host.nowMs() - startedAtMs;
-    }
-    if (this.#splits === undefined) {
-      if (this.#node.shuffle) this.#paths = shuffled(this.#paths, this.#luck());
-      this.#stop = this.#paths.length;
     }
     return this.next();
+  }
+
+  #fingerprint(): ListingFingerprint | undefined {
+    const paths = this.#paths;
+    if (paths === undefined) return undefined;
+    return this.#known ??= { count: paths.length, digest: hashJson(paths.toSorted()) };
+  }
+
+  /** Lists the files, in the order of this iteration. */
+  async #list(): Promise<void> {
+    const { host } = this.#context;
+    this.#paths = await this.#context.waitFor(this.#node.list(host));
+    if (this.disposed || this.#splits !== undefined) return;
+    if (this.#node.shuffle) this.#paths = shuffled(this.#paths, this.#luck());
+    this.#stop = this.#paths.length;
   }
 
   #luck(): RandomStream {
@@ -131,10 +186,9 @@ class ListFilesIterator extends ElementIterator {
     if (split.stop > paths.length) {
       throw new LeatError(
         "data_loss",
-        `listFiles: file ${split.stop - 1} of the listing was to be read, but ${
-          show(this.#node.patterns)
-        } matches ` +
-          `${paths.length} files here; the listing has changed, or differs between hosts`,
+        `listFiles: file ${split.stop - 1} of the listing was to be read, but ` +
+          `${this.#node.description} matches ${paths.length} files here; the listing has changed, ` +
+          `or differs between hosts`,
       );
     }
     this.#position = split.start;
@@ -143,8 +197,7 @@ class ListFilesIterator extends ElementIterator {
   }
 
   #give(paths: readonly string[]): unknown {
-    this.#context.stats.elements++;
-    return paths[this.#position++];
+    return this.#context.stats.gave(paths[this.#position++]);
   }
 
   protected override release(): void {

@@ -2,15 +2,16 @@
  * `textLines`: the lines of text files.
  */
 
-import type { ByteReader } from "../formats/byte_reader.ts";
-import { LineReader } from "../formats/lines.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type LineReader, openLines } from "../formats/lines.ts";
 import { registerNode } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
-import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+import { DividedFilesNode } from "./divided_files.ts";
+import type { FileSourceOptions } from "./file_source.ts";
 
 /** Each line without its end, as a string. Lines and their errors are those of {@linkcode LineReader}. */
-export class TextLinesNode extends FileSourceNode {
-  constructor(files: unknown, options?: FileSourceOptions) {
+export class TextLinesNode extends DividedFilesNode {
+  constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("textLines", files, options);
   }
 
@@ -18,8 +19,8 @@ export class TextLinesNode extends FileSourceNode {
     return new TensorSpec("string", []);
   }
 
-  override openReader(bytes: ByteReader): LineReader {
-    return new LineReader(bytes);
+  override openReader(source: SourceFile, from: ReadFrom): LineReader {
+    return openLines(source, from, this.partBytes);
   }
 }
 

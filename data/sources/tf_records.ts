@@ -2,8 +2,9 @@
  * `tfRecords`: the records of TFRecord files.
  */
 
-import type { ByteReader } from "../formats/byte_reader.ts";
-import { RecordReader } from "../formats/tfrecord.ts";
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type RecordPosition, RecordReader } from "../formats/tfrecord.ts";
 import { registerNode } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
@@ -21,8 +22,9 @@ export class TfRecordsNode extends FileSourceNode {
     return new TensorSpec("bytes", []);
   }
 
-  override openReader(bytes: ByteReader): RecordReader {
-    return new RecordReader(bytes);
+  override openReader(source: SourceFile, { position }: ReadFrom): RecordReader {
+    const from = position as RecordPosition | undefined;
+    return new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
   }
 }
 

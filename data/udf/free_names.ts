@@ -6,6 +6,7 @@
 import { type AnyNode, type Expression, parse, type Program } from "acorn";
 import { analyze, type Reference } from "eslint-scope";
 import { LeatError } from "../../core/error.ts";
+import { ALLOWED_GLOBALS, AMBIENT_GLOBALS } from "./known_globals.ts";
 
 /** Longest source of one function, in UTF-16 code units: beyond it, it is a program and belongs in a module. */
 export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
@@ -18,82 +19,11 @@ export interface FunctionAnalysis {
   readonly freeNames: readonly string[];
   /** What cannot be taken elsewhere, as a user would write it: `this`, `super`, `new.target`, `import.meta`, `import()`. */
   readonly placeBound: readonly string[];
+  /** Those of the free names that it assigns to. */
+  readonly assignedNames: readonly string[];
   /** Uses of the clock and of ambient luck: `Date`, `Math.random`, …, in order of first use. */
   readonly ambientNames: readonly string[];
 }
-
-/**
- * Globals that a self-contained function may name. The first group is the language's own, without `eval` (which could
- * name anything); the second is platform that keeps no state, asks for no permission and is the same in every
- * thread: without text codecs no function could read the bytes of a record.
- */
-const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
-  ...["globalThis", "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt"],
-  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
-  ...[
-    "Object",
-    "Function",
-    "Boolean",
-    "Symbol",
-    "Number",
-    "BigInt",
-    "Math",
-    "Date",
-    "String",
-    "RegExp",
-    "Temporal",
-  ],
-  ...[
-    "Error",
-    "AggregateError",
-    "EvalError",
-    "RangeError",
-    "ReferenceError",
-    "SuppressedError",
-    "SyntaxError",
-  ],
-  ...[
-    "TypeError",
-    "URIError",
-    "Array",
-    "Map",
-    "Set",
-    "WeakMap",
-    "WeakSet",
-    "WeakRef",
-    "FinalizationRegistry",
-  ],
-  ...[
-    "Int8Array",
-    "Uint8Array",
-    "Uint8ClampedArray",
-    "Int16Array",
-    "Uint16Array",
-    "Int32Array",
-    "Uint32Array",
-  ],
-  ...["BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array", "Float64Array"],
-  ...[
-    "ArrayBuffer",
-    "SharedArrayBuffer",
-    "DataView",
-    "Atomics",
-    "JSON",
-    "Promise",
-    "Reflect",
-    "Proxy",
-    "Intl",
-  ],
-  ...["Iterator", "AsyncIterator", "DisposableStack", "AsyncDisposableStack"],
-
-  ...["TextEncoder", "TextDecoder", "atob", "btoa", "URL", "URLSearchParams", "structuredClone"],
-  ...["CompressionStream", "DecompressionStream", "WebAssembly", "console"],
-]);
-
-/** Globals whose value differs from run to run, whatever is done with them. `globalThis` reaches all of them. */
-const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
-  ...["Date", "Temporal", "globalThis", "WeakRef", "FinalizationRegistry", "Function"],
-]);
 
 const MATH_EXCEPT_RANDOM = new Set(
   Object.getOwnPropertyNames(Math).filter((name) => name !== "random"),
@@ -120,7 +50,7 @@ export function analyzeFunction(source: string): FunctionAnalysis {
       `its source is ${source.length} characters long, more than ${FUNCTION_SOURCE_LENGTH_MAX}`,
     );
   }
-  if (/\{\s*\[native code\]\s*\}\s*$/.test(source)) {
+  if (!hasSource(source)) {
     throw refuse(
       source,
       "it is native or bound, so it has no source; write an arrow function around it",
@@ -130,11 +60,13 @@ export function analyzeFunction(source: string): FunctionAnalysis {
   const finder = new PlaceFinder();
   finder.visit(node, true);
   const through = freeReferences(program);
+  const notGlobal = through.filter(({ identifier }) => !ALLOWED_GLOBALS.has(identifier.name));
   return {
     source: expression,
-    freeNames: distinct(
-      through.map((reference) => reference.identifier.name)
-        .filter((name) => !ALLOWED_GLOBALS.has(name)),
+    freeNames: distinct(notGlobal.map(({ identifier }) => identifier.name)),
+    assignedNames: distinct(
+      notGlobal.filter((reference) => reference.isWrite())
+        .map(({ identifier }) => identifier.name),
     ),
     placeBound: distinct(finder.found),
     ambientNames: distinct(
@@ -143,13 +75,20 @@ export function analyzeFunction(source: string): FunctionAnalysis {
   };
 }
 
+/** Whether a function's text is its source: that of native and bound functions is none. */
+export function hasSource(text: string): boolean {
+  return !/\{\s*\[native code\]\s*\}\s*$/.test(text);
+}
+
+/** A function as a tree. */
 interface ParsedFunction {
   readonly expression: string;
   readonly program: Program;
   readonly node: AnyNode;
 }
 
-function parseFunction(source: string): ParsedFunction {
+/** @throws {LeatError} `invalid_argument` as {@linkcode analyzeFunction}. */
+export function parseFunction(source: string): ParsedFunction {
   const direct = tryParse(source);
   if (direct.program === undefined) {
     const expression = methodAsFunction(source);

@@ -5,8 +5,10 @@
 
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
-import type { Host } from "../host.ts";
-import { analyzeFunction, excerptOf, type FunctionAnalysis } from "./free_names.ts";
+import { withCapturedNames } from "./captured_names.ts";
+import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
+import { importFunction, type ModuleHost } from "./import_function.ts";
+import { isHostGlobal } from "./known_globals.ts";
 
 /** Any function; operators give the exact signature. */
 // deno-lint-ignore no-explicit-any -- parameters are contravariant: nothing narrower accepts every function
@@ -86,11 +88,12 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
  * const augment = udf(import.meta.resolve("./augment.ts"), "augment");
  * ```
  */
-export function udf<F extends AnyFunction = AnyFunction>(
-  module: string,
-  name: string,
-): ModuleFunction<F> {
-  return new ModuleFunction<F>(module, name);
+// deno-lint-ignore no-explicit-any -- what it takes and returns is known to the module alone
+export function udf(module: string, name: string): ModuleFunction<any>;
+/** The same, with the signature that the module's author vouches for. */
+export function udf<F extends AnyFunction>(module: string, name: string): ModuleFunction<F>;
+export function udf(module: string, name: string): ModuleFunction {
+  return new ModuleFunction(module, name);
 }
 
 /**
@@ -129,15 +132,23 @@ export function deserializeFunction(wire: unknown): BoundFunction {
     : { fn, captures: deserializeCaptures(wire.captures) };
 }
 
+/** A function as messages name it. */
+export function functionText(fn: UserFunction): string {
+  return fn instanceof ModuleFunction
+    ? `"${fn.name}" of ${fn.module}`
+    : excerptOf(Function.prototype.toString.call(fn));
+}
+
 /**
  * Makes a function and the functions among its captures callable: at once where nothing has to be imported.
  *
- * @throws {LeatError} `failed_precondition` where the module cannot be imported, `not_found` where it has no such
- * export, `invalid_argument` where that is not a function.
+ * @throws {LeatError} `not_found` where there is no such module, or it has no such export; `permission_denied` where it may not be
+ * imported; `failed_precondition` where it fails when it is loaded; `deadline_exceeded` where that takes longer than
+ * `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` where the export is no function.
  */
 export function loadFunction<F extends AnyFunction>(
   bound: BoundFunction<F>,
-  host: Pick<Host, "importModule">,
+  host: ModuleHost,
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   const references = captures === undefined ? [] : referencesIn(captures);
@@ -147,12 +158,24 @@ export function loadFunction<F extends AnyFunction>(
 
 /**
  * The clock and the ambient luck that a function's source names (`Date`, `Math.random`, …), its captured functions
- * included. They make a stream differ from run to run. Of functions in modules nothing is known.
+ * included. They make a stream differ from run to run. Of functions in modules, native and bound ones nothing is known.
  */
-export function ambientNamesOf(wire: WireFunction): string[] {
-  const own = "source" in wire ? analyzeFunction(wire.source).ambientNames : [];
-  const captured = wire.captures?.functions.flatMap(({ fn }) => ambientNamesOf(fn)) ?? [];
-  return [...new Set([...own, ...captured])];
+export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
+  const captured = functionsIn(captures).flatMap(({ fn }) => ambientNamesIn(fn));
+  return [...new Set([...ambientNamesIn(fn), ...captured])];
+}
+
+const ambientNames = new WeakMap<AnyFunction, readonly string[]>();
+
+function ambientNamesIn(fn: UserFunction): readonly string[] {
+  if (fn instanceof ModuleFunction) return [];
+  let names = ambientNames.get(fn);
+  if (names === undefined) {
+    const source = Function.prototype.toString.call(fn);
+    names = hasSource(source) ? analyzeFunction(source).ambientNames : [];
+    ambientNames.set(fn, names);
+  }
+  return names;
 }
 
 /** @param where the capture that holds the function, or `""`. */
@@ -173,24 +196,38 @@ function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
   const { freeNames, placeBound, source } = analysis;
   if (freeNames.length === 0 && placeBound.length === 0) return;
   const which = where === "" ? "This function" : `The function in captures${where}`;
-  const names = freeNames.join(", ");
-  const remedies = [`export it from a module and give udf(import.meta.resolve("./f.ts"), "name")`];
-  if (freeNames.length > 0 && where === "") {
-    remedies.unshift(
-      `pass what it needs by name, (…, { ${names} }) => … with { captures: { ${names} } }`,
-    );
-  } else if (freeNames.length > 0) remedies.unshift(`give it ${names} as parameters`);
+  const captured = freeNames.filter((name) => !isHostGlobal(name));
+  const ofHost = freeNames.filter(isHostGlobal);
   const uses = [
-    ...(freeNames.length > 0 ? [`${names} from around it`] : []),
+    ...(captured.length > 0 ? [`${captured.join(", ")} from around it`] : []),
+    ...(ofHost.length > 0
+      ? [`${ofHost.join(", ")}, which only functions of modules may name`]
+      : []),
     ...placeBound,
   ].join(" and ");
+  const module = `export it from a module and give udf(import.meta.resolve("./f.ts"), "name")`;
+  const remedy = ofHost.length === 0 && placeBound.length === 0
+    ? `Either ${captureRemedy(analysis, captured, where)}, or ${module}.`
+    : `Instead ${module}.`;
+  const { assignedNames } = analysis;
+  const lost = assignedNames.length === 0
+    ? ""
+    : ` What it assigns to ${assignedNames.join(", ")} would stay there: keep state with scan().`;
   throw new LeatError(
     "failed_precondition",
-    `${which} cannot travel to another thread or host, because it uses ${uses}. Either ${
-      remedies.join(", or ")
-    }. The function: ${excerptOf(source)}`,
+    `${which} cannot travel to another thread or host, because it uses ${uses}. ${remedy}${lost} The function: ${
+      excerptOf(source)
+    }`,
     { details: { freeNames: [...freeNames], placeBound: [...placeBound] } },
   );
+}
+
+/** How to hand over what a function takes from around it; for a short one, as it is to be written. */
+function captureRemedy(analysis: FunctionAnalysis, names: string[], where: string): string {
+  const list = names.join(", ");
+  if (where !== "") return `give it ${list} as parameters`;
+  const fn = withCapturedNames(analysis.source, names) ?? `(…, { ${list} }) => …`;
+  return `pass what it needs by name: ${fn}, { captures: { ${list} } }`;
 }
 
 function serializeCaptures(captures: Captures): WireCaptures {
@@ -282,10 +319,18 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
 
 /** Every reference among the captures with its place. */
 function referencesIn(captures: Captures): { path: Path; fn: ModuleFunction }[] {
-  const found: { path: Path; fn: ModuleFunction }[] = [];
+  return functionsIn(captures).flatMap(({ path, fn }) =>
+    fn instanceof ModuleFunction ? [{ path, fn }] : []
+  );
+}
+
+/** Every function and reference among the captures with its place. */
+function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
+  const found: { path: Path; fn: UserFunction }[] = [];
   const visit = (value: unknown, path: Path): void => {
-    if (value instanceof ModuleFunction) found.push({ path, fn: value });
-    else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
+    if (value instanceof ModuleFunction || typeof value === "function") {
+      found.push({ path, fn: value as UserFunction });
+    } else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
       for (const [key, item] of Object.entries(value)) {
         visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
       }
@@ -299,7 +344,7 @@ async function loadModules<F extends AnyFunction>(
   fn: UserFunction<F>,
   captures: Captures | undefined,
   references: readonly { path: Path; fn: ModuleFunction }[],
-  host: Pick<Host, "importModule">,
+  host: ModuleHost,
 ): Promise<LoadedFunction<F>> {
   const loaded = fn instanceof ModuleFunction ? await importFunction(fn, host) as F : fn;
   if (captures === undefined) return { fn: loaded };
@@ -308,36 +353,6 @@ async function loadModules<F extends AnyFunction>(
     tree = replaceAt(tree, path, await importFunction(fn, host));
   }
   return { fn: loaded, captures: tree as Captures };
-}
-
-async function importFunction(
-  { module, name }: ModuleFunction,
-  host: Pick<Host, "importModule">,
-): Promise<AnyFunction> {
-  let exports: Record<string, unknown>;
-  try {
-    exports = await host.importModule(module);
-  } catch (cause) {
-    throw new LeatError(
-      "failed_precondition",
-      `The module ${module} of the user function "${name}" cannot be imported here: ${
-        LeatError.from(cause).message
-      }`,
-      { cause },
-    );
-  }
-  if (!Object.hasOwn(exports, name)) {
-    throw new LeatError(
-      "not_found",
-      `The module ${module} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
-    );
-  }
-  const found = exports[name];
-  if (typeof found === "function") return found as AnyFunction;
-  throw new LeatError(
-    "invalid_argument",
-    `The export "${name}" of ${module} is ${typeof found}, not a function.`,
-  );
 }
 
 function pathText(path: Path): string {

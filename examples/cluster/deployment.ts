@@ -16,14 +16,19 @@ export class Deployment implements AsyncDisposable {
   /** The cluster's secret, which is this run's own. */
   readonly token: string = crypto.randomUUID();
   readonly #onLog: (line: string) => void;
+  readonly #journal: string | undefined;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
   #starting: Promise<ChildProcess>[] = [];
   #stopped: Promise<void> | undefined;
 
-  /** @param onLog Gets the log lines of all processes, with the process's name. */
-  constructor(onLog: (line: string) => void) {
+  /**
+   * @param onLog Gets the log lines of all processes, with the process's name.
+   * @param options `journal`: the folder of the dispatcher's journal. Default: kept in memory.
+   */
+  constructor(onLog: (line: string) => void, options: { readonly journal?: string } = {}) {
     this.#onLog = onLog;
+    this.#journal = options.journal;
   }
 
   /** The dispatcher's process. */
@@ -37,19 +42,25 @@ export class Deployment implements AsyncDisposable {
 
   /** Starts the dispatcher, then the workers; resolves when all listen. */
   async start(workers: number): Promise<void> {
-    // By a file: the arguments of a process are there for all to see.
-    const tokenFile = await Deno.makeTempFile({ prefix: "leat-cluster-" });
-    try {
-      await Deno.writeTextFile(tokenFile, this.token);
+    await this.#withToken(async (tokenFile) => {
       this.#dispatcher = await this.#startDispatcher(tokenFile);
-      const { address } = this.#dispatcher;
+      const numbers = Array.from({ length: workers }, (_, i) => i + 1);
       this.#workers = await Promise.all(
-        Array.from({ length: workers }, (_, i) => this.#startWorker(i + 1, address, tokenFile)),
+        numbers.map((number) => this.#startWorker(`worker-${number}`, tokenFile)),
       );
-    } finally {
-      await Promise.allSettled(this.#starting);
-      await Deno.remove(tokenFile);
-    }
+    });
+  }
+
+  /** Starts a program that has ended again, under its name and, for the dispatcher, its address. */
+  async restart(child: ChildProcess): Promise<void> {
+    await this.#withToken(async (tokenFile) => {
+      if (child === this.#dispatcher) {
+        this.#dispatcher = await this.#startDispatcher(tokenFile, new URL(child.address).port);
+      } else {
+        const again = await this.#startWorker(child.name, tokenFile);
+        this.#workers = this.#workers.map((worker) => worker === child ? again : worker);
+      }
+    });
   }
 
   /** Stops all processes. Idempotent. */
@@ -61,17 +72,30 @@ export class Deployment implements AsyncDisposable {
     return this.stop();
   }
 
-  #startDispatcher(tokenFile: string): Promise<ChildProcess> {
+  /** By a file: the arguments of a process are there for all to see. */
+  async #withToken(start: (tokenFile: string) => Promise<void>): Promise<void> {
+    const tokenFile = await Deno.makeTempFile({ prefix: "leat-cluster-" });
+    try {
+      await Deno.writeTextFile(tokenFile, this.token);
+      await start(tokenFile);
+    } finally {
+      await Promise.allSettled(this.#starting);
+      await Deno.remove(tokenFile);
+    }
+  }
+
+  #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
     return this.#start("dispatcher", "examples/dispatcher.ts", [
-      ...["--port", "0", "--token-file", tokenFile, "--log-level", "warn"],
+      ...["--port", port, "--token-file", tokenFile, "--log-level", "warn"],
       ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
+      ...(this.#journal === undefined ? [] : ["--journal", this.#journal]),
     ]);
   }
 
-  #startWorker(number: number, dispatcher: string, tokenFile: string): Promise<ChildProcess> {
-    const name = `worker-${number}`;
+  #startWorker(name: string, tokenFile: string): Promise<ChildProcess> {
+    const { address } = this.dispatcher;
     return this.#start(name, "examples/worker.ts", [
-      ...["--dispatcher", dispatcher, "--name", name, "--token-file", tokenFile],
+      ...["--dispatcher", address, "--name", name, "--token-file", tokenFile],
       ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
       ...["--log-level", "warn"],
     ]);

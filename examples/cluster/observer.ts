@@ -4,7 +4,7 @@
  * @module
  */
 import type { DispatcherDescription } from "../../mod.ts";
-import type { ClientHome } from "../../actors/client/distributed_iterator.ts";
+import type { ClientHome } from "../../actors/client/starting.ts";
 import { nodeActorOf } from "../../actors/runtime/node_actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";

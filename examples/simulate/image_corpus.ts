@@ -9,7 +9,7 @@ import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { encodeRecord } from "../../data/formats/tfrecord.ts";
-import { JpegImages } from "../../world/images.ts";
+import { Images } from "../../world/images.ts";
 import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
 
@@ -95,7 +95,7 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
   return await open(directory, parameters, async (folder) => {
     const random = new RandomStream(seed);
     const maker = new PhotographMaker(random.fork("maker"));
-    const images = new JpegImages();
+    const images = new Images();
     const shards = new ImageShards(folder, count);
     for (let index = 0; index < count; index++) {
       const { pixels, width, height, quality } = maker.make(random.fork("image").fork(index));
@@ -119,7 +119,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
   const listing = await Promise.all(paths.map(describeFile));
   const parameters = { kind: "user-images", release: 1, listing };
   const corpus = await open(directory, parameters, async (folder) => {
-    const images = new JpegImages();
+    const images = new Images();
     const shards = new ImageShards(folder, paths.length);
     const skipped: SkippedFile[] = [];
     for (const [index, path] of paths.entries()) {
@@ -168,7 +168,7 @@ export async function sampleImages(corpus: ImageCorpus, count: number): Promise<
  * can only slow a round down.
  */
 export async function measureDecodeMs(jpegs: readonly Uint8Array[]): Promise<number> {
-  const images = new JpegImages();
+  const images = new Images();
   let fastestMs = Infinity;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
     const startMs = performance.now();

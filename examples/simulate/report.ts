@@ -4,8 +4,8 @@
  * @module
  */
 
+import { PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { type Figure, figuresOf, type LegendEntry } from "./charts.ts";
-import { PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "./cost.ts";
 import { REPORT_STYLE } from "./report_style.ts";
 import type { Experiment, RunDescription, SimulationReport } from "./results.ts";
 import { type Headline, summarize, type Summary } from "./summary.ts";

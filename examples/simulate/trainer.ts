@@ -12,7 +12,7 @@ import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
 import { type Dataset, type DatasetIterator, openIterator, Tensor } from "../../mod.ts";
 import { DenoHost } from "../../world/deno_host.ts";
-import { DenoFiles, withStorageLatency } from "../../world/files.ts";
+import { workerFiles } from "../../world/storage.ts";
 import { Accelerator, type BatchTokens, batchTokens, stepTimeMs } from "./accelerator.ts";
 import { pipelineOf } from "./pipelines.ts";
 import {
@@ -67,10 +67,7 @@ class Trainer {
   }
 
   async open(request: OpenRequest): Promise<void> {
-    const { storageLatencyMs = 0 } = request;
-    const files = storageLatencyMs === 0
-      ? new DenoFiles()
-      : withStorageLatency(new DenoFiles(), storageLatencyMs);
+    const files = workerFiles({ storageLatencyMs: request.storageLatencyMs });
     await this.#iterator?.return();
     this.#arrivals = {};
     this.#iterator = openIterator(this.#dataset(request).node, { host: new DenoHost({ files }) });

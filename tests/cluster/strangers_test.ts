@@ -13,6 +13,8 @@ import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts"
 const DISPATCHER = "examples/dispatcher.ts";
 const WORKER = "examples/worker.ts";
 const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transport/tls/server.key"];
+/** A worker does not let functions read its key. */
+const ROOT = ["--data-root", "tests/data"];
 const CA = "tests/transport/tls/ca.pem";
 
 /** Runs a program that is to fail, and gives what it says. */
@@ -87,7 +89,7 @@ Deno.test("with TLS the service is read by those who trust its authority", async
   await using dispatcher = await startDispatcher("--host", "localhost", ...TLS, "--ca", CA);
   assertMatch(dispatcher.address, /^wss:\/\/localhost:/);
   await using _workers = all(
-    await startWorkers(dispatcher, 1, "--host", "localhost", ...TLS, "--ca", CA),
+    await startWorkers(dispatcher, 1, "--host", "localhost", ...TLS, "--ca", CA, ...ROOT),
   );
   const service = dispatcher.address;
   const ca = await Deno.readTextFile(CA);

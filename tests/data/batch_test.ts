@@ -4,6 +4,7 @@ import { assertEquals, assertInstanceOf, assertStringIncludes, assertThrows } fr
 import { LeatError } from "../../core/error.ts";
 import { Tensor, tensor } from "../../core/tensor.ts";
 import { Dataset, TensorSpec } from "../../data/mod.ts";
+import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "./lib/collect.ts";
 
 /** The error of the first element that fails. */
@@ -102,6 +103,26 @@ Deno.test("batch refuses a number that the dtype of a spec cannot hold", async (
   const spec = new TensorSpec("uint8", []);
   const dataset = Dataset.from([1, 300, 2]).map((x) => x, { spec }).batch(2);
   assertEquals(await collectWithErrors(dataset), ["error invalid_argument", [1, 2]]);
+});
+
+Deno.test("batch stacks whole numbers as 64 bits where the spec says so, as elementSpec does", async () => {
+  for (const dtype of ["int64", "uint64"] as const) {
+    const spec = { n: new TensorSpec(dtype, []) };
+    const numbers = Dataset.from([3, 0.5, 2 ** 53, 4]).map((n) => ({ n }), { spec });
+    for (const dataset of [numbers.batch(2), numbers.paddedBatch(2), numbers.raggedBatch(2)]) {
+      assertEquals(dataset.elementSpec, { n: new TensorSpec(dtype, [null]) });
+      assertEquals(await collectWithErrors(dataset), [
+        "error invalid_argument",
+        "error invalid_argument",
+        { n: [3n, 4n] },
+      ]);
+    }
+    await assertCheckpointLaw(() =>
+      Dataset.range(5).filter(() => true).map((x) => x, { spec: spec.n }).batch(3)
+    );
+  }
+  const signed = Dataset.from([-1]).map((x) => x, { spec: new TensorSpec("uint64", []) });
+  assertEquals(await collectWithErrors(signed.batch(1)), ["error invalid_argument"]);
 });
 
 Deno.test("batch stacks byte strings of any length where the spec says bytes", async () => {
@@ -268,16 +289,35 @@ Deno.test("paddedBatch refuses padding that the dtype cannot hold", async () => 
   assertEquals(await collect(rounded), [[[0, Math.fround(0.1)]]]);
 });
 
-Deno.test("paddedBatch knows the lengths that it is told to pad to", () => {
+Deno.test("paddedBatch knows the lengths that it is told to pad to, or that elements have", () => {
   const rows = Dataset.from([{ a: new Int8Array(2), b: [new Int8Array(1), 3] }]);
   assertEquals(
     rows.paddedBatch(2, { paddedShapes: { a: [4], b: [[-1], []] }, dropRemainder: true })
       .elementSpec,
     {
       a: new TensorSpec("int8", [2, 4]),
-      b: [new TensorSpec("int8", [2, null]), new TensorSpec("float64", [2])],
+      b: [new TensorSpec("int8", [2, 1]), new TensorSpec("float64", [2])],
     },
   );
+});
+
+Deno.test("a first element that fails leaves nothing that others could differ from", async () => {
+  const rows = Dataset.from<unknown>([new Int8Array(9), new Float32Array(1), new Float32Array(2)]);
+  assertEquals(await collectWithErrors(rows.paddedBatch(2, { paddedShapes: [2] })), [
+    "error data_loss",
+    [[0, 0], [0, 0]],
+  ]);
+});
+
+Deno.test("batch takes numParallelCalls and deterministic as tf.data does, to no effect", async () => {
+  const dataset = Dataset.range(5).batch(2, { numParallelCalls: 3, deterministic: false });
+  assertEquals(await collect(dataset), [[0, 1], [2, 3], [4]]);
+  assertEquals(await collect(Dataset.deserialize(dataset.serialize())), [[0, 1], [2, 3], [4]]);
+  assertStringIncludes(String(dataset.explain()), "numParallelCalls=3, deterministic=false");
+  for (const options of [{ numParallelCalls: 0 }, { deterministic: 1 as unknown as boolean }]) {
+    const { code } = assertThrows(() => Dataset.range(5).batch(2, options), LeatError);
+    assertEquals(code, "invalid_argument");
+  }
 });
 
 Deno.test("a batch that cannot be allocated costs that batch", async () => {

@@ -179,3 +179,52 @@ Deno.test("stats count elements and the time of functions", async () => {
   ]);
   assert(map!.selfMs > 0);
 });
+
+/** A promise of no class that the engine knows. */
+function thenable<T>(settle: () => T): Promise<T> {
+  return {
+    then(resolve: (value: T) => void, reject: (error: unknown) => void) {
+      try {
+        resolve(settle());
+      } catch (error) {
+        reject(error);
+      }
+    },
+  } as unknown as Promise<T>;
+}
+
+Deno.test("functions may return promises of any make", async () => {
+  const numbers = Dataset.range(8);
+  const later = (x: number) => thenable(() => failingOn(2, 5)(x));
+  for (const options of [{}, { numParallelCalls: 3 }]) {
+    const kept = numbers.filter((x) => thenable(() => failingOn(2)(x) % 3 !== 0), options);
+    assertEquals(await collectWithErrors(kept), [1, "error data_loss", 4, 5, 7]);
+    const mapped = numbers.map(later, options);
+    const [no, all] = ["error data_loss", [0, 1, 3, 4, 6, 7]];
+    assertEquals(await collectWithErrors(mapped), [0, 1, no, 3, 4, no, 6, 7]);
+    assertEquals(await collectWithErrors(mapped.batch(8)), [no, no, all]); // by blocks
+  }
+  const made = numbers.take(2).flatMap((x, { Dataset }) => thenable(() => Dataset.range(x + 1)));
+  assertEquals(await collect(made), [0, 0, 1]);
+});
+
+Deno.test("then is a key of elements like any other unless it is a function", async () => {
+  const dataset = Dataset.range(2).map((then) => ({ then })).filter(({ then }) => then > 0);
+  assertEquals(await collect(dataset), [{ then: 1 }]);
+});
+
+Deno.test("what fails within a block before it is asked for is an error of its own element", async () => {
+  const dataset = Dataset.range(12)
+    .map((x) => x % 4 === 2 ? Promise.reject(new LeatError("aborted", `no ${x}`)) : x)
+    .map((x) => failingOn(1, 5, 9)(x as number)).batch(12);
+  await using iterator = dataset.iterator();
+  const answers: unknown[] = [];
+  while (answers.length < 7) {
+    answers.push(
+      await iterator.next().then(({ value }) => value?.toArray(), (error) => error.code),
+    );
+    await turn(); // a rejection that nobody handles would end the process here
+  }
+  assertEquals(answers.filter((answer) => answer === "aborted").length, 3);
+  assertEquals(answers.at(-1), [0, 3, 4, 7, 8, 11]);
+});

@@ -1,6 +1,12 @@
 /** The operators that choose, order, join and repeat elements. */
 
-import { assertEquals, assertNotEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import {
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../data/mod.ts";
 import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
@@ -282,6 +288,8 @@ Deno.test("groupByWindow refuses sizes below one and keys that are no integers",
 Deno.test("reduce folds all elements and rejects at the first error", async () => {
   assertEquals(await Dataset.range(5).reduce(0, (sum, x) => sum + x), 10);
   assertEquals(await slow(Dataset.range(3)).reduce("", async (all, x) => await (all + x)), "012");
+  const endless = Dataset.range(3).repeat().reduce(0, (sum, x) => sum + x);
+  await assertRejects(() => endless, LeatError, "reduce: an endless dataset");
   const failing = Dataset.range(3).map(failingOn(1)).reduce(0, (sum, x) => sum + x);
   assertEquals(await failing.catch((error) => error.code), "data_loss");
 });

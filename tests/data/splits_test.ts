@@ -96,10 +96,74 @@ Deno.test("tasks that share splits produce every element once", async () => {
 
 Deno.test("the same source twice in a graph is split twice", async () => {
   const range = Dataset.range(3);
-  const dataset = Dataset.zip([range, range]);
+  const dataset = range.concatenate(range);
   const table = await listSplitTable(dataset.node, host);
   assertEquals(table.length, 2);
-  assertEquals(await run(dataset, new Provider(table).source()), [[0, 0], [1, 1], [2, 2]]);
+  assertEquals(await run(dataset, new Provider(table).source()), [0, 1, 2, 0, 1, 2]);
+});
+
+Deno.test("zip keeps together what has one number, whoever reads it, up to the shortest", async () => {
+  const letters = Dataset.from([..."abcdefghijklmnopqrstuvwxyz"]).map((x) => x.toUpperCase());
+  const pairs = Dataset.zip({
+    number: Dataset.range(20).map((x) => Promise.resolve(x), { numParallelCalls: 3 }).prefetch(2),
+    nested: Dataset.zip([letters, Dataset.counter(100)]),
+    all: Dataset.range(1000),
+  });
+  const wanted = await Array.fromAsync(pairs);
+  assertEquals(wanted.length, 20);
+  const table = await listSplitTable(pairs.node, host);
+  assertEquals(table.map((splits) => splits.at(-1)?.stop), [20]);
+  const provider = new Provider(table);
+  const parts = await Promise.all([1, 2, 3].map(() => run(pairs, provider.source())));
+  assertEquals(parts.every((part) => part.length > 0), true);
+  const byNumber = (a: unknown, b: unknown) =>
+    (a as { number: number }).number - (b as { number: number }).number;
+  assertEquals(parts.flat().toSorted(byNumber), wanted);
+});
+
+Deno.test("zip is repeated from the beginning of all of its inputs", async () => {
+  const pairs = Dataset.range(7).zip(Dataset.range(3)).repeat(3);
+  const provider = new Provider(await listSplitTable(pairs.node, host));
+  const parts = await Promise.all([1, 2].map(() => run(pairs, provider.source())));
+  assertEquals(
+    parts.flat().map(String).toSorted(),
+    ["0,0", "0,0", "0,0", "1,1", "1,1", "1,1", "2,2", "2,2", "2,2"],
+  );
+});
+
+Deno.test("zip divides each input by itself where elements have no numbers", async () => {
+  const pairs = Dataset.range(9).filter(() => true).zip(Dataset.range(4).repeat());
+  const table = await listSplitTable(pairs.node, host);
+  assertEquals(table.length, 2);
+  const all = await run(pairs, new Provider(table).source()) as number[][];
+  assertEquals(all.map(([x]) => x), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+Deno.test("every task reads choices, weights and endless sources whole", async () => {
+  const two = [Dataset.range(6), Dataset.range(100, 106)];
+  const chosen = Dataset.chooseFromDatasets(two, Dataset.from([1, 0]).repeat());
+  assertEquals(sourcesOf(chosen.node).length, 2);
+  const weighted = Dataset.sampleFromDatasets(two, { weights: Dataset.from([[0, 1]]).repeat() });
+  assertEquals(sourcesOf(weighted.node).length, 2);
+  const provider = new Provider(await listSplitTable(chosen.node, host));
+  const parts = await Promise.all([1, 2].map(() => run(chosen, provider.source())));
+  for (const part of parts as number[][]) {
+    assertEquals(part.map((x) => x >= 100), part.map((_, i) => i % 2 === 0));
+  }
+  const beside = Dataset.counter().zip(Dataset.range(4).filter(() => true));
+  assertEquals((await listSplitTable(beside.node, host)).length, 1);
+  const alone = await assertRejects(() => listSplitTable(Dataset.counter().node, host), LeatError);
+  assertEquals(alone.code, "unimplemented");
+});
+
+Deno.test("what is more than its input's elements is not split", async () => {
+  const range = Dataset.range(4);
+  const distributed = range.distribute({ service: "ws://127.0.0.1:1" });
+  for (const dataset of [range.snapshot("/tmp/none").map((x) => x), distributed.batch(2)]) {
+    const error = await assertRejects(() => listSplitTable(dataset.node, host), LeatError);
+    assertEquals(error.code, "unimplemented");
+    assertEquals(error.message.includes("Splitting is not implemented for"), true);
+  }
 });
 
 Deno.test("repeat asks for the next repetition, nested or not", async () => {

@@ -21,7 +21,7 @@ import {
   VOCABULARY_SIZE,
 } from "../../examples/simulate/text_corpus.ts";
 import { Dataset } from "../../mod.ts";
-import { JpegImages } from "../../world/images.ts";
+import { Images } from "../../world/images.ts";
 import {
   assert,
   assertEquals,
@@ -47,7 +47,7 @@ async function contentsOf(files: string[]): Promise<Map<string, Uint8Array>> {
 
 async function writeJpeg(path: string, width: number, height: number): Promise<Uint8Array> {
   const pixels = new Uint8Array(width * height * 3).fill(90);
-  const jpeg = await new JpegImages().encode(new Tensor("uint8", [height, width, 3], pixels));
+  const jpeg = await new Images().encode(new Tensor("uint8", [height, width, 3], pixels));
   await Deno.writeFile(path, jpeg);
   return jpeg;
 }
@@ -60,7 +60,7 @@ Deno.test("generateImages has ImageNet's spread of sizes, in TFRecords that the 
     assert(bytesMean > 90_000 && bytesMean < 130_000, `${bytesMean} bytes on average`);
     assert(Math.abs(widthMean * heightMean / (500 * 375) - 1) < 0.2, `${widthMean}×${heightMean}`);
 
-    const images = new JpegImages();
+    const images = new Images();
     const bytes: number[] = [];
     const sizes = new Map<string, number>();
     for await (const jpeg of Dataset.tfRecords(files)) {
@@ -79,7 +79,7 @@ Deno.test("generateImages has ImageNet's spread of sizes, in TFRecords that the 
 Deno.test("generateImages makes pictures that are neither flat nor noise", () =>
   withFolder(async (directory) => {
     const corpus = await generateImages({ directory, count: 8 });
-    const images = new JpegImages();
+    const images = new Images();
     for (const jpeg of await sampleImages(corpus, 8)) {
       const { shape, data } = await images.decode(jpeg);
       const [height = 0, width = 0] = shape;

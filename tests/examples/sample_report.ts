@@ -1,7 +1,6 @@
 /** A report as the main job would fill it, from formulas instead of runs. */
 
 import { batchTokens, stepTimeMs, synchronousStep } from "../../examples/simulate/accelerator.ts";
-import { jobCost } from "../../examples/simulate/cost.ts";
 import {
   measured,
   modelled,
@@ -13,6 +12,7 @@ import {
   type SharingRun,
   type SimulationReport,
 } from "../../examples/simulate/results.ts";
+import { costOf } from "../../mod.ts";
 
 const HOST_CORES = 2;
 const IDEAL_BATCHES_PER_SECOND = 12.5;
@@ -94,7 +94,7 @@ function scaleOutCurve(storageLatencyMs: number): ScaleOutCurve {
     const wanted = workers === 0 ? perWorker * 1.08 : perWorker * workers * 0.94;
     const throughput = Math.min(wanted, coreBound, IDEAL_BATCHES_PER_SECOND);
     const cpu = Math.min(throughput * 0.29, HOST_CORES);
-    const cost = jobCost({
+    const cost = costOf({
       jobSeconds: 1000 / throughput,
       workers,
       workerCores: workers === 0 ? 0 : cpu / workers,

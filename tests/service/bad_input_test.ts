@@ -5,10 +5,10 @@
  */
 import { Dataset, LeatError, type LocalCluster } from "../../mod.ts";
 import { encodeRecord } from "../../data/formats/tfrecord.ts";
-import { JpegImages } from "../../world/images.ts";
+import { Images } from "../../world/images.ts";
 import { Tensor } from "../../core/tensor.ts";
-import { assertEquals } from "../assert.ts";
-import { testOnEach } from "./carriers.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+import { testInline, testOnEach } from "./carriers.ts";
 
 /** Every element, or the code and message of the error in its place. */
 async function outcomes<T>(dataset: Dataset<T>, service: LocalCluster): Promise<unknown[]> {
@@ -58,7 +58,7 @@ testOnEach("one corrupt TFRecord among many is data_loss, naming the file", asyn
 testOnEach("a truncated JPEG is data_loss, and the next image is decoded", async (start) => {
   await using cluster = await start({ workers: 1, runners: "thread" });
   const pixels = Uint8Array.from({ length: 16 * 16 * 3 }, (_, i) => (i * 37) % 256);
-  const jpeg = await new JpegImages().encode(new Tensor("uint8", [16, 16, 3], pixels), {
+  const jpeg = await new Images().encode(new Tensor("uint8", [16, 16, 3], pixels), {
     quality: 90,
   });
   const records = [jpeg.subarray(0, jpeg.length / 2), jpeg].map((bytes) => encodeRecord(bytes));
@@ -93,3 +93,19 @@ Deno.test("a function that closes over a name is refused where it would travel, 
     true,
   ]);
 });
+
+testInline(
+  "what ends a distributed dataset is told once, and then there is no more",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const whole = Dataset.fromGenerator(function* () {
+      yield 1;
+    });
+    const distributed = whole.distribute({ service: cluster, processingMode: "DYNAMIC" });
+    await using iterator = distributed.iterator();
+    const error = await assertRejects(() => iterator.next(), LeatError);
+    assertEquals(error.code, "unimplemented");
+    assertEquals((await iterator.next()).done, true);
+    assertEquals(await Array.fromAsync(distributed.ignoreErrors()), []);
+  },
+);

@@ -23,17 +23,24 @@ export function testOnEach(
     start: (options?: LocalClusterOptions) => Promise<LocalCluster>,
   ) => Promise<void>,
 ): void {
-  for (const carrier of CARRIERS) {
-    Deno.test(`${name} (${carrier})`, () =>
-      run((options) =>
-        LocalCluster.start({
-          carrier,
-          runners: carrier === "inline" ? "inline" : "thread",
-          ...SHORT,
-          ...options,
-        })
-      ));
-  }
+  for (const carrier of CARRIERS) testOn(carrier, name, run);
+}
+
+/** Registers a test of what no carrier makes a difference to. */
+export function testInline(name: string, run: Parameters<typeof testOnEach>[1]): void {
+  testOn("inline", name, run);
+}
+
+function testOn(carrier: Carrier, name: string, run: Parameters<typeof testOnEach>[1]): void {
+  Deno.test(`${name} (${carrier})`, () =>
+    run((options) =>
+      LocalCluster.start({
+        carrier,
+        runners: carrier === "inline" ? "inline" : "thread",
+        ...SHORT,
+        ...options,
+      })
+    ));
 }
 
 /** The numbers in batches of numbers, in order of arrival. */

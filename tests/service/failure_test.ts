@@ -51,6 +51,24 @@ testOnEach("a worker that comes back takes part again", async (start) => {
   assertEquals(seen.length > 300, true, `${seen.length} of 400 arrived`);
 });
 
+for (const processingMode of ["DYNAMIC", "DETERMINISTIC"] as const) {
+  testOnEach(
+    `a ${processingMode} job whose only worker is stopped gracefully goes on with the next one`,
+    async (start) => {
+      await using cluster = await start({ workers: 1 });
+      const dataset = Dataset.range(400).batch(4).distribute({ service: cluster, processingMode });
+      const seen: number[] = [];
+      let stopped: Promise<unknown> | undefined;
+      for await (const batch of dataset) {
+        seen.push(...batch.data as Float64Array);
+        stopped ??= cluster.stopWorker(0, { graceful: true }).then(() => cluster.addWorker());
+      }
+      await stopped;
+      assertEquals(seen.sort((a, b) => a - b), upTo(400));
+    },
+  );
+}
+
 testOnEach("a graceful stop of a worker loses nothing", async (start) => {
   await using cluster = await start({ workers: 2, workerTimeoutMs: 500 });
   const dataset = Dataset.range(400).batch(5).distribute({

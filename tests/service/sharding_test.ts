@@ -16,6 +16,15 @@ testOnEach("DYNAMIC delivers every element exactly once", async (start) => {
   assertEquals(sorted(await numbersOf(batches)), upTo(1_000));
 });
 
+testOnEach("DYNAMIC gives every element luck of its own, on whatever worker", async (start) => {
+  await using cluster = await start({ workers: 3 });
+  const draws = Dataset.range(300).map((_, { random }) => random.next()).batch(5).distribute({
+    service: cluster,
+    processingMode: "DYNAMIC",
+  });
+  assertEquals(new Set(await numbersOf(draws)).size, 300);
+});
+
 testOnEach("OFF delivers the whole dataset once per worker", async (start) => {
   await using cluster = await start({ workers: 2 });
   const batches = Dataset.range(50).shuffle(50).batch(5).distribute({
@@ -33,6 +42,20 @@ testOnEach("OFF shuffles differently on each worker", async (start) => {
   for await (const batch of dataset) orders.push(String(batch.toArray()));
   assertEquals(new Set(orders).size, 2);
 });
+
+testOnEach(
+  "OFF gives the order of a chosen seed on every worker, as a local run does",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const dataset = Dataset.range(64).shuffle(64, { seed: 5 }).batch(64);
+    const [local] = await Array.fromAsync(dataset);
+    const orders: string[] = [];
+    for await (const batch of dataset.distribute({ service: cluster })) {
+      orders.push(String(batch.toArray()));
+    }
+    assertEquals(orders, [String(local!.toArray()), String(local!.toArray())]);
+  },
+);
 
 testOnEach(
   "DYNAMIC runs every epoch of a repeated pipeline once",

@@ -14,7 +14,7 @@ import { SimRandom } from "../../sim/random.ts";
 import { Scheduler } from "../../sim/scheduler.ts";
 import { Trace } from "../../sim/trace.ts";
 import { SimWorld } from "../../sim/world.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload_dynamic.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
 import { assert } from "../assert.ts";
 import { type CarrierUnderTest, conformance } from "../transport/conformance.ts";
 

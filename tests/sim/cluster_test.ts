@@ -7,12 +7,9 @@ import type { Journal } from "../../actors/dispatcher/journal.ts";
 import { type Counters, FAULTS } from "../../sim/counters.ts";
 import type { SimNode } from "../../sim/node.ts";
 import { drawOptions, formatRun, runSwarm } from "../../sim/swarm.ts";
-import {
-  type DynamicOptions,
-  ROLES,
-  runDynamic,
-  WORKLOAD_FAULTS,
-} from "../../sim/workload_dynamic.ts";
+import { ROLES } from "../../sim/crashes.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { type DynamicOptions, runDynamic } from "../../sim/workload_dynamic.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 
@@ -24,7 +21,11 @@ function* seeds(count: number, of: (seed: bigint) => DynamicOptions): Iterable<D
 
 /** Runs them all and fails on the first that breaks a promise. */
 async function expectAllKept(runs: Iterable<DynamicOptions>, what: string): Promise<Counters> {
-  const { counters, failed } = await runSwarm(runs, (_, { violations }) => violations.length > 0);
+  const { counters, failed } = await runSwarm(
+    runDynamic,
+    runs,
+    (_, { violations }) => violations.length > 0,
+  );
   for (const { options, violations } of failed) {
     throw new Error(`${formatRun(options)}\n  ${violations.join("\n  ")}`);
   }
@@ -103,7 +104,7 @@ for (const [name, wrapJournal] of Object.entries({ answerBeforeAppend, answerBef
     // What the dispatcher said, and what the training loops got: either alone would have seen it.
     const caught = { "was handed out to": 0, "and before that": 0 };
     let tried = 0;
-    await runSwarm(runs, (_, { violations }) => {
+    await runSwarm(runDynamic, runs, (_, { violations }) => {
       tried++;
       for (const sign of Object.keys(caught) as (keyof typeof caught)[]) {
         if (violations.some((violation) => violation.includes(sign))) caught[sign] ||= tried;
@@ -121,11 +122,11 @@ Deno.test("the same seed gives the same trace: again, in another process, and wi
   for (let seed = 1n; seed <= 20n; seed++) {
     const { hash } = await runDynamic(drawOptions(seed));
     assertEquals((await runDynamic(drawOptions(seed))).hash, hash, `SEED=${seed}`);
-    hashes.push(`${seed} ${hash}`);
+    hashes.push(`dynamic ${seed} ${hash}`);
   }
-  assertEquals(new Set(hashes.map((line) => line.split(" ")[1])).size, 20);
+  assertEquals(new Set(hashes.map((line) => line.split(" ")[2])).size, 20);
   await using child = startChild("sim/vopr.ts", {
-    args: ["--seeds", "20", "--seed", "1", "--hashes"],
+    args: ["--workload", "dynamic", "--seeds", "20", "--seed", "1", "--hashes"],
     flags: [],
   });
   for (const line of hashes) await child.line(new RegExp(`^${line}$`));
@@ -133,8 +134,11 @@ Deno.test("the same seed gives the same trace: again, in another process, and wi
 });
 
 Deno.test("a timeline holds the seed, the options, the messages and no path of this machine", async () => {
-  await using child = startChild("sim/vopr.ts", { args: ["--seed", "3", "--timeline"], flags: [] });
-  await child.line(/^SEED=3 crashes=\S+ lossProbability=/);
+  await using child = startChild("sim/vopr.ts", {
+    args: ["--workload", "dynamic", "--seed", "3", "--timeline"],
+    flags: [],
+  });
+  await child.line(/^dynamic: SEED=3 crashes=\S+ lossProbability=/);
   await child.line(
     /ms {2}worker-\d>dispatcher sent ask #\d+ getSplit \/worker\/task-\d+ → \/dispatcher/,
   );

@@ -9,7 +9,7 @@ import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload_dynamic.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { FRONT_KINDS } from "../../world/service_kinds.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -2,16 +2,16 @@
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
-import { JpegImages } from "../../world/images.ts";
+import { Images } from "../../world/images.ts";
 
 /** The first bytes of a JPEG of 24 × 16, as far as its frame header. */
 const HEADER = Uint8Array.fromHex("ffd8ffc0001108001000180301220002110103110100ffd9");
 
 Deno.test({
-  name: "JpegImages without permission refuses to decode, names the remedy, and still reads sizes",
+  name: "Images without permission refuses to decode, names the remedy, and still reads sizes",
   permissions: { read: true, ffi: false },
   fn: async () => {
-    const images = new JpegImages();
+    const images = new Images();
     assertEquals(images.size(HEADER), { width: 24, height: 16 });
     const error = await assertRejects(async () => await images.decode(HEADER), LeatError);
     assertEquals((error as LeatError).code, "permission_denied");

@@ -8,11 +8,11 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../assert.ts";
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageDecodeOptions } from "../../data/host.ts";
-import { IMAGE_PIXELS_MAX, JpegImages } from "../../world/images.ts";
+import { IMAGE_PIXELS_MAX, Images } from "../../world/images.ts";
 import { resample } from "../../world/resample.ts";
 
 /** 24 × 16: red grows to the right by 10, green downwards by 15, blue is 128. */
@@ -28,7 +28,7 @@ const CMYK = Uint8Array.fromBase64(
   "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAQCwwODAoQDg0OEhEQExgoGhgWFhgxIyUdKDozPTw5Mzg3QEhcTkBEV0U3OFBtUVdfYmdoZz5NcXlwZHhcZWdj/8AAFAgAEAAYBEMRAE0RAFkRAEsRAP/EABoAAAIDAQEAAAAAAAAAAAAAAAIGAwQFBwH/xAAoEAABBAIABAUFAAAAAAAAAAABAAIDBAUREiExUQYTImGRMkFCcaH/2gAOBEMATQBZAEsAAD8ATK9KZzxppWJL4QyLRvyH6/SfuJp6EJpGcr/cptwuPn23TT8KlJ4duxn1Ru+F6SAOqMZeBw5OGynjHVnws2/qoTiZ2H1NKrT2WM6nop4bTJSAw7XPYaE7HbAK7ckJmYlB5Tf1C7E1XD6AmHFWbdQgcO29igdGx405oI9wrtfP2WDXmEj3VabAV382EtKZq9xkwGxwu7FZlzCQTbcxoB7KSTJmfmTooq1KWqR+Te4X/9k=",
 );
 
-const images = new JpegImages();
+const images = new Images();
 
 /** A picture with smooth parts, edges and noise. */
 function picture(width: number, height: number): Tensor<"uint8"> {
@@ -99,23 +99,15 @@ Deno.test("decode crops, then resizes, then mirrors", async () => {
   const jpeg = await images.encode(picture(60, 40), { quality: 95 });
   const pixels = (await images.decode(jpeg)).data;
   const whole = { x: 0, y: 0, width: 60, height: 40 };
+  const image = { pixels, channels: 3, width: 60, crop: whole, flip: false };
   const crop = { x: 7, y: 3, width: 31, height: 22 };
   const cases: [ImageDecodeOptions, Parameters<typeof resample>[0]][] = [
-    [{ crop }, { pixels, width: 60, crop, size: { width: 31, height: 22 }, flip: false }],
-    [{ flip: true }, {
-      pixels,
-      width: 60,
-      crop: whole,
-      size: { width: 60, height: 40 },
-      flip: true,
-    }],
-    [
-      { resize: { width: 90, height: 20 } },
-      { pixels, width: 60, crop: whole, size: { width: 90, height: 20 }, flip: false },
-    ],
+    [{ crop }, { ...image, crop, size: { width: 31, height: 22 }, flip: false }],
+    [{ flip: true }, { ...image, size: { width: 60, height: 40 }, flip: true }],
+    [{ resize: { width: 90, height: 20 } }, { ...image, size: { width: 90, height: 20 } }],
     [
       { crop, resize: { width: 16, height: 50 }, flip: true },
-      { pixels, width: 60, crop, size: { width: 16, height: 50 }, flip: true },
+      { ...image, crop, size: { width: 16, height: 50 }, flip: true },
     ],
   ];
   for (const [options, request] of cases) {
@@ -154,6 +146,20 @@ Deno.test("decode reads progressive and grey images, and views of a larger buffe
   assertEquals((await images.decode(view)).data, colour.data);
 });
 
+Deno.test("decode gives a JPEG as grey or with alpha where asked to", async () => {
+  const rgb = await images.decode(PROGRESSIVE);
+  const rgba = await images.decode(PROGRESSIVE, { channels: 4 });
+  assertEquals(rgba.shape, [16, 24, 4]);
+  const grey = await images.decode(PROGRESSIVE, { channels: 1, flip: true });
+  assertEquals(grey.shape, [16, 24, 1]);
+  for (let i = 0; i < 16 * 24; i++) {
+    const [r, g, b] = rgb.data.subarray(3 * i);
+    assertEquals([...rgba.data.subarray(4 * i, 4 * i + 4)], [r, g, b, 255]);
+    const mirrored = Math.floor(i / 24) * 24 + 23 - i % 24;
+    assertAlmostEquals(grey.data[mirrored]!, 0.299 * r! + 0.587 * g! + 0.114 * b!, 2);
+  }
+});
+
 Deno.test("decode refuses a JPEG truncated anywhere", async () => {
   const baseline = await images.encode(picture(40, 30), { quality: 80 });
   for (const jpeg of [baseline, PROGRESSIVE, GREY]) {
@@ -167,18 +173,19 @@ Deno.test("decode refuses a JPEG truncated anywhere", async () => {
 });
 
 Deno.test("decode tells an empty file, another format and garbage apart", async () => {
-  const cases: [Uint8Array, string][] = [
-    [new Uint8Array(0), "no bytes"],
-    [new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10]), "like a PNG"],
-    [new TextEncoder().encode("<html>"), "begin with 3c68746d"],
-    [new Uint8Array(1000), "Not a JPEG"],
-    [new Uint8Array([0xff, 0xd8, 0xff, 0xd9, 0, 0]), "no frame header"],
-    [new Uint8Array([0xff, 0xd8, 0x00, 0x01, 0, 0]), "no marker"],
-    [new Uint8Array([0xff, 0xd8, 0xff, 0xe0, 0, 1, 0, 0]), "claims 1 bytes"],
+  const cases: [Uint8Array, LeatErrorCode, string][] = [
+    [new Uint8Array(0), "data_loss", "no bytes"],
+    [new TextEncoder().encode("GIF89a"), "invalid_argument", "begin with 47494638, like a GIF"],
+    [new TextEncoder().encode("RIFF1234WAVE"), "invalid_argument", "like another RIFF file"],
+    [new TextEncoder().encode("<html>"), "invalid_argument", "begin with 3c68746d."],
+    [new Uint8Array(1000), "invalid_argument", "Not a JPEG, PNG, WebP: 1000 bytes"],
+    [new Uint8Array([0xff, 0xd8, 0xff, 0xd9, 0, 0]), "data_loss", "no frame header"],
+    [new Uint8Array([0xff, 0xd8, 0x00, 0x01, 0, 0]), "data_loss", "no marker"],
+    [new Uint8Array([0xff, 0xd8, 0xff, 0xe0, 0, 1, 0, 0]), "data_loss", "claims 1 bytes"],
   ];
-  for (const [bytes, message] of cases) {
+  for (const [bytes, code, message] of cases) {
     const error = await failure(bytes);
-    assertEquals(error.code, "data_loss");
+    assertEquals(error.code, code);
     assertStringIncludes(error.message, message);
     assertThrows(() => images.size(bytes), LeatError);
   }
@@ -224,6 +231,7 @@ Deno.test("decode refuses crops and sizes that are none", async () => {
     { resize: { width: 0, height: 5 } },
     { resize: { width: 5, height: 1.5 } },
     { resize: { width: 1e6, height: 1e6 } },
+    { channels: 2 as 1 },
   ];
   for (const option of options) {
     assertEquals((await failure(jpeg, option)).code, "invalid_argument", JSON.stringify(option));

@@ -19,7 +19,6 @@ function settings(dataset: Dataset<unknown>, more: Partial<RunnerSettings> = {})
   return {
     graph: dataset.serialize(),
     seed: "0000000000000007",
-    salt: "0000000000000000",
     epoch: 0,
     splits: false,
     shared: false,
@@ -33,7 +32,7 @@ async function drain(runner: Runner): Promise<unknown[]> {
     const outcome = await runner.next();
     if (outcome.kind === "end") return elements;
     elements.push(
-      outcome.kind === "element" ? decodeMessage(outcome.frame) : outcome.error.message,
+      "frame" in outcome ? decodeMessage(outcome.frame) : outcome.error.message,
     );
   }
 }

@@ -11,7 +11,7 @@ import { AcceptedSocket } from "./accepted_socket.ts";
 import { readHello, writeBye, writeHello } from "./hello.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Socket } from "./socket.ts";
-import { carriesToken, checkToken } from "./token.ts";
+import { carriesToken, checkToken, isSecret } from "./token.ts";
 
 /** How long a connection may take to introduce itself. */
 const HELLO_TIMEOUT_MS = 5_000;
@@ -37,8 +37,18 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly local: () => NodeId;
   /** Gets every link; usually `system.attach`. */
   readonly onLink: (link: Link) => void;
+  /** Pages for people and their tools beside the sockets; left out, there are none. */
+  readonly pages?: Pages;
   /** Default 5,000 ms. */
   readonly helloTimeoutMs?: number;
+}
+
+/** What a server shows to those who ask for no socket. */
+export interface Pages {
+  /** Where `?token=` counts beside the header: what people open in a browser, which sends no header. */
+  readonly home: string;
+  /** The page of a path; undefined when there is none. Whoever is answered has shown the token. */
+  answer(path: string): Promise<Response> | undefined;
 }
 
 /** A server that listens. */
@@ -120,16 +130,49 @@ class Server implements WebSocketServer {
     }
   }
 
-  #answer(request: Request): Response {
-    const { token } = this.#options;
+  #answer(request: Request): Response | Promise<Response> {
     // Browsers say where a page came from: no page may use its visitor's browser to get in here.
     if (request.headers.has("origin")) return refusal(403, "No access for web pages.");
-    if (token !== undefined && !carriesToken(request.headers.get("authorization"), token)) {
+    const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
+    if (!this.#isLetIn(request, isUpgrade)) {
       return refusal(401, "A token is needed.", { "www-authenticate": "Bearer" });
     }
-    if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+    return isUpgrade ? this.#upgrade(request) : this.#show(request);
+  }
+
+  #isLetIn(request: Request, isUpgrade: boolean): boolean {
+    const { token, pages } = this.#options;
+    if (token === undefined) return true;
+    const { pathname, searchParams } = new URL(request.url);
+    const mayShowInUrl = !isUpgrade && pathname === pages?.home;
+    return carriesToken(request.headers.get("authorization"), token) ||
+      (mayShowInUrl && isSecret(searchParams.get("token") ?? "", token));
+  }
+
+  /**
+   * Without a token this machine alone sees pages. A page from elsewhere can have its own name lead
+   * here, and then reads carry no origin; but they carry that name.
+   */
+  #isOwnHost(request: Request): boolean {
+    const { token, hostname, insecure = false } = this.#options;
+    if (token !== undefined || insecure || !isLoopback(hostname)) return true;
+    return isLoopback(new URL(request.url).hostname.replace(/^\[|\]$/g, ""));
+  }
+
+  #show(request: Request): Response | Promise<Response> {
+    const { pages } = this.#options;
+    if (pages === undefined) {
       return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
     }
+    if (!this.#isOwnHost(request)) return refusal(403, "No access for web pages.");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return refusal(405, "Only GET and HEAD.", { allow: "GET, HEAD" });
+    }
+    const { pathname } = new URL(request.url);
+    return pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
+  }
+
+  #upgrade(request: Request): Response {
     if (this.#handshakes.size >= HANDSHAKES_MAX) return refusal(503, "Too many connections.");
     try {
       // Links have a heartbeat of their own.

@@ -26,12 +26,16 @@ export function bearer(token: string): string {
   return SCHEME + token;
 }
 
-/**
- * Whether the header carries the token. How long it takes says nothing about how much of a wrong one
- * was right.
- */
+/** Whether the header carries the token. */
 export function carriesToken(header: string | null, token: string): boolean {
-  return timingSafeEqual(digest(header ?? ""), digest(bearer(token)));
+  return isSecret(header ?? "", bearer(token));
+}
+
+/**
+ * Whether a text is the secret. How long it takes says nothing about how much of a wrong one was right.
+ */
+export function isSecret(text: string, secret: string): boolean {
+  return timingSafeEqual(digest(text), digest(secret));
 }
 
 function digest(text: string): Uint8Array {

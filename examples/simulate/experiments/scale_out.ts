@@ -4,7 +4,7 @@
  * @module
  */
 
-import { jobCost, PAPER_TRAINER_MACHINE } from "../cost.ts";
+import { costOf, PAPER_TRAINER_MACHINE } from "../../../mod.ts";
 import { Deployment, type TrainerHandle } from "../deployment.ts";
 import { IMAGE_SIDE_PX, type ImagePipeline } from "../pipelines.ts";
 import {
@@ -221,7 +221,7 @@ function toRun(workers: number, { batches, elapsedMs, waitedMs, cpuMs }: TrainRe
   const throughput = 1000 * batches / elapsedMs;
   const cores = cpuMs / elapsedMs;
   const { cores: trainerCores, memoryGB: trainerMemoryGB } = PAPER_TRAINER_MACHINE;
-  const cost = jobCost({
+  const cost = costOf({
     jobSeconds: 1000 / throughput,
     workers,
     workerCores: cores / Math.max(1, workers),

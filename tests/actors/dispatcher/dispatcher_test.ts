@@ -304,6 +304,20 @@ Deno.test("a worker that restarts while others go on starts over", async () => {
   assertEquals(await isFinished(cluster, clientId), false);
 });
 
+Deno.test("time in which the dispatcher itself stood still counts as nobody's silence", async () => {
+  await using cluster = await TestCluster.start({ workerTimeoutMs: 1_000, clientTimeoutMs: 1_000 });
+  const worker = cluster.worker("w");
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const [task] = await worker.heartbeat();
+  // Heartbeats wait in its mailbox while the timer that looks for silence is late, too.
+  cluster.world.stall(5_000);
+  await cluster.world.advance(500);
+  assertEquals(await worker.heartbeat(), [task]);
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.world.advance(1_500);
+  assertEquals((await cluster.ask("describe", null)).workers.map(({ alive }) => alive), [false]);
+});
+
 Deno.test("a client silent for too long is released, one that speaks is not", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
@@ -381,16 +395,22 @@ Deno.test("describe tells workers, jobs, tasks and how far the splits are", asyn
     alive: true,
     lastHeardMs: cluster.world.wallMs(),
     tasks: 1,
+    activity: { state: "starting", reason: "It is starting its tasks." },
+    figures: null,
   }]);
   assertEquals(jobs[0]?.name, "job");
-  assertEquals(jobs[0]?.iterations, [{
+  const { bottleneck, ...iteration } = jobs[0]!.iterations[0]!;
+  assertEquals(bottleneck.kind, "unknown");
+  assertEquals(iteration, {
     iterationId: 1,
     repetition: 0,
     clients: 1,
-    tasks: [{ taskId, worker: "w", state: "running" }],
+    readers: [{ clientId: 1, consumerIndex: null, figures: null }],
+    tasks: [{ taskId, worker: "w", state: "running", figures: null }],
+    optimalWorkers: null,
     finished: false,
     splits: [{ repetition: 0, handedOut: 1, total: 4 }],
-  }]);
+  });
 });
 
 Deno.test("what a start has to replay does not grow with the splits ever handed out", async () => {

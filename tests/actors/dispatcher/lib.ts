@@ -66,6 +66,11 @@ export class SteppedWorld implements World {
     return false;
   }
 
+  /** Time passes while this thread does nothing: timers are late. */
+  stall(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Moves time on, firing timers in order, each with the work it causes. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms;

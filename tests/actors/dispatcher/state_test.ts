@@ -76,6 +76,7 @@ class Decider implements Turn {
   readonly journal: Uint8Array[] = [];
   readonly consumers = new Consumers();
   readonly assigned = new Map<string, string>();
+  readonly listedWorkers = ["w0", "w2"];
   state = new DispatcherState();
   nowMs = 0;
   #requests = 0;
@@ -124,7 +125,7 @@ class Decider implements Turn {
         return this.#open(
           a % 3 === 0 ? undefined : `job ${a % 3}`,
           b % 2,
-          c % 2 === 0 ? "DYNAMIC" : "OFF",
+          (["DYNAMIC", "OFF", "FILE"] as const)[c % 3]!,
         );
       case "open coordinated":
         return this.#open(`rounds ${c % 2}`, 0, "OFF", a % 2);
@@ -148,7 +149,7 @@ class Decider implements Turn {
         return this.#list(a, b);
       case "split": {
         const taskId = pick(this.state.tasks, a)?.taskId ?? 1;
-        assignSplit(this, { taskId, number: 1 + b % 30, source: c % 2, repetition: c >> 1 });
+        assignSplit(this, { taskId, number: 1 + b % 30, source: c % 2, repetition: c >> 1 }, 1);
         return;
       }
       case "collect": {
@@ -164,7 +165,7 @@ class Decider implements Turn {
   #open(
     jobName: string | undefined,
     repetition: number,
-    processingMode: "OFF" | "DYNAMIC",
+    processingMode: "OFF" | "DYNAMIC" | "FILE",
     consumerIndex?: number,
   ): void {
     const dataset = pick(this.state.datasets, repetition + 1);

@@ -102,3 +102,16 @@ Deno.test("Repeats waits for no request that its client has given up", async () 
   const third = repeats.answer({ clientId: 1, sequence: 3, acknowledged: 1 }, () => element(3));
   assertEquals(await Promise.all([second, third]), [element(2), element(3)]);
 });
+
+for (const kind of ["element", "remainder"] as const) {
+  Deno.test(`Repeats does not repeat ${kind === "element" ? "an" : "a"} ${kind} that was handed over to another thread`, () => {
+    const repeats = new Repeats(world);
+    const bytes = new Uint8Array(8);
+    const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+    const place = { sequence: 0, split: 0, index: 0 };
+    repeats.answer(request, () => ({ kind, element: new Payload(bytes), place }));
+    structuredClone(bytes, { transfer: [bytes.buffer] });
+    const again = () => repeats.answer(request, () => element(1));
+    assertEquals(assertThrows(again, LeatError).code, "aborted");
+  });
+}

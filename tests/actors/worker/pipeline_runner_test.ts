@@ -6,6 +6,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
+import type { RunnerSettings } from "../../../actors/worker/runner.ts";
 import { Dataset } from "../../../mod.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import { assertEquals } from "../../assert.ts";
@@ -13,21 +14,24 @@ import { assertEquals } from "../../assert.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-Deno.test("PipelineRunners keeps no runner that was disposed", async () => {
-  const runners = new PipelineRunners(new DenoHost());
-  const graph = Dataset.range(10).serialize();
-  const settings = {
-    graph,
+const NO_SPLITS = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+
+function settingsOf(dataset: Dataset<unknown>): RunnerSettings {
+  return {
+    graph: dataset.serialize(),
     seed: "0000000000000001",
-    salt: "0000000000000000",
     epoch: 0,
     splits: false,
     shared: false,
   };
-  const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+}
+
+Deno.test("PipelineRunners keeps no runner that was disposed", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  const settings = settingsOf(Dataset.range(10));
   const refs: WeakRef<object>[] = [];
   for (let i = 0; i < 10; i++) {
-    const runner = runners.start(settings, splits);
+    const runner = runners.start(settings, NO_SPLITS);
     assertEquals((await runner.next()).kind, "element");
     runner.dispose();
     refs.push(new WeakRef(runner));
@@ -37,5 +41,23 @@ Deno.test("PipelineRunners keeps no runner that was disposed", async () => {
   collectGarbage();
   // The last one may still lie in a register.
   assertEquals(refs.slice(0, -1).filter((ref) => ref.deref() !== undefined).length, 0);
+  await runners.close();
+});
+
+Deno.test("a split that cannot be opened fails once and has nothing more", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  const runner = runners.start(settingsOf(Dataset.range(10).take(5)), NO_SPLITS);
+  const only = { index: 0, start: 0, stop: 5 };
+  const kinds = [await runner.next(only), await runner.next(only)].map(({ kind }) => kind);
+  assertEquals(kinds, ["error", "end"]);
+  await runners.close();
+});
+
+Deno.test("a split is run once: steps asked for beyond its end are answered with the end", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  const runner = runners.start(settingsOf(Dataset.range(10)), NO_SPLITS);
+  const only = { index: 0, start: 0, stop: 2 };
+  const outcomes = await Promise.all(Array.from({ length: 5 }, () => runner.next(only)));
+  assertEquals(outcomes.map(({ kind }) => kind), ["element", "element", "end", "end", "end"]);
   await runners.close();
 });

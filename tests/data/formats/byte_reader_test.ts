@@ -114,3 +114,40 @@ Deno.test("ByteReader keeps a buffer no larger than what is asked of it or a chu
   assertInstanceOf(reader.take(1).buffer, ArrayBuffer);
   reader.close();
 });
+
+Deno.test("ByteReader begins at an offset, with or without compression, and counts from there", async () => {
+  const starts = [0, 1, READ_BYTES - 1, READ_BYTES, 2 * READ_BYTES + 5, NOISE.length];
+  for (const start of starts) {
+    const readers = [
+      new ByteReader("data", new BytesFile(NOISE, { bytesPerRead: 5000 }), undefined, start),
+      new ByteReader("data", new BytesFile(gzipSync(NOISE), { later: true }), "gzip", start),
+    ];
+    for (const reader of readers) {
+      assertEquals(reader.position, start);
+      assertEquals(await readWhole(reader), NOISE.slice(start));
+      assertEquals(reader.position, NOISE.length);
+    }
+  }
+  const beyond = open(gzipSync(NOISE.subarray(0, 10)), {}, "gzip");
+  assertEquals(await beyond.pass(99), 10);
+  beyond.close();
+});
+
+Deno.test("ByteReader passes over bytes, and reads nothing for it where they are not compressed", async () => {
+  const file = new BytesFile(NOISE);
+  const readers = [new ByteReader("data", file), open(gzipSync(NOISE), { later: true }, "gzip")];
+  for (const reader of readers) {
+    await reader.fill(10);
+    assertEquals(await reader.pass(4), 4);
+    assertEquals(await reader.pass(2 * READ_BYTES), 2 * READ_BYTES);
+    assertEquals(reader.position, 2 * READ_BYTES + 4);
+    const next = new Uint8Array(100);
+    assertEquals(await reader.takeInto(next), 100);
+    assertEquals(next, NOISE.slice(2 * READ_BYTES + 4, 2 * READ_BYTES + 104));
+    assertEquals(await reader.pass(NOISE.length), NOISE.length - 2 * READ_BYTES - 104);
+    assertEquals(await reader.pass(1), 0);
+    assertEquals(reader.position, NOISE.length);
+    reader.close();
+  }
+  assertEquals(file.reads, 2);
+});

@@ -3,7 +3,8 @@
 import { END } from "../../../data/iterator.ts";
 import { AGAIN } from "../../../data/stepping.ts";
 import type { OpenFile } from "../../../data/host.ts";
-import { ByteReader, type Compression } from "../../../data/formats/byte_reader.ts";
+import { ByteReader } from "../../../data/formats/byte_reader.ts";
+import type { Compression } from "../../../data/formats/compression.ts";
 import type { FormatReader } from "../../../data/formats/format_reader.ts";
 
 /** How a test's file answers. */

@@ -53,3 +53,8 @@ export function failingOn(...numbers: number[]): (x: number) => number {
 export function turn(ms = 0): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
+
+/** Lets the event loop turn so often. */
+export async function rounds(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+}

@@ -3,3 +3,11 @@
 export function double(x: number): number {
   return 2 * x;
 }
+
+/** How often `count` was called. */
+export const counted = { calls: 0 };
+
+export function count(x: number): number {
+  counted.calls++;
+  return x;
+}

@@ -236,21 +236,25 @@ Deno.test({
   },
 });
 
-Deno.test("file sources are split file by file", async () => {
-  await withFiles(LINES, async (folder) => {
+Deno.test("file sources whose files do not divide are split file by file", async () => {
+  const files = { a: records("a1"), b: records("b1"), c: records("c1", "c2") };
+  await withFiles(files, async (folder) => {
     const host = new DenoHost();
     const paths = ["a", "b", "c"].map((name) => `${folder}/${name}`);
-    const node = new TextLinesNode(paths);
+    const node = new TfRecordsNode(paths);
     const perFile = [{ start: 0, stop: 1 }, { start: 1, stop: 2 }, { start: 2, stop: 3 }];
     assertEquals(await listSplitTable(node, host), [perFile]);
     assertEquals(isSplittable(node), false); // what is split is the dataset of files below it
     assertEquals(
-      await collect(node, { splits: splitsOf([2, 3], [1, 2]) }),
+      shown(await collect(node, { splits: splitsOf([2, 3], [1, 2]) })),
       ["c1", "c2", "b1"],
     );
-    const listed = new TextLinesNode({ node: new ListFilesNode(`${folder}/[abc]`) });
+    const listed = new TfRecordsNode({ node: new ListFilesNode(`${folder}/[abc]`) });
     assertEquals(await listSplitTable(listed, host), [perFile]);
-    assertEquals(await collect(listed, { splits: splitsOf([1, 2]) }), ["b1"]);
+    assertEquals(shown(await collect(listed, { splits: splitsOf([1, 2]) })), ["b1"]);
+    assertEquals(isSplittable(new TextLinesNode(paths, { compression: "gzip" })), false);
+    const through = new TextLinesNode(Dataset.listFiles(`${folder}/*`).take(2));
+    assertEquals(isSplittable(through), false); // its files are not listed directly below it
   });
 });
 

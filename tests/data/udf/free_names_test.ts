@@ -93,6 +93,19 @@ const SNIPPETS: readonly (readonly [source: string, ...freeNames: string[]])[] =
   ["/* before */ (x) => x"],
   ["(x) => { var undefined_ = void 0; return undefined_ ?? other }", "other"],
   ["(Math) => Math.floor(Date)"],
+  // What compilers leave behind.
+  ["(x) => __awaiter(this_, void 0, void 0, function* () { yield x })", "__awaiter", "this_"],
+  ["(x) => _class_private_field_get(x, _n)", "_class_private_field_get", "_n"],
+  ["(x) => { var f = __name((y) => y, 'f'); return f(x) }", "__name"],
+  ["(x) => { var _a; return (_a = x.y) !== null && _a !== void 0 ? _a : z }", "z"],
+  ["static async *#rows({ a = b } = {}) { yield a }", "b"],
+  ["async ({ a: { b = c } = d }, [e = b]) => e", "c", "d"],
+  ["(x) => { let f = function g() { return g }; return f ?? g }", "g"],
+  ["(x) => { class A { [k] = v; static #p = A; m() { return A } } return new A() }", "k", "v"],
+  ["(x) => { a: { b: for (;;) break a } }"],
+  ["(x) => { if (x) { var y = 1 } return y }"],
+  ["(x) => { const { [`k${x}`]: v = w } = x; return v }", "w"],
+  ["(x) => new Function('return y')()"],
 ];
 
 Deno.test("analyzeFunction finds the free names of each kind of function and scope", () => {
@@ -202,11 +215,24 @@ Deno.test("analyzeFunction lists uses of the clock and of ambient luck", () => {
     ["(x) => x[Math]", ["Math (used otherwise than as `Math.name`)"]],
     ["(x) => Date.now() + new Date().getTime()", ["Date"]],
     ["(x) => globalThis.Math.random()", ["globalThis"]],
+    ["(x) => performance.now() + crypto.randomUUID()", ["performance", "crypto"]],
     ["(Math, Date) => Math.random() + Date.now()", []],
     ["(x) => { const later = () => Math.random(); return later }", ["Math.random"]],
   ];
   for (const [source, expected] of cases) {
     assertEquals(analyzeFunction(source).ambientNames, expected, source);
+  }
+});
+
+Deno.test("analyzeFunction names what is assigned to", () => {
+  const cases: [string, string[]][] = [
+    ["(x) => { count++; total += x; seen = true }", ["count", "total", "seen"]],
+    ["(x) => { [a, b.c] = x }", ["a"]],
+    ["(x) => { let a; a = x; return b }", []],
+    ["(x) => { for (k in x); }", ["k"]],
+  ];
+  for (const [source, expected] of cases) {
+    assertEquals(analyzeFunction(source).assignedNames, expected, source);
   }
 });
 

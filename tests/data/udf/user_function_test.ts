@@ -10,6 +10,8 @@ import {
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
+import { Dataset } from "../../../data/dataset.ts";
+import type { ModuleHost } from "../../../data/udf/import_function.ts";
 import {
   ambientNamesOf,
   type AnyFunction,
@@ -22,8 +24,9 @@ import {
 } from "../../../data/udf/user_function.ts";
 
 const FIXTURE = import.meta.resolve("./fixture_functions.ts");
-const importer = {
-  importModule: (url: string) => import(url) as Promise<Record<string, unknown>>,
+const importer: ModuleHost = {
+  importModule: (url) => import(url),
+  sleep: () => new Promise(() => {}),
 };
 
 /** Through plain data and back, as far as a call. */
@@ -158,6 +161,13 @@ Deno.test("udf names a function by module and export", async () => {
   assertEquals((await travel(udf(FIXTURE, "default"))).fn(4), 16);
 });
 
+Deno.test("udf fits wherever a function does, and keeps a signature that it is given", () => {
+  const numbers = Dataset.range(3).map(udf(FIXTURE, "double")).filter(udf(FIXTURE, "double"));
+  numbers.flatMap(udf(FIXTURE, "double"));
+  const texts: Dataset<string> = Dataset.range(3).map(udf<(x: number) => string>(FIXTURE, "f"));
+  assertEquals(texts.cardinality(), 3);
+});
+
 Deno.test("udf refuses what no other host could import", () => {
   for (const url of ["./f.ts", "f", "", "blob:null/1"]) {
     assertEquals(codeOf(() => udf(url, "f")), "invalid_argument", url);
@@ -167,7 +177,9 @@ Deno.test("udf refuses what no other host could import", () => {
 
 Deno.test("loadFunction says when the module, the export or the function is missing", async () => {
   const cases: [string, string, string, string][] = [
-    [import.meta.resolve("./no_such_module.ts"), "f", "failed_precondition", "no_such_module.ts"],
+    [import.meta.resolve("./no_such_module.ts"), "f", "not_found", "no_such_module.ts"],
+    ["data:text/javascript,throw new Error('no luck')", "f", "failed_precondition", "no luck"],
+    ["data:text/javascript,export const f = (", "f", "failed_precondition", "cannot be imported"],
     [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
     [FIXTURE, "toString", "not_found", "exports no"],
     [FIXTURE, "ONE", "invalid_argument", "is number, not a function"],
@@ -177,6 +189,52 @@ Deno.test("loadFunction says when the module, the export or the function is miss
     assertEquals(error.code, code);
     assertStringIncludes(error.message, message);
   }
+});
+
+Deno.test("loadFunction gives up on a module that never ends to load", async () => {
+  const waiting = udf(FIXTURE, "double");
+  const impatient: ModuleHost = {
+    importModule: () => new Promise(() => {}),
+    sleep: () => Promise.resolve(),
+  };
+  const error = await assertRejects(
+    async () => await loadFunction({ fn: waiting }, impatient),
+    LeatError,
+  ) as LeatError;
+  assertEquals(error.code, "deadline_exceeded");
+  assertStringIncludes(error.message, '"await" at its top level');
+});
+
+Deno.test("loadFunction keeps the code of what a host refuses", async () => {
+  const refusing: ModuleHost = {
+    ...importer,
+    importModule: () => Promise.reject(new LeatError("permission_denied", "not from there")),
+  };
+  const error = await assertRejects(
+    async () => await loadFunction({ fn: udf(FIXTURE, "double") }, refusing),
+    LeatError,
+  ) as LeatError;
+  assertEquals(error.code, "permission_denied");
+  assertStringIncludes(error.message, FIXTURE);
+});
+
+Deno.test("serializeFunction shows a short function as it is to be written", () => {
+  const mean = 3;
+  const total = { count: 0 };
+  let calls = 0;
+  const cases: [AnyFunction, string][] = [
+    [(x: number) => x - mean, "(x, { mean })=>x - mean, { captures: { mean } }"],
+    [() => mean, "(_, { mean })=>mean, { captures: { mean } }"],
+    [(a: number, b: number) => a + b + mean, "(a, b, { mean })=>a + b + mean"],
+    [(...all: number[]) => all[mean], "(…, { mean }) => …, { captures: { mean } }"],
+    [(x: number) => calls += x + total.count, "assigns to calls would stay there"],
+    [(x: number) => fetch(`${x}`), "uses fetch, which only functions of modules may name"],
+  ];
+  for (const [fn, expected] of cases) {
+    const error = assertThrows(() => serializeFunction(fn), LeatError) as LeatError;
+    assertStringIncludes(error.message, expected);
+  }
+  calls = 0;
 });
 
 Deno.test("loadFunction answers at once, with the closure itself, where nothing is to be imported", () => {
@@ -218,11 +276,15 @@ Deno.test("deserializeFunction examines what strangers wrote before evaluating i
   assertEquals(stolen in globalThis, false);
 });
 
-Deno.test("ambientNamesOf looks into captured functions too, and not into modules", () => {
-  const wire = serializeFunction((x: number) => x + Date.now(), {
+Deno.test("ambientNamesOf looks into captured functions too, and not into modules or native code", () => {
+  const fn = (x: number) => x + Date.now();
+  const captures = {
     jitter: () => Math.random(),
+    deeper: [{ stamp: () => performance.now() }],
     other: udf(FIXTURE, "double"),
-  });
-  assertEquals(ambientNamesOf(wire), ["Date", "Math.random"]);
-  assertEquals(ambientNamesOf(serializeFunction(udf(FIXTURE, "double"))), []);
+    native: Math.abs,
+  };
+  assertEquals(ambientNamesOf({ fn, captures }), ["Date", "Math.random", "performance"]);
+  assertEquals(ambientNamesOf({ fn: udf(FIXTURE, "double") }), []);
+  assertEquals(ambientNamesOf({ fn: fn.bind(null) }), []);
 });

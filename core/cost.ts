@@ -1,56 +1,55 @@
 /**
- * What a training job costs: equation 1 of the tf.data service paper (section 4.1) and the cost of
- * preprocessing for several trainers (section 3.5), as pure functions of resources, time and prices.
+ * What a training job costs: equation 1 of the tf.data service paper (section 4.1), as a pure function
+ * of resources, time and prices.
  *
  * @module
  */
+import { LeatError } from "./error.ts";
 
-import { LeatError } from "../../core/error.ts";
-
-const SECONDS_PER_HOUR = 3600;
+const SECONDS_PER_HOUR = 3_600;
 
 /** What one unit of each resource costs for one hour, in US dollars. */
 export interface Prices {
   /** Dollars for one CPU core for one hour (`C_CPU`). */
-  cpuPerCoreHour: number;
+  readonly cpuPerCoreHour: number;
   /** Dollars for one GB of memory for one hour (`C_MEM`). */
-  memoryPerGBHour: number;
+  readonly memoryPerGBHour: number;
   /** Dollars for one accelerator for one hour (`C_ACC`). */
-  acceleratorPerHour: number;
+  readonly acceleratorPerHour: number;
 }
 
 /** The quantities of equation 1. */
 export interface JobResources {
   /** Time from the job's first step to its last, in seconds (`t`). */
-  jobSeconds: number;
+  readonly jobSeconds: number;
   /** Number of preprocessing workers (`n_W`); 0 for colocated preprocessing. */
-  workers: number;
+  readonly workers: number;
   /** Cores that one worker kept busy, on average: *used*, since what is idle goes back to a pool. */
-  workerCores: number;
-  /** Memory that one worker used, on average, in GB. */
-  workerMemoryGB: number;
+  readonly workerCores: number;
+  /** Memory that one worker used, on average, in GB (10⁹ bytes). */
+  readonly workerMemoryGB: number;
   /** Number of trainers (`n_T`). */
-  trainers: number;
+  readonly trainers: number;
   /** Cores of one trainer's host: *available*, since a host with accelerators is paid for whole. */
-  trainerCores: number;
+  readonly trainerCores: number;
   /** Memory of one trainer's host, in GB: available, as its cores are. */
-  trainerMemoryGB: number;
+  readonly trainerMemoryGB: number;
   /** Accelerators of one trainer (`n_ACC/T`). */
-  acceleratorsPerTrainer: number;
+  readonly acceleratorsPerTrainer: number;
 }
 
 /** What a job costs, in US dollars, by who spent it. */
 export interface JobCost {
-  workers: number;
-  trainers: number;
-  total: number;
+  readonly workers: number;
+  readonly trainers: number;
+  readonly total: number;
 }
 
 /** A virtual machine as a cloud sells it: so many cores and so much memory at one price. */
-interface Machine {
-  cores: number;
-  memoryGB: number;
-  dollarsPerHour: number;
+export interface Machine {
+  readonly cores: number;
+  readonly memoryGB: number;
+  readonly dollarsPerHour: number;
 }
 
 /** The machine that the paper's workers and dispatcher run on, at its price of June 2023. */
@@ -83,16 +82,20 @@ function unitPrices(worker: Machine, trainer: Machine): Prices {
  * The cost of a job by equation 1:
  * `C = t (C_CPU (n_W CPU_W + n_T CPU_T) + C_MEM (n_W MEM_W + n_T MEM_T) + C_ACC n_T n_ACC/T)`.
  *
- * @param job What ran, for how long. Cores and memory of workers are averages of what was used, those of
- * trainers what is there.
+ * What workers use can be measured only where each is a process of its own: on the threads of one
+ * process nobody can tell one worker's CPU time from another's, or from the trainer's.
+ *
+ * @param job What ran, for how long. Cores and memory of workers are averages of what was used, those
+ * of trainers what is there.
  * @param prices Dollars per unit and hour; default {@linkcode PAPER_PRICES}.
  * @returns Dollars, split into what the workers and what the trainers cost.
+ * @throws {LeatError} `invalid_argument` for a quantity or price that is negative or not finite.
  *
  * @example The ResNet-50 job of the paper, preprocessed on its own host
  * ```ts
- * import { jobCost } from "./cost.ts";
+ * import { costOf } from "./cost.ts";
  *
- * const { total } = jobCost({
+ * const { total } = costOf({
  *   jobSeconds: 112_320 / 1.75,
  *   workers: 0, workerCores: 0, workerMemoryGB: 0,
  *   trainers: 1, trainerCores: 96, trainerMemoryGB: 335, acceleratorsPerTrainer: 1,
@@ -100,14 +103,13 @@ function unitPrices(worker: Machine, trainer: Machine): Prices {
  * console.log(total.toFixed(1)); // 80.2
  * ```
  */
-export function jobCost(job: JobResources, prices: Prices = PAPER_PRICES): JobCost {
-  for (const [name, value] of Object.entries(job)) {
-    if (!(value >= 0 && Number.isFinite(value))) {
-      throw new LeatError(
-        "invalid_argument",
-        `jobCost: ${name} is ${value}; it must be a finite number, 0 or more`,
-      );
-    }
+export function costOf(job: JobResources, prices: Prices = PAPER_PRICES): JobCost {
+  for (const [name, value] of [...Object.entries(job), ...Object.entries(prices)]) {
+    if (value >= 0 && Number.isFinite(value)) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `costOf: ${name} is ${value}; it must be a finite number, 0 or more`,
+    );
   }
   const hours = job.jobSeconds / SECONDS_PER_HOUR;
   const hostPerHour = (cores: number, memoryGB: number) =>
@@ -122,31 +124,41 @@ export function jobCost(job: JobResources, prices: Prices = PAPER_PRICES): JobCo
 /** Several trainers that run the same input pipeline. */
 export interface SharedProcessing {
   /** Number of trainers (`k`), at least 1. */
-  trainers: number;
+  readonly trainers: number;
   /** What preprocessing for one trainer costs (`C`), in any unit. */
-  cost: number;
+  readonly cost: number;
   /** Size of the sliding window in relation to the dataset, 0 to 1. */
-  windowShare: number;
+  readonly windowShare: number;
+}
+
+/** What preprocessing for several trainers costs, in the unit in which that for one was given. */
+export interface SharedCost {
+  /** Each for itself: `k C`. */
+  readonly unshared: number;
+  /** Shared, side by side at one speed: `C`. */
+  readonly concurrent: number;
+  /**
+   * Shared, one after the other, so that each finds only the last window of the one before:
+   * `k C - (k - 1) window/dataset C`. Every real overlap costs between this and `concurrent`.
+   */
+  readonly sequential: number;
 }
 
 /**
- * What preprocessing for `k` trainers costs without sharing: `k C` (section 3.5).
+ * What preprocessing for `k` trainers costs without and with ephemeral data sharing (section 3.5 of the
+ * paper).
  *
- * @returns The cost, in the unit of `cost`.
- */
-export function unsharedCost({ trainers, cost }: Omit<SharedProcessing, "windowShare">): number {
-  return trainers * cost;
-}
-
-/**
- * What preprocessing for `k` trainers costs with sharing (section 3.5): `C` when they run side by side at one
- * speed, and `k C - (k - 1) window/dataset C` when one follows the other, so that each finds only the last
- * window of the one before. Every real overlap lies between the two.
+ * @throws {LeatError} `invalid_argument` for fewer trainers than one, or a window beyond the dataset.
  *
- * @returns Both ends of the range, in the unit of `cost`.
+ * @example
+ * ```ts
+ * import { sharedCost } from "./cost.ts";
+ *
+ * const { unshared, sequential } = sharedCost({ trainers: 16, cost: 2, windowShare: 0.1 });
+ * console.log(unshared, sequential); // 32 29
+ * ```
  */
-export function sharedCost(shared: SharedProcessing): { concurrent: number; sequential: number } {
-  const { trainers, cost, windowShare } = shared;
+export function sharedCost({ trainers, cost, windowShare }: SharedProcessing): SharedCost {
   if (!(trainers >= 1)) {
     throw new LeatError("invalid_argument", `sharedCost: trainers is ${trainers}; at least 1`);
   }
@@ -157,6 +169,7 @@ export function sharedCost(shared: SharedProcessing): { concurrent: number; sequ
     );
   }
   return {
+    unshared: trainers * cost,
     concurrent: cost,
     sequential: trainers * cost - (trainers - 1) * windowShare * cost,
   };

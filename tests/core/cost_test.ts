@@ -1,13 +1,7 @@
 /** Equation 1 and the sharing formula against values worked out by hand and against the paper's own. */
 
+import { costOf, type JobResources, PAPER_PRICES, sharedCost } from "../../core/cost.ts";
 import { LeatError } from "../../core/error.ts";
-import {
-  jobCost,
-  type JobResources,
-  PAPER_PRICES,
-  sharedCost,
-  unsharedCost,
-} from "../../examples/simulate/cost.ts";
 import { assertAlmostEquals, assertEquals, assertThrows } from "../assert.ts";
 
 const PAPER_TRAINER = {
@@ -18,7 +12,7 @@ const PAPER_TRAINER = {
 };
 const NO_WORKERS = { workers: 0, workerCores: 0, workerMemoryGB: 0 };
 
-Deno.test("jobCost is equation 1, by hand", () => {
+Deno.test("costOf is equation 1, by hand", () => {
   const job: JobResources = {
     jobSeconds: 1800,
     workers: 3,
@@ -32,25 +26,25 @@ Deno.test("jobCost is equation 1, by hand", () => {
   const prices = { cpuPerCoreHour: 0.5, memoryPerGBHour: 0.25, acceleratorPerHour: 3 };
   // workers: 0.5 h * 3 * (2 * 0.5 + 4 * 0.25) = 3
   // trainers: 0.5 h * 2 * (16 * 0.5 + 64 * 0.25 + 4 * 3) = 36
-  assertEquals(jobCost(job, prices), { workers: 3, trainers: 36, total: 39 });
+  assertEquals(costOf(job, prices), { workers: 3, trainers: 36, total: 39 });
 });
 
-Deno.test("jobCost gives the paper's 80.2 dollars for colocated ResNet-50", () => {
-  const cost = jobCost({ jobSeconds: 112_320 / 1.75, ...NO_WORKERS, ...PAPER_TRAINER });
+Deno.test("costOf gives the paper's 80.2 dollars for colocated ResNet-50", () => {
+  const cost = costOf({ jobSeconds: 112_320 / 1.75, ...NO_WORKERS, ...PAPER_TRAINER });
   assertAlmostEquals(cost.total, 80.2, 0.05);
   assertEquals(cost.workers, 0);
 });
 
-Deno.test("jobCost gives the paper's 9.4 + 31.2 dollars for ResNet-50 with 16 workers and a dispatcher", () => {
+Deno.test("costOf gives the paper's 9.4 + 31.2 dollars for ResNet-50 with 16 workers and a dispatcher", () => {
   const machines = { workers: 17, workerCores: 8, workerMemoryGB: 32 };
-  const cost = jobCost({ jobSeconds: 112_320 / 4.5, ...machines, ...PAPER_TRAINER });
+  const cost = costOf({ jobSeconds: 112_320 / 4.5, ...machines, ...PAPER_TRAINER });
   assertAlmostEquals(cost.workers, 9.4, 0.05);
   assertAlmostEquals(cost.trainers, 31.2, 0.05);
   assertAlmostEquals(cost.total, 40.6, 0.05);
 });
 
-Deno.test("jobCost charges workers for what they use", () => {
-  const half = jobCost({
+Deno.test("costOf charges workers for what they use", () => {
+  const half = costOf({
     jobSeconds: 3600,
     workers: 1,
     workerCores: 4,
@@ -60,18 +54,27 @@ Deno.test("jobCost charges workers for what they use", () => {
   assertAlmostEquals(half.workers, 0.04, 1e-12);
 });
 
-Deno.test("jobCost names the argument that is not a number of something", () => {
+Deno.test("costOf names the argument that is not a number of something", () => {
   assertThrows(
-    () => jobCost({ jobSeconds: -1, ...NO_WORKERS, ...PAPER_TRAINER }, PAPER_PRICES),
+    () => costOf({ jobSeconds: -1, ...NO_WORKERS, ...PAPER_TRAINER }, PAPER_PRICES),
     LeatError,
     "jobSeconds is -1",
   );
 });
 
-Deno.test("unsharedCost and sharedCost are the formulas of section 3.5, by hand", () => {
-  assertEquals(unsharedCost({ trainers: 16, cost: 2 }), 32);
+Deno.test("costOf names the price that is not a number of something", () => {
+  const prices = { ...PAPER_PRICES, acceleratorPerHour: NaN };
+  assertThrows(
+    () => costOf({ jobSeconds: 1, ...NO_WORKERS, ...PAPER_TRAINER }, prices),
+    LeatError,
+    "acceleratorPerHour is NaN",
+  );
+});
+
+Deno.test("sharedCost is the formulas of section 3.5, by hand", () => {
   // 16 * 2 - 15 * 0.1 * 2 = 29
   assertEquals(sharedCost({ trainers: 16, cost: 2, windowShare: 0.1 }), {
+    unshared: 32,
     concurrent: 2,
     sequential: 29,
   });
@@ -79,8 +82,7 @@ Deno.test("unsharedCost and sharedCost are the formulas of section 3.5, by hand"
 
 Deno.test("sharedCost of one trainer is the cost without sharing, whatever the window", () => {
   const one = { trainers: 1, cost: 5, windowShare: 0.5 };
-  assertEquals(sharedCost(one), { concurrent: 5, sequential: 5 });
-  assertEquals(unsharedCost(one), 5);
+  assertEquals(sharedCost(one), { unshared: 5, concurrent: 5, sequential: 5 });
 });
 
 Deno.test("sharedCost of a window as large as the dataset is that of one trainer", () => {

@@ -1,0 +1,270 @@
+/**
+ * Reading a DETERMINISTIC job: what tasks give is put in the order of the stream, whoever gives it
+ * and when. What comes a second time, of a split that was produced again, is dropped.
+ *
+ * What arrives too early waits here, within a number of bytes. Beyond it nothing is asked for but
+ * the split that is next.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { TaskSource } from "../dispatcher/protocol.ts";
+import type { ElementFetcher } from "../elements/fetcher.ts";
+import type { ElementAnswer, Place } from "../worker/protocol.ts";
+import { BlockedMeter } from "./blocked_meter.ts";
+import {
+  fetcherOf,
+  type HeartbeatNews,
+  type HeartbeatReport,
+  type Reader,
+  type ReaderSurroundings,
+  sourceKey,
+} from "./reader.ts";
+
+/** Elements that wait for the training loop in order, unless the user says otherwise. */
+const READY_MAX = 16;
+/** Requests in flight to one task: one is served while the next is on its way. */
+const OUTSTANDING_PER_TASK = 2;
+/** Bytes that wait for their turn beyond which only what is next is asked for. */
+const WINDOW_BYTES_MAX = 256 * 2 ** 20;
+/** Likewise, how many elements: small ones take more memory than their bytes. */
+const WINDOW_ELEMENTS_MAX = 2 ** 16;
+/** The dispatcher is told at once when the mark has moved by so many splits. */
+const MARK_NEWS = 64;
+/** How long to wait before a task is asked again that had nothing of the split that is next, in ms. */
+const LATER_MS = 20;
+
+/** An answer that has a place in the stream. */
+type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
+
+interface OpenTask {
+  readonly task: TaskSource;
+  readonly fetcher: ElementFetcher;
+  inFlight: number;
+  /** It has no more for anybody, or is gone. */
+  ended: boolean;
+  /** It had nothing of this split, or before it, a moment ago. */
+  lackedUpTo: number;
+}
+
+/** What has arrived of a split and was not given on. */
+interface ArrivedSplit {
+  readonly items: Placed[];
+  /** What has overtaken something before it, by its index. */
+  readonly early: Map<number, Placed>;
+  /** How much has arrived, what was given on included. */
+  arrived: number;
+  /** Nothing more comes. */
+  whole: boolean;
+}
+
+/** See the module. */
+export class OrderedReader implements Reader {
+  readonly #around: ReaderSurroundings;
+  readonly #tasks = new Map<string, OpenTask>();
+  readonly #splits = new Map<number, ArrivedSplit>();
+  #clientId = -1;
+  #turn = 0;
+  /** The split that is given on next. */
+  #head: number;
+  /** All before it have arrived whole. */
+  #mark: number;
+  #markTold: number;
+  #total = Infinity;
+  #bytes = 0;
+  #elements = 0;
+  /** Runs while the training loop waits for one split, and has something of others here. */
+  readonly #headOfLine: BlockedMeter;
+
+  constructor(around: ReaderSurroundings) {
+    this.#around = around;
+    this.#headOfLine = new BlockedMeter(() => around.context.world.nowMs());
+    this.#head = this.#mark = this.#markTold = around.options.ordered?.startAt ?? 0;
+  }
+
+  get expectsNews(): boolean {
+    return this.#total === Infinity || [...this.#tasks.values()].every((task) => task.ended);
+  }
+
+  get inFlight(): number {
+    return [...this.#tasks.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
+  }
+
+  get earlyBytes(): number {
+    return this.#bytes;
+  }
+
+  get headOfLineMs(): number {
+    return this.#headOfLine.ms;
+  }
+
+  joined(clientId: number): void {
+    this.#clientId = clientId;
+  }
+
+  report(): HeartbeatReport {
+    this.#markTold = this.#mark;
+    const done = [...this.#splits].filter(([sequence, { whole }]) =>
+      whole && sequence > this.#mark
+    );
+    return { mark: this.#mark, done: done.map(([sequence]) => sequence).sort((a, b) => a - b) };
+  }
+
+  learn({ tasks, ordered }: HeartbeatNews): boolean {
+    let changed = false;
+    const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
+    for (const [key, open] of this.#tasks) {
+      if (listed.has(key)) continue;
+      open.fetcher.leave();
+      this.#tasks.delete(key);
+      changed = true;
+    }
+    for (const [key, task] of listed) {
+      if (this.#tasks.has(key)) continue;
+      const fetcher = fetcherOf(this.#around, this.#clientId, task, () => {});
+      this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 });
+      changed = true;
+    }
+    if (ordered !== undefined && this.#total === Infinity) {
+      this.#checkTable(ordered.digest);
+      this.#total = ordered.total;
+      changed = true;
+    }
+    this.pump();
+    return changed;
+  }
+
+  pump(): void {
+    this.#giveOn();
+    const { feed } = this.#around;
+    this.#headOfLine.note(feed.isWaitedFor && this.#elements > 0);
+    const isFull = this.#isFull;
+    // A full window is emptied by whoever takes elements, unless the one that is next is missing.
+    if (feed.closed || (isFull && feed.length > 0)) return;
+    const wanted = isFull ? { upTo: this.#head } : {};
+    const isAsked = (task: OpenTask) => !task.ended && !(isFull && task.lackedUpTo >= this.#head);
+    const tasks = [...this.#tasks.values()].filter(isAsked);
+    for (let full = 0; full < tasks.length;) {
+      const task = tasks[this.#turn++ % tasks.length]!;
+      if (task.inFlight >= OUTSTANDING_PER_TASK) full++;
+      else {
+        full = 0;
+        this.#fetch(task, wanted);
+      }
+    }
+  }
+
+  stop(): void {
+    for (const { fetcher } of this.#tasks.values()) fetcher.leave();
+    this.#tasks.clear();
+    this.#splits.clear();
+    this.#bytes = this.#elements = 0;
+  }
+
+  get #isFull(): boolean {
+    const { feed, options: { bufferBytesMax = WINDOW_BYTES_MAX } } = this.#around;
+    return this.#bytes + feed.bytes >= bufferBytesMax || this.#elements >= WINDOW_ELEMENTS_MAX;
+  }
+
+  /** Gives on what is next, as far as it is there and there is room. */
+  #giveOn(): void {
+    const { feed, options } = this.#around;
+    const most = options.maxOutstandingRequests ?? READY_MAX;
+    while (feed.length < most && !feed.closed) {
+      if (this.#head >= this.#total) return feed.end();
+      const split = this.#splits.get(this.#head);
+      const item = split?.items.shift();
+      if (item === undefined) return;
+      this.#elements--;
+      if ("element" in item) this.#bytes -= item.element.byteLength;
+      if (item.kind === "split_end") this.#splits.delete(this.#head++);
+      feed.push(item);
+    }
+  }
+
+  #fetch(open: OpenTask, wanted: { readonly upTo?: number }): void {
+    open.inFlight++;
+    this.#around.context.run(async () => {
+      const answer = await open.fetcher.fetch(wanted).catch((error): ElementAnswer =>
+        failedAnswer(LeatError.from(error))
+      );
+      open.inFlight--;
+      this.#came(open, answer);
+    });
+  }
+
+  #came(open: OpenTask, answer: ElementAnswer): void {
+    if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
+    else if (answer.kind === "error") this.#around.feed.fail(LeatError.fromWire(answer.error));
+    else if (answer.kind === "later") this.#pause(open);
+    else if (answer.kind === "end" && !open.ended) {
+      open.ended = true;
+      if (this.expectsNews) this.#around.refresh();
+    }
+    this.pump();
+  }
+
+  /** Somebody else has what is next; or this task, in a while, if it is lost there. */
+  #pause(open: OpenTask): void {
+    open.lackedUpTo = this.#head;
+    this.#around.context.timer(LATER_MS, () => {
+      open.lackedUpTo = -1;
+      this.pump();
+    });
+  }
+
+  /**
+   * Answers to overlapping requests may overtake each other, so those of a split are put in order;
+   * what has arrived before, from a task that was lost since, is dropped.
+   */
+  #arrive(answer: Placed): void {
+    const { sequence, index } = answer.place;
+    if (sequence < this.#head) return;
+    let split = this.#splits.get(sequence);
+    if (split === undefined) {
+      split = { items: [], early: new Map(), arrived: 0, whole: false };
+      this.#splits.set(sequence, split);
+    }
+    if (index < split.arrived || split.whole || split.early.has(index)) return;
+    this.#elements++;
+    if ("element" in answer) this.#bytes += answer.element.byteLength;
+    split.early.set(index, answer);
+    for (;;) {
+      const next = split.early.get(split.arrived);
+      if (next === undefined) break;
+      split.early.delete(split.arrived++);
+      split.items.push(next);
+      split.whole ||= next.kind === "split_end";
+    }
+    if (split.whole) this.#moveMark();
+  }
+
+  #moveMark(): void {
+    while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) this.#mark++;
+    if (this.#mark - this.#markTold >= MARK_NEWS) {
+      this.#markTold = this.#mark;
+      this.#around.refresh();
+    }
+  }
+
+  #checkTable(digest: string): void {
+    const { expectedDigest, onTable } = this.#around.options.ordered ?? {};
+    onTable?.(digest);
+    if (expectedDigest === undefined || expectedDigest === digest) return;
+    this.#around.feed.fail(
+      new LeatError(
+        "failed_precondition",
+        "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
+          "matches, have changed since. Restore it where they are as they were",
+        { details: { expectedDigest, digest } },
+      ),
+    );
+  }
+}
+
+/** A task that is gone is the dispatcher's business: another produces what it owed. */
+function failedAnswer(error: LeatError): ElementAnswer {
+  const gone = error.code === "not_found" || error.code === "failed_precondition" ||
+    error.code === "cancelled";
+  return gone ? { kind: "end" } : { kind: "error", error: error.toWire() };
+}

@@ -1,0 +1,42 @@
+/**
+ * Registering a pipeline with a service, to be read by its id.
+ *
+ * @module
+ */
+import type { DatasetNode } from "../../data/node.ts";
+import type { DistributeOptions } from "../../data/operators/distribute.ts";
+import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
+import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";
+
+/** How a pipeline is registered. */
+export interface RegisterOptions extends Credentials {
+  /** The id under which it is known. Default: one that the dispatcher gives to equal pipelines. */
+  readonly datasetId?: string;
+}
+
+/** Registers a graph and answers its id. */
+export async function registerGraph(
+  node: DatasetNode,
+  service: DistributeOptions["service"],
+  { datasetId, token, ca }: RegisterOptions,
+  openHome: OpenHome,
+): Promise<string> {
+  const definition = definitionOf(node);
+  const home = openHome(service, {
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+  });
+  const { system, dispatcher, timings } = home;
+  const request = { ...definition, ...(datasetId === undefined ? {} : { datasetId }) };
+  try {
+    const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
+    const answer = await firstAnswer(
+      dispatcher,
+      timeoutMs,
+      (patience) => system.ask(dispatcher, "registerDataset", request, patience),
+    );
+    return answer.datasetId;
+  } finally {
+    home.release();
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Starting a client actor for an iterator: where it lives, and what it is told of the dataset.
+ *
+ * @module
+ */
+import type { DatasetNode } from "../../data/node.ts";
+import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
+import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
+import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
+import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
+import type { Ref } from "../runtime/ref.ts";
+import type { ActorSystem } from "../runtime/system.ts";
+import { type ClientOptions, type ClientProtocol, createClient } from "./client.ts";
+import type { Feed } from "./feed.ts";
+
+/** A node of this process from which a service can be reached. */
+export interface ClientHome {
+  readonly system: ActorSystem;
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  /** Timings that the service's owner has chosen. */
+  readonly timings?: Pick<
+    ClientOptions,
+    "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs" | "bufferBytesMax"
+  >;
+  /** The iterator has ended: the home may be given up. */
+  release(): void;
+}
+
+/** Finds a home for a client of the service. Throws when the address makes no sense. */
+export type OpenHome = (
+  service: DistributeOptions["service"],
+  credentials: Credentials,
+) => ClientHome;
+
+/** What opens a service, and what makes it believable. */
+export type Credentials = Pick<DistributeOptions, "token" | "ca">;
+
+/** Starts a client that feeds `feed`, and answers how it is stopped. */
+export function startClient(
+  home: ClientHome,
+  options: Omit<ClientOptions, "dispatcher">,
+  feed: Feed,
+): () => void {
+  const client = home.system.spawn<ClientProtocol>({
+    name: `client-${home.system.world.random.hex64()}`,
+    kind: "client",
+    restart: "temporary",
+    create: (context) =>
+      createClient(context, { ...home.timings, ...options, dispatcher: home.dispatcher }, feed),
+  });
+  return () => {
+    home.system.stopActor(client.path.slice(1)).finally(() => home.release());
+  };
+}
+
+/** A pipeline as it is registered. */
+export function definitionOf(input: DatasetNode): Exclude<
+  ClientOptions["dataset"],
+  { readonly datasetId: string }
+> {
+  return {
+    graph: serializeGraph(input),
+    fingerprint: fingerprintGraph(input),
+    cardinality: input.cardinality === Infinity ? -1 : input.cardinality,
+  };
+}
+
+/** What a client is told of the dataset and of how it is distributed. */
+export function clientOptions(
+  dataset: ClientOptions["dataset"],
+  options: DistributeOptions,
+  repetition: number,
+): Omit<ClientOptions, "dispatcher"> {
+  const { processingMode, jobName, numConsumers, consumerIndex } = options;
+  const { sharing, maxOutstandingRequests } = options;
+  return {
+    dataset,
+    parameters: {
+      processingMode: modeOf(processingMode),
+      ...(processingMode instanceof CustomShardingPolicy
+        ? { policy: processingMode.toWire() }
+        : {}),
+      sharing: sharing !== undefined,
+      ...(numConsumers === undefined ? {} : { numConsumers }),
+    },
+    repetition,
+    ...(jobName === undefined ? {} : { jobName }),
+    ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    ...(sharing === undefined ? {} : { trainerId: sharing.trainerId }),
+    ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+  };
+}

@@ -1,0 +1,135 @@
+/**
+ * Handing out splits under DETERMINISTIC: each has a place in the order of the stream, is handed out
+ * first come first served within a window beyond what the reader has, and again where the task that
+ * was producing it has ended.
+ *
+ * @module
+ */
+import type { OrderSeed } from "../../data/ordered/order.ts";
+import { splitOrder } from "../../data/ordered/order.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { LeatError } from "../../core/error.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { Iteration, Ordered, Splits } from "./entities.ts";
+import { isReceived, parametersOf } from "./iterations.ts";
+import { type DispatcherProtocol, SPARE_SERIES } from "./protocol.ts";
+import { isNew } from "./split_requests.ts";
+import { splitAt, splitCount } from "./split_table.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+
+/** Whether the iteration's splits have an order. */
+export function isOrdered(state: DispatcherState, iteration: Iteration): boolean {
+  return parametersOf(state, iteration).processingMode === ShardingPolicy.DETERMINISTIC;
+}
+
+/**
+ * Whether a request can be answered now: as it was before, or with a split, or with none, because the
+ * reader has all or the task takes no more.
+ */
+export function isAnswerable(
+  { tasks }: DispatcherState,
+  iteration: Iteration,
+  request: SplitRequest,
+  windowSplits: number,
+): boolean {
+  const { splits } = iteration;
+  if (splits === null) return iteration.splitsError !== null;
+  const task = tasks.get(request.taskId);
+  return task === undefined || task.completed ||
+    !isNew(task, request.number, seriesOf(request)) || isReceived(iteration) ||
+    nextSequence(orderedOf(iteration), splits, request, windowSplits) !== undefined;
+}
+
+/** Hands out the first split there is to hand out; null when none is wanted of this task. */
+export function assignSequence(
+  turn: Turn,
+  iteration: Iteration,
+  request: SplitRequest,
+  windowSplits: number,
+): SplitAnswer {
+  const { taskId, number } = request;
+  const series = seriesOf(request);
+  const splits = iteration.splits!;
+  const total = splitCount(splits.bounds, 0);
+  const sequence = turn.state.tasks.get(taskId)?.completed === true
+    ? undefined
+    : nextSequence(orderedOf(iteration), splits, request, windowSplits);
+  if (sequence === undefined) return { split: null, total };
+  turn.commit({ type: "sequence_assigned", taskId, sequence, number, series });
+  return answerWith(turn.state, iteration, sequence);
+}
+
+/** Which of the task's two series of requests this is of. */
+export function seriesOf({ spare }: SplitRequest): number {
+  return spare === true ? SPARE_SERIES : 0;
+}
+
+/** The split at a place in the order. */
+export function answerWith(
+  state: DispatcherState,
+  iteration: Iteration,
+  sequence: number,
+): SplitAnswer {
+  const { bounds } = iteration.splits!;
+  const index = orderOf(state, iteration)[sequence]!;
+  return { split: { ...splitAt(bounds, 0, index), index, sequence }, total: splitCount(bounds, 0) };
+}
+
+/** Notes what the reader says it has. */
+export function noteReceived(
+  turn: Turn,
+  iteration: Iteration,
+  { mark, done = [] }: { readonly mark?: number; readonly done?: readonly number[] },
+): void {
+  const ordered = orderedOf(iteration);
+  if (mark === undefined || mark < ordered.mark) return;
+  const isNews = mark > ordered.mark || done.some((at) => !ordered.done.includes(at));
+  if (!isNews) return;
+  const { iterationId } = iteration;
+  turn.commit({ type: "sequences_received", iterationId, mark, done });
+}
+
+/** Lost splits come first: the reader waits for one of them. */
+function nextSequence(
+  { lost, next, mark, assigned }: Ordered,
+  { bounds }: Splits,
+  { taskId, spare }: SplitRequest,
+  windowSplits: number,
+): number | undefined {
+  const [lowest] = lost;
+  if (spare === true) {
+    const isHigher = (at: Ordered["assigned"][number]) =>
+      at.taskId !== taskId || at.sequence > lowest!;
+    return lowest !== undefined && assigned.every(isHigher) ? lowest : undefined;
+  }
+  if (lowest !== undefined) return lowest;
+  return next < Math.min(mark + windowSplits, splitCount(bounds, 0)) ? next : undefined;
+}
+
+const orders = new WeakMap<Splits, Uint32Array>();
+
+/** Computed when it is first needed, and again after a restart: it follows from what is journaled. */
+function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
+  const splits = iteration.splits!;
+  let order = orders.get(splits);
+  if (order === undefined) {
+    const { ordered } = parametersOf(state, iteration);
+    const seed: OrderSeed = {
+      seed: BigInt(`0x${ordered!.seed}`),
+      epoch: iteration.repetition,
+      shuffled: ordered!.shuffled,
+    };
+    order = splitOrder(splitCount(splits.bounds, 0), seed);
+    orders.set(splits, order);
+  }
+  return order;
+}
+
+function orderedOf({ iterationId, ordered }: Iteration): Ordered {
+  if (ordered !== null) return ordered;
+  throw new LeatError("internal", `The splits of iteration ${iterationId} have no order`);
+}

@@ -1,0 +1,180 @@
+/**
+ * Figures: what workers and clients say in their heartbeats of how they are doing, and what the
+ * dispatcher makes of it for people. None of it is journaled: a dispatcher that starts again has
+ * none until the next heartbeats.
+ *
+ * Heartbeats carry counts that only grow, with the time of the sender's own monotonic clock. Rates
+ * are taken by the dispatcher between two of them, so that no delay on the way changes them.
+ *
+ * @module
+ */
+
+/** What a process uses, as the operating system counts it. */
+export interface ProcessUsage {
+  /** CPU time since the process began, of all its threads, in seconds. */
+  readonly cpuSeconds: number;
+  /** Resident memory now, in bytes. */
+  readonly memoryBytes: number;
+  /**
+   * Others work in the process beside this worker, as on the threads of a local cluster: the numbers
+   * are the process's, and nobody can say which part is the worker's.
+   */
+  readonly shared: boolean;
+}
+
+/** What a worker says of itself. What it says of its tasks stands with each of them. */
+export interface WorkerFigures {
+  /** The worker's monotonic clock, in ms. */
+  readonly atMs: number;
+  /** Left out where the world does not tell. */
+  readonly process?: ProcessUsage;
+}
+
+/** What a client says of itself: where its training loop's time goes, and what is under way. */
+export interface ClientFigures {
+  /** The client's monotonic clock, in ms. */
+  readonly atMs: number;
+  /** Elements that the training loop has taken, failed ones included. */
+  readonly elements: number;
+  /** Their encoded size, in bytes. */
+  readonly bytes: number;
+  /** How long the loop has waited for elements, in ms. */
+  readonly waitingMs: number;
+  /** DETERMINISTIC: how much of that waiting was for one split while elements of others were there. */
+  readonly headOfLineMs?: number;
+  /** How long it was busy between having one and asking for the next, in ms. */
+  readonly trainingMs: number;
+  /** Requests to workers that are open now. */
+  readonly inFlight: number;
+  /** What has arrived and was not taken yet, in bytes. */
+  readonly bufferedBytes: number;
+}
+
+/** What is known of a task's work. Rates and shares are those of the newest ten seconds or so. */
+export interface TaskDescription {
+  readonly taskId: number;
+  /** The worker's stable name. */
+  readonly worker: string;
+  /** `starting`, `running` or `completed`. */
+  readonly state: string;
+  /** Null until the worker has said something of it. */
+  readonly figures: TaskRates | null;
+}
+
+/** See {@linkcode TaskDescription}. */
+export interface TaskRates {
+  /** Elements that its pipeline has produced. */
+  readonly produced: number;
+  /** Elements handed to clients, or to what stands before it. */
+  readonly served: number;
+  readonly servedBytes: number;
+  /** Bytes its pipeline has read from files. */
+  readonly bytesRead: number;
+  /** Produced and not fetched yet, in bytes. */
+  readonly bufferedBytes: number;
+  /** Requests that wait for an element now. */
+  readonly waiting: number;
+  /** How often its runner died and was started again. */
+  readonly runnerRestarts: number;
+  /** How long its pipeline worked, in ms. */
+  readonly busyMs: number;
+  readonly elementsPerSecond: number;
+  /** Of elements that were handed out. */
+  readonly bytesPerSecond: number;
+  readonly bytesReadPerSecond: number;
+  /** The share of the time, 0 to 1, in which its pipeline was at work. */
+  readonly busyShare: number;
+  /** What an element takes to produce, in ms of the pipeline's work; null before the first one. */
+  readonly processingMs: number | null;
+  /** The window before it, of a job that shares its data. */
+  readonly sharing: SharingDescription | null;
+}
+
+/** A sliding window (ephemeral data sharing). */
+export interface SharingDescription {
+  readonly windowBytes: number;
+  /** Elements it has taken from the task. */
+  readonly produced: number;
+  /** Elements it has given to trainers. */
+  readonly served: number;
+  /** Elements that trainers have missed because the window had moved on. */
+  readonly skipped: number;
+  /** The share of what was served, 0 to 1, that nothing was produced for; null before the first. */
+  readonly hitRate: number | null;
+}
+
+/** A client of an iteration. Rates and shares are those of the newest ten seconds or so. */
+export interface ClientDescription {
+  readonly clientId: number;
+  /** Coordinated reads. */
+  readonly consumerIndex: number | null;
+  /** Null until it has said something of itself. */
+  readonly figures: ClientRates | null;
+}
+
+/** See {@linkcode ClientDescription}. */
+export interface ClientRates {
+  readonly elements: number;
+  readonly bytes: number;
+  readonly waitingMs: number;
+  /** DETERMINISTIC: how much of that waiting was for one split while elements of others were there. */
+  readonly headOfLineMs?: number;
+  readonly trainingMs: number;
+  readonly inFlight: number;
+  readonly bufferedBytes: number;
+  readonly elementsPerSecond: number;
+  readonly bytesPerSecond: number;
+  /** The share of its time, 0 to 1, in which the training loop waited for an element. */
+  readonly waitingShare: number;
+  /**
+   * What the loop takes for an element by itself, in ms: how often it would ask if it never waited.
+   * Null before the first one.
+   */
+  readonly targetProcessingMs: number | null;
+}
+
+/** Who waits for whom. */
+export interface Bottleneck {
+  readonly kind: "trainers_wait" | "workers_wait" | "balanced" | "stuck" | "unknown";
+  /** In a sentence. */
+  readonly text: string;
+}
+
+/** What a worker is doing, in a word, and why it does nothing. */
+export interface WorkerActivity {
+  readonly state: "working" | "idle" | "starting" | "gone";
+  /** Why it does not work, and what helps; null while it does. */
+  readonly reason: string | null;
+}
+
+/** A worker's process and its work in all, over its tasks. */
+export interface WorkerRates {
+  /** How old the newest figures are, in ms. */
+  readonly ageMs: number;
+  /** Null where the world does not tell. */
+  readonly process: (ProcessUsage & { readonly cpuCores: number }) | null;
+  readonly elementsPerSecond: number;
+  readonly bytesPerSecond: number;
+  /** The greatest of its tasks' shares: 1 when a pipeline never rests. */
+  readonly busyShare: number;
+}
+
+/**
+ * What a job has used of the service since this dispatcher began: the quantities of equation 1 of the
+ * tf.data service paper, before prices.
+ */
+export interface JobUsage {
+  /**
+   * CPU time of workers, in core hours, divided between a worker's jobs by what their pipelines worked.
+   * Null when no worker has a process of its own: then nobody can tell.
+   */
+  readonly workerCpuHours: number | null;
+  /** Memory of workers, in GB (10⁹ bytes) times hours, divided evenly between a worker's tasks. */
+  readonly workerMemoryGBHours: number | null;
+  /** How long pipelines worked, in hours, summed over tasks. */
+  readonly workerBusyHours: number;
+  /** How long clients were there, in hours, summed over clients. */
+  readonly clientHours: number;
+  /** What the workers cost by the paper's prices, in US dollars. */
+  readonly workersDollars: number | null;
+}

@@ -1,0 +1,76 @@
+/**
+ * Rates of counts that only grow, over a sliding window.
+ *
+ * @module
+ */
+
+/** How far back a rate looks, in ms; further where nothing was said for longer. */
+export const WINDOW_MS = 10_000;
+/** Closer reports than this share one place, so that a window holds few. */
+const SPACING_MS = WINDOW_MS / 20;
+
+interface Sample<K extends string> {
+  readonly atMs: number;
+  readonly counts: Readonly<Record<K, number>>;
+}
+
+/**
+ * The newest reports of some counts, each with its time.
+ *
+ * @example
+ * ```ts
+ * import { RateWindow } from "./rate_window.ts";
+ *
+ * const window = new RateWindow<"elements">();
+ * window.add(0, { elements: 0 });
+ * window.add(4_000, { elements: 100 });
+ * console.log(window.perSecond("elements")); // 25
+ * ```
+ */
+export class RateWindow<K extends string> {
+  /** Oldest first. The first is the newest that is as old as the window, if there is such a one. */
+  readonly #samples: Sample<K>[] = [];
+
+  /** The newest report. */
+  get newest(): Sample<K> | undefined {
+    return this.#samples.at(-1);
+  }
+
+  /** Adds a report. One that is no newer than the newest is dropped: it was overtaken. */
+  add(atMs: number, counts: Readonly<Record<K, number>>): void {
+    const samples = this.#samples;
+    if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
+    const before = samples.at(-2);
+    if (before !== undefined && atMs - before.atMs < SPACING_MS) samples.pop();
+    samples.push({ atMs, counts });
+    while (samples.length > 2 && samples[1]!.atMs <= atMs - WINDOW_MS) samples.shift();
+  }
+
+  /** How much a count has grown within the window. */
+  growth(key: K): number {
+    const [oldest] = this.#samples;
+    return oldest === undefined ? 0 : this.newest!.counts[key] - oldest.counts[key];
+  }
+
+  /** The time between the window's ends, in ms; 0 before the second report. */
+  get spanMs(): number {
+    const [oldest] = this.#samples;
+    return oldest === undefined ? 0 : this.newest!.atMs - oldest.atMs;
+  }
+
+  /** How fast a count grows; 0 before the second report. */
+  perSecond(key: K): number {
+    return this.spanMs === 0 ? 0 : 1_000 * this.growth(key) / this.spanMs;
+  }
+
+  /**
+   * What one count grows for each of another: within the window, or in all where the other stands
+   * still there. Null while it never grew.
+   */
+  perUnit(key: K, of: K): number | null {
+    const grown = this.growth(of);
+    if (grown > 0) return this.growth(key) / grown;
+    const counts = this.newest?.counts;
+    return counts === undefined || counts[of] <= 0 ? null : counts[key] / counts[of];
+  }
+}

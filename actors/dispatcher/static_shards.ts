@@ -1,0 +1,68 @@
+/**
+ * Static policies: each worker of the job's list has a share of every iteration of its own. Nobody
+ * else ever produces it, so an iteration waits for all of them.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Shard } from "../../data/sharding_policy.ts";
+import type { Iteration } from "./entities.ts";
+import type { DispatcherState } from "./state.ts";
+
+/**
+ * The list of workers that a dispatcher is set up with.
+ *
+ * @throws {LeatError} `invalid_argument` for a name that is empty or there twice.
+ */
+export function checkWorkerNames(names: readonly string[]): readonly string[] {
+  const wrong = names.find((name, i) => name === "" || names.indexOf(name) < i);
+  if (wrong === undefined) return names;
+  throw new LeatError(
+    "invalid_argument",
+    `workers must be the names of the workers, each once, got "${wrong}" in ${names.join(", ")}`,
+  );
+}
+
+/** The worker's place among those that share the iteration; `undefined` where it has none. */
+export function shardOf(
+  state: DispatcherState,
+  iteration: Iteration,
+  worker: string,
+): Shard | undefined {
+  const workers = workersOf(state, iteration);
+  const index = workers?.indexOf(worker) ?? -1;
+  return workers === null || index < 0 ? undefined : { index, count: workers.length };
+}
+
+/** Whether there is something in the iteration for the worker to produce. */
+export function hasShareFor(
+  state: DispatcherState,
+  iteration: Iteration,
+  worker: string,
+): boolean {
+  if (workersOf(state, iteration) === null) return true;
+  const shard = shardOf(state, iteration, worker);
+  return shard !== undefined && !iteration.shardsDone.includes(shard.index);
+}
+
+/** The workers that have not produced all of their shares. */
+export function workersMissing(state: DispatcherState, iteration: Iteration): string[] {
+  const workers = workersOf(state, iteration) ?? [];
+  return workers.filter((_, index) => !iteration.shardsDone.includes(index));
+}
+
+/** Why jobs that are under way give a worker nothing, if they do not. */
+export function whyNoShard(state: DispatcherState, worker: string): string | undefined {
+  for (const iteration of state.iterations.values()) {
+    const workers = workersOf(state, iteration);
+    if (iteration.finished || workers === null || workers.includes(worker)) continue;
+    const { name, parameters } = state.jobs.get(iteration.jobId)!;
+    return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
+      `${workers.join(", ")}, and this one is not among them`;
+  }
+  return undefined;
+}
+
+function workersOf(state: DispatcherState, { jobId }: Iteration): readonly string[] | null {
+  return state.jobs.get(jobId)!.workers;
+}

@@ -1,0 +1,156 @@
+/**
+ * A split that an ordered task produces: what came of it and was not fetched yet.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { Payload } from "../../transport/payload.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import { Fifo } from "../runtime/fifo.ts";
+import type { ElementAnswer, Place } from "./protocol.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+
+/** Produced ahead of any request. */
+const AHEAD_ELEMENTS_MAX = 2;
+/** Steps asked of the runner at a time: it takes the next while the one before is on its way here. */
+const PULLING_MAX = 2;
+/** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+const AHEAD_BYTES_MAX = 64 * 2 ** 20;
+/** How often the split is begun again on another runner before the rest of it is given up. */
+const RESTARTS_MAX = 3;
+
+/** What was handed out by the dispatcher. */
+export type AssignedSplit = OnlySplit & { readonly sequence: number };
+
+/** What a held split tells its task. */
+export interface HeldSplitOptions {
+  readonly context: ActorContext;
+  /** Whether a runner is the task's still: what another says does not count, not even that it ends. */
+  readonly isCurrent: (runner: Runner) => boolean;
+  /** Something has become ready, or the split has been produced whole. */
+  readonly onProgress: () => void;
+  /** The runner is gone, and with it what it had begun. */
+  readonly onRunnerDied: (runner: Runner, error: LeatError) => void;
+}
+
+/** See the module. */
+export class HeldSplit {
+  readonly #split: AssignedSplit;
+  readonly #options: HeldSplitOptions;
+  readonly #ready = new Fifo<ElementAnswer>();
+  #readyBytes = 0;
+  #runner: Runner | undefined;
+  #pulling = 0;
+  #produced = 0;
+  /** What a runner that began the split again has still to give once more. */
+  #known = 0;
+  #restarts = 0;
+  /** Everything was produced; some of it may wait to be fetched. */
+  ended = false;
+
+  constructor(split: AssignedSplit, options: HeldSplitOptions) {
+    this.#split = split;
+    this.#options = options;
+  }
+
+  get sequence(): number {
+    return this.#split.sequence;
+  }
+
+  get hasReady(): boolean {
+    return this.#ready.length > 0;
+  }
+
+  get isSpent(): boolean {
+    return this.ended && this.#ready.length === 0;
+  }
+
+  get readyBytes(): number {
+    return this.#readyBytes;
+  }
+
+  /** Elements that were produced, those that failed included. */
+  get produced(): number {
+    return this.#produced;
+  }
+
+  /** Goes on producing where there is room: for so many who wait, and a few beyond. */
+  pump(runner: Runner, waiting: number): void {
+    if (runner !== this.#runner) {
+      this.#runner = runner;
+      this.#pulling = 0;
+      // It gives the same as the one before, and what that gave is passed over.
+      this.#known = this.#produced;
+    }
+    const most = waiting + AHEAD_ELEMENTS_MAX;
+    while (
+      !this.ended && this.#pulling < PULLING_MAX && this.#readyBytes < AHEAD_BYTES_MAX &&
+      this.#ready.length + this.#pulling < most
+    ) {
+      this.#pull(runner);
+    }
+  }
+
+  #pull(runner: Runner): void {
+    this.#pulling++;
+    this.#options.context.run(async () => {
+      let outcome: RunnerOutcome | LeatError;
+      try {
+        const { index, start, stop } = this.#split;
+        outcome = await runner.next({ index, start, stop });
+      } catch (error) {
+        outcome = LeatError.from(error, "unavailable");
+      }
+      // What comes of a runner that is gone, or of steps asked for beyond the end, is nothing.
+      if (this.ended || !this.#options.isCurrent(runner)) return;
+      this.#pulling--;
+      if (outcome instanceof LeatError) this.#died(runner, outcome);
+      else this.#came(outcome);
+      this.#options.onProgress();
+    });
+  }
+
+  take(): ElementAnswer {
+    const answer = this.#ready.shift()!;
+    if ("element" in answer) this.#readyBytes -= answer.element.byteLength;
+    return answer;
+  }
+
+  #came(outcome: RunnerOutcome): void {
+    if (outcome.kind === "end") return this.#end();
+    if (this.#known > 0) {
+      this.#known--;
+      return;
+    }
+    const place = this.#place();
+    this.#produced++;
+    this.#push(
+      outcome.kind === "error"
+        ? { kind: "error", error: outcome.error, place }
+        : { kind: outcome.kind, element: new Payload(outcome.frame), place },
+    );
+  }
+
+  #died(runner: Runner, error: LeatError): void {
+    this.#options.onRunnerDied(runner, error);
+    if (this.#restarts++ < RESTARTS_MAX) return;
+    const place = this.#place();
+    this.#produced++;
+    this.#push({ kind: "error", error: error.toWire(), place });
+    this.#end();
+  }
+
+  #end(): void {
+    this.ended = true;
+    this.#push({ kind: "split_end", place: this.#place() });
+  }
+
+  #push(answer: ElementAnswer): void {
+    this.#ready.push(answer);
+    if ("element" in answer) this.#readyBytes += answer.element.byteLength;
+  }
+
+  #place(): Place {
+    return { sequence: this.sequence, split: this.#split.index, index: this.#produced };
+  }
+}

@@ -1,0 +1,259 @@
+/**
+ * A task of a DETERMINISTIC job: it produces the splits it is handed, each alone, the first in the
+ * order of the stream first, and names the place of everything it gives.
+ *
+ * It holds a few splits, and has room for one more that was lost elsewhere and comes before all of
+ * them: its reader waits for that one, and may take nothing else until it has it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { Repeats } from "../elements/repeats.ts";
+import { HeldSplit } from "./held_split.ts";
+import type { ElementAnswer, GetElementRequest, TaskStats } from "./protocol.ts";
+import type { Runner } from "./runner.ts";
+import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { TaskMeter } from "./task_meter.ts";
+import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
+
+/** Splits held beside the spare one: one is produced, the next is known when it ends. */
+const HELD_MAX = 2;
+
+/** Makes the actor of an ordered task. */
+export function createOrderedTask(
+  context: ActorContext<TaskProtocol>,
+  options: TaskOptions,
+): Actor<TaskProtocol> {
+  const task = new OrderedTask(context, options);
+  return {
+    handlers: {
+      getElement: (request) => task.getElement(request),
+      leave: ({ clientId }) => {
+        task.leave(clientId);
+        return null;
+      },
+      stats: () => task.stats(),
+      drain: () => task.drain().then(() => null),
+    },
+    start: () => task.start(),
+    stop: () => task.stop(),
+  };
+}
+
+interface Waiting {
+  readonly clientId: number;
+  /** Nothing of a split beyond this one is wanted. */
+  readonly upTo: number;
+  readonly answer: PromiseWithResolvers<ElementAnswer>;
+}
+
+class OrderedTask {
+  readonly #context: ActorContext;
+  readonly #options: TaskOptions;
+  readonly #repeats: Repeats;
+  readonly #splits: TaskSplits;
+  /** In the order of the stream. */
+  #held: HeldSplit[] = [];
+  #waiting: Waiting[] = [];
+  #asking = false;
+  #askingSpare = false;
+  /** The reader has everything, or this task is to take no more. */
+  #noMore = false;
+  #ended = false;
+  #drained: PromiseWithResolvers<void> | undefined;
+  #runner: Runner | undefined;
+  readonly #meter: TaskMeter;
+  #produced = 0;
+
+  constructor(context: ActorContext, options: TaskOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#meter = new TaskMeter(() => context.world.nowMs());
+    this.#repeats = new Repeats(context.world);
+    this.#splits = new TaskSplits(context, options.definition, options);
+  }
+
+  start(): void {
+    this.#progress();
+  }
+
+  stop(): void {
+    this.#retireRunner();
+    const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
+    for (const { answer } of this.#waiting) answer.reject(gone);
+    this.#waiting = [];
+  }
+
+  drain(): Promise<void> {
+    this.#drained ??= Promise.withResolvers<void>();
+    this.#splits.close();
+    this.#noMore = true;
+    this.#progress();
+    return this.#drained.promise;
+  }
+
+  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+    return this.#repeats.answer(request, () => this.#take(request));
+  }
+
+  leave(clientId: number): void {
+    this.#repeats.leave(clientId);
+    const left = this.#waiting.filter((waiting) => waiting.clientId === clientId);
+    this.#waiting = this.#waiting.filter((waiting) => waiting.clientId !== clientId);
+    for (const { answer } of left) {
+      answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
+    }
+  }
+
+  stats(): TaskStats {
+    const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
+    const sum = (of: (held: HeldSplit) => number) =>
+      this.#held.reduce((total, held) => total + of(held), 0);
+    return {
+      role: "task",
+      produced: this.#produced + sum((held) => held.produced),
+      served,
+      servedBytes,
+      bufferedBytes: sum((held) => held.readyBytes),
+      bytesRead,
+      skipped: 0,
+      waiting: this.#waiting.length,
+      busyMs,
+      runnerRestarts,
+    };
+  }
+
+  #take({ clientId, upTo = Infinity }: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+    const now = this.#answerUpTo(upTo);
+    if (now !== undefined) {
+      this.#progress();
+      return now;
+    }
+    const answer = Promise.withResolvers<ElementAnswer>();
+    this.#waiting.push({ clientId, upTo, answer });
+    this.#progress();
+    return answer.promise;
+  }
+
+  /** The answer to a request, unless it has to wait. */
+  #answerUpTo(upTo: number): ElementAnswer | undefined {
+    const ready = this.#held.find((held) => held.hasReady);
+    if (ready !== undefined && ready.sequence <= upTo) return this.#takeFrom(ready);
+    if (this.#ended) return { kind: "end" };
+    // What is wanted may be on its way here; else its reader is to look elsewhere.
+    const isComing = this.#held.some(({ sequence, ended }) => sequence <= upTo && !ended);
+    return ready === undefined || isComing ? undefined : { kind: "later" };
+  }
+
+  #takeFrom(held: HeldSplit): ElementAnswer {
+    const answer = held.take();
+    this.#meter.handOut(answer);
+    if (held.isSpent) {
+      this.#produced += held.produced;
+      this.#held = this.#held.filter((other) => other !== held);
+    }
+    return answer;
+  }
+
+  /** Serves who waits, keeps the first split going that is not produced whole, and asks for more. */
+  #progress(): void {
+    if (this.#ended) return;
+    this.#waiting = this.#waiting.filter(({ upTo, answer }) => {
+      const now = this.#answerUpTo(upTo);
+      if (now !== undefined) answer.resolve(now);
+      return now === undefined;
+    });
+    const working = this.#held.find((held) => !held.ended);
+    working?.pump(this.#runner ??= this.#startRunner(), this.#waiting.length);
+    if (!this.#noMore) this.#askForSplits();
+    else if (this.#held.length === 0) this.#end();
+  }
+
+  #askForSplits(): void {
+    if (!this.#asking && this.#held.length < HELD_MAX) {
+      this.#asking = true;
+      this.#context.run(async () => {
+        await this.#ask(false);
+        this.#asking = false;
+        this.#progress();
+      });
+    }
+    if (!this.#askingSpare && this.#held.length > 0) {
+      this.#askingSpare = true;
+      this.#context.run(async () => {
+        await this.#ask(true);
+        this.#askingSpare = false;
+        this.#progress();
+      });
+    }
+  }
+
+  async #ask(spare: boolean): Promise<void> {
+    try {
+      const split = await this.#splits.nextOrdered(spare);
+      // What a task gets that has ended meanwhile is given to another when the dispatcher hears of it.
+      if (this.#ended) return;
+      if (split === null) {
+        this.#noMore = true;
+        return;
+      }
+      const held = new HeldSplit(split, {
+        context: this.#context,
+        isCurrent: (runner) => runner === this.#runner,
+        onProgress: () => this.#progress(),
+        onRunnerDied: (runner, error) => this.#runnerDied(runner, error),
+      });
+      this.#held = [...this.#held, held].sort((a, b) => a.sequence - b.sequence);
+    } catch (error) {
+      this.#refused(LeatError.from(error));
+    }
+  }
+
+  /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */
+  #refused(error: LeatError): void {
+    if (error.code === "cancelled") throw error;
+    this.#noMore = true;
+    if (error.details?.["reason"] === TASK_FENCED) {
+      this.#held = [];
+      if (this.#drained === undefined) this.#options.onFenced();
+    } else {
+      const { taskId } = this.#options.definition;
+      this.#context.world.log("error", `Task ${taskId} gets no splits: ${error.message}`);
+    }
+  }
+
+  #startRunner(): Runner {
+    const { definition: { dataset, seed, repetition }, runners } = this.#options;
+    const settings = {
+      graph: dataset.graph,
+      seed,
+      epoch: repetition,
+      splits: false,
+      shared: false,
+    };
+    return this.#meter.watch(runners.start(settings, this.#splits));
+  }
+
+  #retireRunner(): void {
+    this.#runner?.dispose();
+    this.#runner = undefined;
+  }
+
+  #runnerDied(runner: Runner, error: LeatError): void {
+    if (runner !== this.#runner) return;
+    this.#retireRunner();
+    this.#context.world.log("error", `The runner of task ${this.#options.definition.taskId} died`, {
+      error: error.message,
+    });
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#retireRunner();
+    for (const { answer } of this.#waiting) answer.resolve({ kind: "end" });
+    this.#waiting = [];
+    this.#drained?.resolve();
+    this.#options.onCompleted();
+  }
+}

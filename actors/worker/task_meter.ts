@@ -1,0 +1,98 @@
+/**
+ * What a task counts: what it handed out, and how long its pipeline worked.
+ *
+ * @module
+ */
+import type { ElementAnswer } from "./protocol.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+
+/** Counts that only grow, over all runners that the task has had. */
+export class TaskMeter {
+  readonly #nowMs: () => number;
+  #served = 0;
+  #servedBytes = 0;
+  #runners = 0;
+  #bytesRead = 0;
+  #current: Runner | undefined;
+  /** Requests that runners are working on. */
+  #open = 0;
+  #busySinceMs = 0;
+  #busyMs = 0;
+
+  /** @param nowMs Monotonic time. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Elements handed out. */
+  get served(): number {
+    return this.#served;
+  }
+
+  /** Their size in bytes. */
+  get servedBytes(): number {
+    return this.#servedBytes;
+  }
+
+  /** Runners that followed one that died. */
+  get runnerRestarts(): number {
+    return Math.max(0, this.#runners - 1);
+  }
+
+  /** Bytes that runners have read from files. */
+  get bytesRead(): number {
+    return this.#bytesRead + (this.#current?.bytesRead ?? 0);
+  }
+
+  /** How long a runner had something to do, in ms, up to now. */
+  get busyMs(): number {
+    return this.#busyMs + (this.#open > 0 ? this.#nowMs() - this.#busySinceMs : 0);
+  }
+
+  /** Notes what a client gets. */
+  handOut(answer: ElementAnswer): void {
+    if (answer.kind === "split_end" || answer.kind === "end") return;
+    this.#served++;
+    if ("element" in answer) this.#servedBytes += answer.element.byteLength;
+  }
+
+  /** The same runner, watched. One at a time. */
+  watch(runner: Runner): Runner {
+    this.#runners++;
+    this.#current = runner;
+    let open = 0;
+    let disposed = false;
+    const begin = () => {
+      if (disposed) return;
+      open++;
+      if (this.#open++ === 0) this.#busySinceMs = this.#nowMs();
+    };
+    const end = (count: number) => {
+      if (disposed || count === 0) return;
+      if (this.#open === count) this.#busyMs = this.busyMs;
+      this.#open -= count;
+      open -= count;
+    };
+    return {
+      get bytesRead() {
+        return runner.bytesRead;
+      },
+      async next(only?: OnlySplit): Promise<RunnerOutcome> {
+        begin();
+        try {
+          return await runner.next(only);
+        } finally {
+          end(1);
+        }
+      },
+      dispose: () => {
+        if (disposed) return;
+        end(open);
+        disposed = true;
+        this.#bytesRead += runner.bytesRead;
+        this.#current = undefined;
+        runner.dispose();
+      },
+    };
+  }
+}

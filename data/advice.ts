@@ -1,0 +1,270 @@
+/**
+ * What of a running pipeline is slow, or large, and what to do about it: rules over the figures of its
+ * operators.
+ */
+import { bytesText, percentText } from "./amounts.ts";
+import type { DatasetNode } from "./node.ts";
+import type { IteratorStats, OperatorStats } from "./stats.ts";
+
+/** A pipeline that is running, or has run. */
+export interface Run {
+  readonly root: DatasetNode;
+  /** Of its operators, in pre-order. */
+  readonly stats: IteratorStats;
+  /** From the first `next()` until now, or until the end, in milliseconds. */
+  readonly runMs: number;
+  /** For how long of that promises of `next()` were waited for, in milliseconds. */
+  readonly waitedMs: number;
+  /** For how long of that calls of `next()` held the thread, in milliseconds. */
+  readonly heldMs: number;
+}
+
+/** What one operator costs, apart from its inputs. */
+interface Cost {
+  readonly node: DatasetNode;
+  readonly stats: OperatorStats;
+  /** Time on the thread. */
+  readonly workMs: number;
+  /** Time in which it was waited for. */
+  readonly latencyMs: number;
+}
+
+/** What the rules look at. */
+interface Facts {
+  /** The operator that costs most. */
+  readonly top: Cost;
+  /** Of the time of the run, from 0 to 1, that operator's larger part. */
+  readonly share: number;
+  readonly works: boolean;
+  /** Of the time of the run, that which was the consumer's own. */
+  readonly consumerShare: number;
+  /** Whether the last operator reads ahead. */
+  readonly readsAhead: boolean;
+  readonly numParallelCalls: unknown;
+  readonly numParallelReads: unknown;
+}
+
+interface Rule {
+  readonly when: (facts: Facts) => boolean;
+  readonly say: (facts: Facts) => string;
+}
+
+/** An operator that costs less than this part of the time is not what to look at. */
+const SHARE_MIN = 0.2;
+/** Calls shorter than this cost less than what is around them. */
+const SHORT_CALL_MS = 0.002;
+/** From here on it is worth saying what holds so many bytes. */
+const HELD_BYTES_MIN = 256 * 2 ** 20;
+
+const ELSEWHERE =
+  "distribute() the pipeline over workers, or cache() what it gives if that is the " +
+  "same in every epoch";
+const AHEAD = "prefetch(AUTOTUNE) as the last operator";
+
+/** The first that holds is what is said. */
+const RULES: readonly Rule[] = [
+  {
+    when: ({ share, consumerShare }) => share < SHARE_MIN && consumerShare >= 0.5,
+    say: ({ consumerShare }) =>
+      `The pipeline keeps up: its consumer is at work ${percentText(consumerShare)} of the time.`,
+  },
+  {
+    when: ({ share }) => share < SHARE_MIN,
+    say: () =>
+      "No operator stands out: time goes into passing elements on. batch() earlier, so that there " +
+      "are fewer.",
+  },
+  {
+    when: ({ works, numParallelReads }) => works && numParallelReads !== undefined,
+    say: (facts) => `${takes(facts, "of the time, decoding")}: ${ELSEWHERE}.`,
+  },
+  {
+    when: ({ works, top }) => works && top.workMs < SHORT_CALL_MS * callsOf(top),
+    say: (facts) =>
+      `${takes(facts)}, in calls too short to be worth one each: batch() before it, and have its ` +
+      "function deal with batches.",
+  },
+  {
+    when: ({ works, consumerShare, readsAhead }) =>
+      works && consumerShare >= SHARE_MIN && !readsAhead,
+    say: (facts) =>
+      `${takes(facts)}: ${AHEAD} lets it work while the consumer waits for its device; or ` +
+      `${ELSEWHERE}.`,
+  },
+  {
+    when: ({ works, numParallelCalls }) => works && numParallelCalls !== undefined,
+    say: (facts) =>
+      `${takes(facts)}: numParallelCalls has no effect on a function that does not wait, because ` +
+      `there is one thread; ${ELSEWHERE}.`,
+  },
+  { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${ELSEWHERE}.` },
+  {
+    when: ({ top }) => REMOTE.has(top.node.kind),
+    say: (facts) =>
+      `${
+        waited(facts)
+      }: start more workers, or look at what is slow in one of them by running the ` +
+      "pipeline here without distribute().",
+  },
+  {
+    when: ({ numParallelReads }) => numParallelReads === 1,
+    say: (facts) =>
+      `${waited(facts)}: numParallelReads: AUTOTUNE reads several files at once; ${AHEAD} reads ` +
+      "while the consumer works.",
+  },
+  {
+    when: ({ numParallelReads, readsAhead }) => numParallelReads !== undefined && readsAhead,
+    say: (facts) =>
+      `${waited(facts)}: numParallelReads above ${facts.numParallelReads}, compressed files or ` +
+      "nearer storage.",
+  },
+  {
+    when: ({ top, numParallelCalls }) =>
+      numParallelCalls === undefined && CALLS_SIDE_BY_SIDE.has(top.node.kind),
+    say: (facts) =>
+      `${waited(facts)}: numParallelCalls lets several of its calls wait side by side.`,
+  },
+  {
+    when: ({ numParallelCalls, readsAhead }) =>
+      typeof numParallelCalls === "number" && numParallelCalls > 0 && readsAhead,
+    say: (facts) =>
+      `${
+        waited(facts)
+      }: more numParallelCalls than ${facts.numParallelCalls}, if what its function ` +
+      "waits for can take them.",
+  },
+  {
+    when: ({ readsAhead }) => !readsAhead,
+    say: (facts) => `${waited(facts)}: ${AHEAD} has it go on while the consumer works.`,
+  },
+  {
+    when: () => true,
+    say: (facts) => `${waited(facts)}, although it is read ahead of: ${ELSEWHERE}.`,
+  },
+];
+
+/** Operators whose inputs run elsewhere. */
+const REMOTE: ReadonlySet<string> = new Set(["distribute", "fromId"]);
+/** Operators with functions that may wait at the same time. */
+const CALLS_SIDE_BY_SIDE: ReadonlySet<string> = new Set(["map", "filter", "interleave"]);
+/** Operators that wait for datasets of their own beside their inputs. */
+const OPENERS: ReadonlySet<string> = new Set([
+  "bucketBySequenceLength",
+  "cache",
+  "flatMap",
+  "groupByWindow",
+  "interleave",
+  "snapshot",
+]);
+
+/** What to do about what an operator holds. */
+const HELD: Readonly<Record<string, string>> = {
+  shuffle:
+    "a smaller bufferSize; or shuffle before what makes elements large, or the names of files",
+  cache: "cache(path) keeps elements in files",
+  prefetch: "fewer elements",
+};
+
+/** Plain sentences, the last of which says what the time goes into. */
+export function adviceOn(run: Run): string[] {
+  const held = run.stats.filter(({ bufferedBytes }) => bufferedBytes >= HELD_BYTES_MIN)
+    .map(({ operator, number, bufferedBytes }) => {
+      const holds = `${operator} (operator ${number}) holds ${bytesText(bufferedBytes)}`;
+      return operator in HELD ? `${holds}: ${HELD[operator]}.` : `${holds}.`;
+    });
+  const facts = factsOf(run);
+  if (facts === undefined) {
+    return [...held, "Nothing was given yet: take elements, then ask again."];
+  }
+  return [...held, RULES.find(({ when }) => when(facts))!.say(facts)];
+}
+
+function factsOf({ root, stats, runMs, waitedMs, heldMs }: Run): Facts | undefined {
+  if (stats[0]!.elements === 0 || !(runMs > 0)) return undefined;
+  const costs = costsOf(treeOf(root, stats), waitedMs);
+  const top = costs.reduce((most, cost) => largest(cost) > largest(most) ? cost : most);
+  const { numParallelCalls, numParallelReads } = top.node.attributes;
+  return {
+    top,
+    share: Math.min(1, largest(top) / runMs),
+    works: top.workMs >= top.latencyMs,
+    consumerShare: Math.max(0, runMs - waitedMs - heldMs) / runMs,
+    readsAhead: root.kind === "prefetch" || root.inputs[0]?.kind === "prefetch",
+    numParallelCalls,
+    numParallelReads,
+  };
+}
+
+function largest({ workMs, latencyMs }: Cost): number {
+  return Math.max(workMs, latencyMs);
+}
+
+/** An operator with its figures. */
+interface Operator {
+  readonly node: DatasetNode;
+  readonly stats: OperatorStats;
+  readonly inputs: readonly Operator[];
+}
+
+function treeOf(root: DatasetNode, all: IteratorStats): Operator {
+  let number = 0;
+  const operator = (node: DatasetNode): Operator => {
+    const stats = all[number++]!;
+    return { node, stats, inputs: node.inputs.map(operator) };
+  };
+  return operator(root);
+}
+
+/** What an operator, for which its consumer waited so long, and those below it cost. */
+function costsOf(operator: Operator, awaitedMs: number): Cost[] {
+  const { node, stats, inputs } = operator;
+  const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };
+  return [cost, ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator)))];
+}
+
+/** Whether what an operator waits for is not its inputs. */
+function isSource({ node }: Operator): boolean {
+  return node.inputs.length === 0 || "numParallelReads" in node.attributes || REMOTE.has(node.kind);
+}
+
+/**
+ * The time that it was waited for, less that in which it waited for its inputs itself, and less what
+ * it and they worked, which may have been meanwhile.
+ */
+function latencyOf(operator: Operator, awaitedMs: number): number {
+  const { stats, inputs } = operator;
+  if (isSource(operator) && stats.waitMs > 0) return stats.waitMs;
+  const ofInputsMs = inputs.reduce((sum, input) => sum + waitOn(input, operator), 0);
+  return Math.max(0, awaitedMs - ofInputsMs - workOf(operator));
+}
+
+function workOf({ stats, inputs }: Operator): number {
+  return inputs.reduce((sum, input) => sum + workOf(input), stats.selfMs);
+}
+
+/** How long an operator waited for one of its inputs, as far as figures tell. */
+function waitOn(input: Operator, operator: Operator): number {
+  const { node, stats, inputs } = operator;
+  if (isSource(operator)) return 0;
+  if (OPENERS.has(node.kind)) return input.stats.waitMs;
+  if (inputs.length === 1) return stats.waitMs;
+  const known = inputs.reduce((sum, { stats }) => sum + stats.waitMs + stats.selfMs, 0);
+  return known === 0 ? 0 : stats.waitMs * (input.stats.waitMs + input.stats.selfMs) / known;
+}
+
+/** About how many times it called its function: once for each element that it gave or was given. */
+function callsOf({ stats }: Cost): number {
+  return Math.max(1, stats.elements + stats.errors);
+}
+
+function takes({ top, share }: Facts, what = "of the time"): string {
+  return `${nameOf(top)} takes ${percentText(share)} ${what}`;
+}
+
+function waited({ top, share }: Facts): string {
+  return `${nameOf(top)} is waited for ${percentText(share)} of the time`;
+}
+
+function nameOf({ stats }: Cost): string {
+  return `${stats.operator} (operator ${stats.number})`;
+}

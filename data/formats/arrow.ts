@@ -1,0 +1,160 @@
+/**
+ * Arrow's IPC files and streams, by record batches.
+ */
+
+import {
+  AsyncRecordBatchFileReader,
+  type AsyncRecordBatchStreamReader,
+  compressionRegistry,
+  CompressionType,
+  type RecordBatch,
+  RecordBatchReader,
+} from "apache-arrow";
+import { decompress as decompressZstd } from "fzstd";
+import lz4 from "lz4js";
+import { rowsHeld, UnsupportedType, valuesOf } from "./arrow_values.ts";
+import { ByteRanges } from "./byte_ranges.ts";
+import { chosenColumns, ColumnRows } from "./column_rows.ts";
+import type { SourceFile } from "./format_reader.ts";
+import type { RowBlocks, Rows } from "./row_blocks.ts";
+// Before any message is read.
+import "./flatbuffer_lengths.ts";
+
+const MAGIC = "ARROW1";
+/** The magic, padded, at the beginning, and the length of the footer and the magic at the end. */
+const SMALLEST_FILE_BYTES = 8 + 4 + MAGIC.length;
+
+/** Bytes that a footer takes to name a record batch. */
+const BLOCK_BYTES = 24;
+
+const decompressLz4: (data: Uint8Array) => Uint8Array = lz4.decompress;
+compressionRegistry.set(CompressionType.LZ4_FRAME, { decode: (data) => decompressLz4(data) });
+compressionRegistry.set(CompressionType.ZSTD, { decode: (data) => decompressZstd(data) });
+
+type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
+
+/**
+ * Reads the footer of a file, or the schema at the beginning of a stream.
+ *
+ * @param columns names at the top of the schema; all of them by default.
+ * @throws {LeatError} `data_loss` for what is neither, or not whole; `not_found` for a column that the file does not have.
+ */
+export async function openArrow(
+  source: SourceFile,
+  columns: readonly string[] | undefined,
+): Promise<ArrowBlocks> {
+  const bytes = ByteRanges.of("Arrow", source);
+  if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
+  if (await isFile(bytes)) await checkEnd(bytes);
+  try {
+    const reader = await RecordBatchReader.from(handleOf(bytes)) as Reader;
+    await reader.open({ autoDestroy: false });
+    if (reader.schema === undefined) throw new Error("there is none");
+    if (reader.numRecordBatches * BLOCK_BYTES > bytes.sizeBytes) {
+      throw new Error(`${reader.numRecordBatches} record batches are more than it can hold`);
+    }
+    const names = reader.schema.fields.map(({ name }) => name);
+    return new ArrowBlocks(bytes, reader, chosenColumns(bytes, names, columns));
+  } catch (error) {
+    throw bytes.failed("its schema", error);
+  }
+}
+
+async function isFile(bytes: ByteRanges): Promise<boolean> {
+  const start = await bytes.read(0, Math.min(MAGIC.length, bytes.sizeBytes));
+  return new TextDecoder().decode(start) === MAGIC;
+}
+
+async function checkEnd(bytes: ByteRanges): Promise<void> {
+  const { sizeBytes } = bytes;
+  if (sizeBytes >= SMALLEST_FILE_BYTES) {
+    const end = await bytes.read(sizeBytes - MAGIC.length, sizeBytes);
+    if (new TextDecoder().decode(end) === MAGIC) return;
+  }
+  throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
+}
+
+/** The library's view of a file: what it uses of Node's `FileHandle`. */
+function handleOf(bytes: ByteRanges) {
+  return {
+    fd: 0,
+    stat: () => Promise.resolve({ size: bytes.sizeBytes }),
+    async read(into: Uint8Array, offset: number, length: number, position: number) {
+      await bytes.readInto(into.subarray(offset, offset + length), position);
+      return { bytesRead: length, buffer: into };
+    },
+    close: () => Promise.resolve(),
+  } as unknown as Parameters<typeof RecordBatchReader.from>[0];
+}
+
+/**
+ * The record batches of a file or a stream. A row is an object of the chosen columns, in the order in which they were chosen. A batch is
+ * read whole: its columns are views of it.
+ */
+export class ArrowBlocks implements RowBlocks {
+  readonly count: number;
+  readonly blocksPerPart: number;
+  readonly #bytes: ByteRanges;
+  readonly #reader: Reader;
+  readonly #columns: readonly string[];
+  /** Of a stream, the number of the next batch; `undefined` once there is none. */
+  #next: number | undefined = 0;
+
+  constructor(bytes: ByteRanges, reader: Reader, columns: readonly string[]) {
+    this.#bytes = bytes;
+    this.#reader = reader;
+    this.#columns = columns;
+    const isFile = reader instanceof AsyncRecordBatchFileReader;
+    this.count = isFile ? reader.numRecordBatches : Infinity;
+    this.blocksPerPart = isFile ? 1 : Infinity;
+  }
+
+  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
+    try {
+      for await (const batch of this.#batches(block)) {
+        if (batch === undefined) yield;
+        else return this.#rows(batch, block);
+      }
+      return undefined;
+    } catch (error) {
+      throw this.#bytes.failed(`record batch ${block}`, error);
+    }
+  }
+
+  #rows(batch: RecordBatch, block: number): ColumnRows {
+    const { numRows } = batch;
+    const columns = this.#columns.map((name) => {
+      const vector = batch.getChild(name)!;
+      // The library takes what is missing for null.
+      const held = rowsHeld(vector.data[0]!);
+      if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
+      try {
+        return { name, valueAt: valuesOf(vector) };
+      } catch (error) {
+        if (!(error instanceof UnsupportedType)) throw error;
+        throw this.#bytes.unsupported(`column ${name}: ${error.message}`);
+      }
+    });
+    return new ColumnRows(numRows, columns, this.#bytes, `record batch ${block}`);
+  }
+
+  /** The batch, after `undefined` for each one of a stream that is passed over. */
+  async *#batches(block: number): AsyncGenerator<RecordBatch | undefined> {
+    const reader = this.#reader;
+    if (reader instanceof AsyncRecordBatchFileReader) {
+      const batch = await reader.readRecordBatch(block);
+      if (batch === null) throw new Error("there is none where the footer says");
+      yield batch;
+      return;
+    }
+    while (this.#next !== undefined && this.#next <= block) {
+      const number = this.#next;
+      // A stream cannot be read on behind what cannot be read.
+      this.#next = undefined;
+      const { done, value } = await reader.next();
+      if (done) return;
+      this.#next = number + 1;
+      yield number === block ? value : undefined;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Reading a file by ranges, for formats whose pieces are found by their offsets.
+ */
+
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import type { OpenFile } from "../host.ts";
+import type { SourceFile } from "./format_reader.ts";
+
+/** A file, or a run of bytes within one, whose ranges are read whole or not at all. */
+export class ByteRanges {
+  /** The format's name as messages have it: `"Parquet"`. */
+  readonly format: string;
+  /** The file as messages name it. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #file: OpenFile;
+  readonly #start: number;
+
+  constructor(format: string, path: string, file: OpenFile, start = 0, sizeBytes = file.sizeBytes) {
+    this.format = format;
+    this.path = path;
+    this.sizeBytes = sizeBytes;
+    this.#file = file;
+    this.#start = start;
+  }
+
+  /** All of a file. */
+  static of(format: string, { path, file }: SourceFile): ByteRanges {
+    return new ByteRanges(format, path, file);
+  }
+
+  /** A file within this one. */
+  within(path: string, start: number, sizeBytes: number): ByteRanges {
+    return new ByteRanges(this.format, path, this.#file, this.#start + start, sizeBytes);
+  }
+
+  /**
+   * The bytes from `start` up to `stop`, in memory of their own.
+   *
+   * @throws {LeatError} `data_loss` where the file has no such range, or ends before it.
+   */
+  async read(start: number, stop: number): Promise<Uint8Array<ArrayBuffer>> {
+    if (!(start >= 0 && start <= stop && stop <= this.sizeBytes)) {
+      throw this.damaged(`it has ${this.sizeBytes} bytes, and refers to bytes ${start} to ${stop}`);
+    }
+    const bytes = new Uint8Array(stop - start);
+    await this.readInto(bytes, start);
+    return bytes;
+  }
+
+  /** Fills `into` with the bytes from `start` on. Errors as `read()`. */
+  async readInto(into: Uint8Array, start: number): Promise<void> {
+    for (let at = 0; at < into.length;) {
+      const read = await this.#file.read(into.subarray(at), this.#start + start + at);
+      if (read === 0) {
+        throw this.damaged(`it ends at byte ${start + at} of ${this.sizeBytes}, within a read`);
+      }
+      at += read;
+    }
+  }
+
+  /** The error of a file that is not as it was written. */
+  damaged(what: string, cause?: unknown): LeatError {
+    return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
+  }
+
+  /** The error of a file that is whole and still cannot be read. */
+  unsupported(what: string): LeatError {
+    return this.refused("unimplemented", `Cannot read ${this.format} file ${this.path}: ${what}.`);
+  }
+
+  /** What a library threw about these bytes; errors of the file itself stay what they are. */
+  failed(place: string, error: unknown): LeatError {
+    if (error instanceof LeatError) return error;
+    return this.damaged(`${place}: ${LeatError.from(error).message}`, error);
+  }
+
+  /** An error that names this file to programs. */
+  refused(code: LeatErrorCode, message: string, cause?: unknown): LeatError {
+    const { path } = this;
+    return new LeatError(
+      code,
+      message,
+      cause === undefined ? { details: { path } } : { details: { path }, cause },
+    );
+  }
+}
+
+/** Bytes in memory, as a file. */
+export function memoryFile(bytes: Uint8Array): OpenFile {
+  return {
+    sizeBytes: bytes.length,
+    read(into, offset) {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return part.length;
+    },
+    close() {},
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * How files are compressed.
+ */
+
+/** How one file is compressed. */
+export type Compression = "gzip" | "zlib" | "zstd";
+
+/** How files are compressed: all of them alike, or each as its name says. */
+export type FileCompression = Compression | "auto";
+
+/** The names of all compressions. */
+export const COMPRESSIONS: readonly Compression[] = ["gzip", "zlib", "zstd"];
+
+const COMPRESSION_OF_SUFFIX: readonly (readonly [suffix: string, Compression])[] = [
+  [".gz", "gzip"],
+  [".gzip", "gzip"],
+  [".tgz", "gzip"],
+  [".zst", "zstd"],
+  [".zstd", "zstd"],
+  [".zz", "zlib"],
+];
+
+/** How the file at `path` is compressed; `undefined` where it is not. */
+export function compressionOf(
+  path: string,
+  compression: FileCompression | undefined,
+): Compression | undefined {
+  if (compression !== "auto") return compression;
+  const name = path.toLowerCase();
+  return COMPRESSION_OF_SUFFIX.find(([suffix]) => name.endsWith(suffix))?.[1];
+}

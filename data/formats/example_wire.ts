@@ -1,0 +1,19 @@
+/**
+ * The numbers of the fields of `tf.train.Example` and of the messages in it.
+ */
+
+export const BYTES_LIST = 1;
+export const FLOAT_LIST = 2;
+export const INT64_LIST = 3;
+
+/** The lists that a feature can be; their numbers in `Feature`. */
+export type Kind = typeof BYTES_LIST | typeof FLOAT_LIST | typeof INT64_LIST;
+
+/** The features of an `Example`. */
+export const FEATURES = 1;
+/** An entry of the map in `Features`, and its fields. */
+export const FEATURE = 1;
+export const KEY = 1;
+export const MAPPED = 2;
+/** The values of a list. */
+export const VALUE = 1;

@@ -1,0 +1,215 @@
+/**
+ * Parquet files, by row groups, and of those the chosen columns alone.
+ */
+
+import {
+  type ColumnMetaData,
+  type DecodedArray,
+  type FileMetaData,
+  flatten,
+  parquetMetadataAsync,
+  type ParquetParsers,
+  parquetRead,
+  parquetSchema,
+  type RowGroup,
+} from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { ByteRanges } from "./byte_ranges.ts";
+import { chosenColumns, ColumnRows, type LoadedColumn } from "./column_rows.ts";
+import type { SourceFile } from "./format_reader.ts";
+import { checkPages } from "./parquet_pages.ts";
+import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
+import type { RowBlocks, Rows } from "./row_blocks.ts";
+
+/** Most bytes, decompressed, that the chosen columns of one row group may have: they are in memory together. */
+export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+/** Bytes read from the end of a file at first; more, where the footer turns out to be longer. */
+export const FOOTER_BYTES = 64 * 1024;
+
+const MAGIC_BYTES = 4;
+/** A magic at each end, and the length of the footer. */
+const SMALLEST_FILE_BYTES = 12;
+
+const utf8 = new TextDecoder();
+const asBytes = (bytes: Uint8Array) => bytes;
+
+/** Texts are decoded, and everything else is left as it is stored: the library's own choice would make `Date`s and the like. */
+const PARSERS: ParquetParsers = {
+  timestampFromMilliseconds: (time) => time,
+  timestampFromMicroseconds: (time) => time,
+  timestampFromNanoseconds: (time) => time,
+  dateFromDays: (days) => days,
+  stringFromBytes: (bytes) => bytes && utf8.decode(bytes),
+  geometryFromBytes: asBytes,
+  geographyFromBytes: asBytes,
+  uuidFromBytes: asBytes,
+};
+
+interface Column {
+  readonly name: string;
+  readonly values: ParquetValues;
+}
+
+/**
+ * Reads the footer of a file.
+ *
+ * @param columns names at the top of the schema; all of them by default.
+ * @throws {LeatError} `data_loss` for what is no whole Parquet file, `unimplemented` for an encrypted one, `not_found` for a column that
+ * the file does not have.
+ */
+export async function openParquet(
+  source: SourceFile,
+  columns: readonly string[] | undefined,
+): Promise<ParquetBlocks> {
+  const bytes = ByteRanges.of("Parquet", source);
+  await checkMagic(bytes);
+  const metadata = await readMetadata(bytes);
+  try {
+    const { children } = parquetSchema(metadata);
+    const names = children.map(({ element }) => element.name);
+    const chosen = chosenColumns(bytes, names, columns).map((name) => ({
+      name,
+      values: valuesOf(children[names.indexOf(name)]!),
+    }));
+    return new ParquetBlocks(
+      bytes,
+      { ...metadata, schema: plainSchema(metadata.schema) },
+      chosen,
+    );
+  } catch (error) {
+    throw bytes.failed("its schema", error);
+  }
+}
+
+async function checkMagic(bytes: ByteRanges): Promise<void> {
+  const { sizeBytes } = bytes;
+  if (sizeBytes === 0) throw bytes.damaged("it is empty");
+  if (sizeBytes < SMALLEST_FILE_BYTES) throw bytes.damaged(`it has only ${sizeBytes} bytes`);
+  const magic = utf8.decode(await bytes.read(sizeBytes - MAGIC_BYTES, sizeBytes));
+  if (magic === "PARE") throw bytes.unsupported("its footer is encrypted");
+  if (magic !== "PAR1") {
+    throw bytes.damaged("it does not end as one, with PAR1; it is truncated, or of another format");
+  }
+}
+
+async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
+  try {
+    return await parquetMetadataAsync({
+      byteLength: bytes.sizeBytes,
+      slice: async (start, stop = bytes.sizeBytes) => (await bytes.read(start, stop)).buffer,
+    }, { initialFetchSize: FOOTER_BYTES, parsers: PARSERS, geoparquet: false });
+  } catch (error) {
+    throw bytes.failed("its footer", error);
+  }
+}
+
+/**
+ * The row groups of a file. A row is an object of the chosen columns, in the order in which they were chosen.
+ *
+ * The bytes of the chosen columns are read together, then decoded column by column, giving way in between.
+ */
+export class ParquetBlocks implements RowBlocks {
+  readonly blocksPerPart = 1;
+  readonly #bytes: ByteRanges;
+  readonly #metadata: FileMetaData;
+  readonly #columns: readonly Column[];
+
+  constructor(bytes: ByteRanges, metadata: FileMetaData, columns: readonly Column[]) {
+    this.#bytes = bytes;
+    this.#metadata = metadata;
+    this.#columns = columns;
+  }
+
+  get count(): number {
+    return this.#metadata.row_groups.length;
+  }
+
+  async *read(block: number): AsyncGenerator<void, Rows | undefined> {
+    const group = this.#metadata.row_groups[block];
+    if (group === undefined) return undefined;
+    const length = Number(group.num_rows);
+    const chunks = await this.#readChunks(group, block).catch((error) => {
+      throw this.#bytes.failed(`row group ${block}`, error);
+    });
+    const loaded: LoadedColumn[] = [];
+    for (const { name, values } of this.#columns) {
+      yield;
+      const data = await this.#decode(group, chunks, name).catch((error) => {
+        throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
+      });
+      if (data.length !== length) {
+        throw this.#bytes.damaged(
+          `row group ${block} has ${length} rows, and ${data.length} in column ${name}`,
+        );
+      }
+      loaded.push({ name, valueAt: (row) => values.convert(data[row]) });
+    }
+    return new ColumnRows(length, loaded, this.#bytes, `row group ${block}`);
+  }
+
+  /** The bytes of the chosen columns by their offsets. */
+  async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
+    const chosen = new Set(this.#columns.map(({ name }) => name));
+    const found = group.columns.flatMap(({ meta_data: column }) =>
+      column !== undefined && chosen.has(column.path_in_schema[0]!) ? [column] : []
+    );
+    this.#checkChunks(found, block);
+    const read = async (column: ColumnMetaData) => {
+      const start = startOf(column);
+      const bytes = await this.#bytes.read(start, start + Number(column.total_compressed_size));
+      return [start, bytes.buffer] as const;
+    };
+    return new Map(await Promise.all(found.map(read)));
+  }
+
+  #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
+    let sizeBytes = 0n;
+    for (const { codec, path_in_schema: path, total_uncompressed_size: bytes } of columns) {
+      if (codec !== "UNCOMPRESSED" && compressors[codec] === undefined) {
+        const known = Object.keys(compressors).join(", ");
+        throw this.#bytes.unsupported(
+          `column ${path.join(".")} is compressed by ${codec}; known are ${known}`,
+        );
+      }
+      sizeBytes += bytes;
+    }
+    if (sizeBytes <= ROW_GROUP_BYTES_MAX) return;
+    throw this.#bytes.refused(
+      "resource_exhausted",
+      `Row group ${block} of ${this.#bytes.path} has ${sizeBytes} bytes in the chosen columns, more than ` +
+        `${ROW_GROUP_BYTES_MAX} (ROW_GROUP_BYTES_MAX); choose fewer columns, or write smaller row groups.`,
+    );
+  }
+
+  async #decode(
+    group: RowGroup,
+    chunks: ReadonlyMap<number, ArrayBuffer>,
+    name: string,
+  ): Promise<DecodedArray> {
+    for (const { meta_data: column } of group.columns) {
+      if (column?.path_in_schema[0] === name) checkPages(chunks.get(startOf(column))!, column);
+    }
+    const pages: DecodedArray[] = [];
+    await parquetRead({
+      file: {
+        byteLength: this.#bytes.sizeBytes,
+        slice: async (start, stop = this.#bytes.sizeBytes) =>
+          chunks.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
+      },
+      // Of this row group alone, so that rows are counted from its beginning.
+      metadata: { ...this.#metadata, row_groups: [group] },
+      columns: [name],
+      compressors,
+      parsers: PARSERS,
+      utf8: false,
+      onChunk: ({ columnData }) => pages.push(columnData),
+    });
+    return flatten(pages);
+  }
+}
+
+/** Where the pages of a column begin. An offset of 0 stands for none, because there the magic is. */
+function startOf(column: ColumnMetaData): number {
+  return Number(column.dictionary_page_offset || column.data_page_offset);
+}

@@ -1,0 +1,61 @@
+/**
+ * Looking over the pages of a column before they are decoded. The library believes what their headers say, and checks no checksum: a damaged
+ * count would keep it busy for seconds, a missing one for ever, and damaged values would be given as if they were whole.
+ */
+
+import type { ColumnMetaData } from "hyparquet";
+import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
+import { crc32 } from "node:zlib";
+
+/** A structure of the format, by the numbers that its definition gives to fields. Damaged, it may hold anything. */
+type Fields = Readonly<Record<`field_${number}`, unknown>>;
+
+/**
+ * Checks that pages are within their column, that they have no more values than it, and their checksums, where they have some.
+ *
+ * @throws {Error} that says which page is damaged.
+ */
+export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData): void {
+  const reader = { view: new DataView(chunk), offset: 0 };
+  let values = 0;
+  for (let page = 0; reader.offset < chunk.byteLength - 1; page++) {
+    const header: Fields = deserializeTCompactProtocol(reader);
+    const { field_2: decompressedBytes, field_3: bytes, field_4: checksum } = header;
+    const { offset } = reader;
+    if (!isCount(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
+      throw new Error(`the sizes of page ${page} are damaged`);
+    }
+    if (typeof checksum === "number") {
+      const found = crc32(new Uint8Array(chunk, offset, bytes));
+      if (found !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
+    }
+    values += valuesOf(header, bytes, decompressedBytes) ?? NaN;
+    if (!(values <= column.num_values)) throw new Error(`the header of page ${page} is damaged`);
+    reader.offset += bytes;
+  }
+}
+
+/** How many values a page adds to the column; `undefined` where its header makes no sense. */
+function valuesOf(header: Fields, bytes: number, decompressedBytes: number): number | undefined {
+  const data = header.field_5 as Fields | undefined;
+  if (data !== undefined) {
+    const { field_1: count, field_2: encoding } = data;
+    return isCount(count) && isCount(encoding) ? count : undefined;
+  }
+  const dictionary = header.field_7 as Fields | undefined;
+  if (dictionary !== undefined) {
+    return isCount(dictionary.field_1, decompressedBytes) ? 0 : undefined;
+  }
+  const data2 = header.field_8 as Fields | undefined;
+  if (data2 === undefined) return 0;
+  const { field_1: count, field_2: nulls, field_3: rows, field_4: encoding } = data2;
+  const { field_5: definitionBytes, field_6: repetitionBytes } = data2;
+  const isWhole = isCount(count) && isCount(nulls, count) && isCount(rows, count) &&
+    isCount(encoding) && isCount(definitionBytes, bytes) &&
+    isCount(repetitionBytes, bytes - definitionBytes);
+  return isWhole ? count : undefined;
+}
+
+function isCount(value: unknown, max = Infinity): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+}

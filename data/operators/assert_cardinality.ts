@@ -1,0 +1,108 @@
+/**
+ * `assertCardinality`: the elements as they are, if there are as many as somebody says.
+ */
+import { LeatError } from "../../core/error.ts";
+import { checkInteger } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, NO_BLOCK, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
+import { ElementwiseIterator } from "./elementwise.ts";
+import { UnaryNode } from "./unary.ts";
+
+export class AssertCardinalityNode extends UnaryNode {
+  readonly expected: number;
+
+  constructor(input: DatasetNode, expected: unknown) {
+    super("assertCardinality", input);
+    this.expected = expected === Infinity
+      ? Infinity
+      : checkInteger("assertCardinality", "expected", expected, 0);
+  }
+
+  override get attributes(): Attributes {
+    return { expected: this.expected };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.expected;
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple;
+  }
+
+  override makeIterator(context: IteratorContext): AssertCardinalityIterator {
+    return new AssertCardinalityIterator(context, this.expected);
+  }
+}
+
+registerNode("assertCardinality", {
+  fromWire: (a, [input]) => new AssertCardinalityNode(input!, a.expected),
+});
+
+/** Ends after the error that it reports. */
+class AssertCardinalityIterator extends ElementwiseIterator {
+  readonly #expected: number;
+  /** Whether this task sees but a part of the elements, so that their number says nothing. */
+  readonly #seesPart: boolean;
+  #count = 0;
+
+  constructor(context: IteratorContext, expected: number) {
+    super(context);
+    this.#expected = expected;
+    this.#seesPart = context.readsSplits;
+  }
+
+  override nextBlock(into: unknown[], count: number): number {
+    const room = this.#seesPart ? count : Math.min(count, this.#expected - this.#count);
+    if (room === 0) return NO_BLOCK;
+    const given = this.input.nextBlock(into, room);
+    if (given > 0) {
+      this.#count += given;
+      this.stats.gaveBlock(into, given);
+    }
+    return given;
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) {
+      if (this.#count < this.#expected && !this.#seesPart) throw this.#fail("only");
+      return END;
+    }
+    if (++this.#count > this.#expected && !this.#seesPart) throw this.#fail("at least");
+    return this.stats.gave(element);
+  }
+
+  #fail(found: "only" | "at least"): LeatError {
+    this.dispose();
+    const expected = this.#expected === Infinity ? "infinitely many" : this.#expected;
+    return new LeatError(
+      "failed_precondition",
+      `assertCardinality: the input was expected to have ${expected} elements, but has ${found} ` +
+        `${this.#count}`,
+    );
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { count: this.#count, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { count, input } = state as { count: number; input: unknown };
+    this.#count = count;
+    await this.input.restore(input);
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * `chooseFromDatasets`: elements of several datasets, in the order that another one says.
+ */
+import { checkBoolean, invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { type ElementIterator, END } from "../iterator.ts";
+import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { commonSpec, type ElementSpec } from "../spec.ts";
+import type { Replicated } from "../splits.ts";
+import { DirectedIterator, type Selector } from "./directed.ts";
+
+const KIND = "chooseFromDatasets";
+
+/** How `chooseFromDatasets` ends. */
+export interface ChooseAttributes {
+  /** Ends when the chosen dataset has no more; otherwise that choice is passed over. Default true. */
+  readonly stopOnEmptyDataset?: boolean | undefined;
+}
+
+export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
+  readonly stopOnEmptyDataset: boolean;
+  readonly #spec: ElementSpec;
+
+  constructor(
+    datasets: readonly DatasetNode[],
+    choice: DatasetNode,
+    { stopOnEmptyDataset }: ChooseAttributes = {},
+  ) {
+    super(KIND, [...datasets, choice]);
+    if (datasets.length === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);
+    this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, true);
+    this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
+  }
+
+  override get attributes(): Attributes {
+    return { stopOnEmptyDataset: this.stopOnEmptyDataset };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    const isEndless = this.inputs.every((input) => input.cardinality === Infinity);
+    return isEndless ? Infinity : UNKNOWN_CARDINALITY;
+  }
+
+  /** Each task that reads splits makes the choices by itself, from the first on. */
+  get replicatedInput(): number {
+    return this.inputs.length - 1;
+  }
+
+  override makeIterator(context: IteratorContext): DirectedIterator {
+    const count = this.inputs.length - 1;
+    const choices = context.makeInput(count);
+    return new DirectedIterator(
+      context,
+      count,
+      this.stopOnEmptyDataset,
+      () => new Choices(choices, count),
+    );
+  }
+}
+
+registerNode(KIND, {
+  fromWire: (a, inputs) => new ChooseFromDatasetsNode(inputs.slice(0, -1), inputs.at(-1)!, a),
+});
+
+/** Chooses what a dataset says. */
+class Choices implements Selector {
+  readonly #choices: ElementIterator;
+  readonly #count: number;
+
+  constructor(choices: ElementIterator, count: number) {
+    this.#choices = choices;
+    this.#count = count;
+  }
+
+  select(): unknown {
+    const choice = this.#choices.next();
+    return choice instanceof Promise ? this.#later(choice) : this.#check(choice);
+  }
+
+  async #later(choice: Promise<unknown>): Promise<unknown> {
+    return this.#check(await choice);
+  }
+
+  #check(choice: unknown): unknown {
+    if (choice === END) return END;
+    const index = typeof choice === "bigint" ? Number(choice) : choice;
+    if (Number.isInteger(index) && index as number >= 0 && index as number < this.#count) {
+      return index;
+    }
+    throw invalidArgument(KIND, "a choice", `an integer from 0 to ${this.#count - 1}`, choice);
+  }
+
+  save(): Promise<unknown> {
+    return this.#choices.save();
+  }
+
+  restore(state: unknown): Promise<void> {
+    return this.#choices.restore(state);
+  }
+
+  release(): void {
+    this.#choices.dispose();
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Directed: what `sampleFromDatasets` and `chooseFromDatasets` have in common. Something chooses, for
+ * every element, which input gives it.
+ */
+import type { IteratorContext } from "../context.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+
+/** What chooses. */
+export interface Selector {
+  /** The number of an input, `END`, `AGAIN`, or a promise of one of these. An error costs a choice. */
+  select(): unknown;
+  save(): Promise<unknown>;
+  restore(state: unknown): Promise<void>;
+  release(): void;
+}
+
+/** What is saved of a choosing iterator. Inputs that have ended are `null`. */
+interface DirectedState {
+  readonly inputs: readonly unknown[];
+  readonly selector: unknown;
+}
+
+/** Reads the input that was chosen. It ends with the last of its inputs, or with the first. */
+export class DirectedIterator extends ElementIterator implements Stepping {
+  readonly #context: IteratorContext;
+  /** Disposed once they have ended. */
+  readonly #inputs: readonly ElementIterator[];
+  readonly #selector: Selector;
+  readonly #stopOnEmpty: boolean;
+  /** The input that gave last. */
+  #last = 0;
+
+  /** `makeSelector` is told how to find out which inputs have not ended. */
+  constructor(
+    context: IteratorContext,
+    count: number,
+    stopOnEmpty: boolean,
+    makeSelector: (isOpen: (index: number) => boolean) => Selector,
+  ) {
+    super();
+    this.#context = context;
+    this.#inputs = Array.from({ length: count }, (_, i) => context.makeInput(i));
+    this.#selector = makeSelector((index) => !this.#inputs[index]!.disposed);
+    this.#stopOnEmpty = stopOnEmpty;
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.#context.pacer);
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    const chosen = this.#selector.select();
+    return chosen instanceof Promise ? this.#chosenLater(chosen) : this.#pull(chosen);
+  }
+
+  async #chosenLater(chosen: Promise<unknown>): Promise<unknown> {
+    const settled = await this.#context.waitFor(chosen);
+    return this.disposed ? END : this.#pull(settled);
+  }
+
+  #pull(chosen: unknown): unknown {
+    if (chosen === AGAIN) return AGAIN;
+    if (chosen === END) return this.#end();
+    const index = chosen as number;
+    const input = this.#inputs[index]!;
+    if (input.disposed) return AGAIN;
+    this.#last = index;
+    const element = input.next();
+    return element instanceof Promise ? this.#later(input, element) : this.#accept(input, element);
+  }
+
+  async #later(input: ElementIterator, pending: Promise<unknown>): Promise<unknown> {
+    return this.#accept(input, await this.#context.waitFor(pending));
+  }
+
+  #accept(input: ElementIterator, element: unknown): unknown {
+    if (this.disposed) return END;
+    if (element !== END) {
+      return this.#context.stats.gave(element);
+    }
+    input.dispose();
+    const isLast = this.#inputs.every((other) => other.disposed);
+    return this.#stopOnEmpty || isLast ? this.#end() : AGAIN;
+  }
+
+  #end(): typeof END {
+    this.dispose();
+    return END;
+  }
+
+  override token(): Token | undefined {
+    const token = this.#inputs[this.#last]!.token();
+    return token === undefined ? undefined : [this.#last, token];
+  }
+
+  override again(token: Token): unknown {
+    const [index, below] = token as [number, Token];
+    return this.#inputs[index]!.again(below);
+  }
+
+  protected override async saveState(): Promise<DirectedState> {
+    const inputs: unknown[] = [];
+    for (const input of this.#inputs) inputs.push(await input.save());
+    return { inputs, selector: await this.#selector.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { inputs, selector } = state as DirectedState;
+    for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
+    await this.#selector.restore(selector);
+  }
+
+  protected override release(): void {
+    for (const input of this.#inputs) input.dispose();
+    this.#selector.release();
+  }
+}

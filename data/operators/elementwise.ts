@@ -1,0 +1,40 @@
+/**
+ * Elementwise: what operators have in common that take the elements of their input one after the
+ * other.
+ */
+import { END, type Pulled } from "../iterator.ts";
+import { stepOn, type Stepping } from "../stepping.ts";
+import { UnaryIterator } from "./unary.ts";
+
+/**
+ * The iterator of such an operator. It may dispose itself: then it is at its end.
+ */
+export abstract class ElementwiseIterator extends UnaryIterator implements Stepping {
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    const element = this.input.next();
+    return element instanceof Promise ? this.#later(element) : this.#take(element);
+  }
+
+  /** Takes the next element, or `END`, and answers as `step()` does. */
+  protected abstract accept(element: unknown): unknown;
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    const element = await this.arrival(pending);
+    return this.disposed ? END : this.#take(element);
+  }
+
+  #take(element: unknown): unknown {
+    try {
+      const answer = this.accept(element);
+      if (answer instanceof Promise) answer.catch((error) => this.stats.failed(error));
+      return answer;
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+}

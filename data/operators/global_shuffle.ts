@@ -1,0 +1,94 @@
+/**
+ * `globalShuffle`: all elements in random order, each fetched by its number when its turn comes.
+ */
+import { checkBoolean, checkSeed } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import type { ElementIterator } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { Permutation } from "../permutation.ts";
+import { checkRandomAccess } from "../random_access.ts";
+import { Seeding } from "../seeding.ts";
+import type { ElementSpec } from "../spec.ts";
+import { IndexedIterator, IndexedNode } from "./indexed.ts";
+import type { ShuffleAttributes } from "./shuffle.ts";
+
+/**
+ * A source, as far as splitting goes: what is divided among tasks are runs of the permutation, and
+ * every task has all of the input at hand.
+ */
+export class GlobalShuffleNode extends IndexedNode {
+  readonly seeding: Seeding;
+
+  constructor(input: DatasetNode, options: ShuffleAttributes = {}) {
+    super("globalShuffle", [checkRandomAccess("globalShuffle", input)]);
+    const { seed, reshuffleEachIteration } = options;
+    this.seeding = new Seeding(
+      checkSeed("globalShuffle", seed),
+      checkBoolean("globalShuffle", "reshuffleEachIteration", reshuffleEachIteration, true),
+    );
+  }
+
+  override get attributes(): Attributes {
+    const { seed, anewEachIteration } = this.seeding;
+    return { seed, reshuffleEachIteration: anewEachIteration };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.inputs[0]!.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.inputs[0]!.cardinality;
+  }
+
+  override makeIterator(context: IteratorContext): GlobalShuffleIterator {
+    return new GlobalShuffleIterator(context, this);
+  }
+}
+
+registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(input!, a) });
+
+/** What is saved beside the position. */
+interface GlobalShuffleState {
+  readonly drawnSeed: bigint | undefined;
+  readonly indexed: unknown;
+}
+
+class GlobalShuffleIterator extends IndexedIterator {
+  readonly #node: GlobalShuffleNode;
+  /** The same for all splits: they are runs of one permutation. */
+  readonly #context: IteratorContext;
+  readonly #input: ElementIterator;
+  #permutation: Permutation | undefined;
+
+  constructor(context: IteratorContext, node: GlobalShuffleNode) {
+    super(context, node.cardinality);
+    this.#node = node;
+    this.#context = context.unsplit();
+    this.#input = this.#context.makeInput();
+  }
+
+  protected override at(position: number): unknown {
+    const { seeding, cardinality, inputs } = this.#node;
+    this.#permutation ??= new Permutation(cardinality, seeding.streamOf(this.#context));
+    return this.#input.again(inputs[0]!.tokenAt(this.#permutation.at(position)));
+  }
+
+  protected override async saveState(): Promise<GlobalShuffleState> {
+    return {
+      drawnSeed: this.#node.seeding.drawnSeed(this.#context),
+      indexed: await super.saveState(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { drawnSeed, indexed } = state as GlobalShuffleState;
+    if (drawnSeed !== undefined) this.#node.seeding.adopt(drawnSeed);
+    await super.restoreState(indexed);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#input.dispose();
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * `ignoreErrors`: the elements that do not fail, as long as not too many do.
+ */
+import { LeatError, type WireError } from "../../core/error.ts";
+import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { UnaryIterator, UnaryNode } from "./unary.ts";
+
+const KIND = "ignoreErrors";
+
+/** What `ignoreErrors` tolerates. */
+export interface IgnoreErrorsAttributes {
+  /** Writes every error to the host's log; default false. */
+  readonly logWarning?: boolean | undefined;
+  /** At most this many errors in an iteration; default: any number. */
+  readonly maxErrors?: number | undefined;
+  /**
+   * At most this part, from 0 to 1, of all that came in an iteration: looked at from the hundredth on
+   * and at the end. Default 1.
+   */
+  readonly maxFraction?: number | undefined;
+}
+
+/** How many elements and errors must have come before their ratio says anything. */
+const SAMPLE_MIN = 100;
+
+export class IgnoreErrorsNode extends UnaryNode {
+  readonly logWarning: boolean;
+  readonly maxErrors: number;
+  readonly maxFraction: number;
+
+  constructor(
+    input: DatasetNode,
+    { logWarning, maxErrors = Infinity, maxFraction = 1 }: IgnoreErrorsAttributes = {},
+  ) {
+    super(KIND, input);
+    this.logWarning = checkBoolean(KIND, "logWarning", logWarning, false);
+    this.maxErrors = maxErrors === Infinity
+      ? Infinity
+      : checkInteger(KIND, "maxErrors", maxErrors, 0);
+    if (typeof maxFraction !== "number" || !(maxFraction >= 0 && maxFraction <= 1)) {
+      throw invalidArgument(KIND, "maxFraction", "a number from 0 to 1", maxFraction);
+    }
+    this.maxFraction = maxFraction;
+  }
+
+  override get attributes(): Attributes {
+    const { logWarning, maxErrors, maxFraction } = this;
+    return { logWarning, maxErrors, maxFraction };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): IgnoreErrorsIterator {
+    return new IgnoreErrorsIterator(context, this);
+  }
+}
+
+registerNode(KIND, { fromWire: (a, [input]) => new IgnoreErrorsNode(input!, a) });
+
+/** What is saved of an error budget. */
+interface IgnoreErrorsState {
+  readonly elements: number;
+  readonly errors: number;
+  readonly last: WireError | null;
+  readonly input: unknown;
+}
+
+/** Ends with the error that says that the budget is spent. */
+class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
+  readonly #node: IgnoreErrorsNode;
+  #elements = 0;
+  #errors = 0;
+  #last: LeatError | undefined;
+
+  constructor(context: IteratorContext, node: IgnoreErrorsNode) {
+    super(context);
+    this.#node = node;
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  /** What is there at once has not failed. */
+  override nextBlock(into: unknown[], count: number): number {
+    const given = this.input.nextBlock(into, count);
+    if (given > 0) {
+      this.#elements += given;
+      this.stats.gaveBlock(into, given);
+    }
+    return given;
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    let element: unknown;
+    try {
+      element = this.input.next();
+    } catch (error) {
+      return this.#ignore(error);
+    }
+    return element instanceof Promise ? this.#later(element) : this.#pass(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    let element: unknown;
+    try {
+      element = await this.arrival(pending);
+    } catch (error) {
+      return this.disposed ? END : this.#ignore(error);
+    }
+    return this.disposed ? END : this.#pass(element);
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  #pass(element: unknown): unknown {
+    if (element === END) {
+      if (this.#fraction > this.#node.maxFraction) throw this.#spent();
+      return END;
+    }
+    this.#elements++;
+    return this.stats.gave(element);
+  }
+
+  #ignore(error: unknown): typeof AGAIN {
+    const { logWarning, maxErrors, maxFraction } = this.#node;
+    this.#last = LeatError.from(error);
+    this.#errors++;
+    this.stats.failed(this.#last);
+    if (logWarning) {
+      const { code, message } = this.#last;
+      this.context.host.warn(`${KIND}: left out an element that failed: ${code}: ${message}`);
+    }
+    const isSample = this.#elements + this.#errors >= SAMPLE_MIN;
+    if (this.#errors > maxErrors || (isSample && this.#fraction > maxFraction)) throw this.#spent();
+    return AGAIN;
+  }
+
+  get #fraction(): number {
+    return this.#errors === 0 ? 0 : this.#errors / (this.#errors + this.#elements);
+  }
+
+  #spent(): LeatError {
+    const { maxErrors, maxFraction } = this.#node;
+    const allowed = this.#errors > maxErrors
+      ? `maxErrors allows ${maxErrors}`
+      : `maxFraction allows ${maxFraction} of them`;
+    const last = this.#last!;
+    this.dispose();
+    return new LeatError(
+      "resource_exhausted",
+      `${KIND}: ${this.#errors} of ${this.#errors + this.#elements} elements failed, but ` +
+        `${allowed}. The last of them: ${last.message}`,
+      { cause: last, details: { errors: this.#errors, elements: this.#elements } },
+    );
+  }
+
+  protected override async saveState(): Promise<IgnoreErrorsState> {
+    return {
+      elements: this.#elements,
+      errors: this.#errors,
+      last: this.#last?.toWire() ?? null,
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { elements, errors, last, input } = state as IgnoreErrorsState;
+    this.#elements = elements;
+    this.#errors = errors;
+    this.#last = last === null ? undefined : LeatError.fromWire(last);
+    await this.input.restore(input);
+  }
+}

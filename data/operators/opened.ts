@@ -1,0 +1,100 @@
+/**
+ * Datasets that a user function made of an element, while they are read.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { RandomStream } from "../../core/philox.ts";
+import type { Call } from "../call.ts";
+import { show } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { type HeldElements, restoreHeld, saveHeld } from "../held.ts";
+import type { ElementIterator } from "../iterator.ts";
+import { type DatasetNode, nodeOf } from "../node.ts";
+import { restoreShared, saveShared } from "../shared_state.ts";
+
+/** A dataset in reading that is no operator's input, with luck of its own. */
+export class Nested {
+  readonly iterator: ElementIterator;
+  readonly #node: DatasetNode;
+
+  constructor(node: DatasetNode, luck: () => RandomStream, context: IteratorContext) {
+    this.#node = node;
+    this.iterator = context.nested(node, luck).makeIterator();
+  }
+
+  /** Opens what the call with this index made: `invalid_argument` unless that is a dataset. */
+  static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
+    const node = nodeOf(made);
+    if (node !== undefined) return new Nested(node, call.nestedLuck(index), context);
+    throw context.stats.failed(
+      new LeatError(
+        "invalid_argument",
+        `${context.stats.operator}: the function must return a Dataset, got ${show(made)}`,
+      ),
+    );
+  }
+
+  async save(): Promise<unknown> {
+    return { shared: saveShared(this.#node), iterator: await this.iterator.save() };
+  }
+
+  async restore(state: unknown): Promise<void> {
+    const { shared, iterator } = state as { shared: unknown; iterator: unknown };
+    restoreShared(this.#node, shared);
+    try {
+      await this.iterator.restore(iterator);
+    } catch (error) {
+      this.iterator.dispose();
+      throw error;
+    }
+  }
+}
+
+/** What is saved of an `Opened`. */
+export interface OpenedState {
+  readonly index: number;
+  readonly outer: unknown;
+  readonly nested: unknown;
+}
+
+/** A dataset in reading that a function made of one element of the operator's input. */
+export class Opened {
+  /** The number of the call that made it. */
+  readonly #index: number;
+  readonly #outer: HeldElements;
+  readonly #nested: Nested;
+
+  /** `outer`: the element that the call was given. Errors as `Nested.madeBy`. */
+  constructor(
+    call: Call,
+    index: number,
+    outer: HeldElements,
+    made: unknown,
+    context: IteratorContext,
+  ) {
+    this.#nested = Nested.madeBy(call, index, made, context);
+    this.#index = index;
+    this.#outer = outer;
+  }
+
+  get iterator(): ElementIterator {
+    return this.#nested.iterator;
+  }
+
+  async save(): Promise<OpenedState> {
+    return { index: this.#index, outer: saveHeld(this.#outer), nested: await this.#nested.save() };
+  }
+
+  /** Calls the function on its element again, with the luck it had, and goes on reading. */
+  static async restore(
+    { index, outer, nested }: OpenedState,
+    call: Call,
+    input: ElementIterator,
+    context: IteratorContext,
+  ): Promise<Opened> {
+    const held = await restoreHeld(outer, input);
+    const made = await call.again(index, held.elements[0]);
+    const opened = new Opened(call, index, held, made, context);
+    await opened.#nested.restore(nested);
+    return opened;
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Parallel `interleave`: the datasets that are read in turn fetch their elements side by side.
+ */
+import type { IteratorContext } from "../context.ts";
+import { END, type Pulled } from "../iterator.ts";
+import { parallelCalls } from "../parallelism.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
+import type { InterleaveNode } from "./interleave.ts";
+import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
+import { UnaryIterator } from "./unary.ts";
+
+/** How many blocks of each open dataset are fetched ahead: one to give while the next is fetched. */
+const BLOCKS_AHEAD = 2;
+
+/** What is saved of a parallel interleave. */
+interface ParallelInterleaveState {
+  readonly places: (ReadAheadState | null)[];
+  readonly turn: number;
+  readonly givenInBlock: number;
+  readonly fetcher: FetcherState;
+  readonly input: unknown;
+}
+
+/**
+ * Keeps `cycleLength` datasets open in their places, and as many more as may be fetched at once for
+ * the places that will be empty next. In order, datasets come to the same places at the same turns
+ * as they do without parallelism; otherwise whatever is ready is given.
+ */
+export class ParallelInterleave extends UnaryIterator implements Stepping {
+  readonly #cycleLength: number;
+  readonly #blockLength: number;
+  readonly #inOrder: boolean;
+  readonly #fetcher: DatasetFetcher;
+  readonly #places: (ReadAhead | undefined)[] = [];
+  #turn = 0;
+  #givenInBlock = 0;
+
+  constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
+    super(context);
+    const { cycleLength, blockLength } = node;
+    const inFlightMax = parallelCalls(setting);
+    this.#cycleLength = cycleLength;
+    this.#blockLength = blockLength;
+    this.#inOrder = inOrder;
+    this.#fetcher = new DatasetFetcher(context, this.input, node.fn, {
+      datasetsMax: cycleLength + inFlightMax,
+      answersMax: BLOCKS_AHEAD * blockLength,
+      inFlightMax,
+    }, () => [...this.#places.slice(this.#turn), ...this.#places.slice(0, this.#turn)]);
+  }
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    if (!this.#inOrder) this.#turnToReady();
+    const current = this.#places[this.#turn];
+    if (current === undefined) return this.#enter();
+    if (current.answers.length > 0) return this.#give(current);
+    if (current.isOver) return this.#leave();
+    this.#fetcher.fetchAhead();
+    return current.answers.length > 0 || current.isOver ? AGAIN : this.#progress();
+  }
+
+  /** Out of order, the turn is of the next place that has something to give. */
+  #turnToReady(): void {
+    for (let i = 0; i < this.#cycleLength; i++) {
+      const at = (this.#turn + i) % this.#cycleLength;
+      if (this.#places[at]?.isOver) this.#places[at] = undefined;
+      const place = this.#places[at] ??= this.#fetcher.takeNext();
+      if (place === undefined || place.answers.length === 0) continue;
+      if (i > 0) this.#givenInBlock = 0;
+      this.#turn = at;
+      return;
+    }
+  }
+
+  /** The next dataset takes the empty place whose turn it is. */
+  #enter(): unknown {
+    this.#fetcher.fetchAhead();
+    const next = this.#fetcher.takeNext();
+    if (next !== undefined) this.#places[this.#turn] = next;
+    else if (!this.#fetcher.isExhausted) return this.#progress();
+    else if (this.#places.every((place) => place === undefined)) return END;
+    else this.#advance();
+    return AGAIN;
+  }
+
+  /** The end of a dataset ends its block too. */
+  #leave(): typeof AGAIN {
+    this.#places[this.#turn] = undefined;
+    this.#advance();
+    return AGAIN;
+  }
+
+  #give(current: ReadAhead): unknown {
+    const { failed, value } = current.answers.shift()!;
+    this.#fetcher.taken();
+    // Where there is no dataset, the error takes no turn: the next dataset does.
+    if (current.isStillborn) this.#places[this.#turn] = undefined;
+    else if (++this.#givenInBlock === this.#blockLength) this.#advance();
+    this.#fetcher.fetchAhead();
+    if (failed) throw value;
+    return this.stats.gave(value);
+  }
+
+  #advance(): void {
+    this.#givenInBlock = 0;
+    // Places that no dataset came into are passed over once there are no more to come.
+    const places = this.#fetcher.isExhausted ? this.#places.length : this.#cycleLength;
+    this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
+  }
+
+  #progress(): Promise<unknown> {
+    return this.arrival(this.#fetcher.progress());
+  }
+
+  protected override async saveState(): Promise<ParallelInterleaveState> {
+    await this.#fetcher.rest();
+    const places: (ReadAheadState | null)[] = [];
+    for (let at = 0; at < this.#places.length; at++) {
+      places.push(await this.#places[at]?.save() ?? null); // some may never have been taken
+    }
+    return {
+      places,
+      turn: this.#turn,
+      givenInBlock: this.#givenInBlock,
+      fetcher: await this.#fetcher.save(),
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { places, turn, givenInBlock, fetcher, input } = state as ParallelInterleaveState;
+    await this.input.restore(input);
+    await this.#fetcher.restore(fetcher);
+    for (const place of places) {
+      this.#places.push(place === null ? undefined : await this.#fetcher.restoreOne(place));
+    }
+    this.#turn = turn;
+    this.#givenInBlock = givenInBlock;
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#fetcher.dispose();
+    for (const place of this.#places.splice(0)) place?.dispose();
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * A dataset that a function made, read ahead of its consumer by a bounded number of answers.
+ */
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
+import { END, type Token } from "../iterator.ts";
+import type { Opened, OpenedState } from "./opened.ts";
+
+/** An answer with the token of its element, if it has one. */
+interface Fetched extends Answer {
+  readonly token?: Token | undefined;
+}
+
+/** What is saved of a `ReadAhead` at rest. */
+export interface ReadAheadState {
+  readonly opened: OpenedState | null;
+  readonly answers: SavedAnswer[];
+  readonly ended: boolean;
+}
+
+/** One dataset: from the call that makes it until its last answer is taken. */
+export class ReadAhead {
+  /** The dataset; `undefined` until it is made, and for ever where that failed. */
+  opened: Opened | undefined;
+  /** Whether the call that makes it, or a fetch, is in flight. */
+  isBusy = false;
+  /** Fetched and not taken yet, in order. */
+  readonly answers: Fetched[] = [];
+  #ended = false;
+
+  /** Whether there was an error instead of a dataset. */
+  get isStillborn(): boolean {
+    return this.#ended && this.opened === undefined;
+  }
+
+  /** Whether all answers were taken, and there will be no more. */
+  get isOver(): boolean {
+    return this.#ended && this.answers.length === 0;
+  }
+
+  /** Whether one more answer may be fetched now. */
+  canFetch(answersMax: number): boolean {
+    return !this.isBusy && !this.#ended && this.opened !== undefined &&
+      this.answers.length < answersMax;
+  }
+
+  /** The element, or the end, that the dataset has just given. */
+  arrive(element: unknown): void {
+    if (element === END) {
+      this.#ended = true;
+      this.opened!.iterator.dispose();
+    } else {
+      this.answers.push({
+        failed: false,
+        value: element,
+        token: this.opened!.iterator.token(),
+      });
+    }
+  }
+
+  /** An element failed, or the dataset could not be made. */
+  fail(error: unknown): void {
+    this.answers.push({ failed: true, value: error });
+    if (this.opened === undefined) this.#ended = true;
+  }
+
+  async save(): Promise<ReadAheadState> {
+    return {
+      opened: await this.opened?.save() ?? null,
+      answers: this.answers.map((answer) => saveAnswer(answer, answer.token)),
+      ended: this.#ended,
+    };
+  }
+
+  /** `open` makes the dataset again. */
+  static async restore(
+    { opened, answers, ended }: ReadAheadState,
+    open: (state: OpenedState) => Promise<Opened>,
+  ): Promise<ReadAhead> {
+    const restored = new ReadAhead();
+    restored.#ended = ended;
+    if (opened !== null) restored.opened = await open(opened);
+    for (const saved of answers) {
+      const answer = await restoreAnswer(saved, restored.opened?.iterator);
+      restored.answers.push("token" in saved ? { ...answer, token: saved.token } : answer);
+    }
+    return restored;
+  }
+
+  dispose(): void {
+    this.opened?.iterator.dispose();
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * `takeWhile`: the elements before the first for which a predicate does not hold.
+ */
+import { Call, NodeFunction } from "../call.ts";
+import { invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
+import { ElementwiseIterator } from "./elementwise.ts";
+import { UnaryNode } from "./unary.ts";
+
+export class TakeWhileNode extends UnaryNode {
+  readonly predicate: NodeFunction;
+
+  constructor(input: DatasetNode, predicate: NodeFunction) {
+    super("takeWhile", input);
+    this.predicate = predicate;
+  }
+
+  override get attributes(): Attributes {
+    return { predicate: this.predicate };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): TakeWhileIterator {
+    return new TakeWhileIterator(context, this.predicate);
+  }
+}
+
+registerNode("takeWhile", {
+  fromWire: (a, [input]) => new TakeWhileNode(input!, NodeFunction.among(a, "predicate")),
+});
+
+class TakeWhileIterator extends ElementwiseIterator {
+  readonly #call: Call;
+
+  constructor(context: IteratorContext, predicate: NodeFunction) {
+    super(context);
+    this.#call = new Call(predicate, context);
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) return END;
+    const verdict = this.#call.one(element);
+    return verdict instanceof Promise
+      ? this.#settle(element, verdict)
+      : this.#decide(element, verdict);
+  }
+
+  async #settle(element: unknown, verdict: Promise<unknown>): Promise<unknown> {
+    return this.#decide(element, await verdict);
+  }
+
+  #decide(element: unknown, verdict: unknown): unknown {
+    if (typeof verdict !== "boolean") {
+      throw invalidArgument("takeWhile", "what the function returns", "true or false", verdict);
+    }
+    if (!verdict) {
+      this.dispose();
+      return END;
+    }
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { calls: this.#call.index, input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { calls, input } = state as { calls: number; input: unknown };
+    this.#call.resume(calls);
+    await this.input.restore(input);
+  }
+}

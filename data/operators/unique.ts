@@ -1,0 +1,132 @@
+/**
+ * `unique`: the first of all elements that are equal.
+ */
+import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { show } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, type Token } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { BufferMeter } from "../stats.ts";
+import { AGAIN } from "../stepping.ts";
+import { ElementwiseIterator } from "./elementwise.ts";
+import { UnaryNode } from "./unary.ts";
+
+export class UniqueNode extends UnaryNode {
+  constructor(input: DatasetNode) {
+    super("unique", input);
+    const spec = input.elementSpec;
+    const isScalar = spec === undefined ||
+      (spec instanceof TensorSpec && (spec.shape.length === 0 || spec.dtype === "uint8"));
+    if (!isScalar) throw notScalar("elements of a structure or with axes");
+  }
+
+  override get attributes(): Attributes {
+    return {};
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): UniqueIterator {
+    return new UniqueIterator(context);
+  }
+}
+
+registerNode("unique", { fromWire: (_, [input]) => new UniqueNode(input!) });
+
+function notScalar(found: string): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `unique: elements must be numbers, bigints, booleans, strings or byte strings, got ${found}; ` +
+      "map them to what tells them apart first",
+  );
+}
+
+class UniqueIterator extends ElementwiseIterator {
+  readonly #meter: BufferMeter;
+  #seen = new Set<unknown>();
+  /** Byte strings, in base64. */
+  #seenBytes = new Set<string>();
+
+  constructor(context: IteratorContext) {
+    super(context);
+    this.#meter = new BufferMeter(context.stats);
+  }
+
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
+  }
+
+  protected override accept(element: unknown): unknown {
+    if (element === END) return END;
+    const scalar = scalarOf(element);
+    const isNew = scalar instanceof Uint8Array
+      ? addTo(this.#seenBytes, scalar.toBase64())
+      : addTo(this.#seen, scalar);
+    if (!isNew) return AGAIN;
+    this.#meter.enters(scalar);
+    this.#meter.holds(this.#seen.size + this.#seenBytes.size);
+    return this.stats.gave(element);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return {
+      seen: [...this.#seen],
+      seenBytes: [...this.#seenBytes],
+      input: await this.input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { seen, seenBytes, input } = state as {
+      seen: unknown[];
+      seenBytes: string[];
+      input: unknown;
+    };
+    this.#seen = new Set(seen);
+    this.#seenBytes = new Set(seenBytes);
+    for (const scalar of [...seen, ...seenBytes]) this.#meter.enters(scalar);
+    this.#meter.holds(seen.length + seenBytes.length);
+    await this.input.restore(input);
+  }
+
+  protected override release(): void {
+    super.release();
+    this.#seen.clear();
+    this.#seenBytes.clear();
+    this.#meter.holds(0);
+  }
+}
+
+/** Adds a value, and says whether it is new. */
+function addTo<T>(seen: Set<T>, value: T): boolean {
+  const before = seen.size;
+  seen.add(value);
+  return seen.size > before;
+}
+
+function scalarOf(element: unknown): unknown {
+  switch (typeof element) {
+    case "number":
+    case "bigint":
+    case "boolean":
+    case "string":
+      return element;
+  }
+  if (element instanceof Uint8Array) return element;
+  if (element instanceof Tensor && element.shape.length === 0) return element.data[0];
+  throw notScalar(
+    element instanceof Tensor ? `a tensor of shape [${element.shape}]` : show(element),
+  );
+}

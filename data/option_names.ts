@@ -1,0 +1,247 @@
+/**
+ * The options that each operator has, so that one that is misspelt, or given in place of the object
+ * of options, is refused instead of being passed over.
+ */
+import { LeatError } from "../core/error.ts";
+import { invalidArgument, show } from "./check.ts";
+import type {
+  BucketOptions,
+  FilterOptions,
+  FlatMapOptions,
+  FunctionOptions,
+  GroupByReducerOptions,
+  GroupByWindowOptions,
+  LoadOptions,
+  MapOptions,
+  ResampleOptions,
+  SampleOptions,
+  SaveOptions,
+  SnapshotOptions,
+} from "./dataset.ts";
+import type { BatchAttributes } from "./operators/batch.ts";
+import type { ChooseAttributes } from "./operators/choose_from_datasets.ts";
+import type { DistributeOptions } from "./operators/distribute.ts";
+import type { FromIdOptions } from "./operators/from_id.ts";
+import type { IgnoreErrorsAttributes } from "./operators/ignore_errors.ts";
+import type { InterleaveAttributes } from "./operators/interleave.ts";
+import type { DatasetOptions } from "./operators/options.ts";
+import type { PackAttributes } from "./operators/pack.ts";
+import type { PaddedBatchAttributes } from "./operators/padded_batch.ts";
+import type { RaggedBatchAttributes } from "./operators/ragged_batch.ts";
+import type { RandomAttributes } from "./operators/random.ts";
+import type { RebatchAttributes } from "./operators/rebatch.ts";
+import type { ShuffleAttributes } from "./operators/shuffle.ts";
+import type { WindowAttributes } from "./operators/window.ts";
+import type { CsvOptions } from "./sources/csv.ts";
+import type { FileSourceOptions } from "./sources/file_source.ts";
+import type { FixedLengthRecordOptions } from "./sources/fixed_length_records.ts";
+import type { ImageFolderOptions } from "./sources/image_folder.ts";
+import type { ListFilesOptions } from "./sources/list_files.ts";
+import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
+import type { WebDatasetOptions } from "./sources/web_dataset.ts";
+import type { Captures } from "./udf/user_function.ts";
+
+/** Every option and no other: the compiler sees to that. */
+function of<O>(names: { readonly [name in keyof Required<O>]: true }): readonly string[] {
+  return Object.keys(names);
+}
+
+/** Formats that say themselves how they are compressed refuse `compression` with a word about why. */
+type AndCompression<O> = O & Pick<FileSourceOptions, "compression">;
+
+const files = of<FileSourceOptions>({ compression: true, numParallelReads: true });
+const columnFiles = of<AndCompression<ColumnFileOptions>>({
+  columns: true,
+  spec: true,
+  numParallelReads: true,
+  compression: true,
+});
+const shuffling = of<ShuffleAttributes>({ seed: true, reshuffleEachIteration: true });
+const functions = of<FunctionOptions<Captures>>({ captures: true });
+const distribution = {
+  processingMode: true,
+  jobName: true,
+  consumerIndex: true,
+  numConsumers: true,
+  sharing: true,
+  maxOutstandingRequests: true,
+  token: true,
+  ca: true,
+} as const;
+
+const OPTIONS = {
+  arrow: columnFiles,
+  batch: of<BatchAttributes>({ dropRemainder: true, numParallelCalls: true, deterministic: true }),
+  bucketBySequenceLength: of<BucketOptions<unknown, Captures>>({
+    length: true,
+    boundaries: true,
+    batchSizes: true,
+    paddedShapes: true,
+    paddingValues: true,
+    padToBucketBoundary: true,
+    noPadding: true,
+    dropRemainder: true,
+    captures: true,
+  }),
+  chooseFromDatasets: of<ChooseAttributes>({ stopOnEmptyDataset: true }),
+  csv: of<CsvOptions>({
+    columns: true,
+    header: true,
+    select: true,
+    exclude: true,
+    delimiter: true,
+    useQuoteDelim: true,
+    naValue: true,
+    compression: true,
+    numParallelReads: true,
+  }),
+  distribute: of<DistributeOptions & { readonly rewrite?: unknown }>({
+    service: true,
+    rewrite: true,
+    ...distribution,
+  }),
+  filter: of<FilterOptions<Captures>>({
+    numParallelCalls: true,
+    deterministic: true,
+    captures: true,
+  }),
+  fixedLengthRecords: of<FixedLengthRecordOptions>({
+    recordBytes: true,
+    headerBytes: true,
+    footerBytes: true,
+    compression: true,
+    numParallelReads: true,
+  }),
+  flatMap: of<FlatMapOptions<Captures>>({ spec: true, captures: true }),
+  fromGenerator: functions,
+  fromId: of<FromIdOptions>({ spec: true, ...distribution }),
+  globalShuffle: shuffling,
+  groupByReducer: of<GroupByReducerOptions<unknown, unknown, unknown, Captures>>({
+    key: true,
+    init: true,
+    reduce: true,
+    finalize: true,
+    spec: true,
+    captures: true,
+  }),
+  groupByWindow: of<GroupByWindowOptions<unknown, unknown, Captures>>({
+    key: true,
+    reduce: true,
+    windowSize: true,
+    captures: true,
+  }),
+  ignoreErrors: of<IgnoreErrorsAttributes>({
+    logWarning: true,
+    maxErrors: true,
+    maxFraction: true,
+  }),
+  imageFolder: of<ImageFolderOptions>({
+    classNames: true,
+    decode: true,
+    numParallelReads: true,
+    shuffle: true,
+    seed: true,
+  }),
+  interleave: of<InterleaveAttributes & FunctionOptions<Captures>>({
+    cycleLength: true,
+    blockLength: true,
+    numParallelCalls: true,
+    deterministic: true,
+    spec: true,
+    captures: true,
+  }),
+  jsonLines: files,
+  listFiles: of<ListFilesOptions>({ shuffle: true, seed: true }),
+  load: of<LoadOptions<unknown, unknown>>({ readerFunc: true }),
+  map: of<MapOptions<Captures>>({
+    numParallelCalls: true,
+    deterministic: true,
+    spec: true,
+    captures: true,
+  }),
+  npy: of<AndCompression<RowFileOptions>>({
+    spec: true,
+    numParallelReads: true,
+    compression: true,
+  }),
+  npz: columnFiles,
+  pack: of<PackAttributes>({
+    length: true,
+    algorithm: true,
+    maxOpenBins: true,
+    overflow: true,
+    paddingValues: true,
+  }),
+  paddedBatch: of<PaddedBatchAttributes>({
+    paddedShapes: true,
+    paddingValues: true,
+    dropRemainder: true,
+  }),
+  parquet: columnFiles,
+  raggedBatch: of<RaggedBatchAttributes>({ dropRemainder: true }),
+  random: of<RandomAttributes>({ seed: true, rerandomizeEachIteration: true }),
+  rebatch: of<RebatchAttributes>({ dropRemainder: true }),
+  reduce: functions,
+  rejectionResample: of<ResampleOptions<unknown, Captures>>({
+    classOf: true,
+    targetDist: true,
+    initialDist: true,
+    seed: true,
+    captures: true,
+  }),
+  sampleFromDatasets: of<SampleOptions>({
+    weights: true,
+    seed: true,
+    stopOnEmptyDataset: true,
+    rerandomizeEachIteration: true,
+  }),
+  save: of<SaveOptions<unknown, Captures>>({
+    shardFunc: true,
+    compression: true,
+    overwrite: true,
+    chunkBytesMax: true,
+    onProgress: true,
+    captures: true,
+  }),
+  scan: of<FlatMapOptions<Captures>>({ spec: true, captures: true }),
+  shuffle: shuffling,
+  snapshot: of<SnapshotOptions<unknown, unknown, Captures>>({
+    compression: true,
+    shardFunc: true,
+    readerFunc: true,
+    captures: true,
+  }),
+  takeWhile: functions,
+  textLines: files,
+  tfRecords: files,
+  wav: files,
+  webDataset: of<WebDatasetOptions>({
+    extensions: true,
+    decode: true,
+    sampleBytesMax: true,
+    compression: true,
+    numParallelReads: true,
+  }),
+  window: of<WindowAttributes>({ shift: true, stride: true, dropRemainder: true }),
+  withOptions: of<DatasetOptions>({ seed: true, deterministic: true }),
+};
+
+/** The options, if they are an object of what the operator has; an empty one where they are left out. */
+export function checkOptions<O extends object>(
+  operator: keyof typeof OPTIONS,
+  options: O | undefined,
+): O {
+  if (options === undefined) return {} as O;
+  const known = OPTIONS[operator];
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw invalidArgument(operator, "options", `an object such as { ${known[0]} }`, options);
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || known.includes(name)) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: there is no option ${show(name)}; its options are ${known.join(", ")}`,
+    );
+  }
+  return options;
+}

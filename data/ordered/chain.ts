@@ -1,0 +1,95 @@
+/**
+ * The analysis of a pipeline whose stream is to be the same whoever produces it: which part of it
+ * can be produced split by split, and what has to be done where the splits are put together.
+ */
+import { FileSourceNode } from "../sources/file_source.ts";
+import { type DatasetNode, nodeKind } from "../node.ts";
+import { isSplittable } from "../splits.ts";
+
+/** Operators whose elements come of one element each, in order. */
+const ONE_TO_ONE: ReadonlySet<string> = new Set(["map", "prefetch", "withOptions"]);
+
+/** Operators that may run on one split as if it were the whole dataset. */
+const PER_SPLIT: ReadonlySet<string> = new Set([
+  ...ONE_TO_ONE,
+  "bucketBySequenceLength",
+  "cache",
+  "filter",
+  "flatMap",
+  "groupByWindow",
+  "interleave",
+  "shuffle",
+  "unbatch",
+]);
+
+/** Operators that gather rows over the ends of splits. */
+const BATCHES: ReadonlySet<string> = new Set(["batch", "paddedBatch", "raggedBatch"]);
+
+/** A pipeline with one source that is read split by split. */
+export interface OrderedChain {
+  /** What runs on a split, as a dataset of its own: to the batch if there is one, to the end otherwise. */
+  readonly perSplit: DatasetNode;
+  /** What gathers the rows of `perSplit`; its attributes have `size` and `dropRemainder`. */
+  readonly batch: DatasetNode | undefined;
+  /** The one-to-one operators after the batch, first first. */
+  readonly after: readonly DatasetNode[];
+  /** Whether splits come in an order drawn from the seed and the epoch. */
+  readonly shuffled: boolean;
+}
+
+/** The chain that a graph is; `undefined` where it is more than one. */
+export function chainOf(root: DatasetNode): OrderedChain | undefined {
+  const after: DatasetNode[] = [];
+  let at = root;
+  while (ONE_TO_ONE.has(at.kind)) {
+    after.unshift(at);
+    at = at.inputs[0]!;
+  }
+  const batch = BATCHES.has(at.kind) ? at : undefined;
+  const perSplit = batch?.inputs[0] ?? root;
+  let shuffled = false;
+  for (at = perSplit; !isSplittable(at); at = at.inputs[0]!) {
+    if (at.inputs.length !== 1 || !(PER_SPLIT.has(at.kind) || at instanceof FileSourceNode)) {
+      return undefined;
+    }
+    shuffled ||= at.kind === "shuffle";
+  }
+  if (at.kind === "zip") return undefined;
+  shuffled ||= at.attributes["shuffle"] === true;
+  return { perSplit, batch, after: batch === undefined ? [] : after, shuffled };
+}
+
+/**
+ * The graph that its reader runs: every part of `root` that is a chain is replaced by what
+ * `distribute` makes of it, as high up as can be; all other operators stay.
+ *
+ * @param distribute is told a chain and its number among the graph's chains.
+ */
+export function distributeChains(
+  root: DatasetNode,
+  distribute: (chain: DatasetNode, number: number) => DatasetNode,
+): DatasetNode {
+  let chains = 0;
+  const visit = (node: DatasetNode): DatasetNode => {
+    if (node.kind === "distribute") return node;
+    if (chainOf(node) !== undefined) return distribute(node, chains++);
+    if (node.inputs.length === 0) return node;
+    return withInputs(node, node.inputs.map(visit));
+  };
+  return visit(inOrder(root));
+}
+
+/** The same operator over other inputs. */
+export function withInputs(node: DatasetNode, inputs: readonly DatasetNode[]): DatasetNode {
+  return nodeKind(node.kind).fromWire(node.attributes, inputs);
+}
+
+/** The graph with every operator that may give elements as they come told to keep their order. */
+export function inOrder(node: DatasetNode): DatasetNode {
+  const inputs = node.inputs.map(inOrder);
+  const { attributes } = node;
+  if (attributes["deterministic"] === false) {
+    return nodeKind(node.kind).fromWire({ ...attributes, deterministic: true }, inputs);
+  }
+  return inputs.every((input, i) => input === node.inputs[i]) ? node : withInputs(node, inputs);
+}

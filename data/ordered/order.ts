@@ -1,0 +1,26 @@
+/**
+ * The order in which the splits of an ordered chain follow each other.
+ */
+import { RandomStream } from "../../core/philox.ts";
+
+/** What the order depends on beside the number of splits. */
+export interface OrderSeed {
+  readonly seed: bigint;
+  readonly epoch: number;
+  /** Whether the order is drawn; otherwise it is that of the table. */
+  readonly shuffled: boolean;
+}
+
+/** The places in the table of `count` splits, in the order in which they are given. */
+export function splitOrder(count: number, { seed, epoch, shuffled }: OrderSeed): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  if (!shuffled) return order;
+  const random = new RandomStream(seed, ["order of splits", epoch]);
+  for (let last = count - 1; last > 0; last--) {
+    const other = random.int(last + 1);
+    const index = order[last]!;
+    order[last] = order[other]!;
+    order[other] = index;
+  }
+  return order;
+}

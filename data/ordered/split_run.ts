@@ -1,0 +1,144 @@
+/**
+ * One split of an ordered chain, run as a dataset of its own.
+ */
+import { flattenTree, treePaths } from "../../core/tree.ts";
+import { commonRows } from "../components.ts";
+import type { IteratorContext } from "../context.ts";
+import { type DatasetIterator, type IterationOptions, openIterator } from "../dataset_iterator.ts";
+import { type ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type Attributes, type DatasetNode, nodeKind } from "../node.ts";
+import { UnaryIterator, UnaryNode } from "../operators/unary.ts";
+import type { ElementSpec } from "../spec.ts";
+import type { Split } from "../splits.ts";
+import { type OrderedChain, withInputs } from "./chain.ts";
+
+/** Which split to run, and with what luck. */
+export interface SplitRunOptions extends Pick<IterationOptions, "host"> {
+  readonly seed: bigint;
+  readonly epoch: number;
+  /** The split's place in its table. */
+  readonly index: number;
+  readonly split: Split;
+  /** Told the last rows of the split, as a batch, where they do not fill one. */
+  readonly onRemainder: (batch: unknown) => void;
+}
+
+/** Opens a split: it gives its elements, or its full batches, each through all that follows them. */
+export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
+  const { seed, epoch, index, split, onRemainder, host } = options;
+  let handedOut = false;
+  return openIterator(graphOf(chain, onRemainder), {
+    ...(host === undefined ? {} : { host }),
+    seed,
+    epoch,
+    // 0 stands for no split.
+    split: index + 1,
+    splits: {
+      next: () => {
+        const next = handedOut ? END : split;
+        handedOut = true;
+        return Promise.resolve(next);
+      },
+      total: () => Promise.resolve(1),
+    },
+  });
+}
+
+function graphOf(
+  { perSplit, batch, after }: OrderedChain,
+  onRemainder: (batch: unknown) => void,
+): DatasetNode {
+  if (batch === undefined) return perSplit;
+  return after.reduce(
+    (below, node) => withInputs(node, [below]),
+    new FullBatchesNode(gathering(batch, perSplit), sizeOf(batch), onRemainder) as DatasetNode,
+  );
+}
+
+/** The batches that `batch` makes of `rows`, the last of which may be short. */
+export function gathering(batch: DatasetNode, rows: DatasetNode): DatasetNode {
+  return withInputs(withoutDropping(batch), [rows]);
+}
+
+function withoutDropping(batch: DatasetNode): DatasetNode {
+  if (batch.attributes["dropRemainder"] !== true) return batch;
+  const attributes = { ...batch.attributes, dropRemainder: false };
+  return withAttributes(batch, attributes);
+}
+
+function withAttributes(node: DatasetNode, attributes: Attributes): DatasetNode {
+  return nodeKind(node.kind).fromWire(attributes, node.inputs);
+}
+
+/** How many rows fill a batch. */
+export function sizeOf(batch: DatasetNode): number {
+  return batch.attributes["size"] as number;
+}
+
+/** How many rows a batch has. */
+export function rowsIn(batch: unknown): number {
+  return commonRows("batch", flattenTree(batch), treePaths(batch));
+}
+
+/** Gives full batches on and keeps back a short one, which ends them. */
+class FullBatchesNode extends UnaryNode {
+  readonly size: number;
+  readonly onRemainder: (batch: unknown) => void;
+
+  constructor(input: DatasetNode, size: number, onRemainder: (batch: unknown) => void) {
+    super("fullBatches", input);
+    this.size = size;
+    this.onRemainder = onRemainder;
+  }
+
+  override get attributes(): Attributes {
+    return { size: this.size };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return this.input.cardinality;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return new FullBatchesIterator(context, this);
+  }
+}
+
+class FullBatchesIterator extends UnaryIterator {
+  readonly #node: FullBatchesNode;
+
+  constructor(context: IteratorContext, node: FullBatchesNode) {
+    super(context);
+    this.#node = node;
+  }
+
+  override next(): Pulled<unknown> {
+    const batch = this.input.next();
+    return batch instanceof Promise ? this.#later(batch) : this.#pass(batch);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#pass(await this.arrival(pending));
+  }
+
+  #pass(batch: unknown): unknown {
+    if (batch === END || this.disposed) return END;
+    if (rowsIn(batch) < this.#node.size) {
+      this.#node.onRemainder(batch);
+      return END;
+    }
+    return this.stats.gave(batch);
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return { input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    await this.input.restore((state as { readonly input: unknown }).input);
+  }
+}

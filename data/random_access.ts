@@ -1,0 +1,40 @@
+/**
+ * Random access: elements by their numbers, without those before them.
+ */
+import { LeatError } from "../core/error.ts";
+import { checkInteger } from "./check.ts";
+import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
+import type { DatasetNode } from "./node.ts";
+
+/** Refuses a graph whose elements can only be iterated over. */
+export function checkRandomAccess(operator: string, node: DatasetNode): DatasetNode {
+  const { cardinality } = node;
+  if (cardinality >= 0 && cardinality < Infinity && node.tokenAt(0) !== undefined) return node;
+  throw new LeatError(
+    "failed_precondition",
+    `${operator}: ${node.kind} gives its elements one after the other; what has them by number are ` +
+      "range, from, fromTensors and fromTensorSlices, and map, take, skip, shard, repeat(n), zip, " +
+      "concatenate, enumerate, prefetch and globalShuffle over these. shuffle needs no numbers.",
+  );
+}
+
+/**
+ * Element `index` of a graph. `out_of_range` where there is none, `failed_precondition` for a graph
+ * without random access, and the element's own error.
+ */
+export async function elementAt(
+  node: DatasetNode,
+  index: number,
+  options: IterationOptions,
+): Promise<unknown> {
+  const { cardinality } = checkRandomAccess("at", node);
+  if (checkInteger("at", "index", index, Number.MIN_SAFE_INTEGER) < 0 || index >= cardinality) {
+    throw new LeatError("out_of_range", `at: element ${index} of a dataset of ${cardinality}`);
+  }
+  const elements = rootContext(node, options).makeIterator();
+  try {
+    return await elements.again(node.tokenAt(index));
+  } finally {
+    elements.dispose();
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Sharding policies that users write.
+ */
+import { LeatError } from "../../core/error.ts";
+import { NodeFunction } from "../call.ts";
+import type { Dataset } from "../dataset.ts";
+import type { Host } from "../host.ts";
+import { type DatasetNode, facade, nodeOf } from "../node.ts";
+import type { Shard } from "../sharding_policy.ts";
+import { type Captures, loadFunction, type UserFunction } from "../udf/user_function.ts";
+import { ValueReader, ValueWriter } from "../wire.ts";
+
+/** What a policy's function is told of its worker, beside its captures. */
+export interface ShardExtra extends Shard {
+  readonly Dataset: typeof Dataset;
+}
+
+/** What a policy is made of. */
+export interface ShardingPolicyOptions<C extends Captures> {
+  /** What the worker with this index, of `count`, produces of the dataset. Run once for each task. */
+  readonly shard: UserFunction<
+    (
+      dataset: Dataset<unknown>,
+      worker: ShardExtra & C,
+    ) => Dataset<unknown> | Promise<Dataset<unknown>>
+  >;
+  /** Values that the function is given by name in its last argument. */
+  readonly captures?: C;
+}
+
+/** A policy as plain data; equal for equal policies. */
+export interface WirePolicy {
+  readonly name: string;
+  /** The function, serialised. */
+  readonly shard: string;
+}
+
+/** A policy of a user's own; made by {@linkcode shardingPolicy}. */
+export class CustomShardingPolicy {
+  readonly name: string;
+  readonly shard: NodeFunction;
+  readonly #wire: WirePolicy;
+
+  /** @throws {LeatError} `failed_precondition` where the function cannot travel. */
+  constructor(name: unknown, shard: NodeFunction) {
+    if (typeof name !== "string" || name === "") {
+      throw new LeatError(
+        "invalid_argument",
+        `shardingPolicy: name must be a non-empty text, got ${JSON.stringify(name)}`,
+      );
+    }
+    this.name = name;
+    this.shard = shard;
+    this.#wire = { name, shard: JSON.stringify(new ValueWriter().write(shard)) };
+  }
+
+  static fromWire({ name, shard }: WirePolicy): CustomShardingPolicy {
+    return new CustomShardingPolicy(
+      name,
+      new ValueReader().read(JSON.parse(shard)) as NodeFunction,
+    );
+  }
+
+  toWire(): WirePolicy {
+    return this.#wire;
+  }
+
+  /**
+   * The worker's part of a graph.
+   *
+   * @throws {LeatError} what the function failed with, naming the policy; `invalid_argument` where it
+   * gives no dataset.
+   */
+  async shardOf(root: DatasetNode, worker: Shard, host: Host): Promise<DatasetNode> {
+    const { fn, captures } = await loadFunction(this.shard, host);
+    let part: unknown;
+    try {
+      part = await fn(facade().wrap(root), { ...captures, Dataset: facade().Dataset, ...worker });
+    } catch (cause) {
+      const { code, message } = LeatError.from(cause);
+      throw new LeatError(
+        code,
+        `The sharding policy "${this.name}" failed for worker ${worker.index} of ${worker.count}: ` +
+          message,
+        { cause },
+      );
+    }
+    const node = nodeOf(part);
+    if (node !== undefined) return node;
+    throw new LeatError(
+      "invalid_argument",
+      `The sharding policy "${this.name}" must return a Dataset, got ${typeof part}`,
+    );
+  }
+}
+
+/**
+ * A policy that divides a dataset among the workers of the dispatcher's list as a function says. The
+ * function is run on every worker, so it must be able to travel: `udf(…)`, or self-contained. Workers
+ * share one luck, so that unseeded shuffles come out alike on all of them.
+ *
+ * @throws {LeatError} `invalid_argument` for an empty name or what is no function;
+ * `failed_precondition` naming what the function takes from around it.
+ *
+ * @example
+ * ```ts
+ * import { Dataset, LocalCluster, shardingPolicy } from "../../mod.ts";
+ *
+ * // The first worker takes the first half, and so on.
+ * const contiguous = shardingPolicy("contiguous", {
+ *   shard(dataset, { index, count, length }) {
+ *     const share = Math.ceil(length / count);
+ *     return dataset.skip(index * share).take(share);
+ *   },
+ *   captures: { length: 10 },
+ * });
+ * await using cluster = await LocalCluster.start({ workers: 2 });
+ * const numbers = Dataset.range(10).distribute({ service: cluster, processingMode: contiguous });
+ * let sum = 0;
+ * for await (const x of numbers) sum += x;
+ * console.log(sum); // 45
+ * ```
+ */
+export function shardingPolicy<const C extends Captures = Captures>(
+  name: string,
+  { shard, captures }: ShardingPolicyOptions<C>,
+): CustomShardingPolicy {
+  const policy = new NodeFunction("shardingPolicy", "shard", shard, captures);
+  if (captures !== undefined && "count" in captures) {
+    throw new LeatError(
+      "invalid_argument",
+      `shardingPolicy: a capture cannot be called "count", which the function is given; rename it`,
+    );
+  }
+  return new CustomShardingPolicy(name, policy);
+}

@@ -1,0 +1,117 @@
+/**
+ * Static sharding: the graph that one worker of a fixed number runs in place of the whole one.
+ */
+import { LeatError } from "../../core/error.ts";
+import { type DatasetNode, nodeKind } from "../node.ts";
+import { inOrder, withInputs } from "../ordered/chain.ts";
+import { CacheNode } from "../operators/cache.ts";
+import { ShardNode } from "../operators/shard.ts";
+import { ShuffleNode } from "../operators/shuffle.ts";
+import { type Shard, SHARD_HINT, ShardingPolicy } from "../sharding_policy.ts";
+import { FileSourceNode } from "../sources/file_source.ts";
+import { isFileListing } from "../sources/files.ts";
+import { replicatedInputOf } from "../splits.ts";
+import { FileShardNode } from "./file_shard.ts";
+
+/** The policies that divide a graph among a fixed number of workers. */
+export type StaticPolicy = "FILE" | "DATA" | "FILE_OR_DATA" | "HINT";
+
+/**
+ * The part of a graph that a worker runs. The parts of all workers together give every element once,
+ * if they run with the same luck.
+ *
+ * @throws {LeatError} `not_found` under FILE for a source that reads no files; `failed_precondition`
+ * where a worker's part would be stored as if it were the whole. That there are fewer files than
+ * workers is an error (`invalid_argument`) of the first element.
+ */
+export function shardGraph(root: DatasetNode, policy: StaticPolicy, shard: Shard): DatasetNode {
+  switch (policy) {
+    case ShardingPolicy.FILE:
+      return shardFiles(root, shard);
+    case ShardingPolicy.DATA:
+      return shardElements(root, shard);
+    case ShardingPolicy.FILE_OR_DATA:
+      try {
+        return shardFiles(root, shard);
+      } catch (error) {
+        if (LeatError.from(error).code !== "not_found") throw error;
+        return shardElements(root, shard);
+      }
+    case ShardingPolicy.HINT:
+      return replaceHints(root, shard);
+  }
+}
+
+/** Elements are counted at the very end, so all workers have to have them in one order. */
+function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
+  return new ShardNode(inOrder(root), count, index);
+}
+
+/** Every file source reads its share of the files, whatever is done with their elements. */
+function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
+  if (isFileListing(node)) return shardNames(node, shard);
+  if (node instanceof FileSourceNode) {
+    return withInputs(node, node.inputs.map((names) => shardNames(names, shard)));
+  }
+  if (node.inputs.length === 0 || node.kind === "snapshot") {
+    throw new LeatError(
+      "not_found",
+      `Found an unshardable source dataset: ${node.kind}. FILE sharding needs sources that read files; ` +
+        `use FILE_OR_DATA, DATA or DYNAMIC`,
+    );
+  }
+  // It would be told of a part.
+  if (node.kind === "assertCardinality") return shardFiles(node.inputs[0]!, shard);
+  const whole = replicatedInputOf(node);
+  const inputs = node.inputs.map((input, i) => i === whole ? input : shardFiles(input, shard));
+  return stored(withInputs(node, inputs));
+}
+
+/**
+ * A share of a dataset of names. Workers have to agree on the order of all of them, so what shuffles
+ * them does so only behind the division.
+ */
+function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
+  const shuffles: ShuffleNode[] = [];
+  const sorted = unshuffled(inOrder(names), shuffles);
+  const share = new FileShardNode(sorted, count, index);
+  const [shuffle] = shuffles;
+  return shuffle === undefined ? share : withInputs(shuffle, [share]);
+}
+
+/** The graph without its shuffles, which are put into `removed`, the last one first. */
+function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
+  if (node instanceof ShuffleNode) {
+    removed.push(node);
+    return unshuffled(node.inputs[0]!, removed);
+  }
+  if (isFileListing(node) && node.attributes["shuffle"] === true) {
+    const sorted = nodeKind(node.kind).fromWire({ ...node.attributes, shuffle: false }, []);
+    const seed = node.attributes["seed"] as bigint | undefined;
+    removed.push(new ShuffleNode(sorted, Number.MAX_SAFE_INTEGER, { seed }));
+    return sorted;
+  }
+  if (node.inputs.length === 0) return node;
+  return withInputs(node, node.inputs.map((input) => unshuffled(input, removed)));
+}
+
+function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
+  const inputs = node.inputs.map((input) => replaceHints(input, shard));
+  if (node instanceof ShardNode && node.numShards === SHARD_HINT) {
+    return new ShardNode(inputs[0]!, shard.count, shard.index);
+  }
+  if (inputs.every((input, i) => input === node.inputs[i])) return node;
+  return stored(withInputs(node, inputs));
+}
+
+/** What keeps elements in files keeps those of one worker, and others would take them for all. */
+function stored(node: DatasetNode): DatasetNode {
+  const keepsFiles = node.kind === "snapshot" ||
+    node instanceof CacheNode && node.path !== undefined;
+  if (!keepsFiles) return node;
+  throw new LeatError(
+    "failed_precondition",
+    `${node.kind} would store one worker's share in files that stand for all of it; put it before what ` +
+      `is sharded, shard by DATA, or cache in memory`,
+  );
+}

@@ -1,0 +1,21 @@
+/**
+ * `getSingleElement`: the element of a dataset that has one.
+ */
+import { LeatError } from "../core/error.ts";
+import { type IterationOptions, openIterator } from "./dataset_iterator.ts";
+import type { DatasetNode } from "./node.ts";
+
+/** The only element of a graph; `invalid_argument` where it has none or several, and its own error. */
+export async function singleElementOf(
+  node: DatasetNode,
+  options: IterationOptions,
+): Promise<unknown> {
+  await using iterator = openIterator(node, options);
+  const { done, value } = await iterator.next();
+  if (done) throw new LeatError("invalid_argument", "getSingleElement: the dataset is empty");
+  if ((await iterator.next()).done) return value;
+  throw new LeatError(
+    "invalid_argument",
+    "getSingleElement: the dataset has more than one element; take(1) keeps the first",
+  );
+}

@@ -1,0 +1,23 @@
+/**
+ * `arrow`: the rows of Arrow's IPC files and streams.
+ */
+
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { RowBlocks } from "../formats/row_blocks.ts";
+import { registerNode } from "../node.ts";
+import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
+
+/** Each row as an object of its columns. Record batches of files are parts. */
+export class ArrowNode extends RowFileNode {
+  constructor(files: unknown, options?: ColumnFileOptions) {
+    super("arrow", files, options);
+  }
+
+  protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
+    // Loaded by those who read such files.
+    const { openArrow } = await import("../formats/arrow.ts");
+    return await openArrow(source, this.columns);
+  }
+}
+
+registerNode("arrow", { fromWire: (a, [files]) => new ArrowNode(files, a) });

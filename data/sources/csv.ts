@@ -1,0 +1,77 @@
+/**
+ * `csv`: the records of CSV files.
+ */
+
+import { checkBoolean, invalidArgument } from "../check.ts";
+import type { CsvColumns } from "../formats/csv_columns.ts";
+import { type CsvDialect, openCsv } from "../formats/csv.ts";
+import { CsvSchema } from "../formats/csv_schema.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type Attributes, registerNode } from "../node.ts";
+import type { ElementSpec } from "../spec.ts";
+import { DividedFilesNode } from "./divided_files.ts";
+import type { FileSourceOptions } from "./file_source.ts";
+
+/** How CSV files are read. */
+export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourceOptions {
+  /**
+   * What columns hold. By name, elements are objects; as an array, tuples. With a header, named columns are found in it and others are
+   * left out; otherwise columns stand in this order. A column without a `default` is required: a missing field is an error. Left out, every
+   * field is a string as it stands.
+   */
+  readonly columns?: C | undefined;
+  /** Whether the first record of every file names its columns; default true. */
+  readonly header?: boolean | undefined;
+  /** The columns to read, in this order: indices, from 0, or names in the header. Not with columns declared by name and a header. */
+  readonly select?: readonly (string | number)[] | undefined;
+  /** The columns to leave out; the opposite of `select`. */
+  readonly exclude?: readonly (string | number)[] | undefined;
+  /** What stands between fields: one character; default `","`. */
+  readonly delimiter?: string | undefined;
+  /** Whether fields may stand in quotes, and then contain anything; default true. Without, large files are divided among workers. */
+  readonly useQuoteDelim?: boolean | undefined;
+  /** What a field holds that is missing, beside nothing at all; default `""`. Only for declared columns. */
+  readonly naValue?: string | undefined;
+}
+
+/** Each record as an object or a tuple. Records and their errors are those of {@linkcode openCsv}. */
+export class CsvNode extends DividedFilesNode {
+  readonly schema: CsvSchema;
+  readonly dialect: CsvDialect;
+
+  constructor(
+    files: unknown,
+    options: { readonly [name in keyof CsvOptions | "partBytes"]?: unknown } = {},
+  ) {
+    super("csv", files, options);
+    this.schema = new CsvSchema("csv", options);
+    this.dialect = {
+      delimiter: checkDelimiter(options.delimiter),
+      useQuoteDelim: checkBoolean("csv", "useQuoteDelim", options.useQuoteDelim, true),
+    };
+  }
+
+  protected override get dividesFiles(): boolean {
+    return !this.dialect.useQuoteDelim && super.dividesFiles;
+  }
+
+  override openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
+    return openCsv(source, from, this.schema, this.dialect, this.partBytes);
+  }
+
+  override get attributes(): Attributes {
+    const { columns, header, select, exclude, naValue } = this.schema;
+    return { ...super.attributes, ...this.dialect, columns, header, select, exclude, naValue };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.schema.elementSpec;
+  }
+}
+
+registerNode("csv", { fromWire: (a, [files]) => new CsvNode(files, a) });
+
+function checkDelimiter(value: unknown = ","): string {
+  if (typeof value === "string" && [...value].length === 1 && !/["\r\n]/.test(value)) return value;
+  throw invalidArgument("csv", "delimiter", "one character, no quote or end of line", value);
+}

@@ -1,0 +1,37 @@
+/**
+ * Sources whose files divide into parts of a number of bytes.
+ */
+
+import { checkInteger } from "../check.ts";
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { Attributes } from "../node.ts";
+import { FileSourceNode } from "./file_source.ts";
+
+/** Bytes of one part of a file: long enough that opening it is nothing, short enough that many tasks share a large file. */
+export const PART_BYTES = 64 * 1024 * 1024;
+
+/** A dataset of what is in files that divide anywhere. */
+export abstract class DividedFilesNode extends FileSourceNode {
+  /** Recorded with the pipeline, because splits are numbered by it. */
+  readonly partBytes: number;
+
+  constructor(
+    kind: string,
+    files: unknown,
+    options: { compression?: unknown; numParallelReads?: unknown; partBytes?: unknown } = {},
+  ) {
+    super(kind, files, options);
+    this.partBytes = options.partBytes === undefined
+      ? PART_BYTES
+      : checkInteger(kind, "partBytes", options.partBytes, 1);
+  }
+
+  override countParts({ file }: SourceFile): number | Promise<number> {
+    return Math.max(1, Math.ceil(file.sizeBytes / this.partBytes));
+  }
+
+  override get attributes(): Attributes {
+    const { partBytes } = this;
+    return { ...super.attributes, ...(this.dividesFiles ? { partBytes } : {}) };
+  }
+}

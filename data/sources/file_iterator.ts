@@ -1,0 +1,130 @@
+/**
+ * What the iterators of file sources share: opening files and parts of them, from their beginning or from where a saved iterator stood.
+ */
+
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../context.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { UnaryIterator } from "../operators/unary.ts";
+import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
+import type { FileSourceNode } from "./file_source.ts";
+import { isFileListing } from "./files.ts";
+import { MeteredFile, ReadingMeter } from "./metered_reading.ts";
+
+/** A file that is being read. */
+export interface OpenReading {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly reader: FormatReader;
+}
+
+/** What is saved of a file that is being read. */
+export interface SavedReading {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly position: unknown;
+}
+
+/** Opens the files of one source, and knows which are open. */
+export abstract class FileSourceIterator extends UnaryIterator {
+  readonly #node: FileSourceNode;
+  readonly #meter: ReadingMeter;
+  readonly #open = new Set<OpenReading>();
+
+  constructor(context: IteratorContext, node: FileSourceNode) {
+    super(context, inputOf(context, node));
+    this.#node = node;
+    this.#meter = new ReadingMeter(context);
+  }
+
+  /**
+   * Opens what the input gave. `undefined` where this iterator was disposed meanwhile; rejects where the file, or the part of it, cannot be
+   * opened.
+   */
+  protected openReading(given: unknown): Promise<OpenReading | undefined> {
+    return this.#openFile(isFilePart(given) ? given.path : given, async (source) => {
+      if (!isFilePart(given) || given.part === undefined) return {};
+      checkPart(given, await this.#node.partsOf(source));
+      return { part: given.part };
+    });
+  }
+
+  /** Opens a file again that was being read when the iterator was saved. Rejects where it has changed since. */
+  protected reopen({ path, sizeBytes, position }: SavedReading): Promise<OpenReading | undefined> {
+    return this.#openFile(path, ({ file }) => {
+      if (file.sizeBytes === sizeBytes) return Promise.resolve({ position });
+      throw new LeatError(
+        "failed_precondition",
+        `${path} has changed since the iterator was saved: it had ${sizeBytes} bytes then, and has ` +
+          `${file.sizeBytes} now.`,
+      );
+    });
+  }
+
+  protected closeReading(reading: OpenReading): void {
+    this.#open.delete(reading);
+    reading.reader.close();
+  }
+
+  protected override release(): void {
+    for (const { reader } of this.#open) reader.close();
+    this.#open.clear();
+    super.release();
+  }
+
+  async #openFile(
+    path: unknown,
+    fromOf: (source: SourceFile) => Promise<ReadFrom>,
+  ): Promise<OpenReading | undefined> {
+    try {
+      return await this.context.waitFor(this.#openReading(path, fromOf));
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
+  async #openReading(
+    path: unknown,
+    fromOf: (source: SourceFile) => Promise<ReadFrom>,
+  ): Promise<OpenReading | undefined> {
+    const opened = await this.#node.openFile(this.context.host, path);
+    const file = new MeteredFile(opened.file, this.context);
+    const source = { ...opened, file };
+    let held: { close(): void } = file;
+    try {
+      if (!this.disposed) {
+        const { host } = this.context;
+        const unmetered = await this.#node.openReader(source, await fromOf(source), host);
+        const reader = this.#meter.of(unmetered, file);
+        held = reader;
+        if (!this.disposed) {
+          const reading = { path: source.path, sizeBytes: file.sizeBytes, reader };
+          this.#open.add(reading);
+          return reading;
+        }
+      }
+      held.close();
+      return undefined;
+    } catch (error) {
+      held.close();
+      throw error;
+    }
+  }
+}
+
+/** What is to be saved of a file between two steps. */
+export function saveReading({ path, sizeBytes, reader }: OpenReading): SavedReading {
+  return { path, sizeBytes, position: reader.save() };
+}
+
+/** Under splits the parts that are handed out, and otherwise the dataset of files. */
+function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | undefined {
+  const listing = node.inputs[0]!;
+  if (!node.isDivided || !isFileListing(listing)) return undefined;
+  const splits = context.openSplits();
+  return splits === undefined ? undefined : new FileParts(context, listing, splits);
+}
+
+function isFilePart(given: unknown): given is FilePart {
+  return typeof given === "object" && given !== null && "isLast" in given;
+}

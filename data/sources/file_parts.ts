@@ -1,0 +1,160 @@
+/**
+ * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers, of which its parts take the first; so a number tells
+ * file and part without a table of how many parts each file has. The run of a file's last part reaches to the next file's first number.
+ */
+
+import { LeatError } from "../../core/error.ts";
+import type { IteratorContext } from "../context.ts";
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { Host } from "../host.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { readsSplits, type Split, type SplitReader } from "../splits.ts";
+import type { FileSourceNode } from "./file_source.ts";
+import type { FileListing } from "./files.ts";
+
+/** How many parts a file may have. Beyond it: `resource_exhausted`. */
+export const PARTS_PER_FILE_MAX = 2 ** 20;
+
+/** How many files are open at once to count their parts: far storage takes its time for each. */
+const COUNTED_AT_ONCE = 16;
+
+/** A part of a file, or all of it. */
+export interface FilePart {
+  readonly path: string;
+  /** The number of the one part to read; `undefined` for the whole file. */
+  readonly part: number | undefined;
+  /** Whether it was the file's last part when the splits were listed. */
+  readonly isLast: boolean;
+}
+
+/** One split per part of each file, in the order of `paths`. */
+export async function listFileParts(
+  node: FileSourceNode,
+  paths: readonly string[],
+  host: Host,
+): Promise<Split[]> {
+  const counts = new Array<number>(paths.length);
+  let next = 0;
+  const countSome = async () => {
+    while (next < paths.length) {
+      const file = next++;
+      counts[file] = await countParts(node, paths[file]!, host);
+    }
+  };
+  await Promise.all(Array.from({ length: COUNTED_AT_ONCE }, countSome));
+  return counts.flatMap((count, file) =>
+    Array.from({ length: count }, (_, part) => ({
+      start: file * PARTS_PER_FILE_MAX + part,
+      stop: part < count - 1
+        ? file * PARTS_PER_FILE_MAX + part + 1
+        : (file + 1) * PARTS_PER_FILE_MAX,
+    }))
+  );
+}
+
+/** A file that cannot be divided, or opened, is one part: whoever reads it is told what is wrong with it. */
+async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
+  let source: SourceFile | undefined;
+  let count: number;
+  try {
+    source = await node.openFile(host, path);
+    count = await node.partsOf(source);
+  } catch {
+    return 1;
+  } finally {
+    source?.file.close();
+  }
+  if (count <= PARTS_PER_FILE_MAX) return count;
+  throw new LeatError(
+    "resource_exhausted",
+    `${node.kind}: ${path} divides into ${count} parts, and at most ${PARTS_PER_FILE_MAX} can be ` +
+      `told apart; write it as several files.`,
+  );
+}
+
+/** The parts that a task is handed, one after the other, instead of the names of whole files. */
+export class FileParts extends ElementIterator<FilePart> {
+  readonly #context: IteratorContext;
+  readonly #listing: FileListing;
+  readonly #splits: SplitReader;
+  /** `undefined` before the first `next()`. */
+  #paths: readonly string[] | undefined;
+  #position = 0;
+  #stop = 0;
+
+  constructor(context: IteratorContext, listing: FileListing, splits: SplitReader) {
+    super();
+    this.#context = context;
+    this.#listing = listing;
+    this.#splits = splits;
+  }
+
+  override next(): Pulled<FilePart> {
+    if (this.disposed) return END;
+    if (this.#paths === undefined) return this.#start();
+    return this.#position < this.#stop ? this.#give(this.#paths) : this.#nextSplit(this.#paths);
+  }
+
+  protected override saveState(): Promise<unknown> {
+    throw readsSplits();
+  }
+
+  protected override restoreState(): Promise<void> {
+    throw readsSplits();
+  }
+
+  protected override release(): void {
+    this.#paths = undefined;
+  }
+
+  async #start(): Promise<FilePart | typeof END> {
+    try {
+      this.#paths = await this.#listing.list(this.#context.host);
+    } catch (error) {
+      // Without a listing no split can be read, and taking them would keep them from other tasks.
+      this.dispose();
+      throw error;
+    }
+    return this.next();
+  }
+
+  async #nextSplit(paths: readonly string[]): Promise<FilePart | typeof END> {
+    const split = await this.#context.waitFor(this.#splits.next());
+    if (split === END || this.disposed) return END;
+    if (split.stop > paths.length * PARTS_PER_FILE_MAX) {
+      const file = Math.floor((split.stop - 1) / PARTS_PER_FILE_MAX);
+      throw new LeatError(
+        "data_loss",
+        `${this.#context.stats.operator}: file ${file} of the listing was to be read, but ` +
+          `${this.#listing.description} has ${paths.length} files here; the listing has changed, ` +
+          `or differs between hosts`,
+      );
+    }
+    this.#position = split.start;
+    this.#stop = split.stop;
+    return this.next();
+  }
+
+  #give(paths: readonly string[]): FilePart {
+    const file = Math.floor(this.#position / PARTS_PER_FILE_MAX);
+    const part = this.#position % PARTS_PER_FILE_MAX;
+    const fileStop = (file + 1) * PARTS_PER_FILE_MAX;
+    const isLast = this.#stop >= fileStop;
+    this.#position = isLast ? fileStop : this.#position + 1;
+    return { path: paths[file]!, part: part === 0 && isLast ? undefined : part, isLast };
+  }
+}
+
+/**
+ * Checks that a file still divides as it did when its parts were listed.
+ *
+ * @throws {LeatError} `data_loss` naming the file.
+ */
+export function checkPart({ path, part, isLast }: FilePart, count: number): void {
+  if (part === undefined || (isLast ? part === count - 1 : part < count)) return;
+  throw new LeatError(
+    "data_loss",
+    `Part ${part} of ${path} was to be read${isLast ? ", its last" : ""}, but it divides into ` +
+      `${count} parts here; the file has changed since its parts were listed, or differs between hosts.`,
+  );
+}

@@ -1,0 +1,70 @@
+/**
+ * `fixedLengthRecords`: the records of files whose records all have one length.
+ */
+
+import { checkInteger } from "../check.ts";
+import {
+  countRecords,
+  type FixedLengthReader,
+  openFixedLength,
+  type RecordLayout,
+} from "../formats/fixed_length.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { RECORD_BYTES_MAX } from "../formats/tfrecord.ts";
+import { type Attributes, registerNode } from "../node.ts";
+import { TensorSpec } from "../spec.ts";
+import { DividedFilesNode } from "./divided_files.ts";
+import type { FileSourceOptions } from "./file_source.ts";
+
+/** How files of records of one length are read. */
+export interface FixedLengthRecordOptions extends FileSourceOptions {
+  /** The length of every record, in bytes. */
+  readonly recordBytes: number;
+  /** What is left out at the beginning of every file, in bytes; 0 by default. */
+  readonly headerBytes?: number | undefined;
+  /** What is left out at the end of every file, in bytes; 0 by default. */
+  readonly footerBytes?: number | undefined;
+}
+
+/** Each record as a `Uint8Array` of its own; one scalar, a byte string, as those of `tfRecords`. */
+export class FixedLengthRecordsNode extends DividedFilesNode {
+  readonly layout: RecordLayout;
+
+  constructor(
+    files: unknown,
+    options: { readonly [name in keyof FixedLengthRecordOptions | "partBytes"]?: unknown } = {},
+  ) {
+    const kind = "fixedLengthRecords";
+    super(kind, files, options);
+    const { recordBytes, headerBytes = 0, footerBytes = 0 } = options;
+    this.layout = {
+      recordBytes: checkInteger(kind, "recordBytes", recordBytes, 1, RECORD_BYTES_MAX),
+      headerBytes: checkInteger(kind, "headerBytes", headerBytes, 0, RECORD_BYTES_MAX),
+      footerBytes: checkInteger(kind, "footerBytes", footerBytes, 0, RECORD_BYTES_MAX),
+    };
+  }
+
+  override openReader(source: SourceFile, from: ReadFrom): FixedLengthReader {
+    return openFixedLength(source, from, this.layout, this.#partRecords);
+  }
+
+  override countParts(source: SourceFile): number {
+    return Math.max(1, Math.ceil(countRecords(source, this.layout) / this.#partRecords));
+  }
+
+  get #partRecords(): number {
+    return Math.max(1, Math.floor(this.partBytes / this.layout.recordBytes));
+  }
+
+  override get attributes(): Attributes {
+    return { ...super.attributes, ...this.layout };
+  }
+
+  override get elementSpec(): TensorSpec {
+    return new TensorSpec("bytes", []);
+  }
+}
+
+registerNode("fixedLengthRecords", {
+  fromWire: (a, [files]) => new FixedLengthRecordsNode(files, a),
+});

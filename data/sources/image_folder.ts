@@ -1,0 +1,207 @@
+/**
+ * `imageFolder`: images that lie in a folder of each class, labelled by it.
+ */
+
+import { LeatError } from "../../core/error.ts";
+import type { Tensor } from "../../core/tensor.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { checkBoolean, checkInteger, checkSeed, invalidArgument, show } from "../check.ts";
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
+import { type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
+import { type Attributes, registerNode } from "../node.ts";
+import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { FileSourceNode } from "./file_source.ts";
+import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
+
+/** The names of files that are read, in lower case or upper case. */
+const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
+
+/** An image and the number of its class. */
+export interface LabelledImage<I = Tensor<"uint8">> {
+  readonly image: I;
+  /** The place of the class among the names. */
+  readonly label: number;
+}
+
+/** How a folder of images is read. */
+export interface ImageFolderOptions extends ListFilesOptions {
+  /** The classes, in the order of their labels; others are left out. By default all folders that hold images, sorted by code units. */
+  readonly classNames?: readonly string[] | undefined;
+  /** How images are decoded; to RGB as they are by default. `false` leaves them as the bytes of their files. */
+  readonly decode?: ImageDecodeOptions | false | undefined;
+  /** As for other sources of files. */
+  readonly numParallelReads?: number | undefined;
+}
+
+/**
+ * The names of the classes in a folder, in the order of their labels: its folders that hold images at any depth, sorted by code units.
+ *
+ * @param root the folder that holds a folder of each class.
+ * @throws {LeatError} `not_found` where there is no image in a folder of `root`.
+ *
+ * @example
+ * ```ts
+ * import { imageClasses } from "../../mod.ts";
+ *
+ * const classNames = await imageClasses("./flowers").catch(() => ["daisy", "tulip"]);
+ * ```
+ */
+export async function imageClasses(
+  root: string,
+  host: Host = installedHost(),
+): Promise<string[]> {
+  const folder = checkRoot(root);
+  const paths = await new ListFilesNode(patternsOf(folder)).list(host);
+  return [...new Set(paths.map((path) => classOf(path, folder)))].sort();
+}
+
+/** Each image with its label, decoded by the host. An image that cannot be decoded costs that image. */
+export class ImageFolderNode extends FileSourceNode {
+  readonly root: string;
+  readonly classNames: readonly string[] | undefined;
+  readonly decode: ImageDecodeOptions | false;
+  /** Labels by class; listed once per host, so that they stay the same from epoch to epoch. */
+  readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
+
+  /** @param listing the node that lists the files, where there is one already. */
+  constructor(
+    root: unknown,
+    options: { readonly [name in keyof ImageFolderOptions]?: unknown } = {},
+    listing?: unknown,
+  ) {
+    const folder = checkRoot(root);
+    const classNames = checkClassNames(options.classNames);
+    const order = {
+      shuffle: checkBoolean("imageFolder", "shuffle", options.shuffle, true),
+      seed: checkSeed("imageFolder", options.seed),
+    };
+    super("imageFolder", listing ?? new ListFilesNode(patternsOf(folder, classNames), order), {
+      numParallelReads: options.numParallelReads,
+    });
+    this.root = folder;
+    this.classNames = classNames;
+    this.decode = checkDecode(options.decode);
+  }
+
+  override get attributes(): Attributes {
+    const { root, classNames, decode } = this;
+    return {
+      ...super.attributes,
+      root,
+      ...(classNames === undefined ? {} : { classNames }),
+      decode,
+    };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return { image: imageSpec(this.decode), label: new TensorSpec("int32", []) };
+  }
+
+  override async openReader(
+    source: SourceFile,
+    { position }: ReadFrom,
+    host: Host,
+  ): Promise<WholeFileReader> {
+    const labels = await this.#labelsOn(host);
+    const convert = async (contents: Uint8Array, path: string) => {
+      const image = this.decode === false
+        ? contents
+        : await host.images.decode(contents, this.decode);
+      return { image, label: this.#labelOf(path, labels) };
+    };
+    return new WholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
+  }
+
+  #labelOf(path: string, labels: ReadonlyMap<string, number>): number {
+    const name = classOf(path, this.root);
+    const label = labels.get(name);
+    if (label !== undefined) return label;
+    throw new LeatError(
+      "failed_precondition",
+      `the class ${show(name)} was not there when the classes of ${this.root} were listed.`,
+    );
+  }
+
+  #labelsOn(host: Host): Promise<ReadonlyMap<string, number>> {
+    let labels = this.#labels.get(host);
+    if (labels === undefined) {
+      labels = this.#listLabels(host);
+      this.#labels.set(host, labels);
+    }
+    return labels;
+  }
+
+  async #listLabels(host: Host): Promise<ReadonlyMap<string, number>> {
+    const names = this.classNames ?? await imageClasses(this.root, host);
+    return new Map(names.map((name, label) => [name, label]));
+  }
+}
+
+registerNode("imageFolder", {
+  fromWire: (a, [listing]) => new ImageFolderNode(a.root, a, listing),
+});
+
+function checkRoot(root: unknown): string {
+  if (typeof root !== "string" || root === "") {
+    throw invalidArgument("imageFolder", "root", "the path of a folder", root);
+  }
+  return root.replace(/(?<=.)\/+$/, "");
+}
+
+function checkClassNames(value: unknown): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const isName = (name: unknown) => typeof name === "string" && /^[^/]+$/.test(name);
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isName)) {
+    throw invalidArgument("imageFolder", "classNames", "an array of names of folders", value);
+  }
+  const twice = value.find((name, i) => value.indexOf(name) < i);
+  if (twice === undefined) return [...value];
+  throw new LeatError(
+    "invalid_argument",
+    `imageFolder: classNames has ${show(twice)} twice; each class has one label`,
+  );
+}
+
+function checkDecode(value: unknown): ImageDecodeOptions | false {
+  if (value === undefined || value === false) return value ?? {};
+  const known = ["crop", "resize", "flip", "channels"];
+  if (!isPlainObject(value) || Object.keys(value).some((name) => !known.includes(name))) {
+    throw invalidArgument("imageFolder", "decode", `false or { ${known.join(", ")} }`, value);
+  }
+  const { resize, channels = 3 } = value as ImageDecodeOptions;
+  if (resize !== undefined) {
+    checkInteger("imageFolder", "decode.resize.width", resize.width, 1);
+    checkInteger("imageFolder", "decode.resize.height", resize.height, 1);
+  }
+  if (![1, 3, 4].includes(channels)) {
+    throw invalidArgument("imageFolder", "decode.channels", "1, 3 or 4", channels);
+  }
+  return value as ImageDecodeOptions;
+}
+
+/** What lists the images of all classes, or of these. */
+function patternsOf(root: string, classNames?: readonly string[]): string[] {
+  const extensions = [...EXTENSIONS, ...EXTENSIONS.map((one) => one.toUpperCase())].join(",");
+  const folder = root === "/" ? "" : escapeGlob(root);
+  const classes = classNames?.map(escapeGlob) ?? ["*"];
+  return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);
+}
+
+/** A name as a pattern that matches it alone. Braces stand in brackets: `picomatch` does not find the base of a pattern that escapes them. */
+function escapeGlob(name: string): string {
+  return name.replace(/[\\*?[\]()!+@|]/g, "\\$&").replace(/[{}]/g, "[$&]");
+}
+
+/** The folder of `root` that a file lies in. */
+function classOf(path: string, root: string): string {
+  const start = root === "/" ? 1 : root.length + 1;
+  return path.slice(start, path.indexOf("/", start));
+}
+
+function imageSpec(decode: ImageDecodeOptions | false): TensorSpec {
+  if (decode === false) return new TensorSpec("bytes", []);
+  const { width = null, height = null } = decode.resize ?? decode.crop ?? {};
+  return new TensorSpec("uint8", [height, width, decode.channels ?? 3]);
+}

@@ -1,0 +1,22 @@
+/**
+ * `npy`: the rows of NumPy's .npy files.
+ */
+
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { RowBlocks } from "../formats/row_blocks.ts";
+import { openNpy } from "../formats/npy.ts";
+import { registerNode } from "../node.ts";
+import { RowFileNode, type RowFileOptions } from "./row_files.ts";
+
+/** Each row along axis 0. Runs of about 4 MiB are parts. */
+export class NpyNode extends RowFileNode {
+  constructor(files: unknown, options?: RowFileOptions) {
+    super("npy", files, options);
+  }
+
+  protected override openBlocks(source: SourceFile): Promise<RowBlocks> {
+    return openNpy(source);
+  }
+}
+
+registerNode("npy", { fromWire: (a, [files]) => new NpyNode(files, a) });

@@ -1,0 +1,34 @@
+/**
+ * `npz`: the rows of NumPy's .npz archives.
+ */
+
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { RowBlocks } from "../formats/row_blocks.ts";
+import { registerNode } from "../node.ts";
+import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
+
+/** Each row as an object of the arrays' rows. Archives whose arrays are not compressed have parts. */
+export class NpzNode extends RowFileNode {
+  constructor(files: unknown, options?: ColumnFileOptions) {
+    super("npz", files, options);
+  }
+
+  /** A compressed archive is one part: reading any of it takes all of it. */
+  override async countParts(source: SourceFile): Promise<number> {
+    const archive = await this.#open(source);
+    return archive.isStored ? await super.countParts(source) : 1;
+  }
+
+  protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
+    const archive = await this.#open(source);
+    return await archive.blocks();
+  }
+
+  async #open(source: SourceFile) {
+    // Loaded by those who read such files.
+    const { NpzArchive } = await import("../formats/npz.ts");
+    return await NpzArchive.open(source, this.columns);
+  }
+}
+
+registerNode("npz", { fromWire: (a, [files]) => new NpzNode(files, a) });

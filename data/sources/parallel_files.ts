@@ -1,0 +1,211 @@
+/**
+ * Reading several files in turn.
+ */
+
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { IteratorContext } from "../context.ts";
+import { END, type Pulled } from "../iterator.ts";
+import { stepOn } from "../stepping.ts";
+import {
+  FileSourceIterator,
+  type OpenReading,
+  type SavedReading,
+  saveReading,
+} from "./file_iterator.ts";
+import type { FileSourceNode } from "./file_source.ts";
+
+/** One of the files that are read at once, and its next element, which is fetched before it is asked for. */
+interface Lane {
+  reading: OpenReading | undefined;
+  /** `undefined` where the lane has no file yet. */
+  pulled: Pulled<unknown> | undefined;
+}
+
+/** What is saved of a lane: its file as it stands behind the element that was fetched. */
+interface SavedLane {
+  readonly reading: SavedReading | undefined;
+  readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
+}
+
+/** What is saved of all of it. */
+interface ParallelState {
+  readonly input: unknown;
+  readonly lanes: readonly SavedLane[];
+  readonly turn: number;
+  readonly started: boolean;
+  readonly inputEnded: boolean;
+}
+
+/**
+ * Several files in turn. Which file stands in which lane is decided in the order of turns, so the order of elements does not depend on
+ * which file answered first.
+ */
+export class ParallelFiles extends FileSourceIterator {
+  readonly #lanes: Lane[];
+  #turn = 0;
+  #started = false;
+  #inputEnded = false;
+
+  constructor(context: IteratorContext, node: FileSourceNode) {
+    super(context, node);
+    this.#lanes = Array.from(
+      { length: node.numParallelReads },
+      () => ({ reading: undefined, pulled: undefined }),
+    );
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed) return END;
+    const lane = this.#lanes[this.#turn];
+    const pulled = lane?.pulled;
+    if (lane === undefined || pulled === undefined || pulled === END || pulled instanceof Promise) {
+      return this.#nextLater();
+    }
+    return this.#give(lane, pulled);
+  }
+
+  /** Waits for every element that is being fetched: a file in the middle of a read has no position. */
+  protected override async saveState(): Promise<ParallelState> {
+    const input = await this.input.save();
+    const lanes: SavedLane[] = [];
+    for (const lane of this.#lanes) {
+      const pulled = await savePulled(lane.pulled);
+      lanes.push({ pulled, reading: lane.reading && saveReading(lane.reading) });
+    }
+    return {
+      input,
+      lanes,
+      turn: this.#turn,
+      started: this.#started,
+      inputEnded: this.#inputEnded,
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { input, lanes, turn, started, inputEnded } = state as ParallelState;
+    await this.input.restore(input);
+    for (const [i, { reading, pulled }] of lanes.entries()) {
+      const lane = this.#lanes[i]!;
+      lane.pulled = restorePulled(pulled);
+      if (reading !== undefined) lane.reading = await this.reopen(reading);
+    }
+    this.#turn = turn;
+    this.#started = started;
+    this.#inputEnded = inputEnded;
+  }
+
+  async #nextLater(): Promise<unknown> {
+    if (!this.#started) await this.#start();
+    for (let idle = 0; idle < this.#lanes.length && !this.disposed;) {
+      const lane = this.#lanes[this.#turn]!;
+      if (lane.pulled === undefined && !await this.#enter(lane)) {
+        this.#advance();
+        idle++;
+        continue;
+      }
+      idle = 0;
+      const element = await this.#arrived(lane);
+      if (element !== END) return this.disposed ? END : this.#give(lane, element);
+      // The end of a file takes its turn, as in `interleave`; the next file is opened meanwhile.
+      this.#leave(lane);
+      await this.#enter(lane);
+      this.#advance();
+    }
+    return END;
+  }
+
+  /** Opens the first file of every lane at once. */
+  async #start(): Promise<void> {
+    this.#started = true;
+    for (const lane of this.#lanes) {
+      if (!await this.#enter(lane)) return;
+    }
+  }
+
+  /** Gives a lane its next file; false where there are no more. */
+  async #enter(lane: Lane): Promise<boolean> {
+    if (this.#inputEnded) return false;
+    const pulled = this.input.next();
+    const given = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
+    if (given === END || this.disposed) {
+      this.#inputEnded = true;
+      return false;
+    }
+    lane.pulled = observed(this.#openAndPull(lane, given));
+    return true;
+  }
+
+  async #openAndPull(lane: Lane, given: unknown): Promise<unknown> {
+    lane.reading = await this.openReading(given);
+    return lane.reading === undefined ? END : await this.#pull(lane.reading);
+  }
+
+  /** A lane's element; its error costs the element, and takes the lane's turn. */
+  async #arrived(lane: Lane): Promise<unknown> {
+    try {
+      return await lane.pulled;
+    } catch (error) {
+      this.#fetch(lane);
+      this.#advance();
+      throw error;
+    }
+  }
+
+  #give(lane: Lane, element: unknown): unknown {
+    this.#fetch(lane);
+    this.#advance();
+    return this.stats.gave(element);
+  }
+
+  /** Starts on a lane's next element; a file that could not be opened leaves its lane. */
+  #fetch(lane: Lane): void {
+    lane.pulled = lane.reading === undefined ? undefined : this.#pull(lane.reading);
+  }
+
+  #pull({ reader }: OpenReading): Pulled<unknown> {
+    try {
+      const pulled = stepOn(reader, this.context.pacer);
+      return pulled instanceof Promise ? observed(pulled) : pulled;
+    } catch (error) {
+      return observed(Promise.reject(error));
+    }
+  }
+
+  #leave(lane: Lane): void {
+    if (lane.reading !== undefined) this.closeReading(lane.reading);
+    lane.reading = undefined;
+    lane.pulled = undefined;
+  }
+
+  #advance(): void {
+    this.#turn = (this.#turn + 1) % this.#lanes.length;
+  }
+
+  protected override release(): void {
+    for (const lane of this.#lanes) lane.pulled = lane.reading = undefined;
+    super.release();
+  }
+}
+
+async function savePulled(pulled: Pulled<unknown> | undefined): Promise<SavedLane["pulled"]> {
+  try {
+    const element = await pulled;
+    if (element === END) return "end";
+    return element === undefined ? undefined : { element };
+  } catch (error) {
+    return { error: LeatError.from(error).toWire() };
+  }
+}
+
+function restorePulled(saved: SavedLane["pulled"]): Pulled<unknown> | undefined {
+  if (saved === undefined) return undefined;
+  if (saved === "end") return END;
+  if ("element" in saved) return saved.element;
+  return observed(Promise.reject(LeatError.fromWire(saved.error)));
+}
+
+/** A promise whose rejection may be looked at later, or never. */
+function observed<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,23 @@
+/**
+ * `parquet`: the rows of Parquet files.
+ */
+
+import type { SourceFile } from "../formats/format_reader.ts";
+import type { RowBlocks } from "../formats/row_blocks.ts";
+import { registerNode } from "../node.ts";
+import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
+
+/** Each row as an object of its columns. Row groups are parts. */
+export class ParquetNode extends RowFileNode {
+  constructor(files: unknown, options?: ColumnFileOptions) {
+    super("parquet", files, options);
+  }
+
+  protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
+    // Loaded by those who read such files.
+    const { openParquet } = await import("../formats/parquet.ts");
+    return await openParquet(source, this.columns);
+  }
+}
+
+registerNode("parquet", { fromWire: (a, [files]) => new ParquetNode(files, a) });

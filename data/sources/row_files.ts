@@ -1,0 +1,89 @@
+/**
+ * What sources of rows have in common: files of columns or arrays, read a block of rows at a time.
+ */
+
+import { checkArray, invalidArgument } from "../check.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
+import type { Attributes } from "../node.ts";
+import { checkSpec, type ElementSpec } from "../spec.ts";
+import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+
+/** How files of rows are read. */
+export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
+  /** What a row is, for `elementSpec` and for the dtypes of batches; unknown by default. */
+  readonly spec?: ElementSpec | undefined;
+}
+
+/** How files of columns are read. */
+export interface ColumnFileOptions extends RowFileOptions {
+  /** The columns that rows have, in this order; all by default. */
+  readonly columns?: readonly string[] | undefined;
+}
+
+/** A dataset of the rows of files. */
+export abstract class RowFileNode extends FileSourceNode {
+  readonly columns: readonly string[] | undefined;
+  readonly #spec: ElementSpec;
+  /** Of open files, because whoever reads a part counts the parts first. */
+  readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
+
+  /** @throws {LeatError} `invalid_argument` for a `compression` too: these formats compress what they hold themselves. */
+  constructor(
+    kind: string,
+    files: unknown,
+    options: { [name in "columns" | "compression" | "numParallelReads" | "spec"]?: unknown } = {},
+  ) {
+    const { columns, compression, numParallelReads, spec } = options;
+    super(kind, files, { numParallelReads });
+    if (compression !== undefined) {
+      throw invalidArgument(
+        kind,
+        "compression",
+        "left out, because such files say themselves how they are compressed",
+        compression,
+      );
+    }
+    this.columns = columns === undefined ? undefined : checkColumns(kind, columns);
+    this.#spec = checkSpec(kind, spec);
+  }
+
+  /** Reads of one file what has to be known to read its blocks. */
+  protected abstract openBlocks(source: SourceFile): Promise<RowBlocks>;
+
+  override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
+    return new BlockReader(source.file, await this.#blocksOf(source), from);
+  }
+
+  override async countParts(source: SourceFile): Promise<number> {
+    return countParts(await this.#blocksOf(source));
+  }
+
+  override get attributes(): Attributes {
+    const { columns } = this;
+    return {
+      ...super.attributes,
+      ...(columns === undefined ? {} : { columns }),
+      ...(this.#spec === undefined ? {} : { spec: this.#spec }),
+    };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  #blocksOf(source: SourceFile): Promise<RowBlocks> {
+    let blocks = this.#opened.get(source);
+    if (blocks === undefined) this.#opened.set(source, blocks = this.openBlocks(source));
+    return blocks;
+  }
+}
+
+function checkColumns(operator: string, value: unknown): readonly string[] {
+  const columns = checkArray(operator, "columns", value);
+  const isName = (name: unknown) => typeof name === "string" && name !== "";
+  if (columns.length === 0 || !columns.every(isName) || new Set(columns).size < columns.length) {
+    throw invalidArgument(operator, "columns", "different names, at least one", value);
+  }
+  return [...columns] as string[];
+}

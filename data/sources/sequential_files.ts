@@ -1,0 +1,76 @@
+/**
+ * Reading files one after the other.
+ */
+
+import { END, type Pulled } from "../iterator.ts";
+import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
+import {
+  FileSourceIterator,
+  type OpenReading,
+  type SavedReading,
+  saveReading,
+} from "./file_iterator.ts";
+
+/** What is saved of it. */
+interface SequentialState {
+  readonly input: unknown;
+  /** The file that is being read, if any. */
+  readonly reading: SavedReading | undefined;
+}
+
+/** One file after the other. */
+export class SequentialFiles extends FileSourceIterator implements Stepping {
+  #reading: OpenReading | undefined;
+
+  override next(): Pulled<unknown> {
+    return stepOn(this, this.context.pacer);
+  }
+
+  step(): unknown {
+    if (this.disposed) return END;
+    const reading = this.#reading;
+    if (reading !== undefined) {
+      const element = reading.reader.step();
+      return element instanceof Promise ? this.#elementLater(element) : this.#element(element);
+    }
+    const given = this.input.next();
+    return given === END ? END : this.#openLater(given);
+  }
+
+  protected override async saveState(): Promise<SequentialState> {
+    const input = await this.input.save();
+    return { input, reading: this.#reading && saveReading(this.#reading) };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { input, reading } = state as SequentialState;
+    await this.input.restore(input);
+    if (reading !== undefined) this.#reading = await this.reopen(reading);
+  }
+
+  protected override release(): void {
+    this.#reading = undefined;
+    super.release();
+  }
+
+  #element(element: unknown): unknown {
+    if (element === AGAIN) return AGAIN;
+    if (element !== END) {
+      return this.stats.gave(element);
+    }
+    if (this.#reading !== undefined) this.closeReading(this.#reading);
+    this.#reading = undefined;
+    return AGAIN;
+  }
+
+  async #elementLater(pending: Promise<unknown>): Promise<unknown> {
+    return this.#element(await pending);
+  }
+
+  async #openLater(pulled: Pulled<unknown>): Promise<unknown> {
+    const given = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
+    if (given === END || this.disposed) return END;
+    this.#reading = await this.openReading(given);
+    return AGAIN;
+  }
+}

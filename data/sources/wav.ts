@@ -1,0 +1,41 @@
+/**
+ * `wav`: the sound of WAV files.
+ */
+
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type WholeFilePosition, WholeFileReader } from "../formats/whole_file.ts";
+import type { DecodedAudio, Host } from "../host.ts";
+import { registerNode } from "../node.ts";
+import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+
+/** The sound of one file, and the file. */
+export interface AudioFile extends DecodedAudio {
+  readonly path: string;
+}
+
+/** Each file as its path, samples and sample rate. A file that the host cannot decode costs that file. */
+export class WavNode extends FileSourceNode {
+  constructor(files: unknown, options?: FileSourceOptions) {
+    super("wav", files, options);
+  }
+
+  override get elementSpec(): ElementSpec {
+    return {
+      path: new TensorSpec("string", []),
+      samples: new TensorSpec("float32", [null, null]),
+      sampleRate: new TensorSpec("int32", []),
+    };
+  }
+
+  override openReader(source: SourceFile, { position }: ReadFrom, host: Host): WholeFileReader {
+    const decode = (contents: Uint8Array, path: string): AudioFile => ({
+      path,
+      ...host.audio.decodeWav(contents),
+    });
+    return new WholeFileReader(ByteReader.of(source), decode, position as WholeFilePosition);
+  }
+}
+
+registerNode("wav", { fromWire: (a, [files]) => new WavNode(files, a) });

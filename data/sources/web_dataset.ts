@@ -1,0 +1,109 @@
+/**
+ * `webDataset`: the samples of tar archives that follow WebDataset's convention.
+ */
+
+import { checkInteger, invalidArgument, show } from "../check.ts";
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import {
+  type DecodedExtension,
+  KEY,
+  PART_DECODERS,
+  type SampleOptions,
+  type SamplePosition,
+  WebDatasetReader,
+} from "../formats/web_dataset.ts";
+import { type Attributes, registerNode } from "../node.ts";
+import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
+
+/** Default limit of a sample's bytes. */
+export const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** How archives are read. */
+export interface WebDatasetOptions extends FileSourceOptions {
+  /** The extensions to keep, as `["jpg", "cls"]`; all by default. Other files are passed over. */
+  readonly extensions?: readonly string[] | undefined;
+  /**
+   * Which parts are decoded, by the end of their extension: `json` to its value, `txt` to a string, `cls` to a whole number. Others, and
+   * all by default, stay bytes.
+   */
+  readonly decode?: readonly DecodedExtension[] | undefined;
+  /** Most bytes of the parts of one sample; a larger one is an error. Default {@linkcode SAMPLE_BYTES_MAX}. */
+  readonly sampleBytesMax?: number | undefined;
+}
+
+/** What a `WebDatasetNode` is made with; it is checked. */
+interface Unchecked {
+  readonly compression?: unknown;
+  readonly numParallelReads?: unknown;
+  readonly extensions?: unknown;
+  readonly decode?: unknown;
+  readonly sampleBytesMax?: unknown;
+}
+
+/** Each sample as an object of its key and its parts; errors are those of {@linkcode WebDatasetReader}. */
+export class WebDatasetNode extends FileSourceNode {
+  readonly #samples: SampleOptions;
+
+  constructor(files: unknown, options: Unchecked = {}) {
+    super("webDataset", files, options);
+    const { extensions, decode = [], sampleBytesMax = SAMPLE_BYTES_MAX } = options;
+    const known = Object.keys(PART_DECODERS);
+    this.#samples = {
+      extensions: extensions === undefined ? undefined : checkNames("extensions", extensions),
+      decode: checkNames("decode", decode, known),
+      sampleBytesMax: checkInteger("webDataset", "sampleBytesMax", sampleBytesMax, 1),
+    };
+  }
+
+  override get attributes(): Attributes {
+    const { extensions, decode, sampleBytesMax } = this.#samples;
+    return {
+      ...super.attributes,
+      ...(extensions === undefined ? {} : { extensions: [...extensions] }),
+      decode: [...decode],
+      sampleBytesMax,
+    };
+  }
+
+  /** Known where the extensions are. */
+  override get elementSpec(): ElementSpec {
+    const { extensions, decode } = this.#samples;
+    if (extensions === undefined) return undefined;
+    const parts = [...extensions].map((extension) => [extension, specOf(extension, decode)]);
+    return Object.fromEntries([[KEY, new TensorSpec("string", [])], ...parts]);
+  }
+
+  override openReader(source: SourceFile, { position }: ReadFrom): WebDatasetReader {
+    const from = position as SamplePosition | undefined;
+    const bytes = ByteReader.of(source, from?.offset);
+    return new WebDatasetReader(bytes, this.#samples, from?.ended);
+  }
+}
+
+registerNode("webDataset", { fromWire: (a, [files]) => new WebDatasetNode(files, a) });
+
+/** Checks an array of extensions, of which only some may be `known`. */
+function checkNames(
+  argument: string,
+  value: unknown,
+  known?: readonly string[],
+): ReadonlySet<string> {
+  const isName = (name: unknown) =>
+    typeof name === "string" && !name.startsWith(".") && (known?.includes(name) ?? true);
+  if (!Array.isArray(value) || !value.every(isName)) {
+    const wanted = known === undefined
+      ? `extensions without their dot, as ["jpg", "cls"]`
+      : `some of ${known.map(show).join(", ")}`;
+    throw invalidArgument("webDataset", argument, `an array of ${wanted}`, value);
+  }
+  return new Set(value.map((name: string) => name.toLowerCase()));
+}
+
+function specOf(extension: string, decode: ReadonlySet<string>): TensorSpec | undefined {
+  const last = extension.slice(extension.lastIndexOf(".") + 1);
+  if (!decode.has(last)) return new TensorSpec("bytes", []);
+  if (last === "json") return undefined;
+  return new TensorSpec(last === "cls" ? "int32" : "string", []);
+}

@@ -1,0 +1,87 @@
+/**
+ * Writing one chunk file of a stored dataset.
+ */
+import { gzipSync } from "node:zlib";
+import { encodeRecord } from "../formats/tfrecord.ts";
+import type { Host, NewFile } from "../host.ts";
+import { encodeValue } from "../value_codec.ts";
+import { type Chunk, within } from "./manifest.ts";
+
+/** Written at once, and compressed by itself. */
+const BLOCK_BYTES = 1 << 20;
+
+/** Gathers elements into blocks and appends these to a file in the making. */
+export class ChunkWriter {
+  readonly #file: NewFile;
+  readonly #name: string;
+  readonly #shard: number;
+  readonly #compress: boolean;
+  #count = 0;
+  #sizeBytes = 0;
+  #block: Uint8Array[] = [];
+  #blockBytes = 0;
+
+  private constructor(file: NewFile, name: string, shard: number, compress: boolean) {
+    this.#file = file;
+    this.#name = name;
+    this.#shard = shard;
+    this.#compress = compress;
+  }
+
+  static async begin(
+    host: Host,
+    folder: string,
+    name: string,
+    shard: number,
+    compress: boolean,
+  ): Promise<ChunkWriter> {
+    const file = await host.newFiles.create(within(folder, name));
+    return new ChunkWriter(file, name, shard, compress);
+  }
+
+  /** Bytes written so far. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  /** Adds an element. It may wait, when a block is full. */
+  write(element: unknown): void | Promise<void> {
+    const record = encodeRecord(encodeValue(element));
+    this.#count++;
+    this.#block.push(record);
+    this.#blockBytes += record.length;
+    return this.#blockBytes < BLOCK_BYTES ? undefined : this.#flush();
+  }
+
+  /** Puts the file in its place. */
+  async finish(): Promise<Chunk> {
+    await this.#flush();
+    await this.#file.commit();
+    return {
+      name: this.#name,
+      shard: this.#shard,
+      count: this.#count,
+      sizeBytes: this.#sizeBytes,
+    };
+  }
+
+  abandon(): void {
+    this.#file.abandon();
+    this.#block = [];
+  }
+
+  #flush(): void | Promise<void> {
+    if (this.#blockBytes === 0) return;
+    const block = new Uint8Array(this.#blockBytes);
+    let offset = 0;
+    for (const record of this.#block) {
+      block.set(record, offset);
+      offset += record.length;
+    }
+    this.#block = [];
+    this.#blockBytes = 0;
+    const bytes = this.#compress ? gzipSync(block) : block;
+    this.#sizeBytes += bytes.length;
+    return this.#file.append(bytes);
+  }
+}

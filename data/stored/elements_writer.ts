@@ -1,0 +1,253 @@
+/**
+ * Writing a stored dataset.
+ */
+import { LeatError } from "../../core/error.ts";
+import { specOf } from "../components.ts";
+import type { Host, NewFile } from "../host.ts";
+import { type ElementSpec, mergeSpecs } from "../spec.ts";
+import { ChunkWriter } from "./chunk_writer.ts";
+import {
+  type Chunk,
+  encodeManifest,
+  type Manifest,
+  MANIFEST_NAME,
+  readManifest,
+  within,
+} from "./manifest.ts";
+
+/** How elements are written. */
+export interface WritingOptions {
+  readonly compression?: "gzip" | undefined;
+  /** A chunk that has grown to so many bytes is followed by another. Default 256 MiB. */
+  readonly chunkBytesMax?: number | undefined;
+  /** What is known of the elements; what is not is found out from them. */
+  readonly spec?: ElementSpec;
+}
+
+/** What was written before a writer was saved: chunks that stay when it goes. */
+export interface WritingState {
+  readonly id: string;
+  readonly chunks: readonly Chunk[];
+  readonly count: number;
+  readonly spec: ElementSpec;
+}
+
+const CHUNK_BYTES_MAX = 256 << 20;
+
+/** The names of chunks, finished or not. Nothing else in a folder is ever removed. */
+const CHUNK_NAME = /^[0-9a-f]{16}-\d{6}\.tfrecord(\.gz)?(\.partial)?$/;
+
+/**
+ * Writes the chunks of one folder, and at last its manifest. Until then the folder's manifest is a
+ * file in the making and so locked: there is one writer at a time.
+ */
+export class ElementsWriter {
+  readonly #host: Host;
+  readonly #folder: string;
+  readonly #manifest: NewFile;
+  readonly #options: WritingOptions;
+  readonly #id: string;
+  readonly #chunks: Chunk[];
+  /** How many of the chunks stay if it is abandoned. */
+  #kept: number;
+  #begun: number;
+  #count: number;
+  #spec: ElementSpec;
+  /** Per shard, the chunk that is being written. */
+  readonly #open = new Map<number, ChunkWriter>();
+  #replaces: Manifest | undefined;
+  #abandoned = false;
+
+  private constructor(
+    host: Host,
+    folder: string,
+    manifest: NewFile,
+    options: WritingOptions,
+    { id, chunks, count, spec }: WritingState,
+  ) {
+    this.#host = host;
+    this.#folder = folder;
+    this.#manifest = manifest;
+    this.#options = options;
+    this.#id = id;
+    this.#chunks = [...chunks];
+    this.#kept = this.#begun = chunks.length;
+    this.#count = count;
+    this.#spec = spec;
+  }
+
+  /**
+   * Locks the folder and removes what an earlier writer did not finish. What it holds stays until it
+   * is replaced.
+   *
+   * Errors: `already_exists` while somebody else writes there, `permission_denied`.
+   */
+  static async begin(host: Host, folder: string, options: WritingOptions): Promise<ElementsWriter> {
+    const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
+    const id = host.entropy64().toString(16).padStart(16, "0");
+    const state = { id, chunks: [], count: 0, spec: options.spec };
+    const writer = new ElementsWriter(host, folder, manifest, options, state);
+    try {
+      writer.#replaces = await readManifest(host, folder);
+      await writer.#removeChunksBut(writer.#replaces);
+      return writer;
+    } catch (error) {
+      writer.abandon();
+      throw error;
+    }
+  }
+
+  /** Goes on after the elements that were written before a writer was saved; `undefined` where they are gone. */
+  static async resume(
+    host: Host,
+    folder: string,
+    options: WritingOptions,
+    state: WritingState,
+  ): Promise<ElementsWriter | undefined> {
+    const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
+    try {
+      for (const { name, sizeBytes } of state.chunks) {
+        if (await sizeOf(host, within(folder, name)) === sizeBytes) continue;
+        manifest.abandon();
+        return undefined;
+      }
+      return new ElementsWriter(host, folder, manifest, options, state);
+    } catch (error) {
+      manifest.abandon();
+      throw error;
+    }
+  }
+
+  /** What the folder held when writing began. */
+  get replaces(): Manifest | undefined {
+    return this.#replaces;
+  }
+
+  /** How many elements were written. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes written, those of finished chunks and of open ones. */
+  get sizeBytes(): number {
+    let sum = 0;
+    for (const { sizeBytes } of [...this.#chunks, ...this.#open.values()]) sum += sizeBytes;
+    return sum;
+  }
+
+  /** Adds an element. Answers at once where it is merely gathered. */
+  write(element: unknown, shard = 0): void | Promise<void> {
+    this.#notice(element);
+    const chunk = this.#open.get(shard);
+    return chunk === undefined
+      ? this.#beginChunk(element, shard)
+      : this.#writeTo(chunk, element, shard);
+  }
+
+  /** Puts the manifest in its place, and removes what it replaces. */
+  async finish(): Promise<Manifest> {
+    await this.#closeChunks();
+    const manifest: Manifest = {
+      id: this.#id,
+      spec: this.#spec,
+      compression: this.#options.compression,
+      chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
+    };
+    await this.#manifest.append(encodeManifest(manifest));
+    await this.#manifest.commit();
+    await this.#removeChunksBut(manifest);
+    return manifest;
+  }
+
+  /** Finishes the chunks that are open, which then stay for whoever resumes. */
+  async save(): Promise<WritingState> {
+    await this.#closeChunks();
+    this.#kept = this.#chunks.length;
+    return { id: this.#id, chunks: [...this.#chunks], count: this.#count, spec: this.#spec };
+  }
+
+  /** Gives up: removes what was written and not saved, and unlocks the folder. Synchronous and idempotent. */
+  abandon(): void {
+    if (!this.#manifest.abandon()) return;
+    this.#abandoned = true;
+    for (const chunk of this.#open.values()) chunk.abandon();
+    this.#open.clear();
+    for (const { name } of this.#chunks.splice(this.#kept)) {
+      this.#host.newFiles.remove(within(this.#folder, name));
+    }
+  }
+
+  /** Removes the chunks of writers that are gone. */
+  async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
+    const kept = new Set(manifest?.chunks.map(({ name }) => name));
+    // Characters of the folder's name that mean something in a pattern stand for any; looked at below.
+    const pattern = within(this.#folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*.tfrecord*");
+    for (const path of await this.#host.files.list(pattern)) {
+      const name = path.slice(path.lastIndexOf("/") + 1);
+      if (within(this.#folder, name) !== path) continue;
+      if (CHUNK_NAME.test(name) && !kept.has(name)) this.#host.newFiles.remove(path);
+    }
+  }
+
+  /** Finds out the spec from elements until nothing is left to be known. */
+  #notice(element: unknown): void {
+    if (this.#count++ === 0) this.#spec ??= specOf(element);
+    else if (this.#options.spec === undefined && this.#spec !== undefined) {
+      this.#spec = mergeSpecs(this.#spec, specOf(element), () => undefined);
+    }
+  }
+
+  async #beginChunk(element: unknown, shard: number): Promise<void> {
+    const number = String(this.#begun++).padStart(6, "0");
+    const compress = this.#options.compression === "gzip";
+    const name = `${this.#id}-${number}.tfrecord${compress ? ".gz" : ""}`;
+    const chunk = await ChunkWriter.begin(this.#host, this.#folder, name, shard, compress);
+    if (this.#abandoned) {
+      chunk.abandon();
+      throw new LeatError("cancelled", `Writing ${this.#folder} was given up.`);
+    }
+    this.#open.set(shard, chunk);
+    await this.#writeTo(chunk, element, shard);
+  }
+
+  #writeTo(chunk: ChunkWriter, element: unknown, shard: number): void | Promise<void> {
+    const written = chunk.write(element);
+    const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#options;
+    if (written === undefined && chunk.sizeBytes < chunkBytesMax) return;
+    return this.#afterWriting(chunk, shard, written);
+  }
+
+  async #afterWriting(
+    chunk: ChunkWriter,
+    shard: number,
+    written: void | Promise<void>,
+  ): Promise<void> {
+    await written;
+    if (chunk.sizeBytes >= (this.#options.chunkBytesMax ?? CHUNK_BYTES_MAX)) {
+      await this.#closeChunk(shard, chunk);
+    }
+  }
+
+  async #closeChunk(shard: number, chunk: ChunkWriter): Promise<void> {
+    const finished = await chunk.finish();
+    this.#open.delete(shard);
+    if (this.#abandoned) this.#host.newFiles.remove(within(this.#folder, finished.name));
+    else this.#chunks.push(finished);
+  }
+
+  async #closeChunks(): Promise<void> {
+    for (const [shard, chunk] of [...this.#open]) await this.#closeChunk(shard, chunk);
+  }
+}
+
+/** The size of a file; `undefined` where there is none. */
+async function sizeOf(host: Host, path: string): Promise<number | undefined> {
+  try {
+    const file = await host.files.open(path);
+    file.close();
+    return file.sizeBytes;
+  } catch (error) {
+    if (LeatError.from(error).code === "not_found") return undefined;
+    throw error;
+  }
+}

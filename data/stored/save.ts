@@ -1,0 +1,112 @@
+/**
+ * Saving whole datasets, and loading them.
+ */
+import { LeatError } from "../../core/error.ts";
+import { Call, type NodeFunction } from "../call.ts";
+import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
+import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
+import { installedHost } from "../host.ts";
+import { END } from "../iterator.ts";
+import type { DatasetNode } from "../node.ts";
+import { ElementsWriter } from "./elements_writer.ts";
+import { type Manifest, readManifest } from "./manifest.ts";
+import { shardBy } from "./shards.ts";
+
+/** How much of a dataset is written. */
+export interface SaveProgress {
+  readonly elements: number;
+  /** Bytes written, compressed if they are; what is still being gathered is not among them. */
+  readonly sizeBytes: number;
+}
+
+/** How a dataset is saved. */
+export interface SaveAttributes {
+  /** Not compressed by default. */
+  readonly compression?: "gzip" | undefined;
+  /** Whether a dataset that was saved there before is replaced; otherwise that is `already_exists`. */
+  readonly overwrite?: boolean | undefined;
+  /** A file that has grown to so many bytes is followed by another; workers share the reading by files. Default 256 MiB. */
+  readonly chunkBytesMax?: number | undefined;
+  /** Called whenever bytes were written, and at the end. */
+  readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
+}
+
+/** Checks the argument `compression` of what writes elements. */
+export function checkWritingCompression(operator: string, value: unknown): "gzip" | undefined {
+  if (value === undefined || value === "gzip") return value;
+  throw invalidArgument(operator, "compression", `"gzip"`, value);
+}
+
+/** Runs a graph to its end and writes its elements; the first error ends it, and nothing stays. */
+export async function saveGraph(
+  node: DatasetNode,
+  path: unknown,
+  { compression, overwrite, chunkBytesMax, onProgress }: SaveAttributes,
+  shardFunc: NodeFunction | undefined,
+  options: IterationOptions,
+): Promise<SaveProgress> {
+  const folder = checkPath("save", path);
+  const mayReplace = checkBoolean("save", "overwrite", overwrite, false);
+  const writing = {
+    compression: checkWritingCompression("save", compression),
+    ...(chunkBytesMax === undefined
+      ? {}
+      : { chunkBytesMax: checkInteger("save", "chunkBytesMax", chunkBytesMax, 1) }),
+    spec: node.elementSpec,
+  };
+  if (onProgress !== undefined && typeof onProgress !== "function") {
+    throw invalidArgument("save", "onProgress", "a function", onProgress);
+  }
+  if (node.cardinality === Infinity) {
+    throw new LeatError(
+      "invalid_argument",
+      "save: an endless dataset cannot be saved; take(n) of it",
+    );
+  }
+  const context = rootContext(node, options);
+  const writer = await ElementsWriter.begin(context.host, folder, writing);
+  const elements = context.makeIterator();
+  try {
+    if (writer.replaces !== undefined && !mayReplace) throw savedAlready(folder);
+    const shardOf = shardFunc === undefined ? undefined : new Call(shardFunc, context);
+    let sizeBytes = 0;
+    for (;;) {
+      const pulled = elements.next();
+      const element = pulled instanceof Promise ? await pulled : pulled;
+      if (element === END) break;
+      const shard = shardBy(shardOf, element);
+      const written = writer.write(element, typeof shard === "number" ? shard : await shard);
+      if (written !== undefined) await written;
+      if (writer.sizeBytes > sizeBytes) {
+        sizeBytes = writer.sizeBytes;
+        onProgress?.({ elements: writer.count, sizeBytes });
+      }
+      if (context.pacer.due()) await context.pacer.yield();
+    }
+    await writer.finish();
+    const progress = { elements: writer.count, sizeBytes: writer.sizeBytes };
+    onProgress?.(progress);
+    return progress;
+  } finally {
+    elements.dispose();
+    writer.abandon();
+  }
+}
+
+function savedAlready(folder: string): LeatError {
+  return new LeatError(
+    "already_exists",
+    `save: ${folder} holds a saved dataset. Save to another folder, or with { overwrite: true }.`,
+  );
+}
+
+/** What the folder holds; `not_found` where nothing was saved there, or not to its end. */
+export async function savedIn(path: unknown): Promise<Manifest> {
+  const folder = checkPath("load", path);
+  const manifest = await readManifest(installedHost(), folder);
+  if (manifest !== undefined) return manifest;
+  throw new LeatError(
+    "not_found",
+    `load: ${folder} holds no saved dataset: there is no DONE in it, which is written last.`,
+  );
+}

@@ -1,0 +1,42 @@
+/**
+ * Shards of stored datasets: which of them an element goes to, and the dataset that each is.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Call } from "../call.ts";
+import { show } from "../check.ts";
+import { facade, type HasNode } from "../node.ts";
+import { FromNode } from "../operators/from.ts";
+import type { Manifest } from "./manifest.ts";
+import { storedNode } from "./stored_node.ts";
+
+/** Most shards of one dataset: while it is written each is an open file. */
+export const SHARDS_MAX = 1024;
+
+/** The shard of an element by a user's function, or a promise of it; 0 without one. */
+export function shardBy(call: Call | undefined, element: unknown): number | Promise<number> {
+  if (call === undefined) return 0;
+  const shard = call.one(element);
+  return shard instanceof Promise ? shard.then(checkShard) : checkShard(shard);
+}
+
+function checkShard(shard: unknown): number {
+  const number = typeof shard === "bigint" ? Number(shard) : shard;
+  if (Number.isSafeInteger(number) && number as number >= 0 && number as number < SHARDS_MAX) {
+    return number as number;
+  }
+  throw new LeatError(
+    "invalid_argument",
+    `shardFunc must return an integer from 0 to ${SHARDS_MAX - 1}, got ${show(shard)}`,
+  );
+}
+
+/** The dataset of the datasets that the shards are, in the order of their numbers. */
+export function shardDatasets(folder: string, manifest: Manifest): HasNode {
+  const numbers = new Set(manifest.chunks.map(({ shard }) => shard));
+  const datasets = [...numbers].map((shard) =>
+    facade().wrap(
+      storedNode(folder, manifest, manifest.chunks.filter((chunk) => chunk.shard === shard)),
+    )
+  );
+  return facade().wrap(new FromNode(datasets));
+}

@@ -1,0 +1,144 @@
+/**
+ * Reading stored datasets.
+ */
+import { LeatError } from "../../core/error.ts";
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
+import { type RecordPosition, RecordReader } from "../formats/tfrecord.ts";
+import { END } from "../iterator.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";
+import { FilesNode } from "../sources/files.ts";
+import { checkSpec, type ElementSpec } from "../spec.ts";
+import { EncodedValue } from "../value_codec.ts";
+import { type Chunk, type Manifest, within } from "./manifest.ts";
+
+/** What is known of chunk files before they are read. */
+interface StoredOptions extends FileSourceOptions {
+  readonly spec?: unknown;
+  /** By path, how many elements a file holds. */
+  readonly counts?: unknown;
+}
+
+/** The elements of chunk files, one file after the other. It is divided among workers by files. */
+export class StoredNode extends FileSourceNode {
+  readonly #spec: ElementSpec;
+  readonly #counts: Readonly<Record<string, number>>;
+
+  constructor(files: DatasetNode, { spec, counts = {}, ...options }: StoredOptions) {
+    super("stored", files, options);
+    this.#spec = checkSpec("stored", spec);
+    this.#counts = counts as Record<string, number>;
+  }
+
+  override get attributes(): Attributes {
+    return { ...super.attributes, spec: this.#spec, counts: this.#counts };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.#spec;
+  }
+
+  override get cardinality(): number {
+    return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  override openReader(source: SourceFile, { position }: ReadFrom): ElementReader {
+    const from = position as ElementPosition | undefined;
+    const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
+    return new ElementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
+  }
+}
+
+registerNode("stored", { fromWire: (a, [files]) => new StoredNode(files!, a) });
+
+/** The node that reads chunks of a stored dataset; by default all. */
+export function storedNode(
+  folder: string,
+  { spec, compression, chunks: all }: Manifest,
+  chunks: readonly Chunk[] = all,
+): StoredNode {
+  const paths = chunks.map(({ name }) => within(folder, name));
+  const counts = Object.fromEntries(chunks.map(({ count }, i) => [paths[i], count]));
+  return new StoredNode(new FilesNode(paths), { spec, counts, compression });
+}
+
+interface ElementPosition extends RecordPosition {
+  /** How many elements are still to come. */
+  readonly left: number;
+}
+
+/** The elements of one chunk file. Damage is `data_loss`, elements that are missing included. */
+class ElementReader implements FormatReader {
+  readonly #path: string;
+  readonly #records: RecordReader;
+  #left: number;
+  /** Whether damage was reported: what is missing then was lost to it. */
+  #failed = false;
+
+  constructor(path: string, records: RecordReader, left: number) {
+    this.#path = path;
+    this.#records = records;
+    this.#left = left;
+  }
+
+  get disposed(): boolean {
+    return this.#records.disposed;
+  }
+
+  step(): unknown {
+    let record: unknown;
+    try {
+      record = this.#records.step();
+    } catch (error) {
+      throw this.#damage(error);
+    }
+    return record instanceof Promise ? this.#later(record) : this.#decode(record);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    let record: unknown;
+    try {
+      record = await pending;
+    } catch (error) {
+      throw this.#damage(error);
+    }
+    return this.#decode(record);
+  }
+
+  #decode(record: unknown): unknown {
+    if (record === END) {
+      if (this.#left > 0 && !this.#failed && !this.disposed) throw this.#cutShort();
+      return END;
+    }
+    this.#left--;
+    try {
+      return new EncodedValue(record as Uint8Array).read();
+    } catch (cause) {
+      throw new LeatError("data_loss", `${this.#path} holds a record that is no element.`, {
+        cause,
+      });
+    }
+  }
+
+  #damage(error: unknown): unknown {
+    this.#failed = true;
+    return error;
+  }
+
+  #cutShort(): LeatError {
+    this.#failed = true;
+    return new LeatError(
+      "data_loss",
+      `${this.#path} is cut short: it lacks ${this.#left} elements.`,
+    );
+  }
+
+  save(): ElementPosition {
+    return { ...this.#records.save(), left: this.#left };
+  }
+
+  close(): void {
+    this.#records.close();
+  }
+}

@@ -1,0 +1,244 @@
+/**
+ * Reading a stored dataset where there is one, and writing it where there is none: what `cache(path)`
+ * and `snapshot` have in common.
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Call } from "../call.ts";
+import type { IteratorContext } from "../context.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import type { Nested } from "../operators/opened.ts";
+import { ElementsWriter, type WritingOptions, type WritingState } from "./elements_writer.ts";
+import { type Manifest, readManifest } from "./manifest.ts";
+
+/** How an operator stores. */
+export interface Storing {
+  /** The operator, for messages. */
+  readonly operator: string;
+  /** Where the dataset is stored. */
+  readonly folder: string;
+  readonly options: WritingOptions;
+  /** Whether elements go through unstored while somebody else writes them; otherwise that is an error. */
+  readonly passesWhileLocked: boolean;
+  /** The functions that `shardOf` calls. */
+  readonly calls: readonly Call[];
+  /** The shard of an element, or a promise of it. */
+  shardOf(element: unknown): number | Promise<number>;
+  /** Checks and opens what is stored. */
+  open(manifest: Manifest): Nested | Promise<Nested>;
+  /** Opens the same once more, to be restored. */
+  openAgain(manifest: Manifest): Nested | Promise<Nested>;
+}
+
+/** What is saved of a storing iterator. */
+type StoringState =
+  | { readonly phase: "unopened" | "ended" }
+  | { readonly phase: "reading"; readonly id: string; readonly nested: unknown }
+  | {
+    readonly phase: "passing";
+    readonly input: unknown;
+    /** How many calls of each function were begun. */
+    readonly calls: readonly number[];
+    /** What was written of this pass; `null` where it is not stored. */
+    readonly writing: WritingState | null;
+  };
+
+/**
+ * Decides at the first `next()` whether it reads or writes. A pass is stored if it comes to its end
+ * and no element failed; otherwise what was written of it is removed.
+ */
+export class StoringIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #storing: Storing;
+  #ended = false;
+  #reading: { readonly id: string; readonly nested: Nested } | undefined;
+  #input: ElementIterator | undefined;
+  #writer: ElementsWriter | undefined;
+
+  constructor(context: IteratorContext, storing: Storing) {
+    super();
+    this.#context = context;
+    this.#storing = storing;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.#ended || this.disposed) return END;
+    if (this.#reading !== undefined) {
+      return this.#then(this.#reading.nested.iterator.next(), (element) => this.#give(element));
+    }
+    return this.#input === undefined ? this.#openAndPull() : this.#pass(this.#input);
+  }
+
+  #then(pulled: Pulled<unknown>, accept: (element: unknown) => unknown): Pulled<unknown> {
+    return pulled instanceof Promise ? this.#context.waitFor(pulled).then(accept) : accept(pulled);
+  }
+
+  #give(element: unknown): unknown {
+    if (element === END || this.disposed) return END;
+    return this.#context.stats.gave(element);
+  }
+
+  /** What cannot be opened is an error once, and ended. */
+  async #openAndPull(): Promise<unknown> {
+    this.#ended = true;
+    await this.#open();
+    this.#ended = this.disposed;
+    return await this.next();
+  }
+
+  async #open(): Promise<void> {
+    const { operator, folder } = this.#storing;
+    const { host } = this.#context;
+    if (this.#context.readsSplits) {
+      throw new LeatError(
+        "failed_precondition",
+        `${operator} stores all elements of its input in ${folder}, but a task that is handed splits ` +
+          `sees a part of them. Store the dataset before it is distributed, or use cache().`,
+      );
+    }
+    const manifest = await readManifest(host, folder) ?? await this.#begin();
+    if (this.disposed) return this.#abandon();
+    if (manifest !== undefined) await this.#read(manifest);
+    else this.#input = this.#context.makeInput();
+  }
+
+  /** Begins writing; or answers what somebody else has finished meanwhile. */
+  async #begin(): Promise<Manifest | undefined> {
+    const { folder, options, passesWhileLocked } = this.#storing;
+    try {
+      const writer = await ElementsWriter.begin(this.#context.host, folder, options);
+      if (writer.replaces !== undefined) writer.abandon();
+      else this.#writer = writer;
+      return writer.replaces;
+    } catch (error) {
+      if (passesWhileLocked && LeatError.from(error).code === "already_exists") return undefined;
+      throw error;
+    }
+  }
+
+  async #read(manifest: Manifest): Promise<void> {
+    const nested = await this.#storing.open(manifest);
+    this.#reading = { id: manifest.id, nested };
+    if (this.disposed) nested.iterator.dispose();
+  }
+
+  #pass(input: ElementIterator): Pulled<unknown> {
+    try {
+      const pulled = input.next();
+      return pulled instanceof Promise ? this.#passLater(pulled) : this.#write(pulled);
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    }
+  }
+
+  async #passLater(pending: Promise<unknown>): Promise<unknown> {
+    try {
+      return await this.#write(await this.#context.waitFor(pending));
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    }
+  }
+
+  /** Writes an element and gives it. What cannot be written costs that element, and the storing. */
+  #write(element: unknown): unknown {
+    const writer = this.#writer;
+    if (element === END) {
+      this.#ended = true;
+      return writer === undefined || this.disposed ? END : this.#finish(writer);
+    }
+    if (writer === undefined) return this.#give(element);
+    const shard = this.#storing.shardOf(element);
+    const written = typeof shard === "number"
+      ? writer.write(element, shard)
+      : shard.then((shard) => writer.write(element, shard));
+    return written === undefined ? this.#give(element) : this.#giveAfter(written, element);
+  }
+
+  async #giveAfter(written: Promise<void>, element: unknown): Promise<unknown> {
+    try {
+      await written;
+    } catch (error) {
+      if (this.disposed) return END;
+      this.#abandon();
+      throw error;
+    }
+    return this.#give(element);
+  }
+
+  async #finish(writer: ElementsWriter): Promise<typeof END> {
+    try {
+      await writer.finish();
+      this.#writer = undefined;
+    } catch (error) {
+      this.#abandon();
+      if (!this.disposed) throw error;
+    }
+    return END;
+  }
+
+  #abandon(): void {
+    this.#writer?.abandon();
+    this.#writer = undefined;
+  }
+
+  protected override async saveState(): Promise<StoringState> {
+    if (this.#reading !== undefined) {
+      const { id, nested } = this.#reading;
+      return { phase: "reading", id, nested: await nested.save() };
+    }
+    if (this.#ended) return { phase: "ended" };
+    if (this.#input === undefined) return { phase: "unopened" };
+    return {
+      phase: "passing",
+      calls: this.#storing.calls.map((call) => call.index),
+      writing: await this.#writer?.save() ?? null,
+      input: await this.#input.save(),
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as StoringState;
+    if (saved.phase === "ended") this.#ended = true;
+    if (saved.phase === "reading") await this.#restoreReading(saved.id, saved.nested);
+    if (saved.phase !== "passing") return;
+    this.#storing.calls.forEach((call, i) => call.resume(saved.calls[i]!));
+    this.#input = this.#context.makeInput();
+    await this.#input.restore(saved.input);
+    if (saved.writing !== null) await this.#resume(saved.writing);
+  }
+
+  async #restoreReading(id: string, state: unknown): Promise<void> {
+    const { operator, folder } = this.#storing;
+    const manifest = await readManifest(this.#context.host, folder);
+    if (manifest?.id !== id) {
+      throw new LeatError(
+        "failed_precondition",
+        `${operator}: ${folder} no longer holds what the saved iterator was reading: it was ` +
+          `${manifest === undefined ? "removed" : "written anew"}.`,
+      );
+    }
+    const nested = await this.#storing.openAgain(manifest);
+    this.#reading = { id, nested };
+    await nested.restore(state);
+  }
+
+  /** The pass goes on unstored where its beginning is gone, or somebody else writes there now. */
+  async #resume(writing: WritingState): Promise<void> {
+    const { folder, options } = this.#storing;
+    const { host } = this.#context;
+    if (await readManifest(host, folder) !== undefined) return;
+    try {
+      this.#writer = await ElementsWriter.resume(host, folder, options, writing);
+    } catch (error) {
+      if (LeatError.from(error).code !== "already_exists") throw error;
+    }
+  }
+
+  protected override release(): void {
+    this.#ended = true;
+    this.#reading?.nested.iterator.dispose();
+    this.#input?.dispose();
+    this.#abandon();
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * How a function would be written that gets what it takes from around it as captures: for messages.
+ */
+
+import { parseFunction } from "./free_names.ts";
+
+/** Longest function that a message shows whole, in characters. */
+const SHOWN_LENGTH_MAX = 200;
+
+/**
+ * A function's source with more names in its last parameter, for messages; `undefined` for one that is long, or whose parameters have
+ * no place for them.
+ *
+ * @param source as {@linkcode analyzeFunction} returns it.
+ */
+export function withCapturedNames(source: string, names: readonly string[]): string | undefined {
+  if (source.length > SHOWN_LENGTH_MAX || /\n/.test(source)) return undefined;
+  const { node } = parseFunction(source);
+  if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") {
+    return undefined;
+  }
+  const list = names.join(", ");
+  const last = node.params.at(-1);
+  const insert = (at: number, text: string) =>
+    `${source.slice(0, at - 1)}${text}${source.slice(at - 1)}`;
+  if (last === undefined) {
+    const open = source.indexOf("(", node.start - 1);
+    return `${source.slice(0, open + 1)}_, { ${list} }${source.slice(open + 1)}`;
+  }
+  if (last.type === "RestElement") return undefined;
+  if (last.type === "ObjectPattern" && node.params.length > 1) {
+    return insert(last.start + 1, last.properties.length === 0 ? ` ${list} ` : ` ${list},`);
+  }
+  const bare = node.type === "ArrowFunctionExpression" && !/[()]/.test(source.slice(0, last.end));
+  return bare
+    ? `${source.slice(0, last.start - 1)}(${
+      last.type === "Identifier" ? last.name : ""
+    }, { ${list} })${source.slice(last.end - 1)}`
+    : insert(last.end, `, { ${list} }`);
+}

@@ -1,0 +1,70 @@
+/**
+ * Importing a user function from the module that exports it.
+ */
+
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import type { Host } from "../host.ts";
+import type { AnyFunction } from "./user_function.ts";
+
+/** How long the module of a function may take to load, in ms: one that waits for ever never does. */
+export const MODULE_LOAD_TIMEOUT_MS = 30_000;
+
+/** What importing a module takes. */
+export type ModuleHost = Pick<Host, "importModule" | "sleep">;
+
+/** The function that a module exports by a name. Errors: as of `loadFunction`. */
+export async function importFunction(
+  { module, name }: { readonly module: string; readonly name: string },
+  host: ModuleHost,
+): Promise<AnyFunction> {
+  let exports: Record<string, unknown>;
+  try {
+    exports = await importInTime(module, host);
+  } catch (cause) {
+    const { message } = LeatError.from(cause);
+    throw new LeatError(
+      importCode(cause),
+      `The module ${module} of the user function "${name}" cannot be imported here: ${message}`,
+      { cause },
+    );
+  }
+  if (!Object.hasOwn(exports, name)) {
+    throw new LeatError(
+      "not_found",
+      `The module ${module} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
+    );
+  }
+  const found = exports[name];
+  if (typeof found === "function") return found as AnyFunction;
+  throw new LeatError(
+    "invalid_argument",
+    `The export "${name}" of ${module} is ${typeof found}, not a function.`,
+  );
+}
+
+async function importInTime(module: string, host: ModuleHost): Promise<Record<string, unknown>> {
+  const imported = new AbortController();
+  const late = host.sleep(MODULE_LOAD_TIMEOUT_MS, imported.signal).then(() => {
+    throw new LeatError(
+      "deadline_exceeded",
+      `it is not loaded after ${
+        MODULE_LOAD_TIMEOUT_MS / 1_000
+      } s; an "await" at its top level may ` +
+        "wait for what never comes",
+    );
+  });
+  try {
+    return await Promise.race([host.importModule(module), late]);
+  } finally {
+    imported.abort();
+    late.catch(() => {});
+  }
+}
+
+/** A code of Node's is on what the loader throws; what a module throws while it runs fails it. */
+function importCode(error: unknown): LeatErrorCode {
+  if (error instanceof LeatError) return error.code;
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  const missing = code === "ERR_MODULE_NOT_FOUND" && /not found/i.test(String(message));
+  return missing ? "not_found" : "failed_precondition";
+}

@@ -1,0 +1,94 @@
+/**
+ * Names that are bound nowhere in a function and still mean something: which of them go along with it
+ * anywhere, and which only mean something where it is.
+ */
+
+/**
+ * Globals that a self-contained function may name. The first group is the language's own, without `eval` (which could
+ * name anything); the second is platform that keeps no state, asks for no permission and is the same in every
+ * thread: without text codecs no function could read the bytes of a record.
+ */
+export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
+  ...["globalThis", "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt"],
+  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
+  ...[
+    "Object",
+    "Function",
+    "Boolean",
+    "Symbol",
+    "Number",
+    "BigInt",
+    "Math",
+    "Date",
+    "String",
+    "RegExp",
+    "Temporal",
+  ],
+  ...[
+    "Error",
+    "AggregateError",
+    "EvalError",
+    "RangeError",
+    "ReferenceError",
+    "SuppressedError",
+    "SyntaxError",
+  ],
+  ...[
+    "TypeError",
+    "URIError",
+    "Array",
+    "Map",
+    "Set",
+    "WeakMap",
+    "WeakSet",
+    "WeakRef",
+    "FinalizationRegistry",
+  ],
+  ...[
+    "Int8Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "Int16Array",
+    "Uint16Array",
+    "Int32Array",
+    "Uint32Array",
+  ],
+  ...["BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array", "Float64Array"],
+  ...[
+    "ArrayBuffer",
+    "SharedArrayBuffer",
+    "DataView",
+    "Atomics",
+    "JSON",
+    "Promise",
+    "Reflect",
+    "Proxy",
+    "Intl",
+  ],
+  ...["Iterator", "AsyncIterator", "DisposableStack", "AsyncDisposableStack"],
+
+  ...["TextEncoder", "TextDecoder", "atob", "btoa", "URL", "URLSearchParams", "structuredClone"],
+  ...["CompressionStream", "DecompressionStream", "WebAssembly", "console"],
+]);
+
+/** Names that stand for something of the host, or of the place, where nothing else is called so. */
+const HOST_GLOBALS: ReadonlySet<string> = new Set([
+  ...["Deno", "process", "require", "module", "exports", "Buffer", "global", "window", "self"],
+  ...["fetch", "Request", "Response", "Headers", "WebSocket", "Worker", "BroadcastChannel"],
+  ...["postMessage", "close", "navigator", "location", "localStorage", "caches", "crypto"],
+  ...["Event", "EventTarget", "MessageEvent", "MessageChannel", "MessagePort", "AbortController"],
+  ...["AbortSignal", "Blob", "File", "FormData", "ReadableStream", "WritableStream"],
+  ...["performance", "setTimeout", "setInterval", "setImmediate", "clearTimeout"],
+  ...["clearInterval", "clearImmediate", "queueMicrotask", "eval", "arguments"],
+]);
+
+/** Whether a free name is one that no capture can stand for. */
+export function isHostGlobal(name: string): boolean {
+  return HOST_GLOBALS.has(name);
+}
+
+/** Globals whose value differs from run to run, whatever is done with them. `globalThis` reaches all of them. */
+export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
+  ...["Date", "Temporal", "performance", "crypto"],
+  ...["globalThis", "WeakRef", "FinalizationRegistry", "Function"],
+]);

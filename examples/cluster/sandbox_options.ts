@@ -1,0 +1,89 @@
+/**
+ * What a worker grants to the functions of submitted pipelines.
+ *
+ * @module
+ */
+import { LeatError } from "../../mod.ts";
+import type { SandboxOptions } from "../../world/sandbox/grants.ts";
+import { flag, integer, type Options, texts, type Values } from "../lib/args.ts";
+
+/** See the module. */
+export const SANDBOX_OPTIONS = {
+  dataRoot: texts({
+    help:
+      "A folder, or the beginning of URLs such as s3://bucket/prefix, that pipelines may read; " +
+      "modules of their functions, too. By default the current folder.",
+    placeholder: "FOLDER|URL",
+  }),
+  allowNet: texts({
+    help: "Hosts that functions may connect to, separated by commas; by default none.",
+    placeholder: "HOST[:PORT],…",
+  }),
+  allowWrite: texts({
+    help: "A folder in which pipelines may make files, as cache(path) does; by default none.",
+    placeholder: "FOLDER",
+  }),
+  allowUdfImport: texts({
+    help: "Hosts that modules of functions may be imported from, separated by commas; by default " +
+      "none.",
+    placeholder: "HOST[:PORT],…",
+  }),
+  functionHeapMib: integer({
+    help: "Memory that JavaScript values of one task may take, in MiB; tensors lie outside.",
+    default: 2_048,
+    min: 64,
+  }),
+  functionTimeoutMs: integer({
+    help: "How long a function may hold its thread without giving way, as an endless loop does.",
+    default: 120_000,
+    min: 100,
+  }),
+  noSandbox: flag(
+    "Lets functions do whatever this program may, its files, network and native code included.",
+  ),
+} satisfies Options;
+
+/** What {@linkcode SANDBOX_OPTIONS} and the file of the private key come to. */
+export async function readSandbox(
+  values: Values<typeof SANDBOX_OPTIONS> & { readonly key: string | undefined },
+): Promise<SandboxOptions | false> {
+  const { dataRoot, allowNet, allowWrite, allowUdfImport, noSandbox } = values;
+  if (noSandbox) {
+    const granting = [dataRoot, allowNet, allowWrite, allowUdfImport].some((list) =>
+      list.length > 0
+    );
+    if (!granting) return false;
+    throw new LeatError(
+      "invalid_argument",
+      "There are --no-sandbox, which grants everything, and options that grant a part: give either",
+    );
+  }
+  const dataRoots = dataRoot.length > 0 ? dataRoot : [Deno.cwd()];
+  if (values.key !== undefined) await requireOutside(values.key, [...dataRoots, ...allowWrite]);
+  return {
+    dataRoots,
+    net: separated(allowNet),
+    writeRoots: allowWrite,
+    imports: separated(allowUdfImport),
+    heapBytesMax: values.functionHeapMib * 2 ** 20,
+    stallTimeoutMs: values.functionTimeoutMs,
+  };
+}
+
+function separated(lists: readonly string[]): string[] {
+  return lists.flatMap((list) => list.split(",")).filter((item) => item !== "");
+}
+
+/** Every function could read the key, and everybody who may submit a pipeline could be this worker. */
+async function requireOutside(key: string, roots: readonly string[]): Promise<void> {
+  const path = await Deno.realPath(key);
+  for (const root of roots) {
+    const folder = await Deno.realPath(root).catch(() => undefined);
+    if (folder === undefined || !path.startsWith(folder === "/" ? "/" : `${folder}/`)) continue;
+    throw new LeatError(
+      "failed_precondition",
+      `--key ${key} is in the data root ${root}, where every function may read it: ` +
+        "keep it elsewhere, or name the folders of the data with --data-root",
+    );
+  }
+}

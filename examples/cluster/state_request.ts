@@ -1,0 +1,87 @@
+/**
+ * Asking a dispatcher for its state over HTTP, and saying plainly what is wrong when it does not answer.
+ *
+ * @module
+ */
+import { type DispatcherDescription, LeatError } from "../../mod.ts";
+
+/** How long the answer may take, in ms. */
+const TIMEOUT_MS = 10_000;
+
+/** Who asks, and whom it trusts. */
+export interface Credentials {
+  readonly token?: string;
+  /** Certificates of authorities in PEM, beside the usual ones. */
+  readonly ca?: string;
+}
+
+/**
+ * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
+ *
+ * @throws {LeatError} `invalid_argument` for what is no address; `unavailable` when nobody answers
+ * there; `unauthenticated` when it wants another token; `failed_precondition` when what answers is no
+ * dispatcher.
+ */
+export async function askForState(
+  address: string,
+  { token, ca }: Credentials = {},
+): Promise<DispatcherDescription> {
+  const url = stateUrl(address);
+  using client = Deno.createHttpClient(ca === undefined ? {} : { caCerts: [ca] });
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      client,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      redirect: "error",
+    });
+    if (response.ok) return await response.json();
+    await response.body?.cancel();
+  } catch (cause) {
+    throw new LeatError(
+      "unavailable",
+      `No dispatcher answers at ${address} (${reasonOf(cause)}); check the address, and that ` +
+        "`deno task dispatcher` runs there",
+      { cause },
+    );
+  }
+  throw refusal(address, response.status, token);
+}
+
+function stateUrl(address: string): URL {
+  const url = URL.parse(address.replace(/^ws(s?):/, "http$1:"));
+  if (url !== null && /^https?:$/.test(url.protocol)) return new URL("/state", url);
+  throw new LeatError(
+    "invalid_argument",
+    `A dispatcher's address is ws://host:port or wss://host:port, not "${address}"`,
+  );
+}
+
+function refusal(address: string, status: number, token: string | undefined): LeatError {
+  switch (status) {
+    case 401:
+      return new LeatError(
+        "unauthenticated",
+        `The dispatcher at ${address} ${
+          token === undefined
+            ? "wants a token: give it with --token-file"
+            : "has another token: is there more than one line in the file?"
+        }`,
+      );
+    case 503:
+      return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);
+    default:
+      return new LeatError(
+        "failed_precondition",
+        `What answers at ${address} (HTTP ${status}) is no dispatcher: is it a worker's address?`,
+      );
+  }
+}
+
+/** The innermost reason: what the system says. */
+function reasonOf(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  return inner instanceof Error ? inner.message : String(inner);
+}

@@ -1,0 +1,180 @@
+/**
+ * What a dispatcher knows, as tables for a terminal.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../../mod.ts";
+import { measured } from "../simulate/results.ts";
+import { type Cell, renderTable } from "../simulate/table.ts";
+import { statusLine } from "./status.ts";
+
+type Job = DispatcherDescription["jobs"][number];
+type Iteration = Job["iterations"][number];
+
+const MEGABYTE = 1e6;
+
+/**
+ * The tables: in a sentence each who waits for whom, then jobs, clients, sharing windows and workers.
+ *
+ * @example
+ * ```ts
+ * import { statusText } from "./status_text.ts";
+ *
+ * console.log(statusText({ clusterId: "c", workers: [], jobs: [] })); // no workers yet, no jobs
+ * ```
+ */
+export function statusText(state: DispatcherDescription): string {
+  const { jobs, workers } = state;
+  const active = jobs.flatMap((job) =>
+    job.iterations.filter(({ clients }) => clients > 0).map((iteration) => ({ job, iteration }))
+  );
+  const parts = [
+    statusLine(state),
+    ...active.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
+    ...(jobs.length === 0 ? [] : [jobTable(jobs)]),
+    ...(active.length === 0 ? [] : [clientTable(active)]),
+    ...sharingTables(active),
+    ...(workers.length === 0 ? [] : [workerTable(state)]),
+    ...workers.flatMap(({ name, activity }) =>
+      activity.reason === null ? [] : [`${name} (${activity.state}): ${activity.reason}`]
+    ),
+  ];
+  return parts.join("\n");
+}
+
+function jobTable(jobs: readonly Job[]): string {
+  return renderTable({
+    title: "\nJobs",
+    columns: [
+      { heading: "job" },
+      { heading: "mode" },
+      { heading: "repetition" },
+      { heading: "splits handed out" },
+      { heading: "workers it could use" },
+      { heading: "CPU h" },
+      { heading: "GB h" },
+      { heading: "workers USD" },
+    ],
+    rows: jobs.flatMap(({ name, parameters, iterations, usage }) =>
+      iterations.map((iteration): Cell[] => [
+        name,
+        parameters.processingMode + (parameters.sharing ? ", shared" : ""),
+        iteration.repetition,
+        progressOf(iteration),
+        figure(iteration.optimalWorkers),
+        figure(usage.workerCpuHours),
+        figure(usage.workerMemoryGBHours),
+        figure(usage.workersDollars),
+      ])
+    ),
+  });
+}
+
+function clientTable(active: readonly { readonly job: Job; readonly iteration: Iteration }[]) {
+  return renderTable({
+    title: "\nClients",
+    columns: [
+      { heading: "client" },
+      { heading: "job" },
+      { heading: "waits", unit: "%" },
+      { heading: "elements/s" },
+      { heading: "MB/s" },
+      { heading: "needs ms per element" },
+      { heading: "requests in flight" },
+      { heading: "buffered MB", digits: 1 },
+    ],
+    rows: active.flatMap(({ job, iteration }) =>
+      iteration.readers.map(({ clientId, consumerIndex, figures }): Cell[] => [
+        consumerIndex === null ? `${clientId}` : `consumer ${consumerIndex}`,
+        job.name,
+        figures === null ? undefined : percentOf(figures.waitingShare),
+        figure(figures?.elementsPerSecond),
+        figure(figures && figures.bytesPerSecond / MEGABYTE),
+        figure(figures?.targetProcessingMs),
+        figures?.inFlight,
+        figures === null ? undefined : figures.bufferedBytes / MEGABYTE,
+      ])
+    ),
+  });
+}
+
+function sharingTables(
+  active: readonly { readonly job: Job; readonly iteration: Iteration }[],
+): string[] {
+  const rows = active.flatMap(({ job, iteration }) =>
+    iteration.tasks.flatMap(({ worker, figures }): Cell[][] => {
+      const window = figures?.sharing ?? null;
+      if (window === null) return [];
+      return [[
+        worker,
+        job.name,
+        window.hitRate === null ? undefined : percentOf(window.hitRate),
+        window.windowBytes / MEGABYTE,
+        window.produced,
+        window.served,
+        window.skipped,
+      ]];
+    })
+  );
+  if (rows.length === 0) return [];
+  return [renderTable({
+    title: "\nSharing windows",
+    columns: [
+      { heading: "worker" },
+      { heading: "job" },
+      { heading: "hits", unit: "%" },
+      { heading: "size MB", digits: 1 },
+      { heading: "produced" },
+      { heading: "given to trainers" },
+      { heading: "missed" },
+    ],
+    rows,
+  })];
+}
+
+function workerTable({ workers }: DispatcherDescription): string {
+  return renderTable({
+    title: "\nWorkers",
+    columns: [
+      { heading: "worker" },
+      { heading: "address" },
+      { heading: "state" },
+      { heading: "tasks" },
+      { heading: "busy", unit: "%" },
+      { heading: "elements/s" },
+      { heading: "MB/s" },
+      { heading: "CPU cores" },
+      { heading: "memory MB" },
+    ],
+    rows: workers.map(({ name, ref, activity, tasks, figures }): Cell[] => {
+      // What several share is nobody's.
+      const process = figures?.process?.shared === false ? figures.process : null;
+      return [
+        name,
+        ref.node,
+        activity.state,
+        tasks,
+        figures === null ? undefined : percentOf(figures.busyShare),
+        figure(figures?.elementsPerSecond),
+        figure(figures && figures.bytesPerSecond / MEGABYTE),
+        figure(process?.cpuCores),
+        figure(process && process.memoryBytes / MEGABYTE),
+      ];
+    }),
+  });
+}
+
+function progressOf({ splits, finished }: Iteration): string {
+  if (finished) return "finished";
+  if (splits.length === 0) return "–";
+  return splits.map(({ handedOut, total }) => `${handedOut} of ${total}`).join(", ");
+}
+
+function percentOf(share: number): number {
+  return Math.round(100 * share);
+}
+
+/** In three figures: there are all sizes. */
+function figure(value: number | null | undefined): Cell {
+  return value === null || value === undefined ? undefined : measured(value, "1");
+}

@@ -1,0 +1,37 @@
+/**
+ * WAV files to try with: tones that rise from a low note to a high one, each faster than the one before.
+ */
+
+import { join } from "node:path";
+import wavefile from "wavefile";
+
+/** Frames per second of every file. */
+export const SWEEP_SAMPLE_RATE = 16_000;
+
+const LOWEST_HERTZ = 150;
+const HIGHEST_HERTZ = 6_000;
+const LONGEST_SECONDS = 3;
+/** Of a sample of 16 bits: half of the loudest. */
+const AMPLITUDE = 2 ** 14;
+
+/** Writes `count` files into a folder, which is made if it is not there; answers their paths. */
+export async function writeSweeps(folder: string, count: number): Promise<string[]> {
+  await Deno.mkdir(folder, { recursive: true });
+  const paths = Array.from({ length: count }, (_, i) => join(folder, `sweep-${i}.wav`));
+  for (const [i, path] of paths.entries()) {
+    const wav = new wavefile.WaveFile();
+    wav.fromScratch(1, SWEEP_SAMPLE_RATE, "16", sweep(LONGEST_SECONDS / (1 + i / 4)));
+    await Deno.writeFile(path, wav.toBuffer());
+  }
+  return paths;
+}
+
+/** A tone whose pitch rises by as many octaves in every second. */
+function sweep(seconds: number): Int16Array {
+  const growth = Math.log(HIGHEST_HERTZ / LOWEST_HERTZ) / seconds;
+  return Int16Array.from({ length: Math.round(seconds * SWEEP_SAMPLE_RATE) }, (_, i) => {
+    const t = i / SWEEP_SAMPLE_RATE;
+    const phase = 2 * Math.PI * LOWEST_HERTZ * (Math.exp(growth * t) - 1) / growth;
+    return AMPLITUDE * Math.sin(phase);
+  });
+}

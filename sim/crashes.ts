@@ -1,0 +1,87 @@
+/**
+ * Crashes that a run has planned: of each role one node, while the work is under way.
+ *
+ * @module
+ */
+import type { SimCluster } from "./cluster.ts";
+import type { SimNode } from "./node.ts";
+import type { SimRandom } from "./random.ts";
+
+/** A crash comes after so many elements at the latest, so that it falls into the work… */
+const AFTER_ELEMENTS_MAX = 12;
+/** …or, when elements come too slowly, after so long, in ms. */
+export const CRASH_AFTER_MAX_MS = 8_000;
+/** How long after that the node goes, at most, in ms. */
+const STEP_MAX_MS = 20;
+/** How long a crashed node stays down at most, in ms. */
+export const DOWN_MAX_MS = 1_000;
+
+/** What a node is in the cluster. */
+export type Role = "dispatcher" | "worker" | "client";
+
+/** All of them. */
+export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
+
+/** What crashes. */
+export interface CrashesOptions {
+  /** The names of the nodes of each role. */
+  readonly nodes: Readonly<Record<Role, readonly string[]>>;
+  /** Of each of these roles one node crashes. */
+  readonly roles: readonly Role[];
+  readonly onCrash: (node: SimNode) => void;
+}
+
+interface PlannedCrash {
+  readonly role: Role;
+  readonly node: SimNode;
+  /** It comes once so many elements were delivered. */
+  readonly after: number;
+}
+
+/** See the module. */
+export class Crashes {
+  readonly #cluster: SimCluster;
+  readonly #onCrash: (node: SimNode) => void;
+  /** Those that are still to come. */
+  readonly #planned: PlannedCrash[] = [];
+  #restarts = 0;
+
+  constructor(cluster: SimCluster, { nodes, roles, onCrash }: CrashesOptions) {
+    this.#cluster = cluster;
+    this.#onCrash = onCrash;
+    const luck = cluster.random.fork("crashes");
+    for (const role of roles) {
+      const names = nodes[role];
+      const node = cluster.node(names[luck.int(names.length)]!);
+      this.#planned.push({ role, after: luck.int(AFTER_ELEMENTS_MAX + 1), node });
+    }
+    cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crashes", () => this.delivered(Infinity));
+  }
+
+  /** Whether all have come, and every node was started again. */
+  get over(): boolean {
+    return this.#planned.length + this.#restarts === 0;
+  }
+
+  /** So many elements were delivered: those that are due happen now. */
+  delivered(count: number): void {
+    const luck = this.#cluster.random.fork(`crash at ${count}`);
+    for (const due of this.#planned.filter(({ after }) => after <= count)) {
+      this.#planned.splice(this.#planned.indexOf(due), 1);
+      this.#restarts++;
+      this.#cluster.after(luck.between(0, STEP_MAX_MS), "crash", () => this.#crash(due, luck));
+    }
+  }
+
+  #crash({ role, node }: PlannedCrash, luck: SimRandom): void {
+    const { counters, network } = this.#cluster;
+    counters.tally(`${role}_crashed`);
+    const silent = luck.chance(network.faults.silentCrashProbability);
+    if (node.isUp) node.crash({ silent });
+    this.#onCrash(node);
+    this.#cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
+      this.#restarts--;
+      if (!node.isUp) node.start();
+    });
+  }
+}

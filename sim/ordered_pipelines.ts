@@ -1,0 +1,90 @@
+/**
+ * Pipelines with everything that could go wrong under DETERMINISTIC: luck, splits that give nothing
+ * or much, remainders, functions that fail. Their canonical streams are computed once.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import { Tensor } from "../core/tensor.ts";
+import { Dataset } from "../data/dataset.ts";
+import { canonicalStream, type Given } from "./canonical_stream.ts";
+import { SimCluster } from "./cluster.ts";
+
+/** Sources of so few elements are cut into splits of one element, or of one batch. */
+const PIPELINES = {
+  "luck, a filter and remainders": () =>
+    Dataset.range(16)
+      .flatMap((x, { Dataset }) => Dataset.range(10 * x, 10 * x + (x * 7) % 5))
+      .shuffle(3)
+      .map((x, { random }) => x + random.next() / 2)
+      .filter((x) => Math.floor(x) % 6 !== 0)
+      .batch(3)
+      .map((batch, { random }) => ({ batch, luck: random.int(1_000) })),
+  "whole batches": () => Dataset.range(57).map((x, { random }) => x + random.next() / 2).batch(3),
+  "mostly empty splits": () => Dataset.range(30).filter((x) => x % 7 === 3),
+  "functions that fail": () =>
+    Dataset.range(14)
+      .interleave((x, { Dataset }) => Dataset.range(x % 4).map((y) => x * 10 + y))
+      .map((x) => {
+        if (x % 10 === 1) throw new Error(`no ${x}`);
+        return x;
+      })
+      .batch(2, { dropRemainder: true }),
+  "no elements": () => Dataset.range(0).map((x) => x).batch(4),
+};
+
+/** Names one of them. */
+export type PipelineName = keyof typeof PIPELINES;
+
+/** All of them. */
+export const PIPELINE_NAMES = Object.keys(PIPELINES) as [PipelineName, ...PipelineName[]];
+
+/** One of them. */
+export function pipelineOf(name: PipelineName): Dataset<unknown> {
+  return PIPELINES[name]() as Dataset<unknown>;
+}
+
+const streams = new Map<string, Promise<string[]>>();
+
+/** The canonical stream of some epochs of a pipeline, as texts. */
+export function streamOf(name: PipelineName, epochs: number): Promise<string[]> {
+  const key = `${epochs} ${name}`;
+  const known = streams.get(key) ?? produce(name, epochs);
+  streams.set(key, known);
+  return known;
+}
+
+/** A text that tells what was given from everything else. */
+export function textOf(given: Given): string {
+  if (!("error" in given)) return JSON.stringify(given.element, asPlain);
+  const { code, message } = LeatError.from(given.error);
+  return `${code}: ${message}`;
+}
+
+function asPlain(_key: string, value: unknown): unknown {
+  if (!(value instanceof Tensor)) return value;
+  return { dtype: value.dtype, shape: value.shape, data: value.toArray() };
+}
+
+/** On a node of its own, where nothing goes wrong. */
+async function produce(name: PipelineName, epochs: number): Promise<string[]> {
+  const cluster = new SimCluster({ seed: 0n });
+  const texts: string[] = [];
+  let done = false;
+  cluster.addNode("reference", ({ host, system }) => {
+    const work = async () => {
+      for (let epoch = 0; epoch < epochs; epoch++) {
+        const stream = await canonicalStream(pipelineOf(name), { epoch, host });
+        texts.push(...stream.map(textOf));
+      }
+    };
+    work().finally(() => {
+      done = true;
+      system.stop();
+    });
+  });
+  // Something has to happen for time to pass.
+  cluster.after(1_000, "reference", () => {});
+  await cluster.run({ until: () => done, timeMaxMs: 10_000 });
+  return texts;
+}

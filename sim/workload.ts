@@ -1,0 +1,97 @@
+/**
+ * What all workloads have in common: how a run is set up, that first everything goes wrong that its
+ * options say, then the cluster heals and must finish, and what came of it.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import type { SimCluster } from "./cluster.ts";
+import { CRASH_AFTER_MAX_MS, type Crashes, DOWN_MAX_MS, type Role } from "./crashes.ts";
+import { Nemesis } from "./nemesis.ts";
+import { type FaultOptions, NO_FAULTS } from "./options.ts";
+
+/** When the cluster heals, at the latest, in ms. */
+const HEAL_AFTER_MAX_MS = 20_000;
+/** Virtual time within which a healed cluster must have finished, in ms. */
+const LIVENESS_MAX_MS = 300_000;
+/** Events within which each half of a run must be over. */
+const STEPS_MAX = 500_000;
+
+/** One run. */
+export interface RunOptions {
+  readonly seed: bigint;
+  readonly faults: FaultOptions;
+  /** Of each of these roles one node crashes. Default: of none. */
+  readonly crashes?: readonly Role[];
+  /** See {@linkcode SimCluster}. */
+  readonly readable?: boolean;
+}
+
+/** What came of it. */
+export interface RunOutcome {
+  /** Broken promises; empty when all was well. */
+  readonly violations: readonly string[];
+  readonly hash: string;
+  /** Elements delivered. */
+  readonly delivered: number;
+  readonly cluster: SimCluster;
+}
+
+/** Runs one seed of a workload. */
+export type Workload<O extends RunOptions = RunOptions> = (options: O) => Promise<RunOutcome>;
+
+/** What the faults of a run are where they are not drawn: a tenth of all messages is lost. */
+export const WORKLOAD_FAULTS: FaultOptions = {
+  ...NO_FAULTS,
+  lossProbability: 0.1,
+  duplicateProbability: 0.1,
+  reorderProbability: 0.1,
+  delayMaxMs: 5,
+  reorderDelayMaxMs: 50,
+  connectFailureProbability: 0.1,
+  silentCrashProbability: 0.3,
+  diskSyncMaxMs: 20,
+};
+
+/**
+ * Trouble for a while, then none.
+ *
+ * @throws LeatError `deadline_exceeded` when the healed cluster does not get done.
+ */
+export async function runThroughTrouble(
+  cluster: SimCluster,
+  crashes: Crashes,
+  isDone: () => boolean,
+): Promise<void> {
+  const luck = cluster.random.fork("heal");
+  const nemesis = new Nemesis(cluster);
+  let isTimeToHeal = false;
+  cluster.after(luck.between(0, HEAL_AFTER_MAX_MS), "heal", () => isTimeToHeal = true);
+  nemesis.start();
+  await cluster.run({
+    until: () => (isTimeToHeal || isDone()) && crashes.over,
+    timeMaxMs: HEAL_AFTER_MAX_MS + CRASH_AFTER_MAX_MS + DOWN_MAX_MS,
+    stepsMax: STEPS_MAX,
+  });
+  nemesis.stop();
+  cluster.heal();
+  await runUntil(cluster, isDone, "everybody has reached the end");
+}
+
+/**
+ * Lets time pass in a healed cluster until something holds.
+ *
+ * @throws LeatError `deadline_exceeded`, naming it, when it does not come to hold.
+ */
+export async function runUntil(
+  cluster: SimCluster,
+  holds: () => boolean,
+  what: string,
+): Promise<void> {
+  try {
+    await cluster.run({ until: holds, timeMaxMs: LIVENESS_MAX_MS, stepsMax: STEPS_MAX });
+  } catch (error) {
+    const { code, message } = LeatError.from(error);
+    throw new LeatError(code, `It never came to be that ${what}: ${message}`, { cause: error });
+  }
+}

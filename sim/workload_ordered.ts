@@ -1,0 +1,244 @@
+/**
+ * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three workers
+ * and a trainer, which saves its iterator now and then and goes on from there when it has crashed,
+ * when somebody else was thought to be the reader, or just so.
+ *
+ * What must hold: whatever happens, the training loop is given the canonical stream, each element
+ * once and in its place; no split is produced beyond the window; and once the cluster has healed the
+ * loop reaches the end, and nothing of the job is left anywhere.
+ *
+ * @module
+ */
+import { distributedIterator } from "../actors/client/distributed_iterator.ts";
+import type { ClientHome } from "../actors/client/starting.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { LeatError } from "../core/error.ts";
+import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
+import { registerIterator } from "../data/node.ts";
+import type { DistributeNode } from "../data/operators/distribute.ts";
+import { openHome, registerHome } from "../world/client_homes.ts";
+import type { Given } from "./canonical_stream.ts";
+import { Violations } from "./checkers/checker.ts";
+import { SplitWindowChecker } from "./checkers/split_window.ts";
+import { StreamChecker } from "./checkers/stream.ts";
+import { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import type { Tamper } from "./network.ts";
+import type { SimNode } from "./node.ts";
+import {
+  PIPELINE_NAMES,
+  type PipelineName,
+  pipelineOf,
+  streamOf,
+  textOf,
+} from "./ordered_pipelines.ts";
+import type { SimRandom } from "./random.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { type RunOptions, type RunOutcome, runThroughTrouble, runUntil } from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+const TRAINER = "trainer";
+const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
+
+/** How long a training step takes at most, in ms. */
+const STEP_MAX_MS = 20;
+/** How often the loop saves its iterator, per element, and how often it then goes on in a new one. */
+const SAVE_PROBABILITY = 0.3;
+const RESTORE_PROBABILITY = 0.1;
+/** How long the loop waits before it tries again to be the reader, in ms. */
+const LOST_PAUSE_MS = 500;
+
+/** Timings that the actors offer to be set: so short that workers are thought lost that are not. */
+const WORKER_HEARTBEAT_MS = 300;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_TIMEOUT_MS = 5_000;
+const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const DESCRIBE_TIMEOUT_MS = 60_000;
+const DESCRIBE_ATTEMPT_MS = 500;
+/** How far beyond its mark the reader's splits are handed out. */
+const WINDOW_SPLITS = 8;
+/** What the reader keeps out of order: about one batch, a few, or all there is. */
+const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
+
+/** One run. */
+export interface OrderedOptions extends RunOptions {
+  /** What happens to messages, to see what comes of actors that say such things. */
+  readonly tamper?: () => Tamper;
+}
+
+/** Runs one seed. */
+export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = luck.pick(PIPELINE_NAMES);
+  const epochs = 1 + luck.int(2);
+  const run = new OrderedRun(options, pipeline, epochs, await streamOf(pipeline, epochs));
+  try {
+    await run.toTheEnd();
+  } catch (error) {
+    run.violations.add(LeatError.from(error).message);
+  } finally {
+    run.close();
+  }
+  const { cluster } = run;
+  return {
+    violations: run.violations.list(),
+    hash: cluster.trace.hash,
+    delivered: run.stream.furthest,
+    cluster,
+  };
+}
+
+// What mod.ts does for programs: a simulation does without the rest of it.
+registerIterator("distribute", (node, context) => {
+  const { inputs: [input], options } = node as DistributeNode;
+  return distributedIterator(input!, options, context, openHome);
+});
+
+let services = 0;
+
+class OrderedRun {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly stream: StreamChecker;
+  readonly #pipeline: PipelineName;
+  readonly #epochs: number;
+  readonly #windowBytes: number;
+  readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations);
+  readonly #crashes: Crashes;
+  readonly #homes: (() => void)[] = [];
+  /** What the trainer has on its disk. */
+  #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
+  #ended = false;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], tamper }: OrderedOptions,
+    pipeline: PipelineName,
+    epochs: number,
+    wanted: readonly string[],
+  ) {
+    this.#pipeline = pipeline;
+    this.#epochs = epochs;
+    this.stream = new StreamChecker(wanted, this.violations);
+    this.cluster = new SimCluster({
+      seed,
+      faults,
+      readable,
+      ...(tamper === undefined ? {} : { tamper: tamper() }),
+    });
+    const luck = this.cluster.random.fork("timings");
+    this.#windowBytes = luck.pick(WINDOW_BYTES);
+    const config = {
+      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+      clientTimeoutMs: CLIENT_TIMEOUT_MS,
+      windowSplits: WINDOW_SPLITS,
+    };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
+    for (const name of WORKERS) {
+      this.cluster.addNode(name, bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }));
+    }
+    this.cluster.addNode(TRAINER, (node) => this.#bootTrainer(node));
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      onCrash: ({ name }) => {
+        if (name === TRAINER) this.#ended = false;
+      },
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    await runThroughTrouble(this.cluster, this.#crashes, () => this.#ended);
+    await this.#expectNothingLeft();
+  }
+
+  close(): void {
+    for (const forget of this.#homes) forget();
+  }
+
+  #bootTrainer(node: SimNode): void {
+    node.system.inspect(this.#window.observe);
+    const who = `${node.name} (life ${node.lives})`;
+    this.#train(node, who).catch((error) => {
+      this.violations.add(`${who} failed: ${LeatError.from(error).message}`);
+    }).finally(() => this.#ended = true);
+  }
+
+  async #train(node: SimNode, who: string): Promise<void> {
+    const luck = node.world.random.fork("training");
+    while (!await this.#readOn(node, who, luck)) this.cluster.counters.tally("iterator_restored");
+  }
+
+  /** Reads from where it was saved last; true at the end of the stream. */
+  async #readOn(node: SimNode, who: string, luck: SimRandom): Promise<boolean> {
+    const iterator = this.#open(node);
+    const saved = this.#saved;
+    if (saved !== undefined) await iterator.restore(saved.token);
+    for (let position = saved?.position ?? 0;; position++) {
+      const given = await take(iterator);
+      if (given === "lost") {
+        await node.host.sleep(LOST_PAUSE_MS);
+        break;
+      }
+      if (given === undefined) {
+        this.stream.ended(position, who);
+        return true;
+      }
+      this.stream.took(position, textOf(given), who);
+      this.#crashes.delivered(this.stream.furthest);
+      if (luck.chance(SAVE_PROBABILITY)) {
+        this.#saved = { token: await iterator.save(), position: position + 1 };
+        if (luck.chance(RESTORE_PROBABILITY)) break;
+      }
+      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+    }
+    await iterator.return();
+    return false;
+  }
+
+  #open(node: SimNode): DatasetIterator<unknown> {
+    const service = `simulated-${++services}`;
+    const home: ClientHome = {
+      system: node.system,
+      dispatcher: dispatcherAt(DISPATCHER_NODE),
+      timings: { ...TIMINGS, bufferBytesMax: this.#windowBytes },
+      release: () => {},
+    };
+    this.#homes.push(registerHome(service, () => home));
+    const dataset = pipelineOf(this.#pipeline).distribute({
+      service,
+      processingMode: "DETERMINISTIC",
+      jobName: "job",
+    }).repeat(this.#epochs);
+    return openIterator(dataset.node, { host: node.host });
+  }
+
+  /** No task, no reader and no job is left of what is over, once those that vanished are missed. */
+  async #expectNothingLeft(): Promise<void> {
+    const { host, system } = this.cluster.node(TRAINER);
+    const isLeft = () =>
+      this.cluster.nodes.flatMap(({ system }) => system.actors())
+        .some(({ kind }) => kind === "task" || kind === "client");
+    let jobs = Infinity;
+    const look = async () => {
+      const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS, attemptMs: DESCRIBE_ATTEMPT_MS };
+      while (jobs > 0) {
+        const dispatcher = dispatcherAt(DISPATCHER_NODE);
+        jobs = (await system.ask(dispatcher, "describe", null, patience)).jobs.length;
+        await host.sleep(DESCRIBE_ATTEMPT_MS);
+      }
+    };
+    look().catch((error) => this.violations.add(LeatError.from(error).message));
+    await runUntil(this.cluster, () => jobs === 0 && !isLeft(), "the job and its tasks are gone");
+  }
+}
+
+/** What comes next; `undefined` at the end, "lost" where the dispatcher knows this reader no more. */
+async function take(iterator: DatasetIterator<unknown>): Promise<Given | undefined | "lost"> {
+  try {
+    const { done, value } = await iterator.next();
+    return done ? undefined : { element: value };
+  } catch (error) {
+    const { code } = LeatError.from(error);
+    return code === "not_found" || code === "failed_precondition" ? "lost" : { error };
+  }
+}

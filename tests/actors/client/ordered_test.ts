@@ -1,0 +1,197 @@
+/**
+ * The reader of a DETERMINISTIC job: what it puts in order, drops, and asks for.
+ *
+ * @module
+ */
+import { type ClientProtocol, createClient } from "../../../actors/client/client.ts";
+import { Feed } from "../../../actors/client/feed.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+} from "../../../actors/worker/protocol.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
+
+const ELEMENT_BYTES = 100;
+
+/** One node with a reader, a dispatcher that lists what it is told to, and tasks made by hand. */
+class ReaderBench implements AsyncDisposable {
+  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly feed = new Feed();
+  readonly heartbeats: RequestOf<DispatcherProtocol, "clientHeartbeat">[] = [];
+  readonly #tasks: FencedRef<ElementSourceProtocol>[] = [];
+  readonly #total: number;
+
+  constructor({ total, bufferBytesMax }: { total: number; bufferBytesMax: number }) {
+    this.#total = total;
+    this.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          clientHeartbeat: (request: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
+            this.heartbeats.push(request);
+            const tasks = this.#tasks.map((source, taskId) => ({ taskId, worker: "w", source }));
+            return { tasks, finished: false, ordered: { total: this.#total, digest: "d" } };
+          },
+          releaseClient: () => null,
+        } as never,
+      }),
+    });
+    this.system.spawn<ClientProtocol>({
+      name: "client",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt("bench"),
+          dataset: { datasetId: "d" },
+          parameters: { processingMode: "DETERMINISTIC", sharing: false },
+          repetition: 0,
+          bufferBytesMax,
+          refreshMs: 20,
+        }, this.feed),
+    });
+  }
+
+  /** Adds a task; `answer` is asked for each request. */
+  addTask(answer: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>): void {
+    this.#tasks.push(this.system.spawn<ElementSourceProtocol>({
+      name: `task-${this.#tasks.length}`,
+      create: () => ({
+        handlers: { getElement: answer, leave: () => null, stats: () => ({}) as never },
+      }),
+    }));
+  }
+
+  /** What is fed until the end, as kinds and places. */
+  async rest(): Promise<string[]> {
+    const fed: string[] = [];
+    for (;;) {
+      const next = await this.feed.take();
+      if (next.kind === "end") return fed;
+      fed.push(`${next.kind} ${next.place?.sequence}.${next.place?.index}`);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+  }
+}
+
+function element(sequence: number, index: number): ElementAnswer {
+  const place = { sequence, split: sequence, index };
+  return { kind: "element", element: new Payload(new Uint8Array(ELEMENT_BYTES)), place };
+}
+
+function splitEnd(sequence: number, index: number): ElementAnswer {
+  return { kind: "split_end", place: { sequence, split: sequence, index } };
+}
+
+/** Splits of one element each, in order. */
+function* splits(from: number, to: number): Generator<ElementAnswer & { kind: string }> {
+  for (let sequence = from; sequence < to; sequence++) {
+    yield element(sequence, 0);
+    yield splitEnd(sequence, 1);
+  }
+}
+
+const inOrder = (total: number) =>
+  Array.from({ length: total }, (_, i) => [`element ${i}.0`, `split_end ${i}.1`]).flat();
+
+Deno.test("a reader keeps no more out of order than its window, and what was in flight", async () => {
+  const total = 100;
+  const bufferBytesMax = 10 * ELEMENT_BYTES;
+  await using bench = new ReaderBench({ total, bufferBytesMax });
+  const first = Promise.withResolvers<void>();
+  const full = Promise.withResolvers<void>();
+  const [slow, fast] = [[...splits(0, 1)], [...splits(1, total)]];
+  let given = 0;
+  let refused = 0;
+  bench.addTask(async () => {
+    await first.promise;
+    return slow.shift() ?? { kind: "end" };
+  });
+  bench.addTask(({ upTo = Infinity }) => {
+    const next = fast[0];
+    if (next === undefined) return { kind: "end" };
+    if (upTo < (next as { place: { sequence: number } }).place.sequence) {
+      if (++refused === 10) full.resolve();
+      return { kind: "later" };
+    }
+    if (next.kind === "element") given += ELEMENT_BYTES;
+    return fast.shift()!;
+  });
+  const rest = bench.rest();
+  await full.promise;
+  assert(given >= bufferBytesMax, `only ${given} bytes were asked for`);
+  assert(given <= bufferBytesMax + 2 * ELEMENT_BYTES, `${given} bytes were asked for`);
+  // It says how long the loop has waited for this one split.
+  while (!(bench.heartbeats.at(-1)!.figures!.headOfLineMs! > 0)) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  first.resolve();
+  assertEquals(await rest, inOrder(total));
+});
+
+Deno.test("a reader drops what it has, whoever gives it again, and puts in order what is overtaken", async () => {
+  await using bench = new ReaderBench({ total: 3, bufferBytesMax: 10_000 });
+  const answers = [
+    element(1, 0),
+    element(0, 1),
+    element(1, 0),
+    splitEnd(0, 2),
+    element(0, 0),
+    element(0, 0),
+    splitEnd(1, 1),
+    splitEnd(0, 2),
+    splitEnd(2, 0),
+  ];
+  const last = Promise.withResolvers<ElementAnswer>();
+  bench.addTask(() => answers.shift() ?? last.promise);
+  assertEquals(await bench.rest(), [
+    "element 0.0",
+    "element 0.1",
+    "split_end 0.2",
+    "element 1.0",
+    "split_end 1.1",
+    "split_end 2.0",
+  ]);
+});
+
+Deno.test("a reader whose tasks all say they have no more asks the dispatcher for others", async () => {
+  await using bench = new ReaderBench({ total: 2, bufferBytesMax: 10_000 });
+  const [first, second] = [[...splits(0, 1)], [...splits(1, 2)]];
+  bench.addTask(() => {
+    const next = first.shift();
+    if (next === undefined && first.length === 0 && second.length === 2) {
+      bench.addTask(() => second.shift() ?? { kind: "end" });
+    }
+    return next ?? { kind: "end" };
+  });
+  assertEquals(await bench.rest(), inOrder(2));
+});
+
+Deno.test("a reader of no splits comes to the end without any task", async () => {
+  await using bench = new ReaderBench({ total: 0, bufferBytesMax: 10_000 });
+  assertEquals(await bench.rest(), []);
+});
+
+Deno.test("a reader tells what it has whole, and what it has beyond something that is missing", async () => {
+  await using bench = new ReaderBench({ total: 4, bufferBytesMax: 10_000 });
+  const missing = Promise.withResolvers<ElementAnswer>();
+  const answers = [...splits(0, 1), ...splits(2, 3)];
+  bench.addTask(() => answers.shift() ?? missing.promise);
+  for (;;) {
+    const said = bench.heartbeats.at(-1);
+    if (said?.mark === 1 && said.done?.length === 1) {
+      assertEquals(said.done, [2]);
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+});

@@ -1,0 +1,349 @@
+/**
+ * Handing out splits in an order (DETERMINISTIC): each until its reader has it, within a window, again
+ * where its task has ended, and alike after restarts.
+ *
+ * @module
+ */
+import fc from "fast-check";
+import { endClient } from "../../../actors/dispatcher/clients.ts";
+import { openIteration } from "../../../actors/dispatcher/opening.ts";
+import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
+import {
+  decodeRecords,
+  type JournalRecord,
+  RecordBatch,
+} from "../../../actors/dispatcher/records.ts";
+import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
+import { assignSplit } from "../../../actors/dispatcher/splits.ts";
+import {
+  decodeSnapshot,
+  DispatcherState,
+  encodeSnapshot,
+} from "../../../actors/dispatcher/state.ts";
+import type { Turn } from "../../../actors/dispatcher/turn.ts";
+import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
+import { LeatError } from "../../../core/error.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
+import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
+
+const ORDERED = {
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000001", shuffled: false },
+} as const;
+const WINDOW_SPLITS = 4;
+
+/** A cluster with one iteration and a task on each of two workers. */
+async function orderedCluster(splits: number) {
+  const cluster = await TestCluster.start({ windowSplits: WINDOW_SPLITS });
+  const workers = ["a", "b"].map((name) => cluster.worker(name, tableOf(splits))) as [
+    TestWorker,
+    TestWorker,
+  ];
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, { ...ORDERED, jobName: "job" });
+  const tasks: number[] = [];
+  for (const worker of workers) tasks.push(...await worker.heartbeat());
+  const numbers = new Map<string, number>();
+  const take = async (taskId: number, spare = false, repeated = false) => {
+    const key = `${taskId} ${spare}`;
+    const number = (numbers.get(key) ?? 0) + (repeated ? 0 : 1);
+    numbers.set(key, number);
+    const request = { taskId, number, source: 0, repetition: 0, ...(spare ? { spare } : {}) };
+    return (await cluster.ask("getSplit", request)).split?.sequence ?? null;
+  };
+  const received = (mark: number, ...done: number[]) =>
+    cluster.ask("clientHeartbeat", { clientId, mark, done });
+  await settle();
+  return {
+    cluster,
+    workers,
+    tasks: tasks as [number, number],
+    clientId,
+    datasetId,
+    take,
+    received,
+  };
+}
+
+/** What a promise has come to by now. */
+async function now<T>(promise: Promise<T>): Promise<T | "waits"> {
+  await settle();
+  return await Promise.race([promise, Promise.resolve("waits" as const)]);
+}
+
+Deno.test("getSplit hands out no split beyond the window until the reader has more", async () => {
+  const { cluster, tasks: [a, b], take, received } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals([await take(a), await take(b), await take(a), await take(b)], [0, 1, 2, 3]);
+  const next = take(a);
+  assertEquals(await now(next), "waits");
+  await received(0, 1, 2);
+  assertEquals(await now(next), "waits");
+  await received(1, 2);
+  assertEquals(await next, 4);
+});
+
+Deno.test("getSplit answers a repeated request as before, also where nobody would be given anything now", async () => {
+  const { cluster, tasks: [a, b], take } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals([await take(a), await take(b), await take(b), await take(a)], [0, 1, 2, 3]);
+  await cluster.restart();
+  assertEquals(await now(take(a, false, true)), 3);
+  assertEquals(await now(take(b, false, true)), 2);
+});
+
+Deno.test("getSplit hands out again what a lost worker had, the lowest first, before anything new", async () => {
+  const { cluster, workers: [, worker], tasks: [a, b], take, received } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals([await take(b), await take(a), await take(b)], [0, 1, 2]);
+  const spare = take(a, true);
+  assertEquals(await now(spare), "waits");
+  await cluster.ask("workerHeartbeat", {
+    name: worker.name,
+    worker: worker.ref,
+    tags: [],
+    tasks: [],
+    leaving: true,
+  });
+  assertEquals(await now(spare), 0);
+  // A spare one comes before all that the task holds, of which 0 is the first now.
+  const other = take(a, true);
+  assertEquals(await now(other), "waits");
+  assertEquals([await take(a), await take(a)], [2, 3]);
+  await received(2);
+  assertEquals(await now(other), "waits");
+});
+
+Deno.test("getSplit does not hand out again what the reader had whole when its task ended", async () => {
+  const { cluster, workers: [, worker], tasks: [a, b], take, received } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals([await take(b), await take(b), await take(b)], [0, 1, 2]);
+  await received(1, 2);
+  await worker.reborn().then((again) => again.heartbeat());
+  assertEquals([await take(a), await take(a)], [1, 3]);
+});
+
+Deno.test("a task that completed early gives its splits back and gets no more", async () => {
+  const { cluster, workers: [worker], tasks: [a, b], take } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals([await take(a), await take(b)], [0, 1]);
+  const pending = take(b, true);
+  worker.complete(a);
+  await worker.heartbeat();
+  assertEquals(await now(pending), 0);
+  assertEquals(await now(take(a)), null);
+});
+
+Deno.test("an iteration whose only worker has drained goes on with the next worker", async () => {
+  const { cluster, workers, tasks, take, clientId } = await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals(await take(tasks[0]), 0);
+  for (const [i, worker] of workers.entries()) {
+    worker.complete(tasks[i]!);
+    await worker.heartbeat();
+  }
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId, mark: 0 })).finished, false);
+  const fresh = cluster.worker("c", tableOf(10));
+  const [task = 0] = await fresh.heartbeat();
+  assertEquals(await take(task), 0);
+});
+
+Deno.test("an iteration finishes when its reader has everything", async () => {
+  const { cluster, workers, tasks: [a, b], take, received } = await orderedCluster(2);
+  await using _ = cluster;
+  assertEquals([await take(a), await take(b)], [0, 1]);
+  const last = [take(a), take(b)];
+  await received(2);
+  assertEquals(await Promise.all(last), [null, null]);
+  for (const [i, worker] of workers.entries()) {
+    worker.complete([a, b][i]!);
+    await worker.heartbeat();
+  }
+  assertEquals((await received(2)).finished, true);
+});
+
+Deno.test("nothing is kept of an iteration that its reader has left", async () => {
+  const { cluster, workers: [worker], clientId } = await orderedCluster(10);
+  await using _ = cluster;
+  await cluster.ask("releaseClient", { clientId });
+  assertEquals((await cluster.ask("describe", null)).jobs, []);
+  assertEquals(await worker.heartbeat(), []);
+});
+
+Deno.test("a restored reader takes an iteration over, and is handed nothing before its place", async () => {
+  const { cluster, workers: [worker], tasks: [a], take, clientId, datasetId } =
+    await orderedCluster(10);
+  await using _ = cluster;
+  assertEquals(await take(a), 0);
+  const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
+  const second = await cluster.refused("openIteration", request);
+  assertEquals(second.code, "failed_precondition");
+  await cluster.ask("openIteration", { ...request, requestId: "restored", startAt: 6 });
+  const old = await cluster.refused("clientHeartbeat", { clientId });
+  assertEquals(old.code, "failed_precondition");
+  assert(old.message.includes("taken it over"), old.message);
+  const [task = 0] = await worker.heartbeat();
+  assertEquals([await take(task), await take(task)], [6, 7]);
+});
+
+/** Decides without an actor; numbers choose among what there is. */
+class Decider implements Turn {
+  readonly random = new DenoWorld({ seed: 7n }).random;
+  readonly journal: Uint8Array[] = [];
+  state = new DispatcherState();
+  nowMs = 0;
+  readonly wallMs = 0;
+  readonly listedWorkers = [];
+  #requests = 0;
+  #numbers = new Map<string, number>();
+
+  constructor() {
+    this.commit({
+      type: "dataset_registered",
+      datasetId: "1",
+      graph: new Uint8Array(4),
+      fingerprint: "f",
+      cardinality: 100,
+    });
+  }
+
+  commit(record: JournalRecord): void {
+    const batch = new RecordBatch();
+    batch.add(record);
+    this.journal.push(batch.encode());
+    this.state.apply(record);
+  }
+
+  run([kind, a, b]: Command): void {
+    try {
+      this.#decide(kind, a, b);
+    } catch (error) {
+      const refused = error instanceof LeatError && error.code !== "internal" &&
+        error.code !== "data_loss";
+      if (!refused) throw error;
+    }
+    for (const { ordered } of this.state.iterations.values()) {
+      const { mark, next, assigned, done, lost } = ordered!;
+      const kept = [...assigned.map(({ sequence }) => sequence), ...lost];
+      assertEquals(new Set(kept).size, kept.length, "a split is in two places");
+      assert([...kept, ...done].every((at) => at >= mark), "something below the mark is kept");
+      assert(next <= Math.max(mark + WINDOW_SPLITS, mark), "the window is exceeded");
+      assert(kept.length <= WINDOW_SPLITS);
+    }
+  }
+
+  #decide(kind: Command[0], a: number, b: number): void {
+    const { state } = this;
+    const iteration = pick(state.iterations, a);
+    switch (kind) {
+      case "open":
+        openIteration(this, {
+          requestId: `r${++this.#requests}`,
+          jobName: `job ${a % 2}`,
+          parameters: { datasetId: "1", sharing: false, ...ORDERED },
+          repetition: 0,
+          ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
+        });
+        return;
+      case "release":
+        return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", null);
+      case "worker": {
+        const name = `w${a % 3}`;
+        const worker = {
+          node: "n",
+          path: `/${name}`,
+          incarnation: `${1 + (b % 20 === 0 ? 1 : 0)}`,
+        };
+        const tasks = [...state.tasksOfWorker(name)].map(({ taskId }) => {
+          return { taskId, completed: b % 10 === 1 };
+        });
+        workerHeartbeat(this, { name, worker, tags: [], tasks });
+        return;
+      }
+      case "lose":
+        if (state.workers.get(`w${a % 3}`)?.alive) loseWorker(this, `w${a % 3}`);
+        return;
+      case "list": {
+        if (iteration === undefined || iteration.splits !== null) return;
+        const bounds = packSplits(tableOf(12));
+        const { iterationId } = iteration;
+        this.commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        return;
+      }
+      case "split": {
+        const taskId = pick(state.tasks, a)?.taskId ?? 0;
+        const spare = b % 3 === 0;
+        const key = `${taskId} ${spare}`;
+        const number = (this.#numbers.get(key) ?? 0) + 1;
+        this.#numbers.set(key, number);
+        const request = { taskId, number, source: 0, repetition: 0, spare };
+        assignSplit(this, request, WINDOW_SPLITS);
+        return;
+      }
+      case "received": {
+        if (iteration?.splits == null) return;
+        const { mark, next } = iteration.ordered!;
+        const to = Math.min(next, mark + a % 3);
+        noteReceived(this, iteration, {
+          mark: to,
+          done: b % 2 === 0 ? [] : [to + 1].filter((at) => at < next),
+        });
+      }
+    }
+  }
+}
+
+type Command = readonly [typeof KINDS[number], number, number];
+const KINDS = [
+  "open",
+  "release",
+  "worker",
+  "worker",
+  "lose",
+  "list",
+  "list",
+  "split",
+  "split",
+  "split",
+  "received",
+  "received",
+] as const;
+const COMMANDS = fc.array(fc.tuple(fc.constantFrom(...KINDS), fc.nat(50), fc.nat(50)), {
+  minLength: 40,
+  maxLength: 200,
+  size: "max",
+});
+
+function pick<K, V>(map: ReadonlyMap<K, V>, number: number): V | undefined {
+  return [...map.values()][number % Math.max(1, map.size)];
+}
+
+Deno.test("the order of splits replayed from the journal, or from a snapshot and the rest, is the one that was lived", () => {
+  const kinds = new Set<string>();
+  fc.assert(
+    fc.property(COMMANDS, fc.nat(), (commands, at) => {
+      const decider = new Decider();
+      const cut = at % commands.length;
+      for (const command of commands.slice(0, cut)) decider.run(command);
+      const restored = DispatcherState.restore(
+        decodeSnapshot(encodeSnapshot(decider.state.snapshot())),
+      );
+      const tail = decider.journal.length;
+      for (const command of commands.slice(cut)) decider.run(command);
+      const records = decider.journal.flatMap(decodeRecords);
+      for (const { type } of records) kinds.add(type);
+      const replayed = new DispatcherState();
+      for (const record of records) replayed.apply(record);
+      for (const record of decider.journal.slice(tail).flatMap(decodeRecords)) {
+        restored.apply(record);
+      }
+      assertEquals(replayed.snapshot(), decider.state.snapshot());
+      assertEquals(restored.snapshot(), decider.state.snapshot());
+    }),
+    { numRuns: 150, seed: 1 },
+  );
+  for (const kind of ["sequence_assigned", "sequences_received", "task_ended", "task_completed"]) {
+    assert(kinds.has(kind), `no run made a record "${kind}"`);
+  }
+});

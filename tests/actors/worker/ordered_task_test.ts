@@ -1,0 +1,270 @@
+/**
+ * Ordered tasks: in which order they produce and give what they are handed, what a reader whose
+ * window is full is told, and what a runner that dies leaves of a split.
+ *
+ * @module
+ */
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../../actors/runtime/protocol.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { createOrderedTask } from "../../../actors/worker/ordered_task.ts";
+import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
+import type { TaskProtocol } from "../../../actors/worker/task.ts";
+import { LeatError } from "../../../core/error.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
+
+type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+
+const PATIENCE = { timeoutMs: 10_000 };
+const ELEMENT: RunnerOutcome = { kind: "element", frame: new Uint8Array(1) };
+const END: RunnerOutcome = { kind: "end" };
+
+interface Step {
+  readonly runner: number;
+  readonly split: number;
+  readonly answer: PromiseWithResolvers<RunnerOutcome>;
+}
+
+/** A task whose dispatcher and runners do as the test says. */
+class OrderedBench implements AsyncDisposable {
+  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly task: FencedRef<TaskProtocol>;
+  /** Steps that a runner has not answered. */
+  readonly steps: Step[] = [];
+  /** Those of runners that are gone. */
+  readonly lateSteps: Step[] = [];
+  readonly #requests: { request: SplitRequest; answer: PromiseWithResolvers<SplitAnswer> }[] = [];
+  runners = 0;
+  completed = false;
+  fenced = false;
+  #sequence = 0;
+
+  constructor({ dispatcherTimeoutMs = 60_000 } = {}) {
+    this.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          getSplit: (request: SplitRequest) => {
+            const answer = Promise.withResolvers<SplitAnswer>();
+            this.#requests.push({ request, answer });
+            return answer.promise;
+          },
+        } as never,
+      }),
+    });
+    this.task = this.system.spawn<TaskProtocol>({
+      name: "task",
+      create: (context) =>
+        createOrderedTask(context, {
+          definition: {
+            taskId: 1,
+            iterationId: 1,
+            jobId: 1,
+            repetition: 0,
+            seed: "0000000000000000",
+            dataset: { datasetId: "d", graph: new Uint8Array(), fingerprint: "f", cardinality: -2 },
+            parameters: { datasetId: "d", processingMode: "DETERMINISTIC", sharing: false },
+          },
+          dispatcher: dispatcherAt("bench"),
+          runners: { start: () => this.#startRunner(), listSplits: never, close: never },
+          dispatcherTimeoutMs,
+          onCompleted: () => this.completed = true,
+          onFenced: () => this.fenced = true,
+        }),
+    });
+  }
+
+  get(upTo?: number): Promise<ElementAnswer> {
+    const sequence = ++this.#sequence;
+    const wanted = upTo === undefined ? {} : { upTo };
+    const request = { clientId: 1, sequence, acknowledged: sequence - 1, ...wanted };
+    return this.system.ask(this.task, "getElement", request, PATIENCE);
+  }
+
+  /** The next request for a split, ordinary or spare, once it is there. */
+  async request(spare = false) {
+    const index = await until(() => {
+      const found = this.#requests.findIndex(({ request }) => (request.spare ?? false) === spare);
+      return found < 0 ? undefined : found;
+    });
+    return this.#requests.splice(index, 1)[0]!;
+  }
+
+  /** Hands out a split. */
+  async handOut(sequence: number, { spare = false } = {}): Promise<void> {
+    const { answer } = await this.request(spare);
+    answer.resolve({
+      split: { start: sequence, stop: sequence + 1, index: sequence, sequence },
+      total: 9,
+    });
+  }
+
+  /** Answers the next step of a split, once a runner has been asked for it. */
+  async step(split: number, outcome: RunnerOutcome | LeatError): Promise<void> {
+    const step = await until(() => this.steps.find((at) => at.split === split));
+    this.steps.splice(this.steps.indexOf(step), 1);
+    if (!(outcome instanceof LeatError)) return step.answer.resolve(outcome);
+    const isGone = ({ runner }: Step) => runner === step.runner;
+    this.lateSteps.push(...this.steps.filter(isGone));
+    this.steps.splice(0, Infinity, ...this.steps.filter((at) => !isGone(at)));
+    step.answer.reject(outcome);
+  }
+
+  #startRunner(): Runner {
+    const runner = ++this.runners;
+    return {
+      bytesRead: 0,
+      next: (only?: OnlySplit) => {
+        const answer = Promise.withResolvers<RunnerOutcome>();
+        this.steps.push({ runner, split: only!.index, answer });
+        return answer.promise;
+      },
+      dispose: () => {},
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+  }
+}
+
+function never(): never {
+  throw new Error("not asked here");
+}
+
+/** What comes to be there. */
+async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Kind and place, in short. */
+async function shortOf(answer: Promise<ElementAnswer>): Promise<string> {
+  const given = await answer;
+  return "place" in given && given.place !== undefined
+    ? `${given.kind} ${given.place.sequence}.${given.place.index}`
+    : given.kind;
+}
+
+Deno.test("an ordered task gives a lower split that comes late before the higher ones it holds", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(5);
+  await bench.step(5, ELEMENT);
+  assertEquals(await shortOf(bench.get()), "element 5.0");
+  await bench.handOut(2, { spare: true });
+  await bench.step(2, ELEMENT);
+  await bench.step(2, END);
+  await bench.step(5, END);
+  const given = [
+    await shortOf(bench.get()),
+    await shortOf(bench.get()),
+    await shortOf(bench.get()),
+  ];
+  assertEquals(given, ["element 2.0", "split_end 2.1", "split_end 5.1"]);
+});
+
+Deno.test("an ordered task gives nothing beyond what is asked for, but waits for what it is producing", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(5);
+  await bench.step(5, ELEMENT);
+  // Once it is ready: a request for something before it is not to take it.
+  await until(async () =>
+    (await bench.system.ask(bench.task, "stats", null, PATIENCE)).produced || undefined
+  );
+  assertEquals(await shortOf(bench.get(3)), "later");
+  await bench.handOut(3, { spare: true });
+  await until(() => bench.steps.find(({ split }) => split === 3));
+  const wanted = bench.get(3);
+  await bench.step(3, ELEMENT);
+  assertEquals(await shortOf(wanted), "element 3.0");
+  assertEquals(await shortOf(bench.get(5)), "element 5.0");
+});
+
+Deno.test("an ordered task tells a reader that waits that something else is ready, and keeps that", async () => {
+  await using bench = new OrderedBench();
+  const wanted = bench.get(3);
+  await bench.handOut(5);
+  await bench.step(5, ELEMENT);
+  assertEquals(await shortOf(wanted), "later");
+  assertEquals(await shortOf(bench.get()), "element 5.0");
+});
+
+Deno.test("a split is produced again, and given on where it was, when its runner dies", async () => {
+  await using bench = new OrderedBench();
+  const asked = [shortOf(bench.get()), shortOf(bench.get()), shortOf(bench.get())];
+  await bench.handOut(0);
+  await bench.step(0, ELEMENT);
+  await bench.step(0, new LeatError("unavailable", "the thread is gone"));
+  for (const outcome of [ELEMENT, ELEMENT, END]) await bench.step(0, outcome);
+  assertEquals(await Promise.all(asked), ["element 0.0", "element 0.1", "split_end 0.2"]);
+  assertEquals(bench.runners, 2);
+});
+
+Deno.test("what a runner says after its death does not end a split", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(5);
+  await until(() => bench.steps.find(({ split }) => split === 5));
+  await bench.handOut(2, { spare: true });
+  await bench.step(2, new LeatError("unavailable", "the thread is gone"));
+  // A disposed runner answers every call with the end.
+  for (const { answer } of bench.lateSteps) answer.resolve(END);
+  for (const outcome of [END]) await bench.step(2, outcome);
+  for (const outcome of [ELEMENT, END]) await bench.step(5, outcome);
+  const given = [
+    await shortOf(bench.get()),
+    await shortOf(bench.get()),
+    await shortOf(bench.get()),
+  ];
+  assertEquals(given, ["split_end 2.0", "element 5.0", "split_end 5.1"]);
+});
+
+Deno.test("the rest of a split whose runners keep dying is one error", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(0);
+  for (let i = 0; i < 4; i++) await bench.step(0, new LeatError("unavailable", "out of memory"));
+  assertEquals([await shortOf(bench.get()), await shortOf(bench.get())], [
+    "error 0.0",
+    "split_end 0.1",
+  ]);
+});
+
+Deno.test("an ordered task waits for a split for as long as it takes, asking again alike", async () => {
+  await using bench = new OrderedBench({ dispatcherTimeoutMs: 20 });
+  const [first, second] = [await bench.request(), await bench.request()];
+  assertEquals(second.request, first.request);
+  await bench.handOut(0);
+  await bench.step(0, ELEMENT);
+  assertEquals(await shortOf(bench.get()), "element 0.0");
+  assertEquals(bench.fenced, false);
+});
+
+Deno.test("an ordered task that drains ends without waiting for splits it has asked for", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(0);
+  await bench.step(0, ELEMENT);
+  await bench.request();
+  const drained = bench.system.ask(bench.task, "drain", null, PATIENCE);
+  await bench.step(0, END);
+  assertEquals([await shortOf(bench.get()), await shortOf(bench.get())], [
+    "element 0.0",
+    "split_end 0.1",
+  ]);
+  await drained;
+  assert(bench.completed);
+  assertEquals(await shortOf(bench.get()), "end");
+});
+
+Deno.test("an ordered task that is refused splits because they cannot be listed ends, and is not fenced", async () => {
+  await using bench = new OrderedBench();
+  const { answer } = await bench.request();
+  answer.reject(new LeatError("not_found", "there are no such files"));
+  await until(() => bench.completed || undefined);
+  assertEquals(bench.fenced, false);
+});

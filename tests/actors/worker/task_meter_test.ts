@@ -1,0 +1,80 @@
+/** What a task counts, by a clock that moves when told to. */
+
+import type { Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
+import { TaskMeter } from "../../../actors/worker/task_meter.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+
+/** A runner that answers when it is told to. */
+class HeldRunner implements Runner {
+  readonly asked: PromiseWithResolvers<RunnerOutcome>[] = [];
+  bytesRead = 0;
+  disposed = 0;
+
+  next(): Promise<RunnerOutcome> {
+    const answer = Promise.withResolvers<RunnerOutcome>();
+    this.asked.push(answer);
+    return answer.promise;
+  }
+
+  dispose(): void {
+    this.disposed++;
+  }
+}
+
+Deno.test("TaskMeter.busyMs is the time with anything to do, however much at once", async () => {
+  let nowMs = 100;
+  const meter = new TaskMeter(() => nowMs);
+  const held = new HeldRunner();
+  const runner = meter.watch(held);
+  nowMs = 200;
+  const [first, second] = [runner.next(), runner.next()];
+  nowMs = 230;
+  assertEquals(meter.busyMs, 30, "what is under way counts");
+  held.asked[0]!.resolve({ kind: "end" });
+  await first;
+  nowMs = 250;
+  held.asked[1]!.resolve({ kind: "end" });
+  await second;
+  nowMs = 900;
+  assertEquals(meter.busyMs, 50, "rest does not count");
+  const failing = runner.next();
+  nowMs = 910;
+  held.asked[2]!.reject(new Error("died"));
+  await assertRejects(() => failing, Error);
+  nowMs = 1_000;
+  assertEquals(meter.busyMs, 60);
+});
+
+Deno.test("TaskMeter counts over all runners, and the work of a disposed one no longer", async () => {
+  let nowMs = 0;
+  const meter = new TaskMeter(() => nowMs);
+  const [one, other] = [new HeldRunner(), new HeldRunner()];
+  const first = meter.watch(one);
+  const late = first.next();
+  one.bytesRead = 10;
+  nowMs = 5;
+  first.dispose();
+  first.dispose();
+  assertEquals(one.disposed, 1);
+  nowMs = 50;
+  assertEquals([meter.busyMs, meter.bytesRead, meter.runnerRestarts], [5, 10, 0]);
+  meter.watch(other).next();
+  other.bytesRead = 7;
+  nowMs = 60;
+  one.asked[0]!.resolve({ kind: "end" });
+  await late;
+  assertEquals([meter.busyMs, meter.bytesRead, meter.runnerRestarts], [15, 17, 1]);
+});
+
+Deno.test("TaskMeter counts what is an element for clients", () => {
+  const meter = new TaskMeter(() => 0);
+  const element = new Payload(new Uint8Array(30));
+  const place = { sequence: 0, split: 0, index: 0 };
+  const error = { code: "internal", message: "no" } as const;
+  meter.handOut({ kind: "element", element });
+  meter.handOut({ kind: "remainder", element, place });
+  meter.handOut({ kind: "error", error });
+  meter.handOut({ kind: "split_end", place });
+  assertEquals([meter.served, meter.servedBytes], [3, 60]);
+});

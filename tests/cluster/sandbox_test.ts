@@ -1,0 +1,138 @@
+/**
+ * Worker processes, whose functions are confined unless their operator says otherwise.
+ *
+ * @module
+ */
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Dataset, LeatError, udf } from "../../mod.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+
+/** What a worker of the service makes of each element: a value, or code and message of its error. */
+async function read(service: string, dataset: Dataset<unknown>): Promise<unknown[]> {
+  const read = async () => {
+    await using iterator = dataset.distribute({ service, processingMode: "DYNAMIC" }).iterator();
+    const came: unknown[] = [];
+    for (;;) {
+      try {
+        const { done, value } = await iterator.next();
+        if (done) return came;
+        came.push(value);
+      } catch (error) {
+        const { code, message } = LeatError.from(error);
+        came.push({ code, message });
+      }
+    }
+  };
+  return await soon("the job", read());
+}
+
+/** A file that a worker may read, and its functions may not unless it is told so. */
+const OUTSIDE = fileURLToPath(import.meta.resolve("../../LICENSE"));
+
+Deno.test("a worker denies what was not granted, by element, and goes on", async () => {
+  await using dispatcher = await startDispatcher();
+  await using _workers = all(await startWorkers(dispatcher, 1, "--data-root", "tests/data"));
+  const { address } = dispatcher;
+  const asking = Dataset.range(3).map((x) =>
+    x === 1 ? globalThis.fetch("http://evil.example/") : x
+  );
+  const [zero, denied, two] = await read(address, asking) as [unknown, LeatError, unknown];
+  assertEquals([zero, two], [0, 2]);
+  assertEquals(denied.code, "permission_denied");
+  assertMatch(
+    denied.message,
+    /^map \(operator 0\): .* at element 1 \(.*fetch\("http:\/\/evil.example\/"\)/,
+  );
+  assertStringIncludes(denied.message, 'net access to "evil.example:80"');
+  assertStringIncludes(denied.message, "--allow-net=evil.example:80");
+  const [line] = await read(address, Dataset.textLines(OUTSIDE)) as [LeatError];
+  assertEquals(line.code, "permission_denied");
+  assertStringIncludes(line.message, `--data-root=${dirname(OUTSIDE)}`);
+  // Ways to end the process, each of which Deno gives to every thread.
+  const ending = Dataset.from(["Deno.exit(1)", "Deno.kill(Deno.pid)", "process.abort()", "close()"])
+    .map((code) => new Function(code)());
+  for (const came of await read(address, ending) as LeatError[]) {
+    assertMatch(came.message, /is shut off|is not defined/);
+  }
+  const module = "import { abort } from 'node:process'; export const f = abort;";
+  const aborting = udf<(x: number) => number>(`data:text/javascript,${module}`, "f");
+  const [aborted] = await read(address, Dataset.range(1).map(aborting)) as [LeatError];
+  assertEquals(aborted.code, "permission_denied");
+  assertEquals(await read(address, Dataset.range(3)), [0, 1, 2]);
+});
+
+Deno.test("functions come from data roots, and from hosts that were granted", async () => {
+  const module = "export const half = (x: number): number => x / 2;";
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+    const found = request.url.endsWith("/functions.ts");
+    const headers = { "content-type": "application/typescript" };
+    return new Response(found ? module : "", { status: found ? 200 : 404, headers });
+  });
+  const host = `127.0.0.1:${server.addr.port}`;
+  await using dispatcher = await startDispatcher();
+  const { address } = dispatcher;
+  // Deno writes the module into its lock, which is not to be that of this tree.
+  const lock = await Deno.makeTempFile({ prefix: "leat-lock-" });
+  await Deno.copyFile("deno.lock", lock);
+  await using worker = startChild("examples/worker.ts", {
+    flags: ["-P=server", `--lock=${lock}`],
+    args: ["--dispatcher", address, "--data-root", "tests/data/udf", "--allow-udf-import", host],
+  });
+  await worker.line(/listening on/);
+  type F = (x: number) => number;
+  const local = udf<F>(import.meta.resolve("../data/udf/fixture_functions.ts"), "double");
+  const remote = udf<F>(`http://${host}/functions.ts`, "half");
+  assertEquals(await read(address, Dataset.range(3).map(local).map(remote)), [0, 1, 2]);
+  const missing = udf<F>(`http://${host}/none.ts`, "half");
+  const [error] = await read(address, Dataset.range(1).map(missing)) as [LeatError];
+  assertEquals(error.code, "not_found");
+  await server.shutdown();
+  await Deno.remove(lock);
+});
+
+Deno.test("without its sandbox a worker's functions may do what the worker may", async () => {
+  await using dispatcher = await startDispatcher();
+  await using _workers = all(await startWorkers(dispatcher, 1, "--no-sandbox"));
+  const lines = await read(dispatcher.address, Dataset.textLines(OUTSIDE));
+  assertEquals(lines, (await Deno.readTextFile(OUTSIDE)).trimEnd().split("\n"));
+});
+
+Deno.test("a worker does not start with grants that it cannot give, or that give too much", async () => {
+  const key = "tests/transport/tls/server.key";
+  const cert = "tests/transport/tls/server.pem";
+  const cases: [args: string[], said: RegExp][] = [
+    [["--data-root", "/no/such/folder"], /\/no\/such\/folder cannot be granted/],
+    [["--data-root", "deno.json"], /deno.json cannot be granted, since it is no folder/],
+    [["--no-sandbox", "--allow-net", "a.example"], /--no-sandbox, which grants everything/],
+    [["--cert", cert, "--key", key], /server.key is in the data root .* keep it elsewhere/],
+  ];
+  await Promise.all(cases.map(async ([args, said]) => {
+    await using worker = startChild("examples/worker.ts", {
+      args: ["--dispatcher", "ws://127.0.0.1:9", ...args],
+    });
+    assertEquals((await worker.status).success, false);
+    assertMatch(worker.stderr.text, said);
+  }));
+});
+
+Deno.test("a program without unstable features uses the library, and no sandbox", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  const { unstable: _, permissions: __, ...config } = JSON.parse(
+    await Deno.readTextFile("deno.json"),
+  );
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+  await Deno.copyFile("deno.lock", `${folder}/deno.lock`);
+  const flags = ["--config", `${folder}/deno.json`, "--no-check", "--allow-all"];
+  const program = "tests/cluster/fixture_stable_program.ts";
+  await using plain = startChild(program, { flags });
+  assertEquals((await plain.status).success, true, plain.stderr.text);
+  assertEquals(plain.stdout.text, "local 90\nserved 90\n");
+  // Why it must not: Deno ends the process, and says what is missing.
+  await using confined = startChild(program, { flags, args: ["sandbox"] });
+  assertEquals((await confined.status).success, false);
+  assertStringIncludes(confined.stderr.text, "worker-options");
+  await Deno.remove(folder, { recursive: true });
+});

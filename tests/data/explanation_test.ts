@@ -1,0 +1,120 @@
+/** Explanations: graphs in words, figures beside them, and advice from figures that were made up. */
+
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { adviceOn } from "../../data/advice.ts";
+import { bytesText, durationText } from "../../data/amounts.ts";
+import { AUTOTUNE, Dataset, type OperatorStats } from "../../mod.ts";
+import { turn } from "./lib/collect.ts";
+
+const QUIET = { elements: 1e6, errors: 0, bytesIn: 0, bytesOut: 0, selfMs: 0, waitMs: 0 };
+
+/** The last line on a run of a second, with these figures of its operators from the last one down. */
+function advice(
+  dataset: Dataset<unknown>,
+  figures: readonly Partial<OperatorStats>[],
+  waitedMs = 1000,
+  heldMs = 0,
+): string {
+  const stats = dataset.explain().operators.map(({ operator, number }) => ({
+    ...{ operator, number, bufferedBytes: 0 },
+    ...QUIET,
+    ...figures[number],
+  }));
+  return adviceOn({ root: dataset.node, stats, runMs: 1000, waitedMs, heldMs }).join("\n");
+}
+
+const slow = Dataset.range(9).map((x) => x);
+const lines = Dataset.textLines("lines.txt");
+
+Deno.test("advice names what works longest, and what would help there", () => {
+  const works = { elements: 100, selfMs: 710 };
+  assertMatch(
+    advice(slow.batch(3), [{}, works]),
+    /^map \(operator 1\) takes 71 % of the time: distribute\(\)/,
+  );
+  assertStringIncludes(advice(slow.batch(3), [{}, works], 100), "prefetch(AUTOTUNE)");
+  const parallel = Dataset.range(9).map((x) => x, { numParallelCalls: AUTOTUNE });
+  assertStringIncludes(advice(parallel, [works]), "numParallelCalls has no effect");
+  assertStringIncludes(advice(slow.batch(3), [{}, { selfMs: 600 }]), "batch() before it");
+  assertStringIncludes(advice(lines, [{ ...works, waitMs: 100 }]), "decoding: distribute()");
+});
+
+Deno.test("advice names what is waited for, and not what waits for it", () => {
+  const later = Dataset.range(9).map((x) => Promise.resolve(x));
+  const waits = { waitMs: 900 };
+  assertMatch(
+    advice(later.batch(3), [waits]),
+    /^map \(operator 1\) is waited for 90 % of the time: numParallelCalls lets/,
+  );
+  const parallel = Dataset.range(9).map((x) => Promise.resolve(x), { numParallelCalls: 3 });
+  assertStringIncludes(advice(parallel.batch(3), [waits]), "prefetch(AUTOTUNE) as the last");
+  assertStringIncludes(
+    advice(parallel.batch(3).prefetch(2), [waits, waits]),
+    "more numParallelCalls than 3",
+  );
+  assertMatch(
+    advice(lines.map((x) => x).batch(3), [waits, waits, waits]),
+    /^textLines \(operator 2\) is waited for 90 % of the time: numParallelReads: AUTOTUNE/,
+  );
+  assertMatch(
+    advice(Dataset.zip([lines, Dataset.range(3)]), [waits, waits]),
+    /^textLines \(operator 1\)/,
+  );
+  assertMatch(
+    advice(Dataset.range(3).flatMap((_, { Dataset }) => Dataset.range(3)), [waits]),
+    /^flatMap \(operator 0\)/,
+  );
+  const distributed = slow.distribute({ service: "ws://127.0.0.1:1" });
+  assertStringIncludes(advice(distributed.batch(2), [waits, waits]), "start more workers");
+});
+
+Deno.test("advice says when nothing is to be done, and what holds much", () => {
+  assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60), "The pipeline keeps up");
+  assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60, 900), "No operator stands out");
+  assertStringIncludes(advice(slow, [{ elements: 0 }]), "Nothing was given yet");
+  const held = advice(slow.shuffle(9), [{ bufferedBytes: 512e6 }, { selfMs: 900 }]).split("\n");
+  assertMatch(held[0]!, /^shuffle \(operator 0\) holds 512 MB: a smaller bufferSize/);
+  assertMatch(held[1]!, /^map \(operator 1\) takes 90 %/);
+});
+
+Deno.test("explain of an iterator prints each operator's figures, and of a dataset none", async () => {
+  const dataset = Dataset.range(20).map(async (x) => {
+    await turn(1);
+    return { x };
+  }).shuffle(4).batch(5);
+  await using iterator = dataset.iterator();
+  await iterator.next();
+  const explanation = iterator.explain();
+  const text = String(explanation);
+  assertStringIncludes(text, "gave 1 (48 bytes)");
+  assertStringIncludes(text, "holds 48 bytes");
+  assertEquals(text.split("\n").length, 2 * 4 + 1);
+  assertMatch(text.split("\n").at(-1)!, /^map \(operator 2\) is waited for \d+ % of the time/);
+  assertEquals(explanation.advice.length, 1);
+  assertEquals(dataset.explain().advice, []);
+  assert(!String(dataset.explain()).includes("gave"));
+});
+
+Deno.test("amounts have three digits and a unit", () => {
+  assertEquals([0, 999, 1000, 8192, 512e6, 3e15].map(bytesText), [
+    ...["0 bytes", "999 bytes", "1 kB", "8.19 kB", "512 MB", "3000 TB"],
+  ]);
+  assertEquals([0.1234, 80, 999.9, 61_000].map(durationText), ["0.123 ms", "80 ms", "1 s", "61 s"]);
+});
+
+Deno.test("explain shortens functions and lists, and shows objects and AUTOTUNE as they are written", () => {
+  const paths = Array.from({ length: 30 }, (_, i) => `/${i}.txt`);
+  const long = (x: string) => x.toUpperCase().toLowerCase().trim().padStart(10).padEnd(20);
+  const text = String(
+    Dataset.textLines(paths).map(long).shuffle(2, { seed: 7 }).prefetch(AUTOTUNE).explain(),
+  );
+  for (const part of ["files(paths=30 values)", "…", "seed=7,", "bufferSize=AUTOTUNE"]) {
+    assertStringIncludes(text, part);
+  }
+  const decode = { resize: { width: 8, height: 4 } };
+  const folder = String(Dataset.imageFolder("/images", { decode }).explain());
+  assertStringIncludes(folder, "decode={ resize: { width: 8, height: 4 } }");
+  const tensors = String(Dataset.fromTensors({ x: new Float32Array(1e5) }).explain());
+  assertStringIncludes(tensors, "1 element of { x: float32[100000] }");
+  assert(tensors.length < 200);
+});

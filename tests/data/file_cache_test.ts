@@ -1,0 +1,252 @@
+/**
+ * `cache(path)`: what is in its folder when, who may write it, what is read back.
+ */
+import { Dataset, type DatasetIterator, LeatError, openIterator, tensor } from "../../mod.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
+import { collectWithErrors, failingOn } from "./lib/collect.ts";
+import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
+
+async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The names in a folder, those of chunks without what differs from run to run. */
+async function namesIn(folder: string): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
+  return names.map((name) => name.replace(/^[0-9a-f]{16}-/, "")).sort();
+}
+
+async function chunkIn(folder: string): Promise<string> {
+  for await (const { name } of Deno.readDir(folder)) {
+    if (name.endsWith(".tfrecord")) return `${folder}/${name}`;
+  }
+  throw new Error(`no chunk in ${folder}`);
+}
+
+/** Counts how often its elements are made. */
+function counted(n: number, luck = false): { dataset: Dataset<unknown>; made: () => number } {
+  let made = 0;
+  const dataset = Dataset.range(n).map((x, { random }) => (made++, luck ? random.next() : x));
+  return { dataset, made: () => made };
+}
+
+async function codeOf(iterator: DatasetIterator<unknown>): Promise<string> {
+  const { code } = await assertRejects(() => iterator.next(), LeatError);
+  assertEquals((await iterator.next()).done, true);
+  return code;
+}
+
+Deno.test("cache in files gives the same once they are written, whatever is before it", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/a/b`;
+    const elements = [
+      { x: tensor([[1, 2], [3, 4]]), y: "é", z: [1n, null, -0] },
+      { x: tensor([[5, 6]]), y: "", z: [2n, null, NaN] },
+    ];
+    const first = counted(0).dataset.concatenate(Dataset.from(elements)).cache(path);
+    const wanted = await outcomesOf(Dataset.from(elements).iterator());
+    assertEquals(await outcomesOf(first.iterator()), wanted);
+    assertEquals(await outcomesOf(first.iterator()), wanted);
+    assertEquals(await namesIn(path), ["000000.tfrecord", "DONE"]);
+    const other = counted(3);
+    assertEquals(await outcomesOf(other.dataset.cache(path).iterator()), wanted);
+    assertEquals(other.made(), 0);
+  });
+});
+
+Deno.test("cache in files is filled by repeat, and by empty datasets", async () => {
+  await inFolder(async (folder) => {
+    const { dataset, made } = counted(4, true);
+    const elements = await Array.fromAsync(dataset.cache(`${folder}/a`).repeat(3));
+    assertEquals(elements.slice(4), [...elements.slice(0, 4), ...elements.slice(0, 4)]);
+    assertEquals(made(), 4);
+    assertEquals(await Array.fromAsync(counted(0).dataset.cache(`${folder}/b`)), []);
+    assertEquals(await Array.fromAsync(counted(2).dataset.cache(`${folder}/b`)), []);
+  });
+});
+
+Deno.test("cache in files leaves nothing of a pass that is given up, or fails", async () => {
+  await inFolder(async (path) => {
+    const { dataset, made } = counted(5);
+    for await (const x of dataset.cache(path)) if (x === 2) break;
+    assertEquals(await namesIn(path), []);
+    assertEquals(await Array.fromAsync(dataset.cache(path).take(5)), [0, 1, 2, 3, 4]); // no end seen
+    assertEquals(await namesIn(path), []);
+    const failing = Dataset.range(4).map(failingOn(1)).cache(path);
+    for (let pass = 0; pass < 2; pass++) {
+      assertEquals(await collectWithErrors(failing), [0, "error data_loss", 2, 3]);
+    }
+    assertEquals(await namesIn(path), []);
+    const odd = Dataset.from([1, new Map(), 3]).cache(path);
+    assertEquals(await collectWithErrors(odd), [1, "error failed_precondition", 3]);
+    assertEquals(await namesIn(path), []);
+    const before = made();
+    await Array.fromAsync(dataset.cache(path));
+    await Array.fromAsync(dataset.cache(path));
+    assertEquals(made() - before, 5);
+  });
+});
+
+Deno.test("cache in files refuses a second writer while there is one", async () => {
+  await inFolder(async (path) => {
+    const dataset = counted(3).dataset.cache(path);
+    await using first = dataset.iterator();
+    await first.next();
+    await using second = dataset.iterator();
+    const error = await assertRejects(() => second.next(), LeatError);
+    assertEquals(error.code, "already_exists");
+    assert(error.message.includes(`${path}/DONE.partial`));
+    assertEquals((await second.next()).done, true);
+    assertEquals(await Array.fromAsync(first), [1, 2]);
+    assertEquals(await Array.fromAsync(dataset), [0, 1, 2]);
+  });
+});
+
+Deno.test("cache in files refuses elements of another structure", async () => {
+  await inFolder(async (path) => {
+    await Array.fromAsync(Dataset.range(3).cache(path));
+    assertEquals(await Array.fromAsync(Dataset.range(9).cache(path)), [0, 1, 2]);
+    const withNulls = () => Dataset.from([{ x: 1, y: null }]).cache(`${path}/nulls`);
+    assertEquals(await Array.fromAsync(withNulls()), await Array.fromAsync(withNulls()));
+    const { code, message } = await assertRejects(
+      () => Dataset.from([{ x: 1 }]).cache(path).iterator().next(),
+      LeatError,
+    );
+    assertEquals(code, "failed_precondition");
+    assert(message.includes(path));
+  });
+});
+
+Deno.test("cache in files tells damage from elements", async () => {
+  await inFolder(async (folder) => {
+    const write = async (name: string) => {
+      const path = `${folder}/${name}`;
+      await Array.fromAsync(Dataset.range(50).map((x) => "x".repeat(x)).cache(path));
+      return {
+        path,
+        chunk: await chunkIn(path),
+        dataset: Dataset.range(1).map(String).cache(path),
+      };
+    };
+    for (const keep of [0, 16, 17, 1000]) {
+      const { chunk, dataset } = await write(`cut${keep}`);
+      await Deno.truncate(chunk, keep);
+      const answers = await collectWithErrors(dataset);
+      assertEquals(answers.pop(), "error data_loss");
+      assert(answers.every((x) => typeof x === "string" && /^x*$/.test(x)));
+    }
+    const { chunk, dataset } = await write("flipped");
+    const bytes = await Deno.readFile(chunk);
+    bytes[bytes.length >> 1]! ^= 1;
+    await Deno.writeFile(chunk, bytes);
+    assert((await collectWithErrors(dataset)).includes("error data_loss"));
+    const { path, dataset: other } = await write("manifest");
+    const manifest = await Deno.readTextFile(`${path}/DONE`);
+    for (const text of [manifest.replace("50", "51"), manifest.slice(0, -9), ""]) {
+      await Deno.writeTextFile(`${path}/DONE`, text);
+      assertEquals(await codeOf(other.iterator()), "data_loss");
+    }
+    const { chunk: gone, dataset: third } = await write("gone");
+    await Deno.remove(gone);
+    assertEquals(await collectWithErrors(third), ["error not_found"]);
+  });
+});
+
+Deno.test("cache in files removes what an earlier process left, and nothing else", async () => {
+  await inFolder(async (path) => {
+    await Deno.writeTextFile(`${path}/0123456789abcdef-000000.tfrecord`, "left");
+    await Deno.writeTextFile(`${path}/0123456789abcdef-000001.tfrecord.partial`, "left");
+    await Deno.writeTextFile(`${path}/DONE.partial`, "left");
+    await Deno.writeTextFile(`${path}/mine.tfrecord`, "mine");
+    await using iterator = Dataset.range(2).cache(path).iterator();
+    await iterator.next();
+    const begun = ["000000.tfrecord.partial", "DONE.partial", "mine.tfrecord"];
+    assertEquals(await namesIn(path), begun);
+    await Array.fromAsync(iterator);
+    assertEquals(await namesIn(path), ["000000.tfrecord", "DONE", "mine.tfrecord"]);
+  });
+});
+
+Deno.test("cache in files is refused to tasks that see a part of the dataset", async () => {
+  await inFolder(async (path) => {
+    const splits = {
+      next: () => Promise.reject(new Error("unused")),
+      total: () => Promise.resolve(1),
+    };
+    await using iterator = openIterator(Dataset.range(3).cache(path).node, { splits });
+    assertEquals(await codeOf(iterator), "failed_precondition");
+  });
+});
+
+Deno.test("save of a cache in files goes on where it read", async () => {
+  await inFolder(async (path) => {
+    await assertCheckpointLaw(() => Dataset.range(5).shuffle(3).cache(path).repeat(2));
+    await assertCheckpointLaw(() =>
+      Dataset.range(3).flatMap((_, { Dataset }) => Dataset.range(9).cache(path).skip(3), {
+        captures: { path },
+      })
+    );
+    await using iterator = Dataset.range(2).cache(path).iterator();
+    await iterator.next();
+    const state = await iterator.save();
+    await Deno.remove(path, { recursive: true });
+    await Array.fromAsync(Dataset.range(2).cache(path));
+    await using restored = Dataset.range(2).cache(path).iterator();
+    const error = await assertRejects(() => restored.restore(state), LeatError);
+    assertEquals(error.code, "failed_precondition");
+  });
+});
+
+Deno.test("save of a cache that is being filled goes on filling where it was", async () => {
+  await inFolder(async (folder) => {
+    let number = 0;
+    for (const position of [0, 1, 3, 4]) {
+      const path = `${folder}/${number++}`;
+      const make = () => counted(4, true);
+      const open = ({ dataset }: { dataset: Dataset<unknown> }, at = path) =>
+        openIterator(dataset.cache(at).repeat(2).node, { seed: 7n });
+      const whole = await outcomesOf(open(make(), `${path}-whole`));
+      const saver = open(make());
+      const before = await readOutcomes(saver, position);
+      const state = await saver.save();
+      await readOutcomes(saver, 1);
+      await saver.return(); // as if its process had ended
+      const restoredFrom = make();
+      await using restored = open(restoredFrom);
+      await restored.restore(state);
+      assertEquals([...before, ...await outcomesOf(restored)], whole, `position ${position}`);
+      assertEquals(restoredFrom.made(), 4 - position);
+      assert((await namesIn(path)).includes("DONE"));
+    }
+  });
+});
+
+Deno.test("save of a cache that is being filled goes on unstored beside its writer", async () => {
+  await inFolder(async (path) => {
+    const dataset = counted(4).dataset.cache(path);
+    await using saver = dataset.iterator();
+    await saver.next();
+    const state = await saver.save();
+    await using restored = dataset.iterator();
+    await restored.restore(state);
+    assertEquals(await Array.fromAsync(restored), [1, 2, 3]);
+    assertEquals(await Array.fromAsync(saver), [1, 2, 3]);
+    assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("cache in files is read by other processes", async () => {
+  await inFolder(async (path) => {
+    await Array.fromAsync(Dataset.range(3).map((x) => tensor([x, x])).cache(path));
+    const script = `import { Dataset } from "${new URL("../../mod.ts", import.meta.url)}";
+      for await (const x of Dataset.from([]).cache("${path}")) console.log(String(x.toArray()));`;
+    const { stdout } = await new Deno.Command("deno", { args: ["eval", script] }).output();
+    assertEquals(new TextDecoder().decode(stdout), "0,0\n1,1\n2,2\n");
+  });
+});

@@ -1,0 +1,44 @@
+/** Looking over Parquet's pages: checksums and counts. */
+
+import type { ColumnMetaData } from "hyparquet";
+import { crc32 } from "node:zlib";
+import { assertThrows } from "../../assert.ts";
+import { checkPages } from "../../../data/formats/parquet_pages.ts";
+import { concat } from "./reading.ts";
+
+const DATA = new TextEncoder().encode("the values of a page");
+const column = { num_values: 5n } as ColumnMetaData;
+
+/** An integer as Thrift's compact protocol writes it. */
+function varint(value: number): number[] {
+  let left = BigInt.asUintN(32, BigInt(value << 1 ^ value >> 31));
+  const bytes = [];
+  for (; left > 127n; left >>= 7n) bytes.push(Number(left & 127n) | 128);
+  return [...bytes, Number(left)];
+}
+
+/** A page of data: the fields of its header have the types of 32-bit integers, and numbers one apart. */
+function page(count: number, checksum: number | undefined, sizeBytes = DATA.length): Uint8Array {
+  const field = (value: number) => [0x15, ...varint(value)];
+  const sizes = [...field(0), ...field(sizeBytes), ...field(sizeBytes)];
+  const check = checksum === undefined ? [0x2c] : [...field(checksum), 0x1c];
+  const header = [...sizes, ...check, ...field(count), ...field(0), ...field(3), ...field(3), 0, 0];
+  return concat(new Uint8Array(header), DATA);
+}
+
+const check = (...pages: Uint8Array[]) => checkPages(concat(...pages).buffer, column);
+
+Deno.test("checkPages compares checksums, where there are some", () => {
+  const checksum = crc32(DATA) | 0;
+  check(page(2, checksum), page(3, checksum), page(0, undefined));
+  assertThrows(() => check(page(2, checksum), page(3, checksum ^ 1)), Error, "checksum of page 1");
+});
+
+Deno.test("checkPages refuses counts and sizes that the column does not have", () => {
+  assertThrows(() => check(page(6, undefined)), Error, "page 0");
+  assertThrows(() => check(page(3, undefined), page(3, undefined)), Error, "page 1");
+  assertThrows(() => check(page(-1, undefined)), Error, "page 0");
+  assertThrows(() => check(page(1, undefined, DATA.length + 1)), Error, "sizes of page 0");
+  assertThrows(() => check(page(1, undefined, -1)), Error, "sizes of page 0");
+  assertThrows(() => check(page(1, undefined), new Uint8Array(9)), Error, "page 1");
+});

@@ -1,0 +1,20 @@
+/**
+ * The canonical stream of a pipeline, in a form that can be compared.
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Dataset } from "../../../mod.ts";
+import { type CanonicalOptions, canonicalStream } from "../../../sim/canonical_stream.ts";
+import { type Outcome, plain } from "./outcomes.ts";
+
+/** The canonical stream of a dataset that is one chain. */
+export async function orderedReference(
+  dataset: Dataset<unknown>,
+  options?: CanonicalOptions,
+): Promise<Outcome[]> {
+  const given = await canonicalStream(dataset, options);
+  return await Promise.all(given.map(async (at) => {
+    if ("element" in at) return { element: await plain(at.element) };
+    const { code, message } = LeatError.from(at.error);
+    return { error: `${code}: ${message}` };
+  }));
+}

@@ -1,0 +1,51 @@
+/**
+ * What an iterator gives, in a form that can be compared: elements as plain data, and errors by
+ * their code and message.
+ */
+import { Dataset, type DatasetIterator, LeatError, RaggedTensor, Tensor } from "../../../mod.ts";
+
+/** One answer of `next()` that was not the end. */
+export type Outcome = { readonly element: unknown } | { readonly error: string };
+
+/** All that is left of an iterator, at most `countMax`. */
+export async function outcomesOf(
+  iterator: DatasetIterator<unknown>,
+  countMax = Infinity,
+): Promise<Outcome[]> {
+  return await readOutcomes(iterator, countMax);
+}
+
+/** The next `count` outcomes, fewer at the end; the end is asked for as often as it takes. */
+export async function readOutcomes(
+  iterator: DatasetIterator<unknown>,
+  count: number,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  while (outcomes.length < count) {
+    try {
+      const { done, value } = await iterator.next();
+      if (done) break;
+      outcomes.push({ element: await plain(value) });
+    } catch (error) {
+      const { code, message } = LeatError.from(error);
+      outcomes.push({ error: `${code}: ${message}` });
+    }
+  }
+  return outcomes;
+}
+
+/** Tensors with their dtype and shape, datasets as their elements. */
+export async function plain(value: unknown): Promise<unknown> {
+  if (value instanceof Dataset) return { dataset: await outcomesOf(value.iterator()) };
+  if (value instanceof RaggedTensor) return { ragged: value.toArray(), dtype: value.values.dtype };
+  if (value instanceof Tensor) {
+    return { dtype: value.dtype, shape: [...value.shape], data: value.toArray() };
+  }
+  if (ArrayBuffer.isView(value)) return value;
+  if (Array.isArray(value)) return await Promise.all(value.map(plain));
+  if (typeof value === "object" && value !== null) {
+    const parts = Object.entries(value).map(async ([key, part]) => [key, await plain(part)]);
+    return Object.fromEntries(await Promise.all(parts) as [string, unknown][]);
+  }
+  return value;
+}

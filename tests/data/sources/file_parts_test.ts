@@ -1,0 +1,188 @@
+/** Files as parts: every element in one of them, and files that have changed since they were counted. */
+
+import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../../assert.ts";
+import { gzipSync } from "node:zlib";
+import { LeatError } from "../../../core/error.ts";
+import { END } from "../../../data/iterator.ts";
+import { CsvNode } from "../../../data/sources/csv.ts";
+import { PARTS_PER_FILE_MAX } from "../../../data/sources/file_parts.ts";
+import type { FileSourceNode } from "../../../data/sources/file_source.ts";
+import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
+import { ListFilesNode } from "../../../data/sources/list_files.ts";
+import { TextLinesNode } from "../../../data/sources/text_lines.ts";
+import {
+  isSplittable,
+  listSplitTable,
+  type Split,
+  type SplitSource,
+} from "../../../data/splits.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
+import "../lib/collect.ts";
+import { collect, withFiles } from "./temp_files.ts";
+
+const host = new DenoHost();
+
+/** All of a table's splits, in order, to one task. */
+function handOut(splits: readonly Split[]): SplitSource {
+  const left = [...splits];
+  return {
+    next: () => Promise.resolve(left.shift() ?? END),
+    total: () => Promise.resolve(splits.length),
+  };
+}
+
+async function splitsOf(node: FileSourceNode): Promise<readonly Split[]> {
+  return (await listSplitTable(node, host))[0]!;
+}
+
+/** Each split's elements. */
+async function readParts(node: FileSourceNode): Promise<unknown[][]> {
+  const splits = await splitsOf(node);
+  return await Promise.all(splits.map((split) => collect(node, { splits: handOut([split]) })));
+}
+
+const TEXTS = {
+  mixed: "one\ntwo\r\n\n\nthree, which is longer than the others\nfour\r\n5",
+  marked: "\ufeffa\n\ufeffb\nüñ🙂\n",
+  newlines: "\n\n\r\n\n",
+  single: "no end of line",
+  empty: "",
+};
+
+Deno.test("a line belongs to the part in which it begins, whatever the size of parts", async () => {
+  await withFiles(TEXTS, async (folder) => {
+    for (const [name, text] of Object.entries(TEXTS)) {
+      const path = `${folder}/${name}`;
+      const whole = await collect(new TextLinesNode(path));
+      const size = new TextEncoder().encode(text).length;
+      for (let partBytes = 1; partBytes <= size + 1; partBytes++) {
+        const parts = await readParts(new TextLinesNode(path, { partBytes }));
+        assertEquals(parts.length, Math.max(1, Math.ceil(size / partBytes)));
+        assertEquals(parts.flat(), whole, `${name} by ${partBytes}`);
+      }
+    }
+  });
+});
+
+Deno.test("parts of several files come in the order of the files, and lanes keep them apart", async () => {
+  await withFiles(TEXTS, async (folder) => {
+    const listed = { node: new ListFilesNode(`${folder}/*`) };
+    const whole = await collect(
+      new TextLinesNode({ node: new ListFilesNode(`${folder}/*`, { shuffle: false }) }),
+    );
+    const node = new TextLinesNode(listed, { partBytes: 7 });
+    assertEquals((await readParts(node)).flat(), whole);
+    const parallel = new TextLinesNode(listed, { partBytes: 7, numParallelReads: 3 });
+    const found = await collect(parallel, { splits: handOut(await splitsOf(parallel)) });
+    assertEquals(found.toSorted(), whole.toSorted());
+  });
+});
+
+Deno.test("jsonLines divides files, and names bad lines by their number or their byte", async () => {
+  const text = Array.from({ length: 40 }, (_, i) => i % 10 === 3 ? "bad" : `{"i": ${i}}`).join(
+    "\n",
+  );
+  await withFiles({ a: text }, async (folder) => {
+    const path = `${folder}/a`;
+    const codes = (found: unknown[]) => found.map((at) => at instanceof LeatError ? at.code : at);
+    const whole = await collect(new JsonLinesNode(path));
+    for (const partBytes of [1, 5, 64, 1000]) {
+      const parts = await readParts(new JsonLinesNode(path, { partBytes }));
+      assertEquals(codes(parts.flat()), codes(whole));
+    }
+    const [first, second] = await readParts(new JsonLinesNode(path, { partBytes: 100 }));
+    const messages = [...first!, ...second!].filter((at) => at instanceof LeatError)
+      .map(({ message }) => message);
+    assertStringIncludes(messages[0]!, `Line 4 of ${path}`);
+    assertStringIncludes(messages[1]!, `The line at byte ${text.indexOf("bad", 100)} of ${path}`);
+  });
+});
+
+Deno.test("csv without quotes divides files behind their headers", async () => {
+  const rows = Array.from({ length: 20 }, (_, i) => `${i},${"x".repeat(i % 7)}`);
+  await withFiles({ a: `number,text\n${rows.join("\n")}` }, async (folder) => {
+    const options = { useQuoteDelim: false, columns: { number: "int32" } };
+    for (let partBytes = 1; partBytes < 150; partBytes += 4) {
+      const parts = await readParts(new CsvNode(`${folder}/a`, { ...options, partBytes }));
+      assertEquals(parts.flat(), rows.map((_, number) => ({ number })), `by ${partBytes}`);
+    }
+  });
+});
+
+Deno.test("files of usual size are one split each", async () => {
+  await withFiles(TEXTS, async (folder) => {
+    const splits = await splitsOf(new TextLinesNode({ node: new ListFilesNode(`${folder}/*`) }));
+    assertEquals(
+      splits,
+      Object.keys(TEXTS).map((_, i) => ({
+        start: i * PARTS_PER_FILE_MAX,
+        stop: (i + 1) * PARTS_PER_FILE_MAX,
+      })),
+    );
+  });
+});
+
+Deno.test("compression by name divides the files that are not compressed", async () => {
+  const text = "one\ntwo\nthree\n";
+  await withFiles({ "a.txt": text, "b.txt.gz": gzipSync(text) }, async (folder) => {
+    const files = { node: new ListFilesNode(`${folder}/*`) };
+    const node = new TextLinesNode(files, { compression: "auto", partBytes: 5 });
+    const parts = await readParts(node);
+    assertEquals(parts, [["one", "two"], ["three"], [], ["one", "two", "three"]]);
+    assert(isSplittable(node));
+  });
+});
+
+Deno.test("a file that has changed since its parts were listed is told", async () => {
+  const text = "one\ntwo\nthree\n";
+  for (const [changed, bad] of [["one\n", 2], [text.repeat(3), 2], [text.repeat(3), 0]] as const) {
+    await withFiles({ a: text }, async (folder) => {
+      const path = `${folder}/a`;
+      const node = new TextLinesNode(path, { partBytes: 5 });
+      const splits = await splitsOf(node);
+      await Deno.writeTextFile(path, changed);
+      const found = await collect(node, { splits: handOut([splits[bad]!]) });
+      if (bad === 0) return assertEquals(found, ["one", "two"]);
+      assertInstanceOf(found[0], LeatError);
+      assertEquals([found.length, found[0].code], [1, "data_loss"]);
+      assertStringIncludes(found[0].message, path);
+      assertStringIncludes(found[0].message, "has changed since its parts were listed");
+    });
+  }
+});
+
+Deno.test("a file that was one part is read to its end, also where it has grown since", async () => {
+  await withFiles({ a: "one\n" }, async (folder) => {
+    const node = new TextLinesNode(`${folder}/a`, { partBytes: 5 });
+    const splits = await splitsOf(node);
+    await Deno.writeTextFile(`${folder}/a`, "one\ntwo\nthree\n");
+    assertEquals(await collect(node, { splits: handOut(splits) }), ["one", "two", "three"]);
+  });
+});
+
+Deno.test("a listing that has lost files is told, and what is left of the splits is read", async () => {
+  await withFiles({ a: "a", b: "b" }, async (folder) => {
+    const node = new TextLinesNode({ node: new ListFilesNode(`${folder}/*`) });
+    const [a, b] = await splitsOf(node);
+    await Deno.remove(`${folder}/a`);
+    const found = await collect(node, { splits: handOut([b!, a!]) });
+    assertInstanceOf(found[0], LeatError);
+    assertEquals(found[0].code, "data_loss");
+    assertStringIncludes(found[0].message, "the listing has changed");
+    assertEquals(found.slice(1), ["b"]);
+  });
+});
+
+Deno.test("a file that cannot be opened is a split, whose reader is told why", async () => {
+  await withFiles({ a: "a" }, async (folder) => {
+    const node = new TextLinesNode([`${folder}/missing`, folder, `${folder}/a`]);
+    const [missing, directory, a] = await readParts(node);
+    assertEquals((missing![0] as LeatError).code, "not_found");
+    assertEquals((directory![0] as LeatError).code, "invalid_argument");
+    assertEquals(a, ["a"]);
+  });
+});
+
+Deno.test("a dataset of no files has no splits", async () => {
+  assertEquals(await listSplitTable(new TextLinesNode([]), host), [[]]);
+});

@@ -1,0 +1,193 @@
+/** `imageFolder` over real folders: labels, classes, formats, decoding, splits, and images that cannot be decoded. */
+
+import {
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { Tensor } from "../../../core/tensor.ts";
+import { Dataset, imageClasses, LocalCluster, TensorSpec } from "../../../mod.ts";
+import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
+import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
+import { Images } from "../../../world/images.ts";
+import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
+import { GREY, RGB, writePng } from "../../world/png_writer.ts";
+import { collect, splitsOf } from "./temp_files.ts";
+
+/** Every pixel of it is `level`. */
+const png = (level: number, width = 3, height = 2) =>
+  writePng({ width, height, depth: 8, colour: GREY, at: () => level });
+const jpeg = await new Images().encode(new Tensor("uint8", [2, 3, 3], new Uint8Array(18).fill(99)));
+/** One pixel, written by libwebp. */
+const webp = Uint8Array.fromBase64("UklGRhwAAABXRUJQVlA4TA8AAAAvAAAAAAcQ/Y/+ByKi/wEA");
+
+/** Images in folders, and what does not count. */
+const IMAGES = {
+  "[b]/1.png": png(10),
+  "[b]/deep/er/2.PNG": png(10),
+  "a b/3.jpeg": jpeg,
+  "a/4.png": png(0),
+  "a/readme.txt": "no image",
+  "empty/readme.txt": "no image",
+  "outside.png": png(77),
+};
+
+/** Runs `fn` with a folder whose name is full of signs that mean something in a pattern. */
+async function withTree(
+  files: Record<string, string | Uint8Array>,
+  fn: (root: string) => Promise<void>,
+): Promise<void> {
+  const parent = await Deno.makeTempDir();
+  const root = `${parent}/im{a,b}ges (1) [x]*`;
+  try {
+    for (const [name, contents] of Object.entries(files)) {
+      const path = `${root}/${name}`;
+      await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+      const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
+      await Deno.writeFile(path, bytes);
+    }
+    await fn(root);
+  } finally {
+    await Deno.remove(parent, { recursive: true });
+  }
+}
+
+/** Label and first byte of each image; errors as their codes. */
+const outline = (found: unknown[]) =>
+  found.map((one) => {
+    if (one instanceof LeatError) return one.code;
+    const { image, label } = one as { image: Tensor | Uint8Array; label: number };
+    return [label, image instanceof Tensor ? image.data[0] : image[0]];
+  });
+
+Deno.test("imageFolder labels images by the folder of their class, at any depth", async () => {
+  await withTree(IMAGES, async (root) => {
+    const inOrder = { shuffle: false };
+    const found = await collect(new ImageFolderNode(root, inOrder));
+    // Sorted as names: as paths, "a b/" comes before "a/".
+    assertEquals(await imageClasses(root), ["[b]", "a", "a b"]);
+    assertEquals(outline(found), [[0, 10], [0, 10], [2, 99], [1, 0]]);
+    assertEquals((found[0] as { image: Tensor }).image.shape, [2, 3, 3]);
+    assertEquals(outline(await collect(new ImageFolderNode(`${root}//`, inOrder))), outline(found));
+    const classNames = ["a b", "[b]"];
+    assertEquals(
+      outline(await collect(new ImageFolderNode(root, { ...inOrder, classNames }))),
+      [[1, 10], [1, 10], [0, 99]],
+    );
+  });
+});
+
+Deno.test("imageFolder comes in random order, another in every epoch, unless told otherwise", async () => {
+  const files = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a/${i}.png`, png(i)]));
+  await withTree(files, async (root) => {
+    const node = new ImageFolderNode(root, { seed: 3 });
+    const first = outline(await collect(node));
+    assertEquals(outline(await collect(node)), first);
+    assertNotEquals(outline(await collect(node, { epoch: 1 })), first);
+    assertEquals(first.length, 20);
+  });
+});
+
+Deno.test("imageFolder decodes as it is told, or not at all", async () => {
+  const files = { "a/1.jpg": jpeg, "a/2.png": png(7), "a/3.webp": webp };
+  await withTree(files, async (root) => {
+    const decode = { resize: { width: 4, height: 5 }, channels: 1 } as const;
+    const resized = Dataset.imageFolder(root, { shuffle: false, decode });
+    assertEquals(resized.elementSpec, {
+      image: new TensorSpec("uint8", [5, 4, 1]),
+      label: new TensorSpec("int32", []),
+    });
+    const [batch] = await Array.fromAsync(resized.batch(3));
+    assertEquals(batch!.image.shape, [3, 5, 4, 1]);
+    assertEquals([batch!.label.dtype, batch!.label.toArray()], ["int32", [0, 0, 0]]);
+    const bytes = Dataset.imageFolder(root, { shuffle: false, decode: false });
+    assertEquals(bytes.elementSpec, {
+      image: new TensorSpec("bytes", []),
+      label: new TensorSpec("int32", []),
+    });
+    assertEquals((await Array.fromAsync(bytes)).map(({ image }) => image), [jpeg, png(7), webp]);
+  });
+});
+
+Deno.test("an image that cannot be decoded costs that image, and is named", async () => {
+  const files = {
+    "a/1.png": png(1).slice(0, 40),
+    "a/2.png": "<html>",
+    "a/3.png": new Uint8Array(0),
+    "a/4.png": png(4),
+  };
+  await withTree(files, async (root) => {
+    const found = await collect(new ImageFolderNode(root, { shuffle: false }));
+    assertEquals(outline(found), ["data_loss", "invalid_argument", "data_loss", [0, 4]]);
+    assertStringIncludes(
+      (found[0] as LeatError).message,
+      `${root}/a/1.png: Damaged PNG of 40 bytes`,
+    );
+    assertStringIncludes((found[1] as LeatError).message, "begin with 3c68746d");
+  });
+});
+
+Deno.test("imageFolder is read by splits, in turn, saved and sent, and labels stay the same", async () => {
+  await withTree(IMAGES, async (root) => {
+    const options = { shuffle: false, decode: { flip: true } };
+    const node = new ImageFolderNode(root, options);
+    const splits = splitsOf([2, 3], [0, 1]);
+    assertEquals(outline(await collect(node, { splits })), [[2, 99], [0, 10]]);
+    const copy = deserializeGraph(serializeGraph(node));
+    assertEquals(copy.attributes, node.attributes);
+    assertEquals(await collect(copy), await collect(node));
+    const inTurn = new ImageFolderNode(root, { ...options, numParallelReads: 2 });
+    assertEquals(outline(await collect(inTurn)), [[0, 10], [0, 10], [2, 99], [1, 0]]);
+    await assertCheckpointLaw(() => Dataset.imageFolder(root, { seed: 5 }));
+  });
+});
+
+Deno.test("imageFolder runs on the workers of a service", async () => {
+  await withTree(IMAGES, async (root) => {
+    await using cluster = await LocalCluster.start({ workers: 2, runners: "inline" });
+    const images = Dataset.imageFolder(root).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+    });
+    const found = outline(await Array.fromAsync(images)) as number[][];
+    assertEquals(found.sort((a, b) => a[0]! - b[0]!), [[0, 10], [0, 10], [1, 0], [2, 99]]);
+  });
+});
+
+Deno.test("imageFolder and imageClasses name what is not there, and arguments they refuse", async () => {
+  await withTree({ "outside.png": png(1) }, async (root) => {
+    const error = await assertRejects(() => imageClasses(root), LeatError) as LeatError;
+    assertEquals(error.code, "not_found");
+    const [first, ...rest] = await collect(new ImageFolderNode(root));
+    assertEquals([(first as LeatError).code, rest], ["not_found", []]);
+  });
+  const cases: [unknown, object, string][] = [
+    ["", {}, "root must be the path of a folder"],
+    [["a"], {}, "root must be the path of a folder"],
+    ["x", { classNames: [] }, "classNames must be an array of names of folders"],
+    ["x", { classNames: ["a/b"] }, "classNames must be an array of names of folders"],
+    ["x", { classNames: ["a", "a"] }, `classNames has "a" twice`],
+    ["x", { decode: true }, "decode must be false or { crop, resize, flip, channels }"],
+    ["x", { decode: { size: 3 } }, "decode must be false or { crop, resize, flip, channels }"],
+    ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
+    ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
+    ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
+  ];
+  for (const [root, options, message] of cases) {
+    const error = assertThrows(() => new ImageFolderNode(root, options), LeatError) as LeatError;
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, message);
+  }
+});
+
+Deno.test("an image of RGB keeps its colours on the way", async () => {
+  const at = (x: number, y: number, channel: number) => x + 10 * y + 100 * channel;
+  const image = writePng({ width: 2, height: 2, depth: 8, colour: RGB, at });
+  await withTree({ "a/1.png": image }, async (root) => {
+    const [found] = await Array.fromAsync(Dataset.imageFolder(root));
+    assertEquals([...found!.image.data], [0, 100, 200, 1, 101, 201, 10, 110, 210, 11, 111, 211]);
+  });
+});

@@ -1,0 +1,138 @@
+/**
+ * DETERMINISTIC: one stream, the same for any cluster, with every element once, whatever dies.
+ *
+ * @module
+ */
+import { Dataset, LeatError, type LocalCluster, openIterator } from "../../mod.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { orderedReference } from "../data/lib/ordered_reference.ts";
+import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
+import { testOnEach } from "./carriers.ts";
+
+/** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
+function makeDataset(): Dataset<unknown> {
+  return Dataset.range(400)
+    .shuffle(20)
+    .map((x, { random }) => x + random.next() / 2)
+    .filter((x) => Math.floor(x) % 7 !== 0)
+    .batch(5)
+    .map((batch) => ({ batch }));
+}
+
+function distributed(dataset: Dataset<unknown>, service: LocalCluster): Dataset<unknown> {
+  return dataset.distribute({ service, processingMode: "DETERMINISTIC" });
+}
+
+testOnEach(
+  "DETERMINISTIC gives the canonical stream, whatever the number of workers",
+  async (start) => {
+    const dataset = makeDataset();
+    const wanted = await orderedReference(dataset);
+    for (const workers of [1, 3]) {
+      await using cluster = await start({ workers });
+      assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), wanted);
+    }
+  },
+);
+
+testOnEach("DETERMINISTIC numbers the epochs of a repeated stream on", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const dataset = Dataset.range(60).shuffle(10).batch(7);
+  const found = await outcomesOf(distributed(dataset, cluster).repeat(2).iterator());
+  const wanted = [
+    ...await orderedReference(dataset),
+    ...await orderedReference(dataset, { epoch: 1 }),
+  ];
+  assertEquals(found, wanted);
+});
+
+testOnEach("DETERMINISTIC runs at the reader what cannot be run by splits", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const chain = Dataset.range(100).map((x) => x * 2);
+  const dataset = Dataset.zip([chain, Dataset.range(50).skip(3)]).take(20).batch(6);
+  const local = await outcomesOf(openIterator(dataset.node, { seed: 0n }));
+  assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), local);
+});
+
+testOnEach("DETERMINISTIC loses and repeats nothing when workers die", async (start) => {
+  const dataset = makeDataset();
+  const wanted = await orderedReference(dataset);
+  await using cluster = await start({ workers: 3, workerTimeoutMs: 1_500 });
+  await using iterator = distributed(dataset, cluster).iterator();
+  const found = await readOutcomes(iterator, 15);
+  await cluster.stopWorker(0);
+  found.push(...await readOutcomes(iterator, 15));
+  await cluster.stopWorker(1);
+  await cluster.addWorker();
+  found.push(...await outcomesOf(iterator));
+  assertEquals(found, wanted);
+});
+
+testOnEach("DETERMINISTIC goes on when the dispatcher restarts on its journal", async (start) => {
+  const journal = await Deno.makeTempDir();
+  const dataset = makeDataset();
+  const wanted = await orderedReference(dataset);
+  {
+    await using cluster = await start({ workers: 2, journal });
+    await using iterator = distributed(dataset, cluster).iterator();
+    const found = await readOutcomes(iterator, 20);
+    await cluster.stopDispatcher();
+    await cluster.restartDispatcher();
+    found.push(...await outcomesOf(iterator));
+    assertEquals(found, wanted);
+  }
+  await Deno.remove(journal, { recursive: true });
+});
+
+testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", async (start) => {
+  const dataset = makeDataset();
+  const wanted = await orderedReference(dataset);
+  const positions = [0, 17, wanted.length];
+  const states: Uint8Array[] = [];
+  {
+    await using cluster = await start({ workers: 3 });
+    for (const position of positions) {
+      await using iterator = distributed(dataset, cluster).iterator();
+      const found = await readOutcomes(iterator, position);
+      states.push(await iterator.save());
+      found.push(...await outcomesOf(iterator));
+      // Each iterator of one dataset is another epoch; these are of datasets of their own.
+      assertEquals(found, wanted, `the saver went on from ${position}`);
+    }
+  }
+  assert(states.every((state) => state.length < 4096), `${states.map((state) => state.length)}`);
+  await using other = await start({ workers: 1 });
+  for (const [i, position] of positions.entries()) {
+    await using iterator = distributed(dataset, other).iterator();
+    await iterator.restore(states[i]!);
+    assertEquals(await outcomesOf(iterator), wanted.slice(position), `restored at ${position}`);
+  }
+});
+
+testOnEach("a second reader of a DETERMINISTIC job is refused by name", async (start) => {
+  await using cluster = await start();
+  const job = () =>
+    Dataset.range(500).batch(2).distribute({
+      service: cluster,
+      processingMode: "DETERMINISTIC",
+      jobName: "one stream",
+    });
+  await using first = job().iterator();
+  await first.next();
+  await using second = job().iterator();
+  const error = await assertRejects(() => second.next(), LeatError);
+  assertEquals(error.code, "failed_precondition");
+  assert(error.message.includes('"one stream"'), error.message);
+  assertEquals((await second.next()).done, true, "told once");
+});
+
+testOnEach("errors of elements keep their places in a DETERMINISTIC stream", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const dataset = Dataset.range(200).map((x) => {
+    if (x % 50 === 7) throw new Error(`no ${x}`);
+    return x;
+  }).batch(3);
+  const wanted: Outcome[] = await orderedReference(dataset);
+  assertEquals(wanted.filter((at) => "error" in at).length, 4);
+  assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), wanted);
+});

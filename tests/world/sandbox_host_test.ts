@@ -1,0 +1,88 @@
+/**
+ * What confined pipelines reach through their host: decoded images and far files; and that they run as
+ * they do elsewhere.
+ *
+ * @module
+ */
+import { Tensor } from "../../core/tensor.ts";
+import { Dataset } from "../../mod.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { Images } from "../../world/images.ts";
+import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { RangeServer } from "./range_server.ts";
+import { Sandbox, settingsOf } from "./sandbox_lib.ts";
+
+Deno.test("a confined function decodes images as any other does", async () => {
+  const images = new Images();
+  const picture = new Tensor("uint8", [40, 60, 3], new Uint8Array(7_200).map((_, i) => i % 251));
+  const jpeg = await images.encode(picture);
+  const decoding = Dataset.from([jpeg]).map(async (bytes, { image }) => {
+    const { width, height } = image.size(bytes);
+    const crop = { x: 10, y: 0, width: width - 10, height };
+    const resize = { width: 20, height: 20 };
+    return [await image.decode(bytes), await image.decode(bytes, { crop, resize, flip: true })];
+  });
+  await using sandbox = await Sandbox.open();
+  const crop = { x: 10, y: 0, width: 50, height: 40 };
+  const resize = { width: 20, height: 20 };
+  assertEquals(await sandbox.elements(decoding), [{
+    value: [await images.decode(jpeg), await images.decode(jpeg, { crop, resize, flip: true })],
+  }]);
+  // Many at a time, in order, and the function's own bytes stay its own.
+  const many = Dataset.from([jpeg]).map(async (bytes, { image }) => {
+    const all = await Promise.all(Array.from({ length: 100 }, () => image.decode(bytes)));
+    return [all.length, bytes.byteLength];
+  });
+  assertEquals(await sandbox.elements(many), [{ value: [100, jpeg.byteLength] }]);
+  const wrong = ["undefined", "7", "new Uint8Array(4)", "new Uint8Array([255, 216, 255])"];
+  const came = await sandbox.evaluateAll(wrong.map((bytes) => `extra.image.decode(${bytes})`));
+  assertEquals(came.map((one) => "code" in one && one.code), [
+    ...["invalid_argument", "invalid_argument", "invalid_argument"] as const,
+    "data_loss",
+  ]);
+});
+
+Deno.test("a confined pipeline reads far files that were granted, and no others", async () => {
+  const text = Array.from({ length: 50_000 }, (_, i) => `line ${i}\n`).join("");
+  await using server = new RangeServer(new TextEncoder().encode(text));
+  const { origin } = server;
+  await using sandbox = await Sandbox.open({}, () => ({ dataRoots: [`${origin}/data`] }));
+  const lines = (path: string) => Dataset.textLines(`${origin}${path}`);
+  const read = await sandbox.elements(
+    lines("/data/a.txt").batch(50_000).map((batch) => batch.shape),
+  );
+  assertEquals(read, [{ value: [50_000] }]);
+  const asked = server.ranges.length;
+  const elsewhere = lines("/other/a.txt").concatenate(lines("/data/../other/a.txt"));
+  for (const came of await sandbox.elements(elsewhere)) {
+    assertEquals("code" in came && came.code, "permission_denied");
+    assertStringIncludes("message" in came ? came.message : "", `--data-root=${origin}`);
+  }
+  assertEquals(server.ranges.length, asked); // nobody was asked for them
+  // What a pipeline may read, its functions may not ask for by themselves.
+  const [came] = await sandbox.evaluateAll([`fetch("${origin}/data/a.txt")`]);
+  assertEquals("code" in came! && came.code, "permission_denied");
+});
+
+Deno.test("confined runners run single splits, list them, and count what they read", async () => {
+  await using sandbox = await Sandbox.open({ "data/a.txt": "one\ntwo\n", "data/b.txt": "three\n" });
+  const { folder, runners } = sandbox;
+  const files = [`${folder}/data/a.txt`, `${folder}/data/b.txt`];
+  const none = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+  const counting = runners.start(settingsOf(Dataset.textLines(files)), none);
+  for (let i = 0; i < 3; i++) assertEquals((await counting.next()).kind, "element");
+  assertEquals((await counting.next()).kind, "end");
+  assertEquals(counting.bytesRead, 14);
+  counting.dispose();
+  const batches = Dataset.range(10).batch(2);
+  const single = runners.start(settingsOf(batches), none);
+  const outcome = await single.next({ index: 3, start: 6, stop: 9 });
+  assertEquals(
+    outcome.kind === "element" && (decodeMessage(outcome.frame) as Tensor).toArray(),
+    [6, 7],
+  );
+  assertEquals((await single.next({ index: 3, start: 6, stop: 9 })).kind, "remainder");
+  single.dispose();
+  const [table] = await runners.listSplits(Dataset.range(600).batch(10).serialize());
+  assertEquals(table![0], { start: 0, stop: 10 });
+});

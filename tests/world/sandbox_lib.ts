@@ -1,0 +1,109 @@
+/**
+ * Pipelines on confined threads, for tests: real threads, with the permissions that a test grants.
+ *
+ * @module
+ */
+import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { Dataset } from "../../mod.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { ConfinedRunners } from "../../world/sandbox/confined_runners.ts";
+import { sandboxGrants, type SandboxOptions } from "../../world/sandbox/grants.ts";
+import type { WorkerStorage } from "../../world/storage.ts";
+
+/** What came of an element. */
+export type Came = { readonly value: unknown } | {
+  readonly code: LeatErrorCode;
+  readonly message: string;
+};
+
+const NO_SPLITS: RunnerSplits = {
+  next: () => Promise.resolve(null),
+  total: () => Promise.resolve(0),
+};
+
+/** A folder of a test with confined runners that read in it. */
+export class Sandbox implements AsyncDisposable {
+  readonly folder: string;
+  readonly runners: ConfinedRunners;
+
+  private constructor(folder: string, options: SandboxOptions, storage: WorkerStorage) {
+    this.folder = folder;
+    this.runners = new ConfinedRunners(
+      sandboxGrants({ dataRoots: [`${folder}/data`], ...options }),
+      storage,
+    );
+  }
+
+  /** @param files Texts by their names below the folder; what is in `data/` may be read. */
+  static async open(
+    files: Readonly<Record<string, string>> = {},
+    options: (folder: string) => SandboxOptions = () => ({}),
+    storage: WorkerStorage = {},
+  ): Promise<Sandbox> {
+    const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "leat-sandbox-" }));
+    await Deno.mkdir(`${folder}/data`);
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
+    return new Sandbox(folder, options(folder), storage);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.runners.close();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  /** Everything that comes of a pipeline, up to the end, or to the death of its thread. */
+  async elements(dataset: Dataset<unknown>): Promise<Came[]> {
+    const runner = this.runners.start(settingsOf(dataset), NO_SPLITS);
+    try {
+      return await drain(runner);
+    } finally {
+      runner.dispose();
+    }
+  }
+
+  /**
+   * What an expression is worth in a user function, once it has settled. `globalThis` reaches what is
+   * there, and the function's last argument is `extra`.
+   */
+  async evaluate(expression: string): Promise<Came> {
+    const [came] = await this.evaluateAll([expression]);
+    return came!;
+  }
+
+  /** The same of several in one pipeline. */
+  async evaluateAll(expressions: readonly string[]): Promise<Came[]> {
+    const evaluated = Dataset.from([...expressions]).map((expression, extra) =>
+      new Function("extra", `return (${expression});`)(extra)
+    );
+    return await this.elements(evaluated);
+  }
+}
+
+/** What a runner is started with. */
+export function settingsOf(dataset: Dataset<unknown>): RunnerSettings {
+  return {
+    graph: dataset.serialize(),
+    seed: "0000000000000007",
+    epoch: 0,
+    splits: false,
+    shared: false,
+  };
+}
+
+async function drain(runner: Runner): Promise<Came[]> {
+  const came: Came[] = [];
+  for (;;) {
+    try {
+      const outcome = await runner.next();
+      if (outcome.kind === "end") return came;
+      if (outcome.kind === "error") came.push(outcome.error);
+      else came.push({ value: decodeMessage(outcome.frame) });
+    } catch (error) {
+      const { code, message } = LeatError.from(error);
+      return [...came, { code, message }];
+    }
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * What a dispatcher knows, as metrics in Prometheus' text format.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import type {
+  ClientRates,
+  JobUsage,
+  SharingDescription,
+  TaskRates,
+} from "../actors/dispatcher/protocol_figures.ts";
+
+const MS = 1e-3;
+const SECONDS_PER_HOUR = 3_600;
+const BYTES_PER_GB = 1e9;
+
+type Labels = Readonly<Record<string, string | number>>;
+type Sample = readonly [labels: Labels, value: number];
+
+/** A metric: what it is called, and how it is read off. Names of counters end in `_total`. */
+interface Metric {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly samples: (cluster: DispatcherDescription) => readonly Sample[];
+}
+
+type Worker = DispatcherDescription["workers"][number];
+type Job = DispatcherDescription["jobs"][number];
+
+/** The metrics of one worker. */
+const worker = (
+  name: string,
+  help: string,
+  of: (worker: Worker) => number | undefined,
+): Metric => ({
+  name,
+  help,
+  labels: ["worker"],
+  samples: ({ workers }) =>
+    workers.flatMap((one) => known(of(one)).map((value): Sample => [{ worker: one.name }, value])),
+});
+
+/** The metrics of one task. */
+const task = (name: string, help: string, of: (task: TaskRates) => number | null): Metric => ({
+  name,
+  help,
+  labels: ["job", "iteration", "worker"],
+  samples: ({ jobs }) =>
+    iterationsOf(jobs).flatMap(({ labels, iteration }) =>
+      iteration.tasks.flatMap(({ worker, figures }) =>
+        known(figures && of(figures)).map((value): Sample => [{ ...labels, worker }, value])
+      )
+    ),
+});
+
+/** The metrics of a sharing window. */
+const sharing = (
+  name: string,
+  help: string,
+  of: (window: SharingDescription) => number | null,
+): Metric => task(name, help, (figures) => figures.sharing && of(figures.sharing));
+
+/** The metrics of one client. */
+const client = (
+  name: string,
+  help: string,
+  of: (client: ClientRates) => number | null,
+): Metric => ({
+  name,
+  help,
+  labels: ["job", "iteration", "client"],
+  samples: ({ jobs }) =>
+    iterationsOf(jobs).flatMap(({ labels, iteration }) =>
+      iteration.readers.flatMap(({ clientId, figures }) =>
+        known(figures && of(figures))
+          .map((value): Sample => [{ ...labels, client: clientId }, value])
+      )
+    ),
+});
+
+/** The metrics of one source of splits. */
+const splits = (
+  name: string,
+  help: string,
+  of: (splits: Job["iterations"][number]["splits"][number]) => number,
+): Metric => ({
+  name,
+  help,
+  labels: ["job", "iteration", "source"],
+  samples: ({ jobs }) =>
+    iterationsOf(jobs).flatMap(({ labels, iteration }) =>
+      iteration.splits.map((one, source): Sample => [{ ...labels, source }, of(one)])
+    ),
+});
+
+/** What one job has used. */
+const usage = (name: string, help: string, of: (usage: JobUsage) => number | null): Metric => ({
+  name,
+  help,
+  labels: ["job"],
+  samples: ({ jobs }) =>
+    jobs.flatMap((job) => known(of(job.usage)).map((value): Sample => [{ job: job.name }, value])),
+});
+
+/** A number of the whole cluster. */
+const cluster = (
+  name: string,
+  help: string,
+  of: (cluster: DispatcherDescription) => number | undefined,
+): Metric => ({
+  name,
+  help,
+  labels: [],
+  samples: (all) => known(of(all)).map((value): Sample => [{}, value]),
+});
+
+const STATES = ["working", "idle", "starting", "gone"] as const;
+
+/** All of them; docs/cluster.md has the table. */
+export const METRICS: readonly Metric[] = [
+  {
+    name: "leat_workers",
+    help: "Workers by what they are doing.",
+    labels: ["state"],
+    samples: ({ workers }) =>
+      STATES.map((state) => [
+        { state },
+        workers.filter(({ activity }) => activity.state === state).length,
+      ]),
+  },
+  cluster(
+    "leat_unreachable_workers",
+    "Live workers whose advertised address does not answer.",
+    ({ workers }) =>
+      workers.filter(({ alive, unreachable }) => alive && unreachable !== undefined).length,
+  ),
+  cluster("leat_jobs", "Jobs that are kept.", ({ jobs }) => jobs.length),
+  cluster(
+    "leat_clients",
+    "Clients that read.",
+    ({ jobs }) => iterationsOf(jobs).reduce((sum, { iteration }) => sum + iteration.clients, 0),
+  ),
+  cluster(
+    "leat_optimal_workers",
+    "Workers that the clients could use: their rates over what one makes, of the job that needs most.",
+    ({ jobs }) => {
+      const wanted = iterationsOf(jobs).flatMap(({ iteration }) => known(iteration.optimalWorkers));
+      return wanted.length === 0 ? undefined : Math.max(...wanted);
+    },
+  ),
+  worker("leat_worker_up", "1 while the worker is heard of.", ({ alive }) => alive ? 1 : 0),
+  worker("leat_worker_tasks", "Tasks that it holds.", ({ tasks }) => tasks),
+  worker(
+    "leat_worker_busy_ratio",
+    "The share of the last seconds in which its busiest pipeline was at work.",
+    ({ figures }) => figures?.busyShare,
+  ),
+  worker(
+    "leat_worker_cpu_seconds_total",
+    "CPU time of the worker's process, where it has one of its own.",
+    ({ figures }) => ownProcess(figures)?.cpuSeconds,
+  ),
+  worker(
+    "leat_worker_memory_bytes",
+    "Resident memory of the worker's process, where it has one of its own.",
+    ({ figures }) => ownProcess(figures)?.memoryBytes,
+  ),
+  task("leat_task_produced_elements_total", "Elements produced.", ({ produced }) => produced),
+  task("leat_task_served_elements_total", "Elements handed out.", ({ served }) => served),
+  task("leat_task_served_bytes_total", "Bytes handed out.", ({ servedBytes }) => servedBytes),
+  task("leat_task_read_bytes_total", "Bytes read from files.", ({ bytesRead }) => bytesRead),
+  task("leat_task_busy_seconds_total", "Time at work.", ({ busyMs }) => MS * busyMs),
+  task(
+    "leat_task_processing_seconds",
+    "What an element has taken to produce, of late.",
+    ({ processingMs }) => processingMs === null ? null : MS * processingMs,
+  ),
+  task(
+    "leat_task_buffered_bytes",
+    "Produced and not fetched.",
+    ({ bufferedBytes }) => bufferedBytes,
+  ),
+  task(
+    "leat_task_waiting_requests",
+    "Requests that wait for an element.",
+    ({ waiting }) => waiting,
+  ),
+  task(
+    "leat_task_runner_restarts_total",
+    "How often its runner died and was started again.",
+    ({ runnerRestarts }) => runnerRestarts,
+  ),
+  sharing("leat_sharing_window_bytes", "Size of the sliding window.", (one) => one.windowBytes),
+  sharing("leat_sharing_produced_elements_total", "Elements taken in.", (one) => one.produced),
+  sharing("leat_sharing_served_elements_total", "Elements given to trainers.", (one) => one.served),
+  sharing(
+    "leat_sharing_skipped_elements_total",
+    "Elements missed by trainers.",
+    (one) => one.skipped,
+  ),
+  sharing(
+    "leat_sharing_hit_ratio",
+    "The share of what was given for which nothing had to be produced.",
+    ({ hitRate }) => hitRate,
+  ),
+  client("leat_client_elements_total", "Elements taken by the loop.", ({ elements }) => elements),
+  client("leat_client_bytes_total", "Bytes taken by the loop.", ({ bytes }) => bytes),
+  client(
+    "leat_client_waiting_seconds_total",
+    "How long the loop has waited for elements.",
+    ({ waitingMs }) => MS * waitingMs,
+  ),
+  client(
+    "leat_client_training_seconds_total",
+    "How long the loop was busy between elements.",
+    ({ trainingMs }) => MS * trainingMs,
+  ),
+  client(
+    "leat_client_target_processing_seconds",
+    "What the loop takes for an element by itself, of late.",
+    ({ targetProcessingMs }) => targetProcessingMs === null ? null : MS * targetProcessingMs,
+  ),
+  client("leat_client_open_requests", "Requests to workers that are open.", (one) => one.inFlight),
+  client("leat_client_buffered_bytes", "Arrived and not taken.", (one) => one.bufferedBytes),
+  splits("leat_splits", "Splits of the repetition that goes on.", ({ total }) => total),
+  splits("leat_splits_handed_out", "Those of them handed out.", ({ handedOut }) => handedOut),
+  usage(
+    "leat_job_worker_cpu_seconds_total",
+    "CPU time of workers, where each has a process of its own.",
+    ({ workerCpuHours }) => workerCpuHours === null ? null : SECONDS_PER_HOUR * workerCpuHours,
+  ),
+  usage(
+    "leat_job_worker_memory_byte_seconds_total",
+    "Memory of workers times time, where each has a process of its own.",
+    ({ workerMemoryGBHours: hours }) =>
+      hours === null ? null : SECONDS_PER_HOUR * BYTES_PER_GB * hours,
+  ),
+  usage(
+    "leat_job_worker_busy_seconds_total",
+    "How long pipelines worked.",
+    ({ workerBusyHours }) => SECONDS_PER_HOUR * workerBusyHours,
+  ),
+  usage(
+    "leat_job_client_seconds_total",
+    "How long clients were there.",
+    ({ clientHours }) => SECONDS_PER_HOUR * clientHours,
+  ),
+];
+
+/** A scrape: the text, and its media type. */
+export async function metricsOf(
+  description: DispatcherDescription,
+): Promise<{ readonly text: string; readonly contentType: string }> {
+  // Loaded when it is first asked for: whoever trains needs none of it.
+  const { Counter, Gauge, Registry } = await import("prom-client");
+  const registry = new Registry();
+  for (const { name, help, labels, samples } of METRICS) {
+    const values = samples(description);
+    // One without labels would be 0 until it is set, and what is not known is not 0.
+    if (values.length === 0 && labels.length === 0) continue;
+    const configuration = { name, help, labelNames: [...labels], registers: [registry] };
+    if (name.endsWith("_total")) {
+      const counter = new Counter(configuration);
+      for (const [at, value] of values) counter.inc({ ...at }, value);
+    } else {
+      const gauge = new Gauge(configuration);
+      for (const [at, value] of values) gauge.set({ ...at }, value);
+    }
+  }
+  return { text: await registry.metrics(), contentType: registry.contentType };
+}
+
+function iterationsOf(jobs: readonly Job[]) {
+  return jobs.flatMap(({ name: job, iterations }) =>
+    iterations.map((iteration) => ({
+      labels: { job, iteration: iteration.repetition },
+      iteration,
+    }))
+  );
+}
+
+function ownProcess(figures: Worker["figures"]) {
+  return figures?.process?.shared === false ? figures.process : undefined;
+}
+
+function known(value: number | null | undefined): number[] {
+  return value === null || value === undefined ? [] : [value];
+}

@@ -1,0 +1,120 @@
+/**
+ * Files behind `http:` and `https:` URLs, read by ranges.
+ */
+
+import { LeatError } from "../core/error.ts";
+import type { Files, OpenFile } from "../data/host.ts";
+import { FarFile } from "./far_file.ts";
+import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
+import type { FileStats } from "./files.ts";
+import { type HttpClient, refusalOf } from "./http_client.ts";
+
+/** How files are asked for over HTTP. */
+export interface HttpOptions {
+  /** Headers per origin (`"https://host"`), such as `authorization`: they go there and nowhere else. */
+  readonly headers?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+/**
+ * Files by URL. Redirects are followed; what a server stores compressed comes as it is stored.
+ *
+ * Needs `--allow-net` for the host, and for those that it redirects to.
+ *
+ * @example
+ * ```ts
+ * import { HttpClient } from "./http_client.ts";
+ * import { HttpFiles } from "./http_files.ts";
+ *
+ * const headers = { "https://data.example": { authorization: "Bearer …" } };
+ * const files = new HttpFiles(new HttpClient(), { headers });
+ * console.log(files.stats());
+ * ```
+ */
+export class HttpFiles implements Files {
+  readonly #client: HttpClient;
+  readonly #headers: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
+
+  constructor(client: HttpClient, options: HttpOptions = {}) {
+    this.#client = client;
+    const entries = Object.entries(options.headers ?? {});
+    this.#headers = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
+  }
+
+  /** A copy of the counts; a read is one request. */
+  stats(): FileStats {
+    return { ...this.#counts };
+  }
+
+  /**
+   * Opens what a URL leads to.
+   *
+   * @throws {LeatError} `not_found`, `permission_denied` (also where the program may not connect), `unavailable`, or `failed_precondition`
+   * for a server whose answers make no sense.
+   */
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    const file = await FarFile.open(
+      new FarObject(this.#client, this.#source(path), this.#counts),
+      signal,
+    );
+    this.#counts.opens++;
+    return file;
+  }
+
+  /** The URL itself, where it leads to a file: HTTP lists nothing. */
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    const { pathname } = parse(pattern);
+    if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
+      throw new LeatError(
+        "unimplemented",
+        `Cannot list ${shown(pattern)}: HTTP has no listing of files. Name the files one by one.`,
+      );
+    }
+    return await listOne(this, pattern, signal);
+  }
+
+  #source(path: string): FarSource {
+    const url = parse(path);
+    const headers = this.#headers.get(url.origin) ?? {};
+    return {
+      name: shown(path),
+      request: (range) => ({ name: shown(path), url: url.href, headers: { ...headers, range } }),
+      refusal: async (request, answer) => refusalOf(request, answer, await answer.reason()),
+    };
+  }
+}
+
+/** A path without wildcards, where it is that of a file. */
+export async function listOne(
+  files: Files,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
+  try {
+    (await files.open(path, signal)).close();
+    return [path];
+  } catch (error) {
+    if (LeatError.from(error).code === "not_found") return [];
+    throw error;
+  }
+}
+
+function parse(path: string): URL {
+  const url = URL.parse(path);
+  if (url !== null) return url;
+  throw new LeatError("invalid_argument", `Cannot read ${shown(path)}: it is no valid URL.`);
+}
+
+function originOf(text: string): string {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.origin;
+  throw new LeatError(
+    "invalid_argument",
+    `Headers are given per origin, such as "https://host", not for "${text}".`,
+  );
+}
+
+/** A URL for messages, which travel far: without its password, and without its query, which may hold a signature. */
+function shown(path: string): string {
+  return path.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/[?#].*$/s, "?…");
+}

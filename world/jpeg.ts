@@ -1,0 +1,88 @@
+/**
+ * JPEG images, by libjpeg-turbo.
+ */
+
+import { LeatError } from "../core/error.ts";
+import { type Channels, type ImageFormat, type ImageSize, importLibrary } from "./image_format.ts";
+import { damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
+
+/** The part of `@julusian/jpeg-turbo` that is used; its own types ask for Node's `Buffer`, any `Uint8Array` will do. */
+interface JpegTurbo {
+  readonly FORMAT_GRAY: number;
+  readonly FORMAT_RGB: number;
+  readonly FORMAT_RGBA: number;
+  readonly SAMP_420: number;
+  decompressSync(jpeg: Uint8Array, into: Uint8Array, options: { format: number }): unknown;
+  compressSync(
+    pixels: Uint8Array,
+    options: {
+      format: number;
+      width: number;
+      height: number;
+      quality: number;
+      subsampling: number;
+    },
+  ): Uint8Array;
+}
+
+/** Decodes and encodes JPEGs on the calling thread. */
+export class JpegFormat implements ImageFormat {
+  readonly name = "JPEG";
+  #library: JpegTurbo | undefined;
+
+  matches(bytes: Uint8Array): boolean {
+    return isJpeg(bytes);
+  }
+
+  readSize(bytes: Uint8Array): ImageSize {
+    const { width, height } = readJpegHeader(bytes);
+    return { width, height };
+  }
+
+  load(): Promise<void> | undefined {
+    return this.#library === undefined ? this.#load() : undefined;
+  }
+
+  decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+    const header = readJpegHeader(bytes);
+    requireColours(header);
+    const { FORMAT_GRAY, FORMAT_RGB, FORMAT_RGBA } = this.#library!;
+    const format = channels === 1 ? FORMAT_GRAY : channels === 3 ? FORMAT_RGB : FORMAT_RGBA;
+    try {
+      this.#library!.decompressSync(bytes, into, { format });
+    } catch (cause) {
+      throw damagedJpeg(bytes, header, cause);
+    }
+  }
+
+  /** A JPEG of RGB bytes, its colours at half the resolution (4:2:0). The library has been loaded. */
+  encode(
+    pixels: Uint8Array,
+    { width, height }: ImageSize,
+    quality: number,
+  ): Uint8Array<ArrayBuffer> {
+    const { FORMAT_RGB: format, SAMP_420: subsampling } = this.#library!;
+    const options = { format, width, height, quality, subsampling };
+    // The library returns a view of the largest buffer the image could have needed.
+    return new Uint8Array(this.#library!.compressSync(pixels, options));
+  }
+
+  async #load(): Promise<void> {
+    this.#library = await importLibrary<JpegTurbo>(
+      "@julusian/jpeg-turbo",
+      () => import("@julusian/jpeg-turbo") as unknown as Promise<{ default: unknown }>,
+      "run with --allow-ffi and with --allow-read of Deno's npm cache (deno info shows where) and of /etc/alpine-release",
+      "it has binaries for Linux, macOS and Windows on common processors",
+    );
+  }
+}
+
+function requireColours({ components }: JpegHeader): void {
+  if (components === 1 || components === 3) return;
+  throw new LeatError(
+    "unimplemented",
+    `A JPEG of ${components} colour components (${
+      components === 4 ? "CMYK" : "neither grey, colour nor CMYK"
+    }) is not decoded; convert it to RGB.`,
+  );
+}

@@ -1,0 +1,173 @@
+/**
+ * Files that this process makes: written beside their place, locked meanwhile, and put there whole.
+ */
+
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LeatError } from "../core/error.ts";
+import type { NewFile, NewFiles } from "../data/host.ts";
+import { fileError } from "./files.ts";
+
+/** What is appended to the name of a file in the making. It is the lock, too. */
+export const PARTIAL_SUFFIX = ".partial";
+
+/**
+ * Files of this machine, named by a plain path or a `file:` URL.
+ *
+ * A file in the making is locked by the system, which gives the lock of a process that has ended free: what a crash left behind is begun
+ * anew by whoever comes next.
+ *
+ * @example
+ * ```ts
+ * import { DenoNewFiles } from "./new_files.ts";
+ *
+ * const file = await new DenoNewFiles().create("./.cache/greeting.txt");
+ * file.append(new TextEncoder().encode("hello"));
+ * await file.commit(); // until here there was no greeting.txt
+ * ```
+ */
+export class DenoNewFiles implements NewFiles {
+  /**
+   * @throws {LeatError} `already_exists` while somebody else makes this file; `unimplemented` for `s3:`, `http:` and other far storage;
+   * `permission_denied`, `resource_exhausted` as the system says.
+   */
+  async create(path: string): Promise<NewFile> {
+    const local = localPath(path);
+    const partial = local + PARTIAL_SUFFIX;
+    try {
+      await Deno.mkdir(dirname(local), { recursive: true });
+      for (;;) {
+        const file = await lockedFile(local, partial);
+        if (file !== undefined) return new PartialFile(local, partial, file);
+      }
+    } catch (error) {
+      throw writeError(local, error);
+    }
+  }
+
+  remove(path: string): void {
+    const local = localPath(path);
+    try {
+      removeIfThere(local);
+    } catch (error) {
+      throw writeError(local, error);
+    }
+  }
+}
+
+function localPath(path: string): string {
+  if (/^file:/i.test(path)) return fileURLToPath(path);
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
+  if (scheme === undefined) return path;
+  throw new LeatError(
+    "unimplemented",
+    `Cannot write ${path}: files are made on this machine only, not on ${scheme}: storage. Write to a local folder and copy that.`,
+  );
+}
+
+/** The empty, locked file; `undefined` where it was put in its place, or removed, before it could be locked. */
+async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
+  const file = await Deno.open(partial, { write: true, create: true });
+  try {
+    if (!file.tryLockSync(true)) {
+      throw new LeatError(
+        "already_exists",
+        `Cannot write ${path}: somebody else is writing it, and holds the lock ${partial}. Wait until they are done, or give each ` +
+          `writer a path of its own. The lock of a process that has ended is free by itself.`,
+      );
+    }
+    if (await isSameFile(file, partial)) {
+      file.truncateSync(0);
+      return file;
+    }
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  file.close();
+  return undefined;
+}
+
+async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
+  try {
+    const [held, named] = [await file.stat(), await Deno.stat(path)];
+    return held.ino === named.ino && held.dev === named.dev;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Writes are synchronous, as reads are: they go to the page cache. */
+class PartialFile implements NewFile {
+  readonly #path: string;
+  readonly #partial: string;
+  #file: Deno.FsFile | undefined;
+
+  constructor(path: string, partial: string, file: Deno.FsFile) {
+    this.#path = path;
+    this.#partial = partial;
+    this.#file = file;
+  }
+
+  append(bytes: Uint8Array): void {
+    const file = this.#opened();
+    try {
+      for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    } catch (error) {
+      throw writeError(this.#path, error);
+    }
+  }
+
+  async commit(): Promise<void> {
+    const file = this.#opened();
+    try {
+      await file.sync();
+      if (this.#file === undefined) return; // abandoned meanwhile
+      Deno.renameSync(this.#partial, this.#path); // still locked, so that nobody takes it for left behind
+      this.#file = undefined;
+      file.close();
+    } catch (error) {
+      throw writeError(this.#path, error);
+    }
+  }
+
+  abandon(): boolean {
+    const file = this.#file;
+    if (file === undefined) return false;
+    this.#file = undefined;
+    try {
+      removeIfThere(this.#partial);
+    } catch {
+      // It stays behind unlocked, to be begun anew.
+    }
+    file.close();
+    return true;
+  }
+
+  #opened(): Deno.FsFile {
+    if (this.#file !== undefined) return this.#file;
+    throw new LeatError("failed_precondition", `Cannot write ${this.#path}: it was given up.`);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+function writeError(path: string, error: unknown): LeatError {
+  if (error instanceof Deno.errors.NotCapable) {
+    return new LeatError(
+      "permission_denied",
+      `Cannot write ${path}: this program may not. Run it with --allow-read and --allow-write for ${
+        dirname(path)
+      }.`,
+      { cause: error },
+    );
+  }
+  return fileError(`Cannot write ${path}`, error);
+}

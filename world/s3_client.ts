@@ -1,0 +1,202 @@
+/**
+ * Requests to an S3-compatible store: addresses, signatures, pages of listings, and what its refusals mean.
+ */
+
+import { AwsV4Signer } from "aws4fetch";
+import { XMLParser } from "fast-xml-parser";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
+import type { FarSource } from "./far_object.ts";
+import { type HttpAnswer, type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
+import type { S3Settings } from "./s3_settings.ts";
+
+/** A page of a listing. */
+export interface KeysPage {
+  readonly keys: readonly string[];
+  /** Leads to the next page; `undefined` at the last. */
+  readonly next: string | undefined;
+}
+
+/** Largest page of a listing; a page has at most 1,000 keys of at most 1,024 bytes. */
+const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** The store's own words, where they say more than the status. */
+const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
+  ExpiredToken: "permission_denied",
+  InvalidToken: "permission_denied",
+  InternalError: "unavailable",
+  RequestTimeout: "unavailable",
+  SlowDown: "unavailable",
+};
+
+const XML = new XMLParser({
+  ignoreAttributes: true,
+  isArray: (name) => name === "Contents",
+  // A key is text as it stands: "007", or with a blank at its end, or with a character that only a number can name.
+  htmlEntities: true,
+  parseTagValue: false,
+  trimValues: false,
+});
+
+/** See the module. */
+export class S3Client {
+  readonly #scheme: string;
+  readonly #settings: S3Settings;
+  readonly #client: HttpClient;
+  /** Keys derived for signing, per day, which `aws4fetch` keeps here. */
+  readonly #signingKeys = new Map<string, ArrayBuffer>();
+  /** Where buckets are that said they are not in the region of the settings. */
+  readonly #regions = new Map<string, string>();
+
+  constructor(scheme: string, settings: S3Settings, client: HttpClient) {
+    this.#scheme = scheme;
+    this.#settings = settings;
+    this.#client = client;
+  }
+
+  /** How an object is asked for. */
+  source(bucket: string, key: string): FarSource {
+    const name = `${this.#scheme}://${bucket}/${key}`;
+    return {
+      name,
+      request: (range) => this.#request(name, bucket, `/${encodeKey(name, key)}`, { range }),
+      refusal: (request, answer) => this.#refusal(bucket, request, answer),
+    };
+  }
+
+  /** A page of the keys that begin with `prefix`, in the store's order. */
+  async list(
+    bucket: string,
+    prefix: string,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<KeysPage> {
+    const name = `the listing of ${this.#scheme}://${bucket}/${prefix}`;
+    const query = [["list-type", "2"], ["prefix", prefix]];
+    if (token !== undefined) query.push(["continuation-token", token]);
+    const search = query.map((pair) => pair.map(encode).join("=")).join("&");
+    return await this.#client.retries.run(signal, async () => {
+      const request = await this.#request(name, bucket, `?${search}`, {});
+      const answer = await this.#client.send(request, signal);
+      if (answer.status !== 200) throw await this.#refusal(bucket, request, answer);
+      return keysOf(name, await answer.collect(PAGE_BYTES_MAX));
+    });
+  }
+
+  async #request(
+    name: string,
+    bucket: string,
+    rest: string,
+    headers: Record<string, string>,
+  ): Promise<HttpRequest> {
+    const { credentials } = this.#settings;
+    const region = this.#regionOf(bucket);
+    const url = `${this.#base(bucket, region)}${rest}`;
+    // A signature names its host, so a redirect cannot be followed with it.
+    if (credentials === undefined) return { name, url, headers, follow: false };
+    const signer = new AwsV4Signer({
+      ...credentials,
+      url,
+      headers,
+      region,
+      method: "GET",
+      service: "s3",
+      cache: this.#signingKeys,
+    });
+    const signed = await signer.sign();
+    return { name, url: signed.url.href, headers: signed.headers, follow: false };
+  }
+
+  /** The URL of a bucket, without a slash at its end. */
+  #base(bucket: string, region: string): string {
+    const { addressing } = this.#settings;
+    const endpoint = this.#settings.endpoint ?? amazonEndpoint(region);
+    const { protocol, host } = endpoint;
+    const path = endpoint.pathname.replace(/\/+$/, "");
+    // A certificate for all buckets covers one level of names.
+    const inHost = addressing === "host" && !bucket.includes(".");
+    return inHost
+      ? `${protocol}//${bucket}.${host}${path}`
+      : `${protocol}//${host}${path}/${bucket}`;
+  }
+
+  #regionOf(bucket: string): string {
+    return this.#regions.get(bucket) ?? this.#settings.region;
+  }
+
+  async #refusal(bucket: string, request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
+    const page = await answer.reason();
+    const { Code, Message } = errorOf(page);
+    const region = answer.headers.get("x-amz-bucket-region");
+    if ([301, 307, 400].includes(answer.status) && region && region !== this.#regionOf(bucket)) {
+      this.#regions.set(bucket, region);
+      return new LeatError("unavailable", `Cannot read ${request.name}: it is in ${region}.`);
+    }
+    const reason = Code === undefined ? "" : `${Code}: ${Message ?? ""}`;
+    const refusal = refusalOf(request, answer, reason, this.#remedy(answer.status));
+    const code = CODE_OF_REFUSAL[Code ?? ""];
+    if (code === undefined || code === refusal.code) return refusal;
+    return new LeatError(code, refusal.message, { details: { ...refusal.details } });
+  }
+
+  #remedy(status: number): string {
+    if (status === 301) return "Give the store's endpoint, and the bucket's region.";
+    if (status !== 401 && status !== 403) return "";
+    if (this.#settings.credentials !== undefined) {
+      return "Check the keys, the region and what they may read.";
+    }
+    return "No credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and run with --allow-env, or give them in the storage options.";
+  }
+}
+
+function amazonEndpoint(region: string): URL {
+  return new URL(`https://s3.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`);
+}
+
+function encodeKey(name: string, key: string): string {
+  const segments = key.split("/");
+  if (segments.some((segment) => segment === "." || segment === "..") || !key.isWellFormed()) {
+    throw new LeatError("invalid_argument", `Cannot read ${name}: no URL has such a path.`);
+  }
+  return segments.map(encode).join("/");
+}
+
+/** As signatures want it: everything is encoded but letters, digits and `-._~`. */
+function encode(text: string): string {
+  return encodeURIComponent(text)
+    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
+  const page = bytes === undefined ? undefined : parseXml(new TextDecoder().decode(bytes));
+  const result = page?.ListBucketResult;
+  if (!isRecord(result)) {
+    throw new LeatError(
+      "failed_precondition",
+      `Cannot read ${name}: the answer is no ListBucketResult. Is the endpoint that of an S3-compatible store?`,
+    );
+  }
+  const contents = Array.isArray(result.Contents) ? result.Contents : [];
+  const keys = contents.flatMap((item) =>
+    isRecord(item) && typeof item.Key === "string" ? [item.Key] : []
+  );
+  const next = result.IsTruncated === "true" ? result.NextContinuationToken : undefined;
+  return { keys, next: typeof next === "string" ? next : undefined };
+}
+
+function errorOf(page: string): { Code?: string; Message?: string } {
+  const error = parseXml(page)?.Error;
+  return isRecord(error) ? error : {};
+}
+
+function parseXml(text: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = XML.parse(text);
+    return isRecord(parsed) ? parsed : undefined;
+  } catch {
+    return undefined; // pages of proxies and of other servers
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,99 @@
+/**
+ * Where an S3-compatible store is and who asks it: from options, and from the environment for what they leave out.
+ */
+
+import { LeatError } from "../core/error.ts";
+
+/** An S3-compatible store. What is left out comes from the environment, if the program may read it. */
+export interface S3Options {
+  /** Its URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's for the region. */
+  readonly endpoint?: string;
+  /** Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`; a bucket that says it is elsewhere is asked there. */
+  readonly region?: string;
+  /** Default: `AWS_ACCESS_KEY_ID`. Without one, requests are not signed: public buckets are read. */
+  readonly accessKeyId?: string;
+  /** Default: `AWS_SECRET_ACCESS_KEY`. */
+  readonly secretAccessKey?: string;
+  /** Of temporary credentials. Default: `AWS_SESSION_TOKEN`. */
+  readonly sessionToken?: string;
+  /** Signs nothing, whatever the environment says. Default false. */
+  readonly anonymous?: boolean;
+  /**
+   * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host (`bucket.host/key`). Default: in the host
+   * at Amazon's own endpoints, in the path elsewhere.
+   */
+  readonly addressing?: "path" | "host";
+}
+
+/** Who asks. */
+export interface S3Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+/** {@linkcode S3Options}, filled in. */
+export interface S3Settings {
+  /** `undefined` for Amazon's, which depends on the region. */
+  readonly endpoint: URL | undefined;
+  readonly region: string;
+  readonly credentials: S3Credentials | undefined;
+  readonly addressing: "path" | "host";
+}
+
+/** Reads a variable of the environment: nothing where there is none, or where the program may not look. */
+export type ReadEnv = (name: string) => string | undefined;
+
+/** The process's environment, as far as `--allow-env` goes. Nobody is asked for permission. */
+export function readEnv(variable: string): string | undefined {
+  const { state } = Deno.permissions.querySync({ name: "env", variable });
+  return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
+}
+
+/**
+ * Fills in what `options` leave out.
+ *
+ * @throws {LeatError} `invalid_argument` for an endpoint that is no URL, and for half of a pair of keys.
+ */
+export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
+  const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
+  const region = options.region ?? env("AWS_REGION") ?? env("AWS_DEFAULT_REGION") ?? "us-east-1";
+  return {
+    endpoint: endpoint === undefined ? undefined : endpointUrl(endpoint),
+    region,
+    credentials: options.anonymous === true ? undefined : credentialsOf(options, env),
+    addressing: options.addressing ?? (endpoint === undefined ? "host" : "path"),
+  };
+}
+
+function endpointUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === "") return url;
+  throw new LeatError(
+    "invalid_argument",
+    `The endpoint of an S3 store is a URL such as "https://host:port", not "${text}".`,
+  );
+}
+
+/** Keys come from one place: an id from the options never meets a secret from the environment. */
+function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
+  const given = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
+  const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");
+  const secretAccessKey = given ? options.secretAccessKey : env("AWS_SECRET_ACCESS_KEY");
+  const sessionToken = given ? options.sessionToken : env("AWS_SESSION_TOKEN");
+  if (accessKeyId === undefined && secretAccessKey === undefined) return undefined;
+  if (accessKeyId === undefined || secretAccessKey === undefined) {
+    const missing = accessKeyId === undefined
+      ? "accessKeyId (AWS_ACCESS_KEY_ID)"
+      : "secretAccessKey (AWS_SECRET_ACCESS_KEY)";
+    throw new LeatError(
+      "invalid_argument",
+      `The credentials of an S3 store lack ${missing}. Give both keys, or neither for public buckets.`,
+    );
+  }
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...(sessionToken === undefined ? {} : { sessionToken }),
+  };
+}

@@ -1,0 +1,141 @@
+/**
+ * The host of a pipeline on a confined thread: what the thread may do it does itself, and it asks a
+ * thread that is not confined for the rest.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
+import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
+import { DenoHost } from "../deno_host.ts";
+import { Images } from "../images.ts";
+import { workerFiles } from "../storage.ts";
+import { isDenial } from "./denials.ts";
+import { Moved } from "./edge.ts";
+import { isFar } from "./grants.ts";
+
+/** Asks the host's thread. */
+export type AskHost = (method: string, args: unknown) => Promise<unknown>;
+
+/** See the module. */
+export class ConfinedHost extends DenoHost {
+  constructor(ask: AskHost, storageLatencyMs: number) {
+    const local = workerFiles({ storageLatencyMs });
+    super({ files: new ConfinedFiles(ask, local), images: new ConfinedImages(ask) });
+  }
+
+  override async importModule(url: string): Promise<Record<string, unknown>> {
+    try {
+      return await super.importModule(url);
+    } catch (error) {
+      if (!isDenial(error)) throw error;
+      // What comes of a refused import is a TypeError.
+      throw new LeatError("permission_denied", LeatError.from(error).message, { cause: error });
+    }
+  }
+}
+
+/** Local files are read here, at full speed, under the thread's own permission. */
+class ConfinedFiles implements Files {
+  readonly #ask: AskHost;
+  readonly #local: Files;
+
+  constructor(ask: AskHost, local: Files) {
+    this.#ask = ask;
+    this.#local = local;
+  }
+
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    if (!isFar(path)) return await this.#local.open(path, signal);
+    const opening = this.#ask("open", path).then((opened) => {
+      const { file, sizeBytes } = opened as Opened;
+      return new HostFile(this.#ask, file, sizeBytes);
+    });
+    return await unlessAborted(opening, signal, (file) => file.close());
+  }
+
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    if (!isFar(pattern)) return await this.#local.list(pattern, signal);
+    return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
+  }
+}
+
+/** What work comes to; of what comes too late, `discard` lets go. */
+function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  discard: (late: T) => void = () => {},
+): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      reject(new LeatError("cancelled", "Far storage was given up", { cause: signal.reason }));
+      work.then(discard, () => {});
+    };
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** A file that the host has opened. */
+export interface Opened {
+  readonly file: number;
+  readonly sizeBytes: number;
+}
+
+class HostFile implements OpenFile {
+  readonly sizeBytes: number;
+  readonly #ask: AskHost;
+  readonly #file: number;
+  #closed = false;
+
+  constructor(ask: AskHost, file: number, sizeBytes: number) {
+    this.#ask = ask;
+    this.#file = file;
+    this.sizeBytes = sizeBytes;
+  }
+
+  async read(into: Uint8Array, offset: number): Promise<number> {
+    const request = { file: this.#file, offset, bytesMax: into.byteLength };
+    const bytes = await this.#ask("read", request) as Uint8Array;
+    into.set(bytes);
+    return bytes.byteLength;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#ask("close", this.#file).catch(() => {}); // the edge may be closed, and its files with it
+  }
+}
+
+/** Libraries that decode are native code: they are loaded by the host, and called there. */
+class ConfinedImages implements ImageCodec {
+  readonly #ask: AskHost;
+  readonly #local: ImageCodec = new Images();
+
+  constructor(ask: AskHost) {
+    this.#ask = ask;
+  }
+
+  async decode(bytes: Uint8Array, options: ImageDecodeOptions = {}): Promise<Tensor> {
+    if (!(bytes instanceof Uint8Array)) {
+      throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
+    }
+    const copy = new Uint8Array(bytes);
+    const decoded = await this.#ask("decode", new Moved({ bytes: copy, options }, [copy.buffer]));
+    const { shape, data } = decoded as Decoded;
+    return new Tensor("uint8", shape, data);
+  }
+
+  size(bytes: Uint8Array): { width: number; height: number } {
+    return this.#local.size(bytes);
+  }
+}
+
+/** The pixels of an image. */
+export interface Decoded {
+  readonly shape: number[];
+  readonly data: Uint8Array;
+}

@@ -1,0 +1,124 @@
+/**
+ * The program of a confined thread: one pipeline, with user functions that may be anybody's.
+ *
+ * It is run by {@linkcode file://./warden_thread.ts}, with its permissions. The ports that it is given
+ * are reachable from nowhere but this module's own edges.
+ *
+ * @module
+ */
+import { getHeapStatistics } from "node:v8";
+import { workerData } from "node:worker_threads";
+// What pipelines import when they first need it: later, nothing of this program can be read.
+import "../../data/formats/arrow.ts";
+import "../../data/formats/npz.ts";
+import "../../data/formats/parquet.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Split } from "../../data/splits.ts";
+import { PipelineRunner, PipelineRunners } from "../../actors/worker/pipeline_runner.ts";
+import type {
+  OnlySplit,
+  RunnerOutcome,
+  RunnerSettings,
+  RunnerSplits,
+} from "../../actors/worker/runner.ts";
+import { ConfinedHost } from "./confined_host.ts";
+import { explainDenial } from "./denials.ts";
+import { Edge, Moved } from "./edge.ts";
+import type { ProgramAccess } from "./grants.ts";
+import { lockDown } from "./lockdown.ts";
+
+/** What a confined thread is started with. */
+export interface ConfinedStart {
+  /** Leads to the thread that the worker's actors are on. */
+  readonly control: MessagePort;
+  /** Leads to a thread that is not confined; nobody listens there before it is asked for. */
+  readonly host: MessagePort;
+  /** Real paths of folders that may be read. */
+  readonly readable: readonly string[];
+  /** The same of those that files may be made in. */
+  readonly writable: readonly string[];
+  /** What is not needed any more once this program is loaded. */
+  readonly program: ProgramAccess;
+  /** Delay added to every open and read of a file, in ms. */
+  readonly storageLatencyMs: number;
+}
+
+const LATE_MODULES = new Set(
+  ["arrow", "npz", "parquet"].map((name) => import.meta.resolve(`../../data/formats/${name}.ts`)),
+);
+
+/** How often a thread looks whether its memory has run out, in ms. */
+const MEMORY_CHECK_MS = 250;
+
+const start: ConfinedStart = { ...workerData };
+// What is left there is found by whoever imports it.
+for (const name of Object.keys(workerData)) delete workerData[name];
+for (const path of start.program.read) Deno.permissions.revokeSync({ name: "read", path });
+for (const host of start.program.imports) Deno.permissions.revokeSync({ name: "import", host });
+
+const control = new Edge(start.control, {
+  ping: () => null,
+  start: (settings) => startRunner(settings as RunnerSettings),
+  next: (only) => next(only as OnlySplit | undefined),
+  listSplits: (graph) => listSplits(graph as Uint8Array),
+});
+const hostEdge = new Edge(start.host, {});
+let hostReady: Promise<unknown> | undefined;
+const host = new ConfinedHost(async (method, args) => {
+  await (hostReady ??= control.ask("host"));
+  return await hostEdge.ask(method, args);
+}, start.storageLatencyMs);
+const splits: RunnerSplits = {
+  next: async (source, repetition) =>
+    await control.ask("split", { source, repetition }) as Split | null,
+  total: async (source) => await control.ask("total", source) as number,
+};
+let runner: PipelineRunner | undefined;
+/** When the answer before has left the thread. */
+let answered: Promise<unknown> = Promise.resolve();
+
+// Where memory runs out in a microtask, Deno ends what runs there and tells nobody; but the engine
+// has raised its limit by then.
+const limit = getHeapStatistics().heap_size_limit;
+const memoryCheck = setInterval(() => {
+  if (getHeapStatistics().heap_size_limit === limit) return;
+  clearInterval(memoryCheck);
+  control.ask("exhausted");
+}, MEMORY_CHECK_MS);
+
+lockDown({
+  readable: start.readable,
+  writable: start.writable,
+  ownModules: LATE_MODULES,
+  port: start.control,
+});
+
+function startRunner(settings: RunnerSettings): null {
+  runner = new PipelineRunner(settings, splits, host);
+  return null;
+}
+
+async function next(only: OnlySplit | undefined): Promise<unknown> {
+  if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
+  const stepping = answered.then(() => runner!.next(only));
+  // A macrotask between steps: else a function that spins would hold back the answer before it.
+  answered = stepping.then(() => host.yield());
+  const outcome = told(await stepping);
+  const answer = { outcome, bytesRead: runner.bytesRead };
+  const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
+  return buffer instanceof ArrayBuffer ? new Moved(answer, [buffer]) : answer;
+}
+
+function told(outcome: RunnerOutcome): RunnerOutcome {
+  return outcome.kind === "error"
+    ? { kind: "error", error: explainDenial(outcome.error) }
+    : outcome;
+}
+
+async function listSplits(graph: Uint8Array): Promise<unknown> {
+  try {
+    return await new PipelineRunners(host).listSplits(graph);
+  } catch (error) {
+    throw LeatError.fromWire(explainDenial(LeatError.from(error).toWire()));
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * A confined thread as the worker's own thread holds it: every call to it settles, and nothing that it
+ * says is taken for more than data.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import { Ending } from "../../core/ending.ts";
+import { LeatError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { RunnerSplits } from "../../actors/worker/runner.ts";
+import type { ConfinedStart } from "./confined_thread.ts";
+import { Edge, type EdgeMethods } from "./edge.ts";
+import { permissionsOf, programAccess, type SandboxGrants } from "./grants.ts";
+import type { HostThread, HostThreads } from "./host_threads.ts";
+import { isCount, unexpected } from "./untrusted_answers.ts";
+import type { ThreadEnd, WardenControl } from "./warden_thread.ts";
+
+/** How long a warden has to end its thread before it is ended itself, in ms. */
+const STOP_TIMEOUT_MS = 5_000;
+/** How often within the time allowed a thread is asked whether it still gives way. */
+const STALL_CHECKS = 4;
+
+/** What a thread meets. */
+export interface ThreadOptions {
+  readonly grants: SandboxGrants;
+  readonly hosts: HostThreads;
+  /** Delay added to every open and read of a file, in ms. */
+  readonly storageLatencyMs: number;
+}
+
+/** See the module. It serves one pipeline: a function may have changed what others would run on. */
+export class ConfinedThread {
+  readonly #options: ThreadOptions;
+  readonly #worker: Worker;
+  readonly #warden: comlink.Remote<WardenControl>;
+  readonly #control: Edge;
+  /** Settles when the thread has loaded its program, which may take long on a busy machine. */
+  readonly #ready: Promise<unknown>;
+  readonly #death = new Ending();
+  /** Where the confined thread will ask its host; listened to once it says that it is about to. */
+  readonly #hostPort: MessagePort;
+  #host: Promise<HostThread> | undefined;
+  #splits: RunnerSplits | undefined;
+  #asks = 0;
+  #stallCheck: ReturnType<typeof setInterval> | undefined;
+  #heardAtMs = 0;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+    const { grants, storageLatencyMs } = options;
+    const program = programAccess(grants);
+    this.#worker = new Worker(new URL("./warden_thread.ts", import.meta.url), {
+      type: "module",
+      name: "leat-warden",
+      deno: { permissions: permissionsOf(grants, program) },
+    });
+    this.#worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.#die(new LeatError("unavailable", `The runner is gone: ${event.message}`));
+    });
+    const control = new MessageChannel();
+    const host = new MessageChannel();
+    this.#hostPort = host.port1;
+    this.#control = new Edge(control.port1, this.#methods(), (error) => this.#die(error));
+    this.#warden = comlink.wrap<WardenControl>(this.#worker);
+    const start: ConfinedStart = {
+      control: control.port2,
+      host: host.port2,
+      readable: grants.readable.map(({ realPath }) => realPath),
+      writable: grants.writable.map(({ realPath }) => realPath),
+      program,
+      storageLatencyMs,
+    };
+    this.#warden.guard(comlink.transfer(start, [start.control, start.host]), grants.heapBytesMax)
+      .then((end) => this.#errorOf(end), LeatError.from)
+      .then((error) => this.#die(error));
+    this.#ready = this.#control.ask("ping");
+    this.#ready.catch(() => {});
+  }
+
+  /** Names where the pipeline's splits come from; before that there are none. */
+  serveSplits(splits: RunnerSplits): void {
+    this.#splits = splits;
+  }
+
+  /**
+   * Asks the thread.
+   *
+   * @throws {LeatError} what it answers; `unavailable` when it dies first, `resource_exhausted` when it does so for want of memory,
+   * `deadline_exceeded` when it is ended because a function does not give way.
+   */
+  async ask(method: string, args?: unknown): Promise<unknown> {
+    await this.#death.before(this.#ready);
+    if (this.#asks++ === 0) this.#watch();
+    try {
+      return await this.#death.before(this.#control.ask(method, args));
+    } finally {
+      if (--this.#asks === 0) clearInterval(this.#stallCheck);
+    }
+  }
+
+  /** Ends the thread, whatever it is doing. Idempotent. */
+  terminate(): Promise<void> {
+    return this.#stopped ??= this.#stop();
+  }
+
+  #methods(): EdgeMethods {
+    return {
+      split: async (request) => {
+        if (!isPlainObject(request)) throw unexpected("an ask for a split");
+        const { source, repetition } = request;
+        if (!isCount(source) || !isCount(repetition)) throw unexpected("an ask for a split");
+        return await this.#splits?.next(source, repetition) ?? null;
+      },
+      total: async (source) => {
+        if (!isCount(source)) throw unexpected("an ask for a number of splits");
+        return await this.#splits?.total(source) ?? 0;
+      },
+      exhausted: () => this.#die(this.#errorOf({ why: "memory", message: "" })),
+      host: async () => {
+        const { hosts } = this.#options;
+        await (this.#host ??= hosts.serve(this.#hostPort, (why) => {
+          this.#die(new LeatError("unavailable", `The runner's host is gone: ${why}`));
+        }));
+        return null;
+      },
+    };
+  }
+
+  /** While an answer is due, finds out whether the thread still gives way to its messages. */
+  #watch(): void {
+    const { stallTimeoutMs } = this.#options.grants;
+    this.#heardAtMs = performance.now();
+    let asking = false;
+    this.#stallCheck = setInterval(() => {
+      if (performance.now() - this.#heardAtMs > stallTimeoutMs) {
+        return this.#die(stalled(stallTimeoutMs));
+      }
+      if (asking) return;
+      asking = true;
+      this.#control.ask("ping").then(() => {
+        asking = false;
+        this.#heardAtMs = performance.now();
+      }, () => {});
+    }, stallTimeoutMs / STALL_CHECKS);
+  }
+
+  #errorOf({ why, message }: ThreadEnd): LeatError {
+    switch (why) {
+      case "memory":
+        return new LeatError(
+          "resource_exhausted",
+          `The runner is gone: its functions took more memory than ${
+            this.#options.grants.heapBytesMax / 2 ** 20
+          } MiB of JavaScript values; a worker with a larger --function-heap-mib allows more`,
+        );
+      case "error":
+        return new LeatError("unavailable", `The runner is gone: its thread died: ${message}`);
+      case "exit":
+        return new LeatError("unavailable", "The runner is gone: its thread ended by itself");
+    }
+  }
+
+  #die(error: LeatError): void {
+    this.#death.come(error);
+    this.terminate();
+  }
+
+  async #stop(): Promise<void> {
+    this.#death.come(new LeatError("unavailable", "The runner is gone: its thread was terminated"));
+    clearInterval(this.#stallCheck);
+    this.#control.close();
+    this.#hostPort.close();
+    this.#host?.then((host) => this.#options.hosts.give(host)).catch(() => {});
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
+    await Promise.race([this.#warden.stop(), late]);
+    clearTimeout(timer);
+    this.#worker.terminate();
+  }
+}
+
+function stalled(stallTimeoutMs: number): LeatError {
+  return new LeatError(
+    "deadline_exceeded",
+    `The runner is gone: a function held its thread for more than ${stallTimeoutMs / 1_000} s ` +
+      "without giving way, as an endless loop does; a worker with a larger --function-timeout-ms allows more",
+  );
+}

@@ -1,0 +1,131 @@
+/**
+ * What the host does for a confined thread: it decodes images, and reads object stores. Every request
+ * is looked at as one that a stranger wrote.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import type { Host, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
+import type { Decoded, Opened } from "./confined_host.ts";
+import { type EdgeMethods, Moved } from "./edge.ts";
+
+/** Files that one thread may hold open. */
+const OPEN_FILES_MAX = 1_024;
+/** Most bytes that one read returns; a reader that wants more asks again. */
+const READ_BYTES_MAX = 16 * 2 ** 20;
+
+/** See the module. */
+export class HostService {
+  readonly #host: Host;
+  readonly #far: readonly string[];
+  readonly #files = new Map<number, OpenFile>();
+  #opened = 0;
+  #opening = 0;
+
+  /** @param far The beginnings of URLs that may be read. */
+  constructor(host: Host, far: readonly string[]) {
+    this.#host = host;
+    this.#far = far.map((root) => root.endsWith("/") ? root : `${root}/`);
+  }
+
+  /** What the thread may ask for. */
+  methods(): EdgeMethods {
+    return {
+      decode: (request) => this.#decode(request),
+      open: (path) => this.#open(path),
+      list: (pattern) => this.#list(pattern),
+      read: (request) => this.#read(request),
+      close: (file) => this.#close(file),
+    };
+  }
+
+  /** Gives back what the thread has left open. */
+  dispose(): void {
+    for (const file of this.#files.values()) file.close();
+    this.#files.clear();
+  }
+
+  async #decode(request: unknown): Promise<Moved> {
+    if (!isPlainObject(request)) throw malformed("decode");
+    const { bytes, options } = request;
+    // Bytes that no other thread can change meanwhile. The options are checked by the codec.
+    if (!(bytes instanceof Uint8Array) || !(bytes.buffer instanceof ArrayBuffer)) {
+      throw malformed("decode");
+    }
+    const { shape, data } = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
+    const pixels = owned(data as Uint8Array<ArrayBuffer>);
+    const decoded: Decoded = { shape: [...shape], data: pixels };
+    return new Moved(decoded, [pixels.buffer]);
+  }
+
+  async #open(path: unknown): Promise<Opened> {
+    this.#requireGranted(path);
+    if (this.#files.size + this.#opening >= OPEN_FILES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `A task holds at most ${OPEN_FILES_MAX} files of object stores open (OPEN_FILES_MAX)`,
+      );
+    }
+    this.#opening++;
+    try {
+      const opened = await this.#host.files.open(path);
+      const file = ++this.#opened;
+      this.#files.set(file, opened);
+      return { file, sizeBytes: opened.sizeBytes };
+    } finally {
+      this.#opening--;
+    }
+  }
+
+  async #list(pattern: unknown): Promise<string[]> {
+    this.#requireGranted(pattern);
+    const found = await this.#host.files.list(pattern);
+    for (const path of found) this.#requireGranted(path);
+    return found;
+  }
+
+  async #read(request: unknown): Promise<Moved> {
+    if (!isPlainObject(request)) throw malformed("read");
+    const { file, offset, bytesMax } = request;
+    const opened = typeof file === "number" ? this.#files.get(file) : undefined;
+    if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
+    const into = new Uint8Array(Math.min(bytesMax, READ_BYTES_MAX, opened.sizeBytes));
+    const count = await opened.read(into, offset);
+    return new Moved(into.subarray(0, count), [into.buffer]);
+  }
+
+  #close(file: unknown): null {
+    if (typeof file !== "number") throw malformed("close");
+    this.#files.get(file)?.close();
+    this.#files.delete(file);
+    return null;
+  }
+
+  /**
+   * Local files are never granted: the thread reads those itself. A path is compared as it is
+   * written, so one with steps up or down in it is refused, escaped ones and those in braces of a
+   * pattern too.
+   */
+  #requireGranted(path: unknown): asserts path is string {
+    if (typeof path !== "string") throw malformed("path");
+    const steps = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(path);
+    // deno-lint-ignore no-control-regex -- they are what is looked for
+    const odd = /[\\\u0000-\u001f]|%2f|%5c/i.test(path);
+    if (!steps && !odd && this.#far.some((root) => path.startsWith(root))) return;
+    throw new LeatError("permission_denied", `Requires read access to "${path}"`);
+  }
+}
+
+/** The same bytes in a buffer of their own, which can be moved. */
+function owned(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice();
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function malformed(what: string): LeatError {
+  return new LeatError("invalid_argument", `This is no request to a host: ${what}`);
+}

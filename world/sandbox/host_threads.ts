@@ -1,0 +1,77 @@
+/**
+ * The threads that serve confined ones, kept for the next when one is done.
+ *
+ * @module
+ */
+import * as comlink from "comlink";
+import type { WorkerStorage } from "../storage.ts";
+import type { HostThreadControl } from "./host_thread.ts";
+
+/** Idle threads kept: one costs a fifth of a second and some memory that never comes back. */
+const IDLE_THREADS_MAX = 4;
+
+/** See the module. */
+export class HostThreads {
+  readonly #far: readonly string[];
+  readonly #storage: WorkerStorage;
+  readonly #idle: HostThread[] = [];
+  readonly #busy = new Set<HostThread>();
+  #closed = false;
+
+  /** @param far The beginnings of URLs that confined threads may read. */
+  constructor(far: readonly string[], storage: WorkerStorage) {
+    this.#far = far;
+    this.#storage = storage;
+  }
+
+  /** A thread that serves what asks at the other end of `port`. */
+  async serve(port: MessagePort, onDied: (why: string) => void): Promise<HostThread> {
+    const thread = this.#idle.pop() ?? new HostThread();
+    this.#busy.add(thread);
+    thread.onDied = onDied;
+    const moved = comlink.transfer(port, [port]);
+    await thread.control.serve(moved, this.#far, this.#storage);
+    return thread;
+  }
+
+  /** Takes a thread back. */
+  async give(thread: HostThread): Promise<void> {
+    thread.onDied = () => this.#drop(thread);
+    await thread.control.release();
+    if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) this.#drop(thread);
+    else if (this.#busy.delete(thread)) this.#idle.push(thread);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const thread of [...this.#idle, ...this.#busy]) thread.worker.terminate();
+    this.#idle.length = 0;
+    this.#busy.clear();
+  }
+
+  #drop(thread: HostThread): void {
+    thread.worker.terminate();
+    this.#busy.delete(thread);
+    const index = this.#idle.indexOf(thread);
+    if (index >= 0) this.#idle.splice(index, 1);
+  }
+}
+
+/** One of the threads. */
+export class HostThread {
+  readonly worker: Worker;
+  readonly control: comlink.Remote<HostThreadControl>;
+  onDied: (why: string) => void = () => {};
+
+  constructor() {
+    this.worker = new Worker(new URL("./host_thread.ts", import.meta.url), {
+      type: "module",
+      name: "leat-host",
+    });
+    this.worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.onDied(event.message);
+    });
+    this.control = comlink.wrap<HostThreadControl>(this.worker);
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Built-ins as they were before any user function ran: what decides something on a confined thread
+ * uses these, because a function may have replaced those that everybody finds.
+ *
+ * @module
+ */
+
+/** `method.call(self, …)` that later changes of any prototype do not reach. */
+export function uncurried<Self, A extends unknown[], R>(
+  method: (this: Self, ...args: A) => R,
+): (self: Self, ...args: A) => R {
+  return Function.prototype.call.bind(method) as (self: Self, ...args: A) => R;
+}
+
+/** See `String.prototype.startsWith`. */
+export const startsWith: (text: string, start: string) => boolean = uncurried(
+  String.prototype.startsWith,
+);
+/** See `String.prototype.slice`. */
+export const slice: (text: string, start: number, end: number) => string = uncurried(
+  String.prototype.slice,
+);
+/** See `Set.prototype.has`. */
+export const setHas: (set: ReadonlySet<string>, value: string) => boolean = uncurried(
+  Set.prototype.has,
+);
+
+/** Makes objects and their prototypes unchangeable, those of all objects apart. */
+export function freezeKinds(...objects: object[]): void {
+  for (const first of objects) {
+    let object: object | null = first;
+    while (object !== null && object !== Object.prototype) {
+      Object.freeze(object);
+      object = Object.getPrototypeOf(object);
+    }
+  }
+}
