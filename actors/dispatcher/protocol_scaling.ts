@@ -1,0 +1,36 @@
+/**
+ * Scaling: how many workers there should be, as the dispatcher tells it to people and to whatever
+ * starts and stops workers. None of it is journaled.
+ *
+ * @module
+ */
+
+/** How many workers a cluster should have, and why. */
+export interface ScalingDescription {
+  /** Workers that are alive and can be reached. */
+  readonly workers: number;
+  /** How many there should be: what the job wants that wants most, within the limits. */
+  readonly wanted: number;
+  readonly minWorkers: number;
+  readonly maxWorkers: number;
+  /** In a sentence. */
+  readonly text: string;
+  /** The jobs that somebody reads and that are not all produced. */
+  readonly jobs: readonly JobScaling[];
+}
+
+/** How many workers one job wants. */
+export interface JobScaling {
+  readonly jobId: number;
+  readonly name: string;
+  /** Not within the limits of the cluster; and at once, where the cluster falls slowly. */
+  readonly wanted: number;
+  /**
+   * `unknown`: too little was measured since its workers changed; `more`: its trainers wait and its
+   * workers are busy; `enough`; `limited`: its trainers wait for something that more workers do not
+   * mend; `fixed`: a static policy divides it among a list of workers.
+   */
+  readonly kind: "unknown" | "more" | "enough" | "limited" | "fixed";
+  /** In a sentence. */
+  readonly text: string;
+}
