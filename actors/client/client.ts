@@ -39,6 +39,8 @@ export interface ClientOptions {
   readonly ordered?: {
     /** The place in the order of splits. */
     readonly startAt?: number;
+    /** Splits before it of which rows are needed once more, ascending. */
+    readonly behind?: readonly number[];
     /** The digest of the table of splits that the place is in; another one is refused. */
     readonly expectedDigest?: string;
     /** Told the digest of the table. */
@@ -149,7 +151,7 @@ class Client {
 
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
-    const { startAt } = this.#options.ordered ?? {};
+    const { startAt, behind = [] } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -162,6 +164,7 @@ class Client {
       repetition,
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
       ...(startAt === undefined ? {} : { startAt }),
+      ...(behind.length === 0 ? {} : { behind }),
     };
     const { clientId } = await firstAnswer(
       dispatcher,

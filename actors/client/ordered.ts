@@ -63,6 +63,9 @@ export class OrderedReader implements Reader {
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<string, OpenTask>();
   readonly #splits = new Map<number, ArrivedSplit>();
+  /** Where the stream goes on, and the splits before that of which rows are needed once more. */
+  readonly #startAt: number;
+  readonly #behind: readonly number[];
   #clientId = -1;
   #turn = 0;
   /** The split that is given on next. */
@@ -79,7 +82,10 @@ export class OrderedReader implements Reader {
   constructor(around: ReaderSurroundings) {
     this.#around = around;
     this.#headOfLine = new BlockedMeter(() => around.context.world.nowMs());
-    this.#head = this.#mark = this.#markTold = around.options.ordered?.startAt ?? 0;
+    const { startAt = 0, behind = [] } = around.options.ordered ?? {};
+    this.#startAt = startAt;
+    this.#behind = behind;
+    this.#head = this.#mark = this.#markTold = behind[0] ?? startAt;
   }
 
   get expectsNews(): boolean {
@@ -177,7 +183,10 @@ export class OrderedReader implements Reader {
       if (item === undefined) return;
       this.#elements--;
       if ("element" in item) this.#bytes -= item.element.byteLength;
-      if (item.kind === "split_end") this.#splits.delete(this.#head++);
+      if (item.kind === "split_end") {
+        this.#splits.delete(this.#head);
+        this.#head = this.#after(this.#head);
+      }
       feed.push(item);
     }
   }
@@ -240,11 +249,20 @@ export class OrderedReader implements Reader {
   }
 
   #moveMark(): void {
-    while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) this.#mark++;
+    while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) {
+      this.#mark = this.#after(this.#mark);
+    }
     if (this.#mark - this.#markTold >= MARK_NEWS) {
       this.#markTold = this.#mark;
       this.#around.refresh();
     }
+  }
+
+  /** The split that follows one: those between what is behind and where the stream goes on are not read. */
+  #after(sequence: number): number {
+    const next = sequence + 1;
+    if (next >= this.#startAt) return next;
+    return this.#behind.find((at) => at >= next) ?? this.#startAt;
   }
 
   #checkTable(digest: string): void {

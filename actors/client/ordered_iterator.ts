@@ -125,9 +125,11 @@ class OrderedIterator extends ElementIterator {
     const restored = this.#restored;
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     if (restored === undefined) return this.#options.start({ onTable }, this.#feed);
-    const startAt = Math.min(restored.sequence, ...restored.carried.map((at) => at.sequence));
+    // Of splits before it only those are produced once more whose rows wait for a batch.
+    const { sequence: startAt, carried } = restored;
+    const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
-    return this.#options.start({ startAt, onTable, ...expected }, this.#feed);
+    return this.#options.start({ startAt, behind, onTable, ...expected }, this.#feed);
   }
 
   async #pull(): Promise<unknown> {

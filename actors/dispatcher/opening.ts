@@ -74,7 +74,7 @@ function forget(turn: Turn, { iterationId }: Iteration): undefined {
 function createIteration(
   turn: Turn,
   jobId: number,
-  { parameters, repetition, startAt = 0 }: OpenRequest,
+  { parameters, repetition, startAt = 0, behind = [] }: OpenRequest,
 ): number {
   const { state, random } = turn;
   const iterationId = state.nextIterationId;
@@ -87,6 +87,7 @@ function createIteration(
     repetition,
     seed,
     ...(ordered === undefined ? {} : { startAt }),
+    ...(ordered === undefined || behind.length === 0 ? {} : { behind }),
   });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workers.values()) {
@@ -133,7 +134,7 @@ function checkMode(
   );
 }
 
-function checkOrdered({ parameters, startAt }: OpenRequest): void {
+function checkOrdered({ parameters, startAt, behind = [] }: OpenRequest): void {
   const { numConsumers, sharing, ordered } = parameters;
   if (numConsumers !== undefined || sharing) {
     throw new LeatError(
@@ -148,6 +149,11 @@ function checkOrdered({ parameters, startAt }: OpenRequest): void {
   if (startAt !== undefined && !(Number.isSafeInteger(startAt) && startAt >= 0)) {
     throw invalid(`startAt must be a place in the order of splits, from 0, got ${startAt}`);
   }
+  const ascends = behind.every((at, i) => {
+    const next = behind[i + 1] ?? startAt ?? 0;
+    return Number.isSafeInteger(at) && at >= 0 && at < next;
+  });
+  if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
 }
 
 function checkCoordination(

@@ -5,9 +5,10 @@
  */
 import type { Ordered } from "./entities.ts";
 
-/** The beginning, at a split. */
-export function orderedFrom(startAt: number): Ordered {
-  return { mark: startAt, next: startAt, assigned: [], done: [], lost: [] };
+/** The beginning, at a split; of some before it, the reader needs rows once more. */
+export function orderedFrom(startAt: number, behind: readonly number[] = []): Ordered {
+  const [mark = startAt] = behind;
+  return { mark, next: startAt, assigned: [], done: [], lost: [...behind] };
 }
 
 /** A task produces the split from now on. */

@@ -156,6 +156,8 @@ export interface DispatcherProtocol {
      * client takes over: it is forgotten, and begins anew.
      */
     readonly startAt?: number;
+    /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
+    readonly behind?: readonly number[];
   }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
 
   /**

@@ -33,6 +33,8 @@ export type JournalRecord =
     readonly seed: string;
     /** DETERMINISTIC: the split that the reader begins with. */
     readonly startAt?: number;
+    /** Splits before it of which the reader needs rows once more, ascending. */
+    readonly behind?: readonly number[];
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }

@@ -339,7 +339,7 @@ export class DispatcherState {
     >,
   ): void {
     if (record.type === "iteration_created") {
-      const { type: _, startAt, ...created } = record;
+      const { type: _, startAt, behind, ...created } = record;
       const fresh = {
         anyCompleted: false,
         shardsDone: [],
@@ -347,7 +347,7 @@ export class DispatcherState {
         splits: null,
         splitsError: null,
       };
-      const ordered = startAt === undefined ? null : orderedFrom(startAt);
+      const ordered = startAt === undefined ? null : orderedFrom(startAt, behind);
       return this.#addIteration({ ...created, ...fresh, rounds: noRounds(), ordered });
     }
     const iteration = need(this.#iterations.get(record.iterationId), record);

@@ -187,6 +187,28 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   assertEquals([await take(task), await take(task)], [6, 7]);
 });
 
+Deno.test("a restored reader is handed splits behind its place that it needs rows of, and none between", async () => {
+  const { cluster, workers: [worker], datasetId, take } = await orderedCluster(100);
+  await using _ = cluster;
+  const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
+  const wrong = { ...request, startAt: 50, behind: [7, 3] };
+  assertEquals((await cluster.refused("openIteration", wrong)).code, "invalid_argument");
+  const { clientId } = await cluster.ask("openIteration", {
+    ...request,
+    requestId: "behind",
+    startAt: 50,
+    behind: [3, 7],
+  });
+  await cluster.restart();
+  const [task = 0] = await worker.heartbeat();
+  assertEquals([await take(task), await take(task)], [3, 7]);
+  // Its window begins with them: nothing beyond is wanted before it has them.
+  const next = take(task);
+  assertEquals(await now(next), "waits");
+  await cluster.ask("clientHeartbeat", { clientId, mark: 50, done: [] });
+  assertEquals(await next, 50);
+});
+
 /** Decides without an actor; numbers choose among what there is. */
 class Decider implements Turn {
   readonly random = new DenoWorld({ seed: 7n }).random;
@@ -244,6 +266,7 @@ class Decider implements Turn {
           parameters: { datasetId: "1", sharing: false, ...ORDERED },
           repetition: 0,
           ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
+          ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
         });
         return;
       case "release":
