@@ -64,6 +64,7 @@ export {
   type ShardingPolicyOptions,
 } from "./sharding/custom_policy.ts";
 export { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
+export type { TargetWorkers } from "./target_workers.ts";
 export type { CsvColumn, CsvColumns, CsvRow } from "./formats/csv_columns.ts";
 export type { CsvDType, CsvValue } from "./formats/csv_values.ts";
 export type { Compression, FileCompression } from "./formats/compression.ts";

@@ -65,6 +65,8 @@ const distribution = {
   numConsumers: true,
   sharing: true,
   maxOutstandingRequests: true,
+  targetWorkers: true,
+  targetTags: true,
   token: true,
   ca: true,
 } as const;

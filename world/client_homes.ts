@@ -9,6 +9,7 @@ import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld } from "./deno_world.ts";
+import { admitClient, hasLocalWorker, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { serviceAddress } from "./service_address.ts";
 
 const homes = new Map<string, () => ClientHome>();
@@ -34,6 +35,7 @@ export const openHome: OpenHome = (service, credentials) => {
 
 interface Dialled {
   readonly system: ActorSystem;
+  readonly leaveProcess: () => void;
   uses: number;
 }
 
@@ -46,12 +48,13 @@ function dial(address: string, { token, ca }: Credentials): ClientHome {
   if (entry === undefined) {
     const world = new DenoWorld({ logLevel: "warn" });
     const node = `client-${world.random.fork("node name").hex64()}`;
-    const connector = webSocketConnector({
+    const connector = nearOr(webSocketConnector({
       world,
       ...(token === undefined ? {} : { token }),
       ...(ca === undefined ? {} : { ca }),
-    });
-    entry = { system: new ActorSystem({ node, world, connector }), uses: 0 };
+    }));
+    const system = new ActorSystem({ node, world, connector });
+    entry = { system, leaveProcess: admitClient(system), uses: 0 };
     dialled.set(key, entry);
   }
   const { system } = entry;
@@ -60,10 +63,12 @@ function dial(address: string, { token, ca }: Credentials): ClientHome {
   return {
     system,
     dispatcher: dispatcherAt(address),
+    process: PROCESS_ID,
+    hasLocalWorker: () => hasLocalWorker(address),
     release() {
       if (--held.uses > 0) return;
       dialled.delete(key);
-      system.stop();
+      system.stop().finally(held.leaveProcess);
     },
   };
 }

@@ -18,6 +18,7 @@ import { LeatError } from "../core/error.ts";
 import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { LocalFleet } from "./local_fleet.ts";
+import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
 import type { WorkerStorage } from "./storage.ts";
 
@@ -64,10 +65,14 @@ export interface LocalClusterOptions extends WorkerStorage {
 }
 
 /** How one worker differs from the cluster's others. */
-export type LocalWorkerOptions = Pick<
-  LocalClusterOptions,
-  "runners" | "storage" | "storageLatencyMs" | "heartbeatMs"
->;
+export interface LocalWorkerOptions extends
+  Pick<
+    LocalClusterOptions,
+    "runners" | "storage" | "storageLatencyMs" | "heartbeatMs"
+  > {
+  /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
+  readonly tags?: readonly string[];
+}
 
 interface LocalWorker {
   readonly name: string;
@@ -232,6 +237,8 @@ export class LocalCluster implements AsyncDisposable {
     return {
       system: this.#fleet.home,
       dispatcher: dispatcherAt(this.#dispatcherAddress),
+      process: PROCESS_ID,
+      hasLocalWorker: () => this.#workers.some(({ node }) => node !== undefined),
       ...(clientRefreshMs === undefined ? {} : { timings: { refreshMs: clientRefreshMs } }),
       release: () => {},
     };
@@ -285,11 +292,14 @@ export class LocalCluster implements AsyncDisposable {
       ...this.#options,
       ...options,
     };
+    const { tags } = options;
     return {
       role: "worker",
       dispatcher: this.#dispatcherNode(),
       config: {
         name,
+        process: PROCESS_ID,
+        ...(tags === undefined ? {} : { tags }),
         placement: this.#fronts,
         ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
         ...(windowBytesMax === undefined ? {} : { windowBytesMax }),

@@ -34,7 +34,8 @@ export interface WorkerRole extends WorkerStorage {
   readonly dispatcher: string;
   readonly config:
     & Pick<WorkerOptions, "name" | "tags" | "heartbeatMs" | "dispatcherTimeoutMs">
-    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "placement">;
+    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "placement">
+    & Pick<WorkerOptions, "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";
   /** Whether the process is this worker's alone, so that what it uses is the worker's. Default false. */

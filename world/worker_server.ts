@@ -7,6 +7,8 @@ import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { Timer } from "../actors/runtime/world.ts";
 import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
 import { LeatError } from "../core/error.ts";
+import { PrivateNode } from "./private_node.ts";
+import { admitWorker, PROCESS_ID } from "./process_nodes.ts";
 import { takeUp, type WorkerRole } from "./roles.ts";
 import { type SandboxGrants, sandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
@@ -31,8 +33,18 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   readonly hostname?: string;
   /** Stable and unique among workers. Default: the advertised address. */
   readonly name?: string;
-  /** Words by which jobs may choose workers. */
+  /**
+   * Words by which jobs choose workers (`distribute({ targetTags })`), and people tell them apart.
+   * `COLOCATED` leaves this worker to the clients of its own process, unless those of others ask for
+   * `targetWorkers: "any"`.
+   */
   readonly tags?: readonly string[];
+  /**
+   * Serves the clients of this process alone, by direct call: it listens on nothing, so that no
+   * address, port or token of its own has to be found. Together with workers elsewhere it draws from
+   * one service: what it does not produce they do. Default false.
+   */
+  readonly local?: boolean;
   /** Time between heartbeats, in ms. Default 30,000. */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
@@ -66,7 +78,7 @@ export interface WorkerCloseOptions {
 
 /** A worker that listens. */
 export interface WorkerServer extends AsyncDisposable {
-  /** The address that it advertises. */
+  /** The address that it advertises; of one with `local: true`, a name that leads nowhere. */
   readonly address: string;
   readonly name: string;
   /**
@@ -88,6 +100,9 @@ export interface WorkerServer extends AsyncDisposable {
  * The worker dials the address that it advertises, and the dispatcher does so too: whoever finds
  * that it leads nowhere says it at once.
  *
+ * Iterators of the same thread read it by direct call, without a socket (`targetWorkers`); a training
+ * program that has cores to spare starts one with `local: true` beside the workers of other hosts.
+ *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token; `invalid_argument` for settings that make no sense;
  * `permission_denied` and `not_found` for a sandbox that would grant what this program does not have.
@@ -99,6 +114,21 @@ export interface WorkerServer extends AsyncDisposable {
  * await using worker = await serveWorker({ dispatcher: "ws://10.0.0.5:5050", token });
  * throw await worker.failed;
  * ```
+ *
+ * @example A worker in the training program, which shares the work with those that are elsewhere
+ * ```ts
+ * import { Dataset, serveDispatcher, serveWorker } from "../mod.ts";
+ *
+ * await using dispatcher = await serveDispatcher({ logLevel: "off" });
+ * const service = dispatcher.address;
+ * await using _here = await serveWorker({ dispatcher: service, local: true, logLevel: "off" });
+ * await using _there = await serveWorker({ dispatcher: service, logLevel: "off" });
+ * const squares = Dataset.range(100).map((x) => x * x)
+ *   .distribute({ service, processingMode: "DYNAMIC" });
+ * let count = 0;
+ * for await (const _square of squares) count++;
+ * console.log(count); // 100
+ * ```
  */
 export function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
   return Promise.try(() => new Server(config));
@@ -107,7 +137,8 @@ export function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
 class Server implements WorkerServer {
   readonly name: string;
   readonly failed: Promise<LeatError>;
-  readonly #node: ServiceNode;
+  readonly #node: ServiceNode | PrivateNode;
+  readonly #leaveProcess: () => void;
   readonly #playing: ReturnType<typeof takeUp>;
   #draining: Promise<void> | undefined;
   #selfCheck: Timer | undefined;
@@ -115,11 +146,16 @@ class Server implements WorkerServer {
 
   constructor(config: WorkerServerConfig) {
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
-    const { hostname = defaultInterface(dispatcher), sandbox = false } = config;
+    const { sandbox = false } = config;
+    checkTags(config.tags);
     // Before anything listens: what cannot be granted is the caller's mistake.
     const grants = sandbox === false ? undefined : sandboxGrants(sandbox === true ? {} : sandbox);
-    this.#node = new ServiceNode({ ...config, hostname });
+    this.#node = config.local === true ? privateNode(config) : new ServiceNode({
+      ...config,
+      hostname: config.hostname ?? defaultInterface(dispatcher),
+    });
     const { system, address } = this.#node;
+    this.#leaveProcess = admitWorker(system, dispatcher);
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
@@ -161,6 +197,7 @@ class Server implements WorkerServer {
     await system.ask(workerAt(this.address), "leave", null, { timeoutMs: LEAVE_TIMEOUT_MS })
       .catch(() => null);
     await this.#node.stop();
+    this.#leaveProcess();
     await this.#playing.close();
   }
 
@@ -193,6 +230,25 @@ function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
 }
 
+/** What is about listening has no place in a worker that does not. */
+function privateNode(config: WorkerServerConfig): PrivateNode {
+  const listening = ["hostname", "port", "advertise", "cert", "key", "insecure"] as const;
+  const given = listening.filter((name) => config[name] !== undefined);
+  if (given.length === 0) return new PrivateNode(config);
+  throw new LeatError(
+    "invalid_argument",
+    `A worker with local: true listens on nothing, so that ${
+      given.join(", ")
+    } has no meaning; leave ` +
+      "one of the two out",
+  );
+}
+
+function checkTags(tags: readonly string[] = []): void {
+  if (tags.every((tag) => typeof tag === "string" && tag !== "")) return;
+  throw new LeatError("invalid_argument", "The tags of a worker are words: none may be empty");
+}
+
 function workerRole(
   config: WorkerServerConfig,
   dispatcher: string,
@@ -200,12 +256,14 @@ function workerRole(
   sandbox: SandboxGrants | undefined,
 ): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, windowBytesMax, skipAfterMs } = config;
-  const { storage, storageLatencyMs, ownProcess = false } = config;
+  const { storage, storageLatencyMs, ownProcess = false, local = false } = config;
   return {
     role: "worker",
     dispatcher,
     config: {
       name,
+      process: PROCESS_ID,
+      ...(local ? { isPrivate: true } : {}),
       ...(tags === undefined ? {} : { tags }),
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),

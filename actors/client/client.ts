@@ -34,6 +34,8 @@ export interface ClientOptions {
   readonly jobName?: string;
   readonly repetition: number;
   readonly consumerIndex?: number;
+  /** The process that reads: workers of the same one are local to it. */
+  readonly process?: string;
   readonly trainerId?: string;
   /** DETERMINISTIC: where to begin, for a reader that was restored. */
   readonly ordered?: {
@@ -156,6 +158,7 @@ class Client {
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
       : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (patience) =>
+    const { process } = this.#options;
         this.#context.ask(dispatcher, "registerDataset", dataset, patience))).datasetId;
     const request = {
       requestId: this.#context.random.hex64(),
@@ -168,6 +171,7 @@ class Client {
     };
     const { clientId } = await firstAnswer(
       dispatcher,
+      ...(process === undefined ? {} : { process }),
       firstAnswerTimeoutMs,
       (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
     );

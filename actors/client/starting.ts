@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
@@ -18,6 +19,10 @@ export interface ClientHome {
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
   /** Timings that the service's owner has chosen. */
+  /** The process that this is, in which some workers may be, too. */
+  readonly process?: string;
+  /** Whether a worker of this process works for the service. Left out: nobody knows. */
+  readonly hasLocalWorker?: () => boolean;
   readonly timings?: Pick<
     ClientOptions,
     "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs" | "bufferBytesMax"
@@ -35,18 +40,32 @@ export type OpenHome = (
 /** What opens a service, and what makes it believable. */
 export type Credentials = Pick<DistributeOptions, "token" | "ca">;
 
-/** Starts a client that feeds `feed`, and answers how it is stopped. */
+/**
+ * Starts a client that feeds `feed`, and answers how it is stopped.
+ *
+ * @throws LeatError `invalid_argument` when it reads local workers alone and there are none.
+ */
 export function startClient(
   home: ClientHome,
   options: Omit<ClientOptions, "dispatcher">,
   feed: Feed,
 ): () => void {
   const client = home.system.spawn<ClientProtocol>({
+  const { process, hasLocalWorker } = home;
+  if (options.parameters.targetWorkers === "local" && hasLocalWorker?.() === false) {
+    home.release();
+    throw noLocalWorker(home);
+  }
     name: `client-${home.system.world.random.hex64()}`,
     kind: "client",
     restart: "temporary",
     create: (context) =>
-      createClient(context, { ...home.timings, ...options, dispatcher: home.dispatcher }, feed),
+      createClient(context, {
+        ...home.timings,
+        ...options,
+        dispatcher: home.dispatcher,
+        ...(process === undefined ? {} : { process }),
+      }, feed),
   });
   return () => {
     home.system.stopActor(client.path.slice(1)).finally(() => home.release());
@@ -54,6 +73,14 @@ export function startClient(
 }
 
 /** A pipeline as it is registered. */
+function noLocalWorker({ dispatcher }: ClientHome): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `Local reads need a worker in this process, and none of it works for ${dispatcher.node}. Start one ` +
+      'with serveWorker({ dispatcher, local: true }) before reading, or leave targetWorkers at "auto"',
+  );
+}
+
 export function definitionOf(input: DatasetNode): Exclude<
   ClientOptions["dataset"],
   { readonly datasetId: string }
@@ -72,7 +99,7 @@ export function clientOptions(
   repetition: number,
 ): Omit<ClientOptions, "dispatcher"> {
   const { processingMode, jobName, numConsumers, consumerIndex } = options;
-  const { sharing, maxOutstandingRequests } = options;
+  const { sharing, maxOutstandingRequests, targetWorkers = "auto", targetTags = [] } = options;
   return {
     dataset,
     parameters: {
@@ -83,6 +110,8 @@ export function clientOptions(
       sharing: sharing !== undefined,
       ...(numConsumers === undefined ? {} : { numConsumers }),
     },
+      ...(targetWorkers === "auto" ? {} : { targetWorkers }),
+      ...(targetTags.length === 0 ? {} : { targetTags }),
     repetition,
     ...(jobName === undefined ? {} : { jobName }),
     ...(consumerIndex === undefined ? {} : { consumerIndex }),

@@ -8,8 +8,10 @@ import type { AnswerOf } from "../runtime/protocol.ts";
 import type { Client, Iteration } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
+import { parametersOf } from "./iterations.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
+import { endUnread, mayRead } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 
 /** The client of that id and its iteration. @throws {LeatError} what the client is to be told when it is gone. */
@@ -40,7 +42,7 @@ export function newsFor(
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
-  const tasks = taskSources(state, client.iterationId);
+  const tasks = taskSources(state, client, iteration);
   const news = {
     tasks,
     finished,
@@ -60,11 +62,18 @@ function orderedNews({ ordered, splits }: Iteration) {
   return { ordered: { total: splitCount(splits.bounds, 0), digest: splits.digest } };
 }
 
-/** Everything a client of the iteration can read, tasks that completed included. */
-function taskSources(state: DispatcherState, iterationId: number): TaskSource[] {
+/** Everything that the client can read, tasks that completed included. */
+function taskSources(
+  state: DispatcherState,
+  client: Client,
+  iteration: Iteration,
+): TaskSource[] {
+  const parameters = parametersOf(state, iteration);
   const sources: TaskSource[] = [];
-  for (const { taskId, worker, source } of state.tasksOfIteration(iterationId)) {
-    if (source !== null) sources.push({ taskId, worker, source });
+  for (const { taskId, worker, source } of state.tasksOfIteration(iteration.iterationId)) {
+    const known = state.workers.get(worker);
+    const isHidden = known !== undefined && !mayRead(parameters, client, known);
+    if (source !== null && !isHidden) sources.push({ taskId, worker, source });
   }
   return sources;
 }
@@ -83,9 +92,10 @@ export function endClient(
   const client = state.clients.get(clientId);
   if (client === undefined) return;
   turn.commit({ type: "client_released", clientId, why, nextRound });
-  const { iterationId, jobId, ordered } = state.iterations.get(client.iterationId)!;
+  const iteration = state.iterations.get(client.iterationId)!;
+  const { iterationId, jobId, ordered } = iteration;
   const isLeft = ordered !== null && state.clientsOfIteration(iterationId).size === 0;
   if (isLeft || state.jobs.get(jobId)?.name === null) {
     turn.commit({ type: "iteration_collected", iterationId });
-  }
+  } else endUnread(turn, iteration);
 }

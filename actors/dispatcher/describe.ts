@@ -55,7 +55,7 @@ export function describeState(state: DispatcherState, soft: SoftState): Dispatch
 function describeWorker(
   state: DispatcherState,
   soft: SoftState,
-  { name, ref, tags, alive }: Worker,
+  { name, ref, tags, isPrivate, alive }: Worker,
 ): WorkerDescription {
   const tasks = [...state.tasksOfWorker(name)];
   const unreachable = soft.unreachable(name);
@@ -80,6 +80,7 @@ function describeWorker(
     tasks: tasks.length,
     ...(noShard === undefined ? {} : { noShard }),
     activity: activityOf(signs),
+    ...(isPrivate ? { isPrivate } : {}),
     figures: soft.figures.ofWorker(name, soft.nowMs),
   };
 }

@@ -275,7 +275,7 @@ class Dispatcher {
       const answer = workerHeartbeat(turn, request);
       if (request.leaving !== true) {
         this.#workersHeardMs.set(request.name, turn.nowMs);
-        this.#reach.heard(request.name, request.worker);
+        if (request.isPrivate !== true) this.#reach.heard(request.name, request.worker);
         this.#figures.workerHeard(this.#state, request, turn.nowMs);
       }
       // What it is to do is in the answer.
@@ -446,6 +446,15 @@ class Dispatcher {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     for (const iterationId of this.#toReview) {
       reviewRounds(this.#turn, iterationId, this.#consumers);
+        this.#hints.changed(record.iterationId);
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "iteration_finished":
+      case "schedule_proposed":
+      case "schedule_committed":
+        this.#hints.changed(record.iterationId);
+        return;
+      case "iteration_created":
     }
     this.#toReview.clear();
     for (const iterationId of this.#toSettle) {

@@ -104,6 +104,10 @@ export interface Worker {
   readonly name: string;
   ref: FencedRef<WorkerProtocol>;
   tags: readonly string[];
+  /** Null: it has not said. */
+  process: string | null;
+  /** Nobody but the clients of its process reaches it. */
+  isPrivate: boolean;
   alive: boolean;
   /** Incarnations that were followed by a newer one, newest last. */
   pastLives: string[];
@@ -115,6 +119,8 @@ export interface Client {
   readonly iterationId: number;
   readonly requestId: string;
   readonly consumerIndex: number | null;
+  /** Null: it has not said. */
+  readonly process: string | null;
   /** Coordinated reads: the first schedule put in force since it came; it begins there. */
   firstVersion: number | null;
 }

@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Worker } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
+import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import { packSplits, type SplitBounds } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
@@ -85,9 +86,14 @@ export class SplitListings {
     }
   }
 
-  /** Living workers; different iterations begin with different ones. */
+  /** Living workers that serve the iteration; different iterations begin with different ones. */
   #workersFor(iterationId: number): Worker[] {
-    const workers = [...this.#options.state.workers.values()].filter(({ alive }) => alive);
+    const { state } = this.#options;
+    const iteration = state.iterations.get(iterationId);
+    if (iteration === undefined) return [];
+    const workers = [...state.workers.values()].filter((worker) =>
+      worker.alive && isServedBy(state, iteration, worker)
+    );
     const first = iterationId % Math.max(1, workers.length);
     return [...workers.slice(first), ...workers.slice(0, first)];
   }

@@ -11,6 +11,7 @@ import { createTask } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
+import { mayRead, serveNewClient } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -38,8 +39,16 @@ export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
   const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
   const iterationId = running?.iterationId ?? createIteration(turn, jobId, request);
   const clientId = state.nextClientId;
-  const { requestId } = request;
-  turn.commit({ type: "client_opened", clientId, iterationId, requestId, consumerIndex });
+  const { requestId, process } = request;
+  turn.commit({
+    type: "client_opened",
+    clientId,
+    iterationId,
+    requestId,
+    consumerIndex,
+    ...(process === undefined ? {} : { process }),
+  });
+  serveNewClient(turn, state.clients.get(clientId)!);
   return { jobId, iterationId, clientId };
 }
 
@@ -91,7 +100,7 @@ function createIteration(
   });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workers.values()) {
-    if (worker.alive) createTask(turn, iteration, worker.name);
+    if (worker.alive && mayRead(parameters, null, worker)) createTask(turn, iteration, worker.name);
   }
   return iterationId;
 }
@@ -112,6 +121,7 @@ function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): voi
   }
   if (numConsumers !== undefined) checkCoordination(request, numConsumers, cardinality);
   if (sharing) checkSharing(request, cardinality);
+  checkTargets(parameters);
   if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) checkOrdered(request);
 }
 
@@ -132,6 +142,22 @@ function checkMode(
     `"${processingMode}" shares a dataset among a fixed list of workers, and this dispatcher has none: ` +
       `start it with --workers NAME,NAME,… (serveDispatcher({ workers }))`,
   );
+}
+
+function checkTargets({ processingMode, numConsumers, ...targets }: JobParameters): void {
+  const { targetWorkers, targetTags = [] } = targets;
+  if (targetWorkers === "local" && numConsumers !== undefined) {
+    throw invalid(
+      'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
+        "one of the two out",
+    );
+  }
+  if (targetTags.length > 0 && isStatic(processingMode)) {
+    throw invalid(
+      `"${processingMode}" shares a dataset among the dispatcher's list of workers, so targetTags ` +
+        "cannot choose others; leave them out",
+    );
+  }
 }
 
 function checkOrdered({ parameters, startAt, behind = [] }: OpenRequest): void {
@@ -216,11 +242,15 @@ function checkAgreement(job: Job, parameters: JobParameters): void {
 
 function describeParameters(parameters: JobParameters): string {
   const { datasetId, processingMode, policy, numConsumers, sharing, ordered } = parameters;
+  const { targetWorkers = "auto", targetTags = [] } = parameters;
   const mode = policy === undefined
     ? processingMode
     : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;
   return `{ datasetId: "${datasetId}", processingMode: "${mode}", ` +
-    `numConsumers: ${numConsumers ?? "none"}, sharing: ${sharing}` +
+    `numConsumers: ${
+      numConsumers ?? "none"
+    }, sharing: ${sharing}, targetWorkers: "${targetWorkers}"` +
+    `${targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`}` +
     `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`} }`;
 }
 

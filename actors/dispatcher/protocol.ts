@@ -9,6 +9,7 @@
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
+import type { TargetWorkers } from "../../data/target_workers.ts";
 import type { Split } from "../../data/splits.ts";
 import type { WireError } from "../../core/error.ts";
 import type {
@@ -59,6 +60,10 @@ export interface JobParameters {
   /** Ephemeral data sharing (section 3.5): all trainers read one stream through each task's window. */
   readonly sharing: boolean;
   /** DETERMINISTIC: what the order of the splits and all luck depend on. */
+  /** Which workers its clients read, each those that it may; left out: `"auto"`. */
+  readonly targetWorkers?: Exclude<TargetWorkers, "auto">;
+  /** Workers serve it that carry all of these tags. */
+  readonly targetTags?: readonly string[];
   readonly ordered?: {
     /** 16 hexadecimal digits. */
     readonly seed: string;
@@ -152,6 +157,8 @@ export interface DispatcherProtocol {
     readonly repetition: number;
     readonly consumerIndex?: number;
     /**
+    /** The client's process: workers of the same one are local to it. */
+    readonly process?: string;
      * DETERMINISTIC: the place in the order of splits to begin with. Of an iteration that is there the
      * client takes over: it is forgotten, and begins anew.
      */
@@ -216,6 +223,10 @@ export interface DispatcherProtocol {
     readonly tags: readonly string[];
     /** All tasks it holds. */
     readonly tasks: readonly TaskStatus[];
+    /** The worker's process: clients of the same one are local to it. */
+    readonly process?: string;
+    /** Nobody but the clients of its process reaches it. Default false. */
+    readonly isPrivate?: boolean;
     /** It is about to stop: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
     /** How it is doing. */
@@ -267,6 +278,8 @@ export interface DispatcherDescription {
     /** Why clients will not reach its address, if the dispatcher itself does not. */
     readonly unreachable?: string;
     /** In wall-clock ms since 1970; not before the dispatcher's start. */
+    /** It serves the clients of its own process alone, if it does. */
+    readonly isPrivate?: boolean;
     readonly lastHeardMs: number;
     readonly tasks: number;
     /** Why static policies give it nothing, if they do not. */

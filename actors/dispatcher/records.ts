@@ -45,6 +45,8 @@ export type JournalRecord =
     readonly name: string;
     readonly worker: FencedRef<WorkerProtocol>;
     readonly tags: readonly string[];
+    readonly process?: string;
+    readonly isPrivate?: boolean;
   }
   /** Its tasks have ended by records of their own. */
   | { readonly type: "worker_lost"; readonly name: string; readonly wallMs: number }
@@ -71,6 +73,7 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly requestId: string;
     readonly consumerIndex: number | null;
+    readonly process?: string;
   }
   | {
     readonly type: "client_released";
@@ -149,6 +152,8 @@ export type TaskEnd =
   | "worker_restarted"
   /** It died on a worker that lives: its place in the data is lost, and another takes it from here. */
   | "task_failed"
+  /** The clients that could read it have left, and no other can. */
+  | "unread"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 

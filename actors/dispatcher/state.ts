@@ -95,9 +95,15 @@ export class DispatcherState {
       const { ordered = null, shardsDone = [] } = iteration;
       state.#addIteration({ ...iteration, ordered, shardsDone });
     });
-    copy.workers.forEach((worker) => state.#workers.set(worker.name, worker));
+    // Nor of processes.
+    copy.workers.forEach((worker) => {
+      const { process = null, isPrivate = false } = worker;
+      state.#workers.set(worker.name, { ...worker, process, isPrivate });
+    });
     copy.tasks.forEach((task) => state.#addTask(task));
-    copy.clients.forEach((client) => state.#addClient(client));
+    copy.clients.forEach((client) => {
+      state.#addClient({ ...client, process: client.process ?? null });
+    });
     copy.released.forEach((entry) => state.#released.set(entry.clientId, entry.iterationId));
     return state;
   }
@@ -256,21 +262,22 @@ export class DispatcherState {
       need(worker, record).alive = false;
       return this.#forgetLostWorkers();
     }
-    const { name, worker: ref, tags } = record;
+    const { name, worker: ref, tags, process = null, isPrivate = false } = record;
     if (worker === undefined) {
-      this.#workers.set(name, { name, ref, tags, alive: true, pastLives: [] });
+      const pastLives: string[] = [];
+      this.#workers.set(name, { name, ref, tags, process, isPrivate, alive: true, pastLives });
       return;
     }
     if (worker.ref.incarnation !== ref.incarnation) {
       worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
     }
-    Object.assign(worker, { ref, tags, alive: true });
+    Object.assign(worker, { ref, tags, process, isPrivate, alive: true });
   }
 
   #applyToClient(record: RecordOf<"client_opened" | "client_released">): void {
     if (record.type === "client_opened") {
-      const { type: _, ...client } = record;
-      return this.#addClient({ ...client, firstVersion: null });
+      const { type: _, process = null, ...client } = record;
+      return this.#addClient({ ...client, process, firstVersion: null });
     }
     const client = need(this.#clients.get(record.clientId), record);
     this.#clients.delete(client.clientId);

@@ -10,6 +10,7 @@ import type { Task } from "./entities.ts";
 import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
+import { isServedBy } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
@@ -53,13 +54,24 @@ export function loseWorker(turn: Turn, name: string): void {
 }
 
 /** A worker that is new, or back, or in a new life: it gets a task of every iteration that goes on. */
-function register(turn: Turn, { name, worker, tags }: HeartbeatRequest): void {
+function register(turn: Turn, request: HeartbeatRequest): void {
+  const { name, worker, tags, process, isPrivate } = request;
   const { state } = turn;
   const affected = [...state.tasksOfWorker(name)].map(({ iterationId }) => iterationId);
   for (const task of [...state.tasksOfWorker(name)]) endTask(turn, task, "worker_restarted");
-  turn.commit({ type: "worker_registered", name, worker, tags });
+  turn.commit({
+    type: "worker_registered",
+    name,
+    worker,
+    tags,
+    ...(process === undefined ? {} : { process }),
+    ...(isPrivate === undefined ? {} : { isPrivate }),
+  });
+  const registered = state.workers.get(name)!;
   // Before the iterations are looked at: a restarted worker starts over where it has not finished.
-  for (const iteration of state.iterations.values()) createTask(turn, iteration, name);
+  for (const iteration of state.iterations.values()) {
+    if (isServedBy(state, iteration, registered)) createTask(turn, iteration, name);
+  }
   for (const iterationId of affected) finishIfDone(turn, iterationId);
 }
 

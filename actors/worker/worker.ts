@@ -51,6 +51,10 @@ export interface WorkerOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
   readonly runners: RunnerFactory;
   readonly tags?: readonly string[];
+  /** The process that this is: clients of the same one are local to the worker. */
+  readonly process?: string;
+  /** Nobody but the clients of its process reaches it. Default false. */
+  readonly isPrivate?: boolean;
   /** Time between heartbeats, in ms. Default 30,000. News travels at once whatever this is. */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
@@ -230,13 +234,21 @@ class Worker {
   }
 
   #report(): RequestOf<DispatcherProtocol, "workerHeartbeat"> {
-    const { name, tags = [], usage } = this.#options;
+    const { name, tags = [], usage, process, isPrivate } = this.#options;
     const tasks = [...this.#tasks.values()].map(statusOf);
     const figures = {
       atMs: this.#context.world.nowMs(),
       ...(usage === undefined ? {} : { process: usage() }),
     };
-    return { name, worker: this.#context.self, tags, tasks, figures };
+    return {
+      name,
+      worker: this.#context.self,
+      tags,
+      ...(process === undefined ? {} : { process }),
+      ...(isPrivate === undefined ? {} : { isPrivate }),
+      tasks,
+      figures,
+    };
   }
 
   /** Another life has taken this worker's name, or it is not let in. */

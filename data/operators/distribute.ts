@@ -19,6 +19,7 @@ import { checkReproducible } from "../ordered/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";
+import { TARGET_WORKERS, type TargetWorkers } from "../target_workers.ts";
 import { UnaryNode } from "./unary.ts";
 
 /** How a dataset is distributed. */
@@ -37,6 +38,14 @@ export interface DistributeOptions {
   readonly sharing?: { readonly trainerId: string };
   /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
   readonly maxOutstandingRequests?: number;
+  /**
+   * Which workers are read: `"local"` those of this process alone, by direct call (no socket, no
+   * copy); `"any"` all; `"auto"` (the default) all but those of other processes that are left to
+   * themselves (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a job agree.
+   */
+  readonly targetWorkers?: TargetWorkers;
+  /** Only workers that carry all of these tags are read. Default: all, whatever they carry. */
+  readonly targetTags?: readonly string[];
   /** Who I am to the service. */
   readonly token?: string;
   /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss://…`. */
@@ -130,6 +139,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
+  checkTargets(operator, options);
   if (options.processingMode === undefined) return options;
   return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
 }
@@ -148,6 +158,29 @@ function checkPolicy(operator: string, policy: unknown): ShardingPolicy | Custom
     `one of ${names}, or shardingPolicy(…)`,
     policy,
   );
+}
+
+function checkTargets(operator: string, options: DistributeOptions): void {
+  const { targetWorkers = "auto", targetTags = [], numConsumers } = options;
+  if (!TARGET_WORKERS.includes(targetWorkers)) {
+    throw invalidArgument(
+      operator,
+      "targetWorkers",
+      `one of ${TARGET_WORKERS.join(", ")}`,
+      targetWorkers,
+    );
+  }
+  if (targetWorkers === "local" && numConsumers !== undefined) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: coordinated reads need workers that all consumers reach, but targetWorkers is ` +
+        '"local"; leave numConsumers or targetWorkers out',
+    );
+  }
+  const isTag = (tag: unknown) => typeof tag === "string" && tag !== "";
+  if (!Array.isArray(targetTags) || !targetTags.every(isTag)) {
+    throw invalidArgument(operator, "targetTags", "an array of non-empty strings", targetTags);
+  }
 }
 
 function checkConsumers(

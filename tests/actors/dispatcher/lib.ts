@@ -197,6 +197,7 @@ export class TestCluster implements AsyncDisposable {
       repetition?: number;
       consumerIndex?: number;
       requestId?: string;
+      process?: string;
     } & Partial<JobParameters> = {},
   ): Promise<AnswerOf<DispatcherProtocol, "openIteration">> {
     return await this.ask("openIteration", this.openRequest(datasetId, options));
@@ -206,13 +207,14 @@ export class TestCluster implements AsyncDisposable {
     datasetId: string,
     options: Parameters<TestCluster["open"]>[1] = {},
   ): RequestOf<DispatcherProtocol, "openIteration"> {
-    const { jobName, repetition = 0, consumerIndex, requestId, ...parameters } = options;
+    const { jobName, repetition = 0, consumerIndex, requestId, process, ...parameters } = options;
     return {
       requestId: requestId ?? `request ${++this.#requests}`,
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { datasetId, processingMode: "DYNAMIC", sharing: false, ...parameters },
       repetition,
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
+      ...(process === undefined ? {} : { process }),
     };
   }
 
@@ -281,6 +283,8 @@ export class TestWorker {
   readonly tasks = new Map<number, TaskStatus>();
   /** What listing splits answers; an error is thrown. */
   table: SplitTable | LeatError;
+  /** What it says of where it is. */
+  place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
   listings = 0;
   wakes = 0;
   readonly #cluster: TestCluster;
@@ -316,6 +320,7 @@ export class TestWorker {
         name: this.name,
         worker: this.ref,
         tags: [],
+        ...this.place,
         tasks: [...this.tasks.values()],
       });
       for (const taskId of endedTasks) this.tasks.delete(taskId);

@@ -1,0 +1,52 @@
+/**
+ * A node that listens on nothing: it dials out, and is reached over the links that it has made, or by
+ * the nodes of its own thread.
+ *
+ * @module
+ */
+import { ActorSystem } from "../actors/runtime/system.ts";
+import { webSocketConnector } from "../transport/web_socket.ts";
+import { DenoWorld } from "./deno_world.ts";
+import type { ServiceNodeConfig } from "./service_node.ts";
+import { FRONT_KINDS } from "./service_kinds.ts";
+
+/** See the module. It has the face of a `ServiceNode`. */
+export class PrivateNode {
+  readonly system: ActorSystem;
+
+  constructor({ token, ca, logLevel }: Pick<ServiceNodeConfig, "token" | "ca" | "logLevel">) {
+    const world = new DenoWorld({
+      logsInMemory: true,
+      ...(logLevel === undefined ? {} : { logLevel }),
+    });
+    this.system = new ActorSystem({
+      node: `local-worker-${world.random.hex64()}`,
+      world,
+      kinds: FRONT_KINDS,
+      connector: webSocketConnector({
+        world,
+        ...(token === undefined ? {} : { token }),
+        ...(ca === undefined ? {} : { ca }),
+      }),
+    });
+  }
+
+  /** The node's name: no address leads to it. */
+  get address(): string {
+    return this.system.id.node;
+  }
+
+  /** Nothing is dialled here. */
+  dial(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** What is handed over in a thread has arrived. */
+  flushed(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  stop(): Promise<void> {
+    return this.system.stop();
+  }
+}
