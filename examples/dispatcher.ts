@@ -46,6 +46,11 @@ const OPTIONS = {
     default: 300_000,
     min: -1,
   }),
+  windowSplits: integer({
+    help: "How many splits beyond what a DETERMINISTIC job's reader has are handed out.",
+    default: 256,
+    min: 1,
+  }),
   ...SERVER_OPTIONS,
 };
 
@@ -65,7 +70,8 @@ Ctrl-C stops it; with a journal it goes on from there when it is started again.`
 await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { host, port, journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = values;
+  const { host, port, journal, workers } = values;
+  const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const server = await serveDispatcher({
@@ -75,6 +81,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     workerTimeoutMs,
     clientTimeoutMs,
     jobGcTimeoutMs,
+    windowSplits,
     ...(journal === undefined ? {} : { journal }),
     ...(workers === undefined ? {} : { workers: workers.split(",").map((name) => name.trim()) }),
   });

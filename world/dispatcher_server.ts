@@ -24,7 +24,7 @@ export interface DispatcherServerConfig extends
   ServiceNodeConfig,
   Pick<
     DispatcherConfig,
-    "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "workers"
+    "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "workers" | "windowSplits"
   > {
   /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
   readonly journal?: string;
@@ -72,7 +72,8 @@ export interface DispatcherServer extends AsyncDisposable {
 export async function serveDispatcher(
   config: DispatcherServerConfig = {},
 ): Promise<DispatcherServer> {
-  const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = config;
+  const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } =
+    config;
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
   const node: ServiceNode = new ServiceNode(config, {
@@ -93,6 +94,7 @@ export async function serveDispatcher(
       ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
       ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
       ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+      ...(windowSplits === undefined ? {} : { windowSplits }),
     },
   }, { dialWorker: (worker) => node.dial(worker) });
   const dispatcher = dispatcherAt(system.id.node);

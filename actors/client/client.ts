@@ -196,7 +196,7 @@ class Client {
   }
 
   #figures(): NonNullable<HeartbeatReport["figures"]> {
-    const { inFlight, earlyBytes, headOfLineMs } = this.#reader;
+    const { inFlight, earlyBytes, orderFigures } = this.#reader;
     const bufferedBytes = this.#feed.bytes + earlyBytes;
     const atMs = this.#context.world.nowMs();
     return {
@@ -204,7 +204,7 @@ class Client {
       ...this.#meter.figures,
       inFlight,
       bufferedBytes,
-      ...(headOfLineMs === undefined ? {} : { headOfLineMs }),
+      ...orderFigures,
     };
   }
 

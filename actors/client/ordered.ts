@@ -9,6 +9,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
+import type { OrderFigures } from "../dispatcher/protocol_figures.ts";
 import type { ElementFetcher } from "../elements/fetcher.ts";
 import type { ElementAnswer, Place } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
@@ -78,6 +79,9 @@ export class OrderedReader implements Reader {
   #elements = 0;
   /** Runs while the training loop waits for one split, and has something of others here. */
   readonly #headOfLine: BlockedMeter;
+  /** The most there ever was of what the window bounds. */
+  #bytesMax = 0;
+  #openSplitsMax = 0;
 
   constructor(around: ReaderSurroundings) {
     this.#around = around;
@@ -100,8 +104,12 @@ export class OrderedReader implements Reader {
     return this.#bytes;
   }
 
-  get headOfLineMs(): number {
-    return this.#headOfLine.ms;
+  get orderFigures(): OrderFigures {
+    return {
+      headOfLineMs: this.#headOfLine.ms,
+      bufferedBytesMax: this.#bytesMax,
+      openSplitsMax: this.#openSplitsMax,
+    };
   }
 
   joined(clientId: number): void {
@@ -237,6 +245,8 @@ export class OrderedReader implements Reader {
     if (index < split.arrived || split.whole || split.early.has(index)) return;
     this.#elements++;
     if ("element" in answer) this.#bytes += answer.element.byteLength;
+    this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#around.feed.bytes);
+    this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
     split.early.set(index, answer);
     for (;;) {
       const next = split.early.get(split.arrived);

@@ -4,6 +4,7 @@
  * @module
  */
 import type { DispatcherProtocol, TaskSource } from "../dispatcher/protocol.ts";
+import type { OrderFigures } from "../dispatcher/protocol_figures.ts";
 import { ElementFetcher } from "../elements/fetcher.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
@@ -23,8 +24,8 @@ export interface Reader {
   readonly inFlight: number;
   /** Size of what has arrived and cannot be given on before something else, in bytes. */
   readonly earlyBytes: number;
-  /** DETERMINISTIC: how long the training loop has waited while other splits' elements were here, in ms. */
-  readonly headOfLineMs?: number;
+  /** DETERMINISTIC: what the order costs. */
+  readonly orderFigures?: OrderFigures;
   /** The dispatcher has let the client in. */
   joined(clientId: number): void;
   /** What to say in the next heartbeat. */

@@ -30,8 +30,21 @@ export interface WorkerFigures {
   readonly process?: ProcessUsage;
 }
 
+/** DETERMINISTIC: what keeping the order costs a reader. */
+export interface OrderFigures {
+  /** How much of the waiting was for one split while elements of others were there, in ms. */
+  readonly headOfLineMs: number;
+  /** The most bytes that have waited here so far, those for the training loop included. */
+  readonly bufferedBytesMax: number;
+  /**
+   * The most splits that were open at once so far: from the first that was not here whole to the last
+   * of which something was. At most the dispatcher's `windowSplits`.
+   */
+  readonly openSplitsMax: number;
+}
+
 /** What a client says of itself: where its training loop's time goes, and what is under way. */
-export interface ClientFigures {
+export interface ClientFigures extends Partial<OrderFigures> {
   /** The client's monotonic clock, in ms. */
   readonly atMs: number;
   /** Elements that the training loop has taken, failed ones included. */
@@ -40,8 +53,6 @@ export interface ClientFigures {
   readonly bytes: number;
   /** How long the loop has waited for elements, in ms. */
   readonly waitingMs: number;
-  /** DETERMINISTIC: how much of that waiting was for one split while elements of others were there. */
-  readonly headOfLineMs?: number;
   /** How long it was busy between having one and asking for the next, in ms. */
   readonly trainingMs: number;
   /** Requests to workers that are open now. */
@@ -113,12 +124,10 @@ export interface ClientDescription {
 }
 
 /** See {@linkcode ClientDescription}. */
-export interface ClientRates {
+export interface ClientRates extends Partial<OrderFigures> {
   readonly elements: number;
   readonly bytes: number;
   readonly waitingMs: number;
-  /** DETERMINISTIC: how much of that waiting was for one split while elements of others were there. */
-  readonly headOfLineMs?: number;
   readonly trainingMs: number;
   readonly inFlight: number;
   readonly bufferedBytes: number;

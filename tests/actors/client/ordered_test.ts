@@ -134,6 +134,10 @@ Deno.test("a reader keeps no more out of order than its window, and what was in 
   while (!(bench.heartbeats.at(-1)!.figures!.headOfLineMs! > 0)) {
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
+  // And the most that it has held: split 0 was missing all the while.
+  const { bufferedBytesMax = 0, openSplitsMax } = bench.heartbeats.at(-1)!.figures!;
+  assertEquals(bufferedBytesMax, given);
+  assertEquals(openSplitsMax, given / ELEMENT_BYTES + 1);
   first.resolve();
   assertEquals(await rest, inOrder(total));
 });
