@@ -150,6 +150,18 @@ export const METRICS: readonly Metric[] = [
       return wanted.length === 0 ? undefined : Math.max(...wanted);
     },
   ),
+  cluster(
+    "leat_wanted_workers",
+    "Workers that there should be: raised at once, lowered slowly, within the limits.",
+    ({ scaling }) => scaling.wanted,
+  ),
+  {
+    name: "leat_job_wanted_workers",
+    help: "Workers that a job wants.",
+    labels: ["job", "kind"],
+    samples: ({ scaling }) =>
+      scaling.jobs.map(({ name, kind, wanted }) => [{ job: name, kind }, wanted]),
+  },
   worker("leat_worker_up", "1 while the worker is heard of.", ({ alive }) => alive ? 1 : 0),
   worker("leat_worker_tasks", "Tasks that it holds.", ({ tasks }) => tasks),
   worker(

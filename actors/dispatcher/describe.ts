@@ -15,6 +15,7 @@ import type { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
 import type { TaskDescription } from "./protocol_figures.ts";
+import type { ScalingDescription } from "./protocol_scaling.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyNoShard, workersMissing } from "./static_shards.ts";
@@ -36,9 +37,14 @@ export interface SoftState {
 }
 
 /** See the module. */
-export function describeState(state: DispatcherState, soft: SoftState): DispatcherDescription {
+export function describeState(
+  state: DispatcherState,
+  soft: SoftState,
+  scaling: ScalingDescription,
+): DispatcherDescription {
   return {
     clusterId: state.clusterId,
+    scaling,
     workers: [...state.workers.values()].map((worker) => describeWorker(state, soft, worker)),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
       jobId,
@@ -74,13 +80,13 @@ function describeWorker(
     name,
     ref,
     tags,
+    ...(isPrivate ? { isPrivate } : {}),
     alive,
     lastHeardMs: soft.wallOffsetMs + soft.heardMs(name),
     ...(unreachable === undefined ? {} : { unreachable }),
     tasks: tasks.length,
     ...(noShard === undefined ? {} : { noShard }),
     activity: activityOf(signs),
-    ...(isPrivate ? { isPrivate } : {}),
     figures: soft.figures.ofWorker(name, soft.nowMs),
   };
 }
@@ -91,29 +97,16 @@ function describeIteration(
   iteration: Iteration,
 ): IterationDescription {
   const { iterationId, repetition, finished, splits, ordered } = iteration;
-  const tasks = [...state.tasksOfIteration(iterationId)];
+  const figures = iterationFigures(state, soft, iteration);
+  const { readers, tasks } = figures;
   const at = new Set(tasks.map(({ worker }) => worker));
   const missing = workersMissing(state, iteration).filter((worker) => !at.has(worker));
-  const readers = [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => ({
-    clientId,
-    consumerIndex,
-    figures: soft.figures.ofClient(clientId),
-  }));
-  const figures: IterationFigures = {
-    tasks: tasks.map((task) => describeTask(soft.figures, task)),
-    readers,
-    finished,
-    sharing: parametersOf(state, iteration).sharing,
-    unreachable: new Set(
-      tasks.map(({ worker }) => worker).filter((worker) => soft.unreachable(worker) !== undefined),
-    ),
-  };
   return {
     iterationId,
     repetition,
     clients: readers.length,
     readers,
-    tasks: figures.tasks,
+    tasks,
     bottleneck: bottleneckOf(figures),
     optimalWorkers: optimalWorkers(figures),
     finished,
@@ -123,6 +116,29 @@ function describeIteration(
       handedOut: ordered?.next ?? cursor.next,
       total: splitCount(splits!.bounds, source),
     })),
+  };
+}
+
+/** What is known of the work that an iteration is. */
+export function iterationFigures(
+  state: DispatcherState,
+  soft: SoftState,
+  iteration: Iteration,
+): IterationFigures {
+  const { iterationId, finished } = iteration;
+  const tasks = [...state.tasksOfIteration(iterationId)];
+  const unreachable = tasks.map(({ worker }) => worker)
+    .filter((worker) => soft.unreachable(worker) !== undefined);
+  return {
+    tasks: tasks.map((task) => describeTask(soft.figures, task)),
+    readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => ({
+      clientId,
+      consumerIndex,
+      figures: soft.figures.ofClient(clientId),
+    })),
+    finished,
+    sharing: parametersOf(state, iteration).sharing,
+    unreachable: new Set(unreachable),
   };
 }
 

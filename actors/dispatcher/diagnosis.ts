@@ -29,20 +29,27 @@ export interface IterationFigures {
 }
 
 /**
- * How many workers the clients could use, as tf.data service's AutoScaler reckons: their rates, if they
- * never waited, over what one worker makes if it never rests. Clients that share a stream set its pace
- * together: the fastest counts alone. Workers that cannot be reached make nothing for anybody. Null
- * until there is a figure of both.
+ * What its clients would take if they never waited, and what one worker makes if it never rests, in
+ * elements a second. Clients that share a stream set its pace together: the fastest counts alone.
+ * Workers that cannot be reached make nothing for anybody. Null until there is a figure of both.
  */
-export function optimalWorkers(
+export function ratesOf(
   { tasks, readers, sharing, unreachable }: IterationFigures,
-): number | null {
+): { readonly demand: number; readonly madeByOne: number } | null {
   const wanted = readers.flatMap(({ figures }) => rateOf(figures?.targetProcessingMs));
   const made = tasks.filter(({ worker }) => !unreachable.has(worker))
     .flatMap(({ figures }) => rateOf(figures?.processingMs));
   if (wanted.length === 0 || made.length === 0) return null;
-  const demand = sharing ? Math.max(...wanted) : sum(wanted);
-  return demand / (sum(made) / made.length);
+  return {
+    demand: sharing ? Math.max(...wanted) : sum(wanted),
+    madeByOne: sum(made) / made.length,
+  };
+}
+
+/** How many workers the clients could use, as tf.data service's AutoScaler reckons it. */
+export function optimalWorkers(iteration: IterationFigures): number | null {
+  const rates = ratesOf(iteration);
+  return rates === null ? null : rates.demand / rates.madeByOne;
 }
 
 /** Who waits for whom in an iteration. */

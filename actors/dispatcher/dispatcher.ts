@@ -19,7 +19,8 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import { clientOf, endClient, newsFor } from "./clients.ts";
 import { datasetOf, registerDataset } from "./datasets.ts";
-import { describeState } from "./describe.ts";
+import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
+import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { Journal } from "./journal.ts";
@@ -35,6 +36,7 @@ import { isAnswerable, isOrdered, noteReceived } from "./ordered.ts";
 import { assignSplit, handsOutSplits } from "./splits.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
+import { Scaling } from "./scaling.ts";
 import type { Turn } from "./turn.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
 
@@ -83,6 +85,8 @@ export interface DispatcherConfig {
   /** Puts something before the journal: tests show with it what a wrong one leads to. */
   readonly wrapJournal?: (journal: Journal) => Journal;
   /** Checks that a worker's address answers; left out, nobody checks. */
+  /** Limits and times of what it says of how many workers there should be. */
+  readonly scaling?: ScalingOptions;
   readonly dialWorker?: DialWorker;
 }
 
@@ -103,6 +107,7 @@ const DEFAULTS: Settings = {
 };
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+  scaling: {},
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /**
@@ -152,7 +157,8 @@ class Dispatcher {
   readonly #config: Settings;
   readonly #consumers = new Consumers();
   readonly #reach: WorkerReach;
-  readonly #figures = new Figures();
+  readonly #figures: Figures;
+  readonly #scaling: Scaling;
   /** Monotonic times at which workers and clients were last heard of. */
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
@@ -178,6 +184,8 @@ class Dispatcher {
 
   async start(): Promise<void> {
     const { world, random } = this.#context;
+    this.#figures = new Figures(checkScaling(config.scaling).measureMs);
+    this.#scaling = new Scaling(config.scaling);
     const { wrapJournal } = this.#config;
     this.#opened = this.#open();
     const { state, journal } = await this.#opened;
@@ -212,6 +220,7 @@ class Dispatcher {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         next.reject(gone);
       }
+    this.#scaleLater();
     }
     const opened = await this.#opened?.catch(() => undefined);
     await opened?.journal.close();
@@ -308,22 +317,18 @@ class Dispatcher {
     | Promise<
       AnswerOf<DispatcherProtocol, "describe">
     > {
-    return this.turn(({ state, nowMs, wallMs }) => {
+    return this.turn(({ state, nowMs }) => {
       if (refresh) this.#refreshFigures(nowMs);
-      return describeState(state, {
-        figures: this.#figures,
-        nowMs,
-        wallOffsetMs: wallMs - nowMs,
-        heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
-        unreachable: (worker) => this.#reach.unreachable(worker),
-      });
+      const soft = this.#softState();
+      return describeState(state, soft, this.#scaling.describe(state, soft));
     });
   }
 
   /** Workers that have said nothing of themselves for a while send a heartbeat when they are woken. */
   #refreshFigures(nowMs: number): void {
     const age = (name: string) => this.#figures.ageMs(name, nowMs);
-    const stale = [...this.#workersHeardMs.keys()].filter((name) => age(name) > FIGURES_FRESH_MS);
+    const freshMs = Math.min(FIGURES_FRESH_MS, this.#scaling.intervalMs / 2);
+    const stale = [...this.#workersHeardMs.keys()].filter((name) => age(name) > freshMs);
     stale.sort((a, b) => age(b) - age(a));
     for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#wake(name);
   }
@@ -331,6 +336,17 @@ class Dispatcher {
   async #open(): Promise<Recovered> {
     const { logName, journalRecordsMax, journalBytesMax } = this.#config;
     return await openJournal(await this.#context.world.openLog(logName), {
+  #softState(): SoftState {
+    const { nowMs, wallMs } = this.#turn;
+    return {
+      figures: this.#figures,
+      nowMs,
+      wallOffsetMs: wallMs - nowMs,
+      heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
+      unreachable: (worker) => this.#reach.unreachable(worker),
+    };
+  }
+
       recordsMax: journalRecordsMax,
       bytesMax: journalBytesMax,
       isCompactedEarly: () => this.#context.world.fault("dispatcher.compact_early"),
@@ -574,6 +590,15 @@ class Dispatcher {
     for (const [name, heardMs] of this.#workersHeardMs) {
       if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
         loseWorker(turn, name);
+  /** It looks also while nobody asks: what is wanted rests on what was. */
+  #scaleLater(): void {
+    this.#context.timer(this.#scaling.intervalMs, () => {
+      const isOfInterest = this.#scaling.observe(this.#state, this.#softState());
+      if (isOfInterest) this.#refreshFigures(this.#turn.nowMs);
+      this.#scaleLater();
+    });
+  }
+
       }
     }
     for (const [clientId, heardMs] of this.#clientsHeardMs) {

@@ -64,6 +64,12 @@ export class Figures {
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #clients = new Map<number, ClientEntry>();
   readonly #usage = new Map<number, UsageSums>();
+  readonly #windowMs: number;
+
+  /** @param windowMs How far back rates look. */
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
 
   /** A worker's heartbeat; the state is as it is after it. */
   workerHeard(state: DispatcherState, request: WorkerReport, nowMs: number): void {
@@ -74,7 +80,7 @@ export class Figures {
       const { atMs, process } = figures;
       entry = {
         incarnation,
-        window: new RateWindow(),
+        window: new RateWindow(this.#windowMs),
         tasks: new Map(),
         process,
         atMs,
@@ -97,7 +103,7 @@ export class Figures {
     if (figures === undefined) return;
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
-      this.#clients.set(clientId, entry = { window: new RateWindow(), figures });
+      this.#clients.set(clientId, entry = { window: new RateWindow(this.#windowMs), figures });
     } else if (figures.atMs <= entry.figures.atMs) return;
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
@@ -105,7 +111,7 @@ export class Figures {
     const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
     // How long a job takes to start says nothing of how it goes on.
     const isStarting = entry.figures.elements === 0 && elements > 0;
-    if (isStarting) entry.window = new RateWindow();
+    if (isStarting) entry.window = new RateWindow(this.#windowMs);
     entry.window.add(atMs, { elements, bytes, waitingMs, trainingMs });
     entry.figures = figures;
   }
@@ -221,7 +227,7 @@ export class Figures {
       if (stats === undefined || !state.tasks.has(taskId)) continue;
       let figures = entry.tasks.get(taskId);
       if (figures === undefined) {
-        figures = { window: new RateWindow(), stats, frontStats };
+        figures = { window: new RateWindow(this.#windowMs), stats, frontStats };
         entry.tasks.set(taskId, figures);
       }
       Object.assign(figures, { stats, frontStats });

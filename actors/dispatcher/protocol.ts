@@ -29,6 +29,7 @@ import type {
   WorkerFigures,
   WorkerRates,
 } from "./protocol_figures.ts";
+import type { ScalingDescription } from "./protocol_scaling.ts";
 
 /** Identifies the dispatcher's incarnation and what it can do. */
 export interface DispatcherInfo {
@@ -271,6 +272,8 @@ export interface DispatcherProtocol {
 export interface DispatcherDescription {
   readonly clusterId: string;
   readonly workers: readonly {
+  /** How many workers there should be. */
+  readonly scaling: ScalingDescription;
     readonly name: string;
     readonly ref: Ref;
     readonly tags: readonly string[];

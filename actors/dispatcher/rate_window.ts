@@ -4,10 +4,8 @@
  * @module
  */
 
-/** How far back a rate looks, in ms; further where nothing was said for longer. */
-export const WINDOW_MS = 10_000;
-/** Closer reports than this share one place, so that a window holds few. */
-const SPACING_MS = WINDOW_MS / 20;
+/** Into how many places a window is divided: closer reports share one, so that it holds few. */
+const PLACES = 20;
 
 interface Sample<K extends string> {
   readonly atMs: number;
@@ -21,7 +19,7 @@ interface Sample<K extends string> {
  * ```ts
  * import { RateWindow } from "./rate_window.ts";
  *
- * const window = new RateWindow<"elements">();
+ * const window = new RateWindow<"elements">(10_000);
  * window.add(0, { elements: 0 });
  * window.add(4_000, { elements: 100 });
  * console.log(window.perSecond("elements")); // 25
@@ -30,6 +28,12 @@ interface Sample<K extends string> {
 export class RateWindow<K extends string> {
   /** Oldest first. The first is the newest that is as old as the window, if there is such a one. */
   readonly #samples: Sample<K>[] = [];
+  readonly #windowMs: number;
+
+  /** @param windowMs How far back rates look; further where nothing was said for longer. */
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
 
   /** The newest report. */
   get newest(): Sample<K> | undefined {
@@ -41,9 +45,9 @@ export class RateWindow<K extends string> {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
     const before = samples.at(-2);
-    if (before !== undefined && atMs - before.atMs < SPACING_MS) samples.pop();
+    if (before !== undefined && atMs - before.atMs < this.#windowMs / PLACES) samples.pop();
     samples.push({ atMs, counts });
-    while (samples.length > 2 && samples[1]!.atMs <= atMs - WINDOW_MS) samples.shift();
+    while (samples.length > 2 && samples[1]!.atMs <= atMs - this.#windowMs) samples.shift();
   }
 
   /** How much a count has grown within the window. */

@@ -12,7 +12,8 @@ import type { DispatcherDescription } from "../../mod.ts";
  * ```ts
  * import { statusLine } from "./status.ts";
  *
- * statusLine({ clusterId: "c", workers: [], jobs: [] }); // no workers yet, no jobs
+ * const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text: "", jobs: [] };
+ * statusLine({ clusterId: "c", scaling, workers: [], jobs: [] }); // no workers yet, no jobs
  * ```
  */
 export function statusLine({ workers, jobs }: DispatcherDescription): string {

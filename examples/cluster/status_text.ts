@@ -20,7 +20,8 @@ const MEGABYTE = 1e6;
  * ```ts
  * import { statusText } from "./status_text.ts";
  *
- * console.log(statusText({ clusterId: "c", workers: [], jobs: [] })); // no workers yet, no jobs
+ * const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text: "", jobs: [] };
+ * console.log(statusText({ clusterId: "c", scaling, workers: [], jobs: [] })); // no workers yet, no jobs
  * ```
  */
 export function statusText(state: DispatcherDescription): string {
@@ -31,6 +32,7 @@ export function statusText(state: DispatcherDescription): string {
   const parts = [
     statusLine(state),
     ...active.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
+    state.scaling.text,
     ...(jobs.length === 0 ? [] : [jobTable(jobs)]),
     ...(active.length === 0 ? [] : [clientTable(active)]),
     ...sharingTables(active),

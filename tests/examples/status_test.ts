@@ -40,6 +40,14 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   };
   const state: DispatcherDescription = {
     clusterId: "c",
+    scaling: {
+      workers: 1,
+      wanted: 3,
+      minWorkers: 0,
+      maxWorkers: 8,
+      text: "3 workers wanted, 1 there: job resnet waits 40 % of its time.",
+      jobs: [],
+    },
     workers: [{
       name: "w1",
       ref: { node: "ws://10.0.0.7:5051", path: "/worker" },
@@ -77,6 +85,7 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   const shown = statusText(state);
   assertStringIncludes(shown, "1 of 1 worker alive, 1 job with 1 client");
   assertStringIncludes(shown, "resnet: No figures yet.");
+  assertStringIncludes(shown, "3 workers wanted, 1 there: job resnet waits 40 % of its time.");
   assertMatch(shown, /resnet.*OFF, shared.*3 of 9.*2\.50.*1\.50.*2\.00.*0\.0375/);
   assertMatch(shown, /77.*resnet.*–.*–/);
   assertMatch(shown, /w1.*resnet.*75.*3\.0.*10.*40.*1/);
