@@ -33,10 +33,10 @@ import { openJournal, type Recovered } from "./recovery.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
 import { digestOfSplits } from "./split_table.ts";
 import { isAnswerable, isOrdered, noteReceived } from "./ordered.ts";
+import { Scaling } from "./scaling.ts";
 import { assignSplit, handsOutSplits } from "./splits.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
-import { Scaling } from "./scaling.ts";
 import type { Turn } from "./turn.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
 
@@ -82,11 +82,11 @@ export interface DispatcherConfig {
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
   readonly journalBytesMax?: number;
+  /** Limits and times of what it says of how many workers there should be. */
+  readonly scaling?: ScalingOptions;
   /** Puts something before the journal: tests show with it what a wrong one leads to. */
   readonly wrapJournal?: (journal: Journal) => Journal;
   /** Checks that a worker's address answers; left out, nobody checks. */
-  /** Limits and times of what it says of how many workers there should be. */
-  readonly scaling?: ScalingOptions;
   readonly dialWorker?: DialWorker;
 }
 
@@ -104,10 +104,10 @@ const DEFAULTS: Settings = {
   windowSplits: 256,
   journalRecordsMax: 20_000,
   journalBytesMax: 16 * 2 ** 20,
+  scaling: {},
 };
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
-  scaling: {},
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /**
@@ -180,12 +180,12 @@ class Dispatcher {
     this.#context = context;
     this.#config = { ...DEFAULTS, ...config };
     this.#reach = new WorkerReach(context, config.dialWorker);
+    this.#figures = new Figures(checkScaling(config.scaling).measureMs);
+    this.#scaling = new Scaling(config.scaling);
   }
 
   async start(): Promise<void> {
     const { world, random } = this.#context;
-    this.#figures = new Figures(checkScaling(config.scaling).measureMs);
-    this.#scaling = new Scaling(config.scaling);
     const { wrapJournal } = this.#config;
     this.#opened = this.#open();
     const { state, journal } = await this.#opened;
@@ -211,6 +211,7 @@ class Dispatcher {
     });
     await this.turn((turn) => this.#begin(turn));
     this.#sweepLater();
+    this.#scaleLater();
   }
 
   /** Asks that are still open are refused, so that they are asked again of the next life. */
@@ -220,7 +221,6 @@ class Dispatcher {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         next.reject(gone);
       }
-    this.#scaleLater();
     }
     const opened = await this.#opened?.catch(() => undefined);
     await opened?.journal.close();
@@ -324,6 +324,17 @@ class Dispatcher {
     });
   }
 
+  #softState(): SoftState {
+    const { nowMs, wallMs } = this.#turn;
+    return {
+      figures: this.#figures,
+      nowMs,
+      wallOffsetMs: wallMs - nowMs,
+      heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
+      unreachable: (worker) => this.#reach.unreachable(worker),
+    };
+  }
+
   /** Workers that have said nothing of themselves for a while send a heartbeat when they are woken. */
   #refreshFigures(nowMs: number): void {
     const age = (name: string) => this.#figures.ageMs(name, nowMs);
@@ -336,17 +347,6 @@ class Dispatcher {
   async #open(): Promise<Recovered> {
     const { logName, journalRecordsMax, journalBytesMax } = this.#config;
     return await openJournal(await this.#context.world.openLog(logName), {
-  #softState(): SoftState {
-    const { nowMs, wallMs } = this.#turn;
-    return {
-      figures: this.#figures,
-      nowMs,
-      wallOffsetMs: wallMs - nowMs,
-      heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
-      unreachable: (worker) => this.#reach.unreachable(worker),
-    };
-  }
-
       recordsMax: journalRecordsMax,
       bytesMax: journalBytesMax,
       isCompactedEarly: () => this.#context.world.fault("dispatcher.compact_early"),
@@ -574,6 +574,15 @@ class Dispatcher {
     });
   }
 
+  /** It looks also while nobody asks: what is wanted rests on what was. */
+  #scaleLater(): void {
+    this.#context.timer(this.#scaling.intervalMs, () => {
+      const isOfInterest = this.#scaling.observe(this.#state, this.#softState());
+      if (isOfInterest) this.#refreshFigures(this.#turn.nowMs);
+      this.#scaleLater();
+    });
+  }
+
   /** While this thread stood still, nobody could be heard: that time is no silence of theirs. */
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
@@ -590,15 +599,6 @@ class Dispatcher {
     for (const [name, heardMs] of this.#workersHeardMs) {
       if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
         loseWorker(turn, name);
-  /** It looks also while nobody asks: what is wanted rests on what was. */
-  #scaleLater(): void {
-    this.#context.timer(this.#scaling.intervalMs, () => {
-      const isOfInterest = this.#scaling.observe(this.#state, this.#softState());
-      if (isOfInterest) this.#refreshFigures(this.#turn.nowMs);
-      this.#scaleLater();
-    });
-  }
-
       }
     }
     for (const [clientId, heardMs] of this.#clientsHeardMs) {

@@ -271,9 +271,9 @@ export interface DispatcherProtocol {
 /** What {@linkcode DispatcherProtocol.describe} answers. */
 export interface DispatcherDescription {
   readonly clusterId: string;
-  readonly workers: readonly {
   /** How many workers there should be. */
   readonly scaling: ScalingDescription;
+  readonly workers: readonly {
     readonly name: string;
     readonly ref: Ref;
     readonly tags: readonly string[];
