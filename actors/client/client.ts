@@ -153,12 +153,12 @@ class Client {
 
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
+    const { process } = this.#options;
     const { startAt, behind = [] } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
       : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (patience) =>
-    const { process } = this.#options;
         this.#context.ask(dispatcher, "registerDataset", dataset, patience))).datasetId;
     const request = {
       requestId: this.#context.random.hex64(),
@@ -166,12 +166,12 @@ class Client {
       parameters: { ...parameters, datasetId },
       repetition,
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
+      ...(process === undefined ? {} : { process }),
       ...(startAt === undefined ? {} : { startAt }),
       ...(behind.length === 0 ? {} : { behind }),
     };
     const { clientId } = await firstAnswer(
       dispatcher,
-      ...(process === undefined ? {} : { process }),
       firstAnswerTimeoutMs,
       (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
     );
