@@ -5,35 +5,55 @@
  * @module
  */
 import { LeatError } from "../mod.ts";
-import { chaosJob, type JobSize, StreamDigest } from "./chaos/job.ts";
+import { chaosJob, type JobSize, openReaderHome, StreamDigest, WINDOW } from "./chaos/job.ts";
 import { Killer } from "./chaos/killer.ts";
+import { brokenPromises, type ChaosOutcome, outcomeTable, progressLine } from "./chaos/report.ts";
 import { Watch } from "./chaos/watch.ts";
+import { StatusLine } from "./chaos/status_line.ts";
 import { Deployment } from "./cluster/deployment.ts";
-import { EXIT_FAILURE, flag, integer, type Program, runProgram, type Values } from "./lib/args.ts";
+import { EXIT_FAILURE, integer, type Program, runProgram, type Values } from "./lib/args.ts";
 
 const OPTIONS = {
-  kills: integer({ help: "How often a process is killed (SIGKILL).", default: 20, min: 0 }),
+  kills: integer({ help: "How often a process is killed (SIGKILL).", default: 20, min: 1 }),
+  killsPerRun: integer({ help: "How many of them while one job runs.", default: 10, min: 1 }),
   seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
+  dispatcherEvery: integer({
+    help: "Of so many kills one is the dispatcher's, on average, which goes on from its journal; " +
+      "0: none.",
+    default: 5,
+    min: 0,
+  }),
+  betweenMs: integer({ help: "The longest time between two kills.", default: 900, min: 1 }),
+  downMs: integer({
+    help:
+      "The longest time before a killed worker is started again: from two seconds on some are " +
+      "given up before they are back.",
+    default: 3_000,
+    min: 0,
+  }),
   elements: integer({ help: "How many elements the job has.", default: 20_000, min: 1 }),
   work: integer({
-    help: "Steps of computation per element, a few nanoseconds each.",
+    help: "Steps of computation per element, about a nanosecond each.",
     default: 100_000,
     min: 0,
   }),
-  dispatcher: flag("Kills the dispatcher now and then, too; it goes on from its journal."),
 };
 
 const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task chaos",
   summary:
     "Starts a dispatcher and workers as processes of their own, reads a DETERMINISTIC job once " +
-    "undisturbed and then again and again while workers are killed and started anew. Ends with " +
-    "status 1 if a stream's hash differs, or a worker has produced nothing.",
+    "undisturbed and then again and again while processes are killed and started anew. Ends with " +
+    "status 1 if a stream's hash differs, a worker gave nothing, or the reader held more than its " +
+    "window.",
   options: OPTIONS,
   notes: `Examples:
   deno task chaos
-  deno task chaos --kills 200 --seed 7 --dispatcher`,
+  deno task chaos --kills 200 --seed 7
+
+The reader waits where the kills of its run are behind, so that each of them hits a job that goes on.
+Times and victims are the seed's; what is under way when they come is not.`,
 };
 
 await runProgram(PROGRAM, main);
@@ -41,48 +61,69 @@ await runProgram(PROGRAM, main);
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const journal = await Deno.makeTempDir({ prefix: "leat-chaos-" });
   try {
-    await using deployment = new Deployment(() => {}, { journal });
+    await using deployment = new Deployment(() => {}, { journal, windowSplits: WINDOW.splits });
     await deployment.start(values.workers);
-    if (!await runAll(values, deployment)) Deno.exitCode = EXIT_FAILURE;
+    const outcome = await runAll(values, deployment);
+    console.log(outcomeTable(outcome));
+    if (brokenPromises(outcome).length > 0) Deno.exitCode = EXIT_FAILURE;
   } finally {
     await Deno.remove(journal, { recursive: true });
   }
 }
 
-/** Whether every stream was the undisturbed one, and every worker has worked. */
 async function runAll(
-  { kills, seed, dispatcher, ...size }: Values<typeof OPTIONS>,
+  { kills, killsPerRun, ...values }: Values<typeof OPTIONS>,
   deployment: Deployment,
-): Promise<boolean> {
+): Promise<ChaosOutcome> {
+  const { workers, betweenMs: betweenMaxMs, downMs: downMaxMs, dispatcherEvery, seed } = values;
+  const startedMs = performance.now();
+  using home = openReaderHome(deployment);
   using watch = new Watch(deployment);
-  const wanted = await readJob(size, deployment);
+  using status = new StatusLine();
+  const wanted = await readJob(values, home.address, () => Promise.resolve());
   console.log(`undisturbed: ${textOf(wanted)}`);
-  const killer = new Killer(deployment, {
-    seed,
-    kills,
-    dispatcher,
-    onKill: (name, count) => console.error(`kill ${count} of ${kills}: ${name}`),
+  const onKill = (name: string) => status.note(`kill ${killer.total} of ${kills}: ${name}`);
+  const killer: Killer = new Killer(deployment, {
+    ...{ seed, betweenMaxMs, downMaxMs, dispatcherEvery, onKill },
   });
-  let [run, wrong, longestMs] = [0, 0, 0];
-  for (; !killer.isOver; run++) {
-    const before = killer.kills;
-    killer.start();
-    const found = await readJob(size, deployment);
+  const runs = Math.ceil(kills / killsPerRun);
+  const streams = { same: 0, different: 0 };
+  let longestWaitMs = 0;
+  for (let run = 1; run <= runs; run++) {
+    const before = killer.total;
+    killer.start(Math.min(killsPerRun, kills - before));
+    const found = await readJob(values, home.address, async (batches) => {
+      const { batches: batchesWanted } = wanted;
+      const { kills: soFar, down } = killer;
+      const progress = {
+        run,
+        runs,
+        batches,
+        batchesWanted,
+        kills: soFar,
+        killsWanted: kills,
+        down,
+      };
+      status.show(progressLine(progress));
+      await killer.keepUp(batches / batchesWanted);
+    });
     await killer.stop();
-    const isRight = found.hash === wanted.hash;
-    if (!isRight) wrong++;
-    longestMs = Math.max(longestMs, found.longestWaitMs);
-    const word = isRight ? "same" : "DIFFERENT";
-    console.log(`run ${run + 1}: ${killer.kills - before} kills, ${textOf(found)} (${word})`);
+    const isSame = found.hash === wanted.hash;
+    streams[isSame ? "same" : "different"]++;
+    longestWaitMs = Math.max(longestWaitMs, found.longestWaitMs);
+    const word = isSame ? "same" : "DIFFERENT";
+    console.log(`run ${run}: ${killer.total - before} kills, ${textOf(found)} (${word})`);
   }
-  const idle = watch.idle;
-  console.log(
-    `${killer.kills} kills in ${run} runs: ${run - wrong} streams the same, ${wrong} different; ` +
-      `longest wait for a batch ${(longestMs / 1_000).toFixed(1)} s; ` +
-      `at most ${(watch.bufferedBytesMax / 2 ** 20).toFixed(1)} MiB at the reader; ` +
-      (idle.length === 0 ? "every worker produced" : `IDLE: ${idle.join(", ")}`),
-  );
-  return wrong === 0 && idle.length === 0;
+  return {
+    kills: killer.kills,
+    hash: wanted.hash,
+    streams,
+    served: watch.served,
+    held: { most: watch.bufferedBytesMax, limit: WINDOW.bytesWith(workers) },
+    open: { most: watch.openSplitsMax, limit: WINDOW.splits },
+    longestWaitMs,
+    seconds: (performance.now() - startedMs) / 1_000,
+  };
 }
 
 interface RunFigures {
@@ -92,21 +133,25 @@ interface RunFigures {
   readonly longestWaitMs: number;
 }
 
-/** Reads the job from its beginning to its end. */
-async function readJob(size: JobSize, deployment: Deployment): Promise<RunFigures> {
-  const { dispatcher: { address: service }, token } = deployment;
+/** Reads the job from its beginning to its end. What `step` takes after each batch is not waiting. */
+async function readJob(
+  size: JobSize,
+  service: string,
+  step: (batches: number) => Promise<void>,
+): Promise<RunFigures> {
   const digest = new StreamDigest();
   const startedMs = performance.now();
-  let [lastMs, longestWaitMs] = [startedMs, 0];
-  for await (const batch of chaosJob(size, { service, token })) {
+  let [sinceMs, longestWaitMs] = [startedMs, 0];
+  for await (const batch of chaosJob(size, service)) {
     digest.add(batch);
-    const nowMs = performance.now();
-    longestWaitMs = Math.max(longestWaitMs, nowMs - lastMs);
-    lastMs = nowMs;
+    longestWaitMs = Math.max(longestWaitMs, performance.now() - sinceMs);
+    await step(digest.batches);
+    sinceMs = performance.now();
   }
   const { batches } = digest;
   if (batches === 0) throw new LeatError("data_loss", "The stream was empty");
-  return { batches, hash: digest.end(), seconds: (lastMs - startedMs) / 1_000, longestWaitMs };
+  const seconds = (performance.now() - startedMs) / 1_000;
+  return { batches, hash: digest.end(), seconds, longestWaitMs };
 }
 
 function textOf({ batches, hash, seconds, longestWaitMs }: RunFigures): string {

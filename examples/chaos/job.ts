@@ -5,10 +5,37 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
+import { Dataset, type Tensor } from "../../mod.ts";
+import { openHome, registerHome } from "../../world/client_homes.ts";
+import type { Deployment } from "../cluster/deployment.ts";
 
 const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
+/** What a batch takes with its envelope, at most, in bytes. */
+const BATCH_BYTES_MAX = 1_024;
+/** Requests that a reader has open to one task, and tasks of a worker that it may know of at once. */
+const OPEN_PER_WORKER = 4;
+
+/** What the reader may hold: so little that it is full most of the time. */
+export const WINDOW = {
+  splits: 32,
+  bytes: 8 * 1_024,
+  /** With what was asked for before it was full. */
+  bytesWith: (workers: number): number =>
+    WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
+};
+
+/** Lets this process read from the deployment, under an address, with that window. */
+export function openReaderHome(
+  { dispatcher, token }: Deployment,
+): { readonly address: string } & Disposable {
+  const address = `chaos at ${dispatcher.address}`;
+  const forget = registerHome(address, () => {
+    const home = openHome(dispatcher.address, { token });
+    return { ...home, timings: { ...home.timings, bufferBytesMax: WINDOW.bytes } };
+  });
+  return { address, [Symbol.dispose]: forget };
+}
 
 /** How much there is to do. */
 export interface JobSize {
@@ -20,7 +47,7 @@ export interface JobSize {
 /** Shuffled, with luck of each element, a filter that leaves splits of many lengths, and batches. */
 export function chaosJob(
   { elements, work }: JobSize,
-  options: Pick<DistributeOptions, "service" | "token">,
+  service: string,
 ): Dataset<Tensor> {
   return Dataset.range(elements)
     .shuffle(SHUFFLE_BUFFER)
@@ -31,7 +58,7 @@ export function chaosJob(
     }, { captures: { work } })
     .filter((x) => Math.floor(x) % 7 !== 0)
     .batch(BATCH_SIZE)
-    .distribute({ ...options, processingMode: "DETERMINISTIC" });
+    .distribute({ service, processingMode: "DETERMINISTIC" });
 }
 
 /** The stream so far, as one number. */

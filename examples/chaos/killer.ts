@@ -7,31 +7,33 @@ import { RandomStream } from "../../core/philox.ts";
 import type { ChildProcess } from "../cluster/child_process.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 
-/** How long it waits before the next kill at most, in ms. */
-const BETWEEN_MAX_MS = 900;
-/** How long what was killed stays away at most, in ms: sometimes longer than it takes to be missed. */
-const DOWN_MAX_MS = 3_000;
-/** Of so many kills one is the dispatcher's. */
-const DISPATCHER_EVERY = 10;
+/** Who is killed. */
+export type Role = "worker" | "dispatcher";
 
-/** Whom to kill. */
+/** Whom to kill, and when. */
 export interface KillerOptions {
   readonly seed: number;
-  /** After so many it is over. */
-  readonly kills: number;
-  /** Whether the dispatcher is among the victims. */
-  readonly dispatcher: boolean;
-  readonly onKill: (name: string, kills: number) => void;
+  /** How long it waits before the next kill at most, in ms. */
+  readonly betweenMaxMs: number;
+  /** How long a worker that was killed stays away at most, in ms. */
+  readonly downMaxMs: number;
+  /** Of so many kills one is the dispatcher's, on average; 0: none. */
+  readonly dispatcherEvery: number;
+  readonly onKill: (name: string, role: Role) => void;
 }
 
-/** Kills from `start()` to `stop()`, again and again. */
+/** Kills in one run after the other; times and victims are drawn from the seed. */
 export class Killer {
+  readonly kills: Record<Role, number> = { worker: 0, dispatcher: 0 };
   readonly #deployment: Deployment;
   readonly #options: KillerOptions;
   readonly #luck: RandomStream;
   readonly #restarts = new Set<Promise<unknown>>();
+  /** Of the run that goes on: how many there are to be, and have been. */
+  #wanted = 0;
+  #done = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #kills = 0;
+  #waiting: { readonly kills: number; readonly resolve: () => void }[] = [];
 
   constructor(deployment: Deployment, options: KillerOptions) {
     this.#deployment = deployment;
@@ -39,20 +41,30 @@ export class Killer {
     this.#luck = new RandomStream(BigInt(options.seed), ["chaos"]);
   }
 
-  get kills(): number {
-    return this.#kills;
+  get total(): number {
+    return this.kills.worker + this.kills.dispatcher;
   }
 
-  get isOver(): boolean {
-    return this.#kills >= this.#options.kills;
+  /** How many processes are down now. */
+  get down(): number {
+    const { workers, dispatcher } = this.#deployment;
+    return [...workers, dispatcher].filter(({ end }) => end !== undefined).length;
   }
 
-  start(): void {
-    if (this.isOver) return;
-    this.#timer = setTimeout(() => {
-      this.#kill();
-      this.start();
-    }, this.#luck.next() * BETWEEN_MAX_MS);
+  /** Begins to kill, so many times. */
+  start(kills: number): void {
+    [this.#wanted, this.#done] = [kills, 0];
+    this.#plan();
+  }
+
+  /**
+   * Resolves once a reader may go on that is so far, 0 to 1: it is held back until the kills of this
+   * run have come as far, so that all of them hit a job that goes on.
+   */
+  keepUp(share: number): Promise<void> {
+    const kills = Math.min(this.#wanted, Math.floor(share * (this.#wanted + 1)));
+    if (this.#done >= kills) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ kills, resolve }));
   }
 
   /** Kills nobody any more; resolves when all who were killed are back. */
@@ -61,16 +73,30 @@ export class Killer {
     await Promise.all(this.#restarts);
   }
 
+  #plan(): void {
+    if (this.#done >= this.#wanted) return;
+    this.#timer = setTimeout(() => {
+      this.#kill();
+      this.#plan();
+    }, this.#luck.next() * this.#options.betweenMaxMs);
+  }
+
   #kill(): void {
+    const { dispatcherEvery, downMaxMs, onKill } = this.#options;
     const { workers, dispatcher } = this.#deployment;
-    const victim = this.#options.dispatcher && this.#luck.int(DISPATCHER_EVERY) === 0
-      ? dispatcher
-      : workers[this.#luck.int(workers.length)]!;
-    const downMs = victim === dispatcher ? 0 : this.#luck.next() * DOWN_MAX_MS;
-    // It may be down from the last time.
+    const isDispatcher = dispatcherEvery > 0 && this.#luck.int(dispatcherEvery) === 0;
+    const victim = isDispatcher ? dispatcher : workers[this.#luck.int(workers.length)]!;
+    const downMs = isDispatcher ? 0 : this.#luck.next() * downMaxMs;
+    // It may be down from the last time: then another is drawn, later.
     if (victim.end !== undefined) return;
+    const role: Role = isDispatcher ? "dispatcher" : "worker";
     victim.kill();
-    this.#options.onKill(victim.name, ++this.#kills);
+    this.kills[role]++;
+    this.#done++;
+    onKill(victim.name, role);
+    const isReached = ({ kills }: { kills: number }) => this.#done >= kills;
+    for (const { resolve } of this.#waiting.filter(isReached)) resolve();
+    this.#waiting = this.#waiting.filter((one) => !isReached(one));
     const restart = this.#restart(victim, downMs).finally(() => this.#restarts.delete(restart));
     this.#restarts.add(restart);
   }

@@ -11,12 +11,18 @@ const HEARTBEAT_MS = 500;
 /** What is left of a job when the cluster stops has nobody who wants it. */
 const DRAIN_MS = 500;
 
+/** How the dispatcher is started. */
+export interface DeploymentOptions {
+  readonly journal?: string;
+  readonly windowSplits?: number;
+}
+
 /** See the module. */
 export class Deployment implements AsyncDisposable {
   /** The cluster's secret, which is this run's own. */
   readonly token: string = crypto.randomUUID();
   readonly #onLog: (line: string) => void;
-  readonly #journal: string | undefined;
+  readonly #options: DeploymentOptions;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
   #starting: Promise<ChildProcess>[] = [];
@@ -24,11 +30,12 @@ export class Deployment implements AsyncDisposable {
 
   /**
    * @param onLog Gets the log lines of all processes, with the process's name.
-   * @param options `journal`: the folder of the dispatcher's journal. Default: kept in memory.
+   * @param options `journal`: the folder of the dispatcher's journal; default: kept in memory.
+   * `windowSplits`: the window of DETERMINISTIC jobs.
    */
-  constructor(onLog: (line: string) => void, options: { readonly journal?: string } = {}) {
+  constructor(onLog: (line: string) => void, options: DeploymentOptions = {}) {
     this.#onLog = onLog;
-    this.#journal = options.journal;
+    this.#options = options;
   }
 
   /** The dispatcher's process. */
@@ -85,10 +92,12 @@ export class Deployment implements AsyncDisposable {
   }
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
+    const { journal, windowSplits } = this.#options;
     return this.#start("dispatcher", "examples/dispatcher.ts", [
       ...["--port", port, "--token-file", tokenFile, "--log-level", "warn"],
       ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
-      ...(this.#journal === undefined ? [] : ["--journal", this.#journal]),
+      ...(journal === undefined ? [] : ["--journal", journal]),
+      ...(windowSplits === undefined ? [] : ["--window-splits", `${windowSplits}`]),
     ]);
   }
 

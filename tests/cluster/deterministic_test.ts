@@ -4,23 +4,45 @@
  *
  * @module
  */
-import { assertEquals, assertMatch } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { soon } from "./lib.ts";
 
 const FLAGS = ["-P=cluster"];
 
-Deno.test("workers and dispatchers killed at random leave the hash of a DETERMINISTIC stream as it was", async () => {
+Deno.test("ten SIGKILLs of workers and dispatcher in one DETERMINISTIC job leave its hash as it was, and its reader within its window", async () => {
   await using child = startChild("examples/chaos.ts", {
-    args: ["--kills", "4", "--seed", "5", "--dispatcher", "--elements", "8000"],
+    args: [
+      ...["--kills", "10", "--kills-per-run", "10", "--seed", "5"],
+      ...["--between-ms", "500", "--down-ms", "300", "--elements", "4000"],
+    ],
     flags: FLAGS,
     stopTimeoutMs: 20_000,
   });
   const { code } = await soon("the program's end", child.status);
-  assertEquals(code, 0, `${child.stdout.text}\n${child.stderr.text}`);
-  assertMatch(child.stdout.text, /run 1: \d+ kills, .*\(same\)/);
-  assertMatch(child.stdout.text, /4 kills in \d runs: \d streams the same, 0 different/);
-  assertMatch(child.stdout.text, /every worker produced/);
+  const said = `${child.stdout.text}\n${child.stderr.text}`;
+  assertEquals(code, 0, said);
+  const line = (pattern: RegExp) => pattern.exec(child.stdout.text)?.slice(1) ?? fail(said);
+  line(/^run 1: 10 kills, .*\(same\)$/m);
+  const [kills, workers, dispatchers] = line(
+    /^kills +(\d+) \((\d+) workers?, (\d+) dispatchers?\)/m,
+  );
+  assertEquals(kills, "10");
+  assert(Number(workers) > 0 && Number(dispatchers) > 0, said);
+  line(/^streams +1 the same, 0 different/m);
+  const shares = line(/^shares +(.*)$/m)[0]!.split(", ");
+  assertEquals(shares.length, 3);
+  for (const share of shares) assert(!share.endsWith(" 0 %"), said);
+  for (
+    const what of [
+      /^reader held +at most (\d+) bytes \(limit (\d+)\)$/m,
+      /^splits open +at most (\d+) \(limit (\d+)\)$/m,
+    ]
+  ) {
+    const [most, limit] = line(what);
+    assert(Number(most) > 0 && Number(most) <= Number(limit), said);
+  }
+  line(/^promises +(kept)$/m);
 });
 
 Deno.test("examples/chaos.ts --help explains its options", async () => {
@@ -29,3 +51,7 @@ Deno.test("examples/chaos.ts --help explains its options", async () => {
   assertMatch(child.stdout.text, /^Usage: deno task chaos/);
   assertMatch(child.stdout.text, /--seed/);
 });
+
+function fail(message: string): never {
+  throw new Error(message);
+}
