@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { type ClientOptions, type ClientProtocol, createClient } from "../actors/client/client.ts";
+import { type ClientOptions, createClient } from "../actors/client/client.ts";
 import { Feed } from "../actors/client/feed.ts";
+import type { ClientProtocol } from "../actors/client/protocol.ts";
 import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";

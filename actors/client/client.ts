@@ -14,14 +14,13 @@ import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { FirstComeReader } from "./first_come.ts";
 import { OrderedReader } from "./ordered.ts";
+import type { ClientProtocol } from "./protocol.ts";
 import type { HeartbeatReport, Reader, ReaderSurroundings } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 
 /** How long saying good-bye may take, in ms, and before it an answer to joining. */
 const RELEASE_TIMEOUT_MS = 1_000;
-/** First delay between heartbeats while there is news to wait for; doubles up to the refresh time. */
-const REFRESH_MIN_MS = 10;
 
 /** How a client is set up. */
 export interface ClientOptions {
@@ -52,16 +51,13 @@ export interface ClientOptions {
   readonly maxOutstandingRequests?: number;
   /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
   readonly bufferBytesMax?: number;
-  /** Time between heartbeats, in ms. Default 1,000. */
+  /** Time between heartbeats, in ms. Default 1,000. News travels at once whatever this is. */
   readonly refreshMs?: number;
   /** How long the first answer of the dispatcher may take, in ms. Default 10,000. */
   readonly firstAnswerTimeoutMs?: number;
   /** How long one request for an element may stay open before it is asked again, in ms. Default 30,000. */
   readonly requestTimeoutMs?: number;
 }
-
-/** A client has no protocol of its own: nobody asks it anything. */
-export type ClientProtocol = Record<never, never>;
 
 /** Makes the client actor, which feeds `feed` until it is stopped. */
 export function createClient(
@@ -71,7 +67,12 @@ export function createClient(
 ): Actor<ClientProtocol> {
   const client = new Client(context, options, feed);
   return {
-    handlers: {},
+    handlers: {
+      wake: () => {
+        client.wake();
+        return null;
+      },
+    },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
   };
@@ -94,7 +95,6 @@ class Client {
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
-  #idleRefreshes = 0;
 
   constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
     this.#context = context;
@@ -122,6 +122,11 @@ class Client {
       this.#reader.stop();
       if (failure.code === "cancelled") throw failure;
     }
+  }
+
+  wake(): void {
+    // News that is missed waits for the next regular heartbeat; nothing may rest on its being heard.
+    if (!this.#context.world.fault("client.miss_news")) this.#refresh();
   }
 
   async stop(): Promise<void> {
@@ -187,7 +192,7 @@ class Client {
         attemptMs: ATTEMPT_MS,
       });
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-      if (this.#reader.learn(answer)) this.#idleRefreshes = 0;
+      this.#reader.learn(answer);
     } catch (error) {
       const failure = LeatError.from(error);
       // A client that has tasks goes on without a dispatcher.
@@ -211,16 +216,13 @@ class Client {
   /** News is expected: do not wait for the next regular heartbeat. */
   #refresh(): void {
     this.#refreshAsked = true;
-    this.#idleRefreshes = 0;
     this.#refreshNow();
   }
 
   #pause(): Promise<void> {
     const { refreshMs = 1_000 } = this.#options;
-    const soonMs = REFRESH_MIN_MS * 2 ** Math.min(this.#idleRefreshes++, 20);
-    const delayMs = this.#reader.expectsNews ? Math.min(refreshMs, soonMs) : refreshMs;
     return new Promise((resolve) => {
-      const timer = this.#context.timer(delayMs, resolve);
+      const timer = this.#context.timer(refreshMs, resolve);
       this.#refreshNow = () => {
         timer.cancel();
         resolve();

@@ -51,10 +51,6 @@ export class FirstComeReader implements Reader {
     this.#around = around;
   }
 
-  get expectsNews(): boolean {
-    return [...this.#tasks.values()].every((task) => task.ended);
-  }
-
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -69,14 +65,12 @@ export class FirstComeReader implements Reader {
     return lostTasks.length === 0 ? {} : { lostTasks };
   }
 
-  learn({ tasks, finished }: HeartbeatNews): boolean {
-    let changed = finished !== this.#finished;
+  learn({ tasks, finished }: HeartbeatNews): void {
     const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
     for (const [key, open] of this.#tasks) {
       if (listed.has(key)) continue;
       open.fetcher.leave();
       this.#tasks.delete(key);
-      changed = true;
     }
     for (const [key, task] of listed) {
       if (this.#tasks.has(key)) continue;
@@ -89,12 +83,10 @@ export class FirstComeReader implements Reader {
         ended: false,
         taken: Promise.resolve(),
       });
-      changed = true;
     }
     this.#finished = finished;
     this.#endIfDone();
     this.pump();
-    return changed;
   }
 
   pump(): void {
@@ -112,6 +104,10 @@ export class FirstComeReader implements Reader {
   stop(): void {
     for (const { fetcher } of this.#tasks.values()) fetcher.leave();
     this.#tasks.clear();
+  }
+
+  get #haveAllEnded(): boolean {
+    return [...this.#tasks.values()].every((task) => task.ended);
   }
 
   #hasRoom(): boolean {
@@ -145,7 +141,7 @@ export class FirstComeReader implements Reader {
     if (answer.kind === "element" || answer.kind === "error") this.#around.feed.push(answer);
     if (hasEnded) open.ended = true;
     this.#endIfDone();
-    if (hasEnded && this.expectsNews && !this.#around.feed.closed) this.#around.refresh();
+    if (hasEnded && this.#haveAllEnded && !this.#around.feed.closed) this.#around.refresh();
     this.pump();
   }
 
@@ -160,6 +156,6 @@ export class FirstComeReader implements Reader {
 
   /** Also an ended task may still owe an element: its answer was lost, and is asked for again. */
   #endIfDone(): void {
-    if (this.#finished && this.expectsNews && this.#inFlight === 0) this.#around.feed.end();
+    if (this.#finished && this.#haveAllEnded && this.#inFlight === 0) this.#around.feed.end();
   }
 }

@@ -92,10 +92,6 @@ export class OrderedReader implements Reader {
     this.#head = this.#mark = this.#markTold = behind[0] ?? startAt;
   }
 
-  get expectsNews(): boolean {
-    return this.#total === Infinity || [...this.#tasks.values()].every((task) => task.ended);
-  }
-
   get inFlight(): number {
     return [...this.#tasks.values()].reduce((sum, { inFlight }) => sum + inFlight, 0);
   }
@@ -124,28 +120,23 @@ export class OrderedReader implements Reader {
     return { mark: this.#mark, done: done.map(([sequence]) => sequence).sort((a, b) => a - b) };
   }
 
-  learn({ tasks, ordered }: HeartbeatNews): boolean {
-    let changed = false;
+  learn({ tasks, ordered }: HeartbeatNews): void {
     const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
     for (const [key, open] of this.#tasks) {
       if (listed.has(key)) continue;
       open.fetcher.leave();
       this.#tasks.delete(key);
-      changed = true;
     }
     for (const [key, task] of listed) {
       if (this.#tasks.has(key)) continue;
       const fetcher = fetcherOf(this.#around, this.#clientId, task, () => {});
       this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 });
-      changed = true;
     }
     if (ordered !== undefined && this.#total === Infinity) {
       this.#checkTable(ordered.digest);
       this.#total = ordered.total;
-      changed = true;
     }
     this.pump();
-    return changed;
   }
 
   pump(): void {
@@ -173,6 +164,10 @@ export class OrderedReader implements Reader {
     this.#tasks.clear();
     this.#splits.clear();
     this.#bytes = this.#elements = 0;
+  }
+
+  get #lacksTasks(): boolean {
+    return this.#total === Infinity || [...this.#tasks.values()].every((task) => task.ended);
   }
 
   get #isFull(): boolean {
@@ -216,7 +211,7 @@ export class OrderedReader implements Reader {
     else if (answer.kind === "later") this.#pause(open);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
-      if (this.expectsNews) this.#around.refresh();
+      if (this.#lacksTasks) this.#around.refresh();
     }
     this.pump();
   }

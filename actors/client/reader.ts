@@ -18,8 +18,6 @@ export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** A way of reading the tasks of an iteration. */
 export interface Reader {
-  /** Whether the next heartbeat may bring news that reading waits for. */
-  readonly expectsNews: boolean;
   /** Requests that are open now. */
   readonly inFlight: number;
   /** Size of what has arrived and cannot be given on before something else, in bytes. */
@@ -30,8 +28,8 @@ export interface Reader {
   joined(clientId: number): void;
   /** What to say in the next heartbeat. */
   report(): HeartbeatReport;
-  /** What a heartbeat brought. True: something was new. */
-  learn(news: HeartbeatNews): boolean;
+  /** What a heartbeat brought. */
+  learn(news: HeartbeatNews): void;
   /** Asks for as much as there is room for. */
   pump(): void;
   stop(): void;

@@ -11,8 +11,9 @@ import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { ActorSystem } from "../runtime/system.ts";
-import { type ClientOptions, type ClientProtocol, createClient } from "./client.ts";
+import { type ClientOptions, createClient } from "./client.ts";
 import type { Feed } from "./feed.ts";
+import type { ClientProtocol } from "./protocol.ts";
 
 /** A node of this process from which a service can be reached. */
 export interface ClientHome {

@@ -14,9 +14,12 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { ClientProtocol } from "../client/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
+import type { FencedRef } from "../runtime/ref.ts";
+import { ClientHints } from "./client_hints.ts";
 import { clientOf, endClient, newsFor } from "./clients.ts";
 import { datasetOf, registerDataset } from "./datasets.ts";
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
@@ -134,7 +137,7 @@ export function createDispatcher(
       registerDataset: (request) => dispatcher.turn((turn) => registerDataset(turn, request)),
       getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
       openIteration: (request) => dispatcher.turn((turn) => openIteration(turn, request)),
-      clientHeartbeat: (request) => dispatcher.clientHeartbeat(request),
+      clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
       releaseClient: ({ clientId }) => dispatcher.releaseClient(clientId),
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
@@ -174,6 +177,7 @@ class Dispatcher {
   #state!: DispatcherState;
   #journal!: Journal;
   #listings!: SplitListings;
+  #hints!: ClientHints;
   #turn!: Turn;
 
   constructor(context: ActorContext<DispatcherProtocol>, config: DispatcherConfig) {
@@ -208,6 +212,11 @@ class Dispatcher {
       state,
       committed: () => this.#journal.committed(),
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
+    });
+    this.#hints = new ClientHints({
+      context: this.#context,
+      state,
+      committed: () => this.#journal.committed(),
     });
     await this.turn((turn) => this.#begin(turn));
     this.#sweepLater();
@@ -247,6 +256,7 @@ class Dispatcher {
 
   clientHeartbeat(
     request: RequestOf<DispatcherProtocol, "clientHeartbeat">,
+    { source }: Delivery,
   ):
     | AnswerOf<DispatcherProtocol, "clientHeartbeat">
     | Promise<
@@ -255,6 +265,7 @@ class Dispatcher {
     return this.turn((turn) => {
       const [client, iteration] = clientOf(this.#state, request.clientId);
       this.#clientsHeardMs.set(client.clientId, turn.nowMs);
+      this.#hints.heard(client.clientId, source as FencedRef<ClientProtocol>);
       if (isCoordinated(turn, iteration)) {
         heardConsumer(turn, client, this.#consumers, request, this.#config.lostTaskTimeoutMs);
         reviewRounds(turn, iteration.iterationId, this.#consumers);
@@ -393,6 +404,7 @@ class Dispatcher {
       this.#toWake.add(task.worker);
       this.#toReview.add(task.iterationId);
       this.#toSettle.add(task.iterationId);
+      this.#hints.changed(task.iterationId);
     } else if (record.type === "iteration_collected") {
       const { iterationId } = record;
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
@@ -404,6 +416,7 @@ class Dispatcher {
       this.#clientsHeardMs.delete(clientId);
       this.#figures.clientGone(clientId);
       this.#consumers.left(clientId);
+      this.#hints.gone(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) {
@@ -418,18 +431,30 @@ class Dispatcher {
         this.#toWake.add(record.worker);
         return;
       case "task_ready":
-      case "task_completed":
-        this.#toReview.add(this.#state.tasks.get(record.taskId)!.iterationId);
-        this.#toSettle.add(this.#state.tasks.get(record.taskId)!.iterationId);
+      case "task_completed": {
+        const { iterationId } = this.#state.tasks.get(record.taskId)!;
+        this.#toReview.add(iterationId);
+        this.#toSettle.add(iterationId);
+        if (record.type === "task_ready") this.#hints.changed(iterationId);
         return;
+      }
       case "client_opened":
         this.#clientsHeardMs.set(record.clientId, this.#turn.nowMs);
         this.#idleSinceMs.delete(record.iterationId);
         this.#toReview.add(record.iterationId);
+        this.#toSettle.add(record.iterationId);
         return;
-      case "iteration_created":
       case "splits_listed":
       case "splits_failed":
+        this.#hints.changed(record.iterationId);
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "iteration_finished":
+      case "schedule_proposed":
+      case "schedule_committed":
+        this.#hints.changed(record.iterationId);
+        return;
+      case "iteration_created":
       case "sequences_received":
         this.#toSettle.add(record.iterationId);
         return;
@@ -462,15 +487,6 @@ class Dispatcher {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     for (const iterationId of this.#toReview) {
       reviewRounds(this.#turn, iterationId, this.#consumers);
-        this.#hints.changed(record.iterationId);
-        this.#toSettle.add(record.iterationId);
-        return;
-      case "iteration_finished":
-      case "schedule_proposed":
-      case "schedule_committed":
-        this.#hints.changed(record.iterationId);
-        return;
-      case "iteration_created":
     }
     this.#toReview.clear();
     for (const iterationId of this.#toSettle) {

@@ -169,7 +169,8 @@ export interface DispatcherProtocol {
   }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
 
   /**
-   * Keeps a client alive and tells it what to read.
+   * Keeps a client alive and tells it what to read. The actor that asks is sent `wake` (see
+   * `ClientProtocol`) when another answer would be given.
    *
    * @throws `not_found` for a client that was released or timed out, `failed_precondition` when the
    * iteration was garbage collected.

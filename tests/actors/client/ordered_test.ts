@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type ClientProtocol, createClient } from "../../../actors/client/client.ts";
+import { createClient } from "../../../actors/client/client.ts";
+import type { ClientProtocol } from "../../../actors/client/protocol.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";

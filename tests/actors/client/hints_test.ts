@@ -1,0 +1,95 @@
+/**
+ * When a client asks the dispatcher for news.
+ *
+ * @module
+ */
+import { createClient } from "../../../actors/client/client.ts";
+import { Feed } from "../../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../../actors/client/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { assertEquals } from "../../assert.ts";
+import { settle, SteppedWorld } from "../dispatcher/lib.ts";
+
+const REFRESH_MS = 60_000;
+
+/** A client of a dispatcher that has nothing for it. */
+class ClientBench implements AsyncDisposable {
+  readonly world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
+  readonly system = new ActorSystem({ node: "bench", world: this.world });
+  heartbeats = 0;
+  /** Answers to heartbeats wait for it. */
+  held: Promise<void> | undefined;
+  readonly #client;
+
+  constructor() {
+    this.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          clientHeartbeat: async () => {
+            this.heartbeats++;
+            await this.held;
+            return { tasks: [], finished: false };
+          },
+          releaseClient: () => null,
+        } as never,
+      }),
+    });
+    this.#client = this.system.spawn<ClientProtocol>({
+      name: "client",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt("bench"),
+          dataset: { datasetId: "d" },
+          parameters: { processingMode: "DYNAMIC", sharing: false },
+          repetition: 0,
+          refreshMs: REFRESH_MS,
+        }, new Feed()),
+    });
+  }
+
+  async wake(): Promise<void> {
+    this.system.tell(this.#client, "wake", null);
+    await settle();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+  }
+}
+
+Deno.test("a client that is woken sends a heartbeat at once, and else one in each refresh time", async () => {
+  await using bench = new ClientBench();
+  await settle();
+  assertEquals(bench.heartbeats, 1);
+  await bench.world.advance(REFRESH_MS - 1);
+  assertEquals(bench.heartbeats, 1, "also one that has no task yet waits to be told");
+  await bench.wake();
+  assertEquals(bench.heartbeats, 2);
+  await bench.world.advance(REFRESH_MS);
+  assertEquals(bench.heartbeats, 3);
+});
+
+Deno.test("a client that is woken while its heartbeat is not answered sends one more, not one for each", async () => {
+  await using bench = new ClientBench();
+  await settle();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  bench.held = promise;
+  for (let i = 0; i < 5; i++) await bench.wake();
+  assertEquals(bench.heartbeats, 2);
+  resolve();
+  await settle();
+  assertEquals(bench.heartbeats, 3);
+});
+
+Deno.test("a client makes up for a hint that it missed at its next regular heartbeat", async () => {
+  await using bench = new ClientBench();
+  await settle();
+  bench.world.fault = (point) => point === "client.miss_news";
+  await bench.wake();
+  assertEquals(bench.heartbeats, 1);
+  await bench.world.advance(REFRESH_MS);
+  assertEquals(bench.heartbeats, 2);
+});
