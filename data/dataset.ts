@@ -90,6 +90,7 @@ import { TfRecordsNode } from "./sources/tf_records.ts";
 import { type AudioFile, WavNode } from "./sources/wav.ts";
 import { WebDatasetNode, type WebDatasetOptions } from "./sources/web_dataset.ts";
 import type { ElementSpec } from "./spec.ts";
+import { checkWait, GrowingNode, type LoadWait } from "./stored/growing.ts";
 import { type SaveAttributes, savedIn, saveGraph, type SaveProgress } from "./stored/save.ts";
 import { shardDatasets } from "./stored/shards.ts";
 import { storedNode } from "./stored/stored_node.ts";
@@ -189,6 +190,8 @@ export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C>, 
 export interface LoadOptions<T, R> {
   /** Puts the datasets that the shards are together; by default they are read one after the other. */
   readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
+  /** Whether elements are read while they are still being written, even before that has begun. Default false. */
+  readonly wait?: boolean | LoadWait;
 }
 
 /** Options of `snapshot`. */
@@ -1492,8 +1495,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * unless `readerFunc` puts them together otherwise. Spec and number of elements are known; workers
    * of a service share the reading by files.
    *
-   * Errors: `not_found` where nothing is saved, `data_loss` where the list of files is damaged.
-   * Damaged files are errors of their elements.
+   * With `wait`, what `save()` or `distributedSave()` still writes is read as it becomes final, in the
+   * same order; the end is where they have finished. Spec and number of elements are not known then,
+   * and workers do not share the reading. Reading fails where the save has failed or was given up
+   * (`aborted`, or the code of its failure), is begun anew (`failed_precondition`), or nothing is
+   * written for long (`deadline_exceeded`); leaving the loop ends waiting.
+   *
+   * Errors: `not_found` where nothing is saved, or not to its end, `data_loss` where the list of files
+   * is damaged. Damaged files are errors of their elements.
    *
    * @example
    * ```ts
@@ -1505,15 +1514,26 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    *   readerFunc: (shards) => shards.interleave((shard) => shard),
    * });
    * for await (const x of numbers) console.log(x); // 0 1 2 3 4 5
+   *
+   * const saving = Dataset.range(3).save("./.cache/example-growing", { overwrite: true });
+   * const growing = await Dataset.load<number>("./.cache/example-growing", { wait: true });
+   * for await (const x of growing) console.log(x); // 0 1 2
+   * await saving;
    * ```
    */
   static async load<T = unknown, R = T>(
     path: string,
     options?: LoadOptions<T, R>,
   ): Promise<Dataset<R>> {
-    const { readerFunc } = checkOptions("load", options);
+    const { readerFunc, wait } = checkOptions("load", options);
     if (readerFunc !== undefined && typeof readerFunc !== "function") {
       throw invalidArgument("load", "readerFunc", "a function", readerFunc);
+    }
+    const waiting = checkWait(wait);
+    if (waiting !== undefined) {
+      if (readerFunc === undefined) return new Dataset(new GrowingNode(path, waiting));
+      const when = "left out with wait: which shards there are is known at the end";
+      throw invalidArgument("load", "readerFunc", when, readerFunc);
     }
     const manifest = await savedIn(path);
     if (readerFunc === undefined) return new Dataset(storedNode(path, manifest));

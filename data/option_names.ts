@@ -100,6 +100,7 @@ const OPTIONS = {
   distribute: of<DistributeOptions & { readonly rewrite?: unknown }>({
     service: true,
     rewrite: true,
+    compression: true,
     ...distribution,
   }),
   filter: of<FilterOptions<Captures>>({
@@ -154,7 +155,7 @@ const OPTIONS = {
   }),
   jsonLines: files,
   listFiles: of<ListFilesOptions>({ shuffle: true, seed: true }),
-  load: of<LoadOptions<unknown, unknown>>({ readerFunc: true }),
+  load: of<LoadOptions<unknown, unknown>>({ readerFunc: true, wait: true }),
   map: of<MapOptions<Captures>>({
     numParallelCalls: true,
     deterministic: true,

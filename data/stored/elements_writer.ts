@@ -6,12 +6,15 @@ import { specOf } from "../components.ts";
 import type { Host, NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../spec.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
+import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
   type Chunk,
   encodeManifest,
   type Manifest,
   MANIFEST_NAME,
+  nameOf,
   readManifest,
+  storedPaths,
   within,
 } from "./manifest.ts";
 
@@ -22,6 +25,11 @@ export interface WritingOptions {
   readonly chunkBytesMax?: number | undefined;
   /** What is known of the elements; what is not is found out from them. */
   readonly spec?: ElementSpec;
+  /**
+   * Whether there is a ledger meanwhile: one that says that somebody writes, or one with entries, from
+   * which chunks are read as they are finished. Default: none.
+   */
+  readonly ledger?: "head" | "entries";
 }
 
 /** What was written before a writer was saved: chunks that stay when it goes. */
@@ -33,9 +41,6 @@ export interface WritingState {
 }
 
 const CHUNK_BYTES_MAX = 256 << 20;
-
-/** The names of chunks, finished or not. Nothing else in a folder is ever removed. */
-const CHUNK_NAME = /^[0-9a-f]{16}-\d{6}\.tfrecord(\.gz)?(\.partial)?$/;
 
 /**
  * Writes the chunks of one folder, and at last its manifest. Until then the folder's manifest is a
@@ -56,6 +61,11 @@ export class ElementsWriter {
   /** Per shard, the chunk that is being written. */
   readonly #open = new Map<number, ChunkWriter>();
   #replaces: Manifest | undefined;
+  #interrupts: LedgerHead | undefined;
+  readonly #ledger: Ledger;
+  #hasLedger = false;
+  /** How many entries it has: each lists a chunk. */
+  #entries = 0;
   #abandoned = false;
 
   private constructor(
@@ -67,6 +77,7 @@ export class ElementsWriter {
   ) {
     this.#host = host;
     this.#folder = folder;
+    this.#ledger = new Ledger(host, folder);
     this.#manifest = manifest;
     this.#options = options;
     this.#id = id;
@@ -77,8 +88,7 @@ export class ElementsWriter {
   }
 
   /**
-   * Locks the folder and removes what an earlier writer did not finish. What it holds stays until it
-   * is replaced.
+   * Locks the folder. What it holds stays until it is replaced.
    *
    * Errors: `already_exists` while somebody else writes there, `permission_denied`.
    */
@@ -89,7 +99,7 @@ export class ElementsWriter {
     const writer = new ElementsWriter(host, folder, manifest, options, state);
     try {
       writer.#replaces = await readManifest(host, folder);
-      await writer.#removeChunksBut(writer.#replaces);
+      writer.#interrupts = await writer.#ledger.head();
       return writer;
     } catch (error) {
       writer.abandon();
@@ -121,6 +131,20 @@ export class ElementsWriter {
   /** What the folder held when writing began. */
   get replaces(): Manifest | undefined {
     return this.#replaces;
+  }
+
+  /** What was being saved there, and is not finished. */
+  get interrupts(): LedgerHead | undefined {
+    return this.#interrupts;
+  }
+
+  /** Makes room: removes what an earlier writer did not finish. Called once, before anything is written. */
+  async clear(): Promise<void> {
+    await this.#removeChunksBut(this.#replaces);
+    const { ledger, compression } = this.#options;
+    if (ledger === undefined) return;
+    this.#hasLedger = true;
+    await this.#ledger.begin({ id: this.#id, compression });
   }
 
   /** How many elements were written. */
@@ -155,6 +179,7 @@ export class ElementsWriter {
     };
     await this.#manifest.append(encodeManifest(manifest));
     await this.#manifest.commit();
+    if (this.#hasLedger || this.#interrupts !== undefined) this.#ledger.end();
     await this.#removeChunksBut(manifest);
     return manifest;
   }
@@ -172,7 +197,11 @@ export class ElementsWriter {
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
-    for (const { name } of this.#chunks.splice(this.#kept)) {
+    // The head goes first, so that nobody reads what goes after it.
+    if (this.#hasLedger) this.#ledger.end();
+    const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
+    const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));
+    for (const name of [...chunks, ...entries]) {
       this.#host.newFiles.remove(within(this.#folder, name));
     }
   }
@@ -180,12 +209,8 @@ export class ElementsWriter {
   /** Removes the chunks of writers that are gone. */
   async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
     const kept = new Set(manifest?.chunks.map(({ name }) => name));
-    // Characters of the folder's name that mean something in a pattern stand for any; looked at below.
-    const pattern = within(this.#folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*.tfrecord*");
-    for (const path of await this.#host.files.list(pattern)) {
-      const name = path.slice(path.lastIndexOf("/") + 1);
-      if (within(this.#folder, name) !== path) continue;
-      if (CHUNK_NAME.test(name) && !kept.has(name)) this.#host.newFiles.remove(path);
+    for (const path of await storedPaths(this.#host, this.#folder)) {
+      if (!kept.has(nameOf(path))) this.#host.newFiles.remove(path);
     }
   }
 
@@ -231,8 +256,17 @@ export class ElementsWriter {
   async #closeChunk(shard: number, chunk: ChunkWriter): Promise<void> {
     const finished = await chunk.finish();
     this.#open.delete(shard);
-    if (this.#abandoned) this.#host.newFiles.remove(within(this.#folder, finished.name));
-    else this.#chunks.push(finished);
+    if (this.#abandoned) {
+      this.#host.newFiles.remove(within(this.#folder, finished.name));
+      return;
+    }
+    this.#chunks.push(finished);
+    if (this.#options.ledger !== "entries") return;
+    const number = this.#entries++;
+    await this.#ledger.enter(this.#id, { number, chunks: [finished], spec: this.#spec });
+    if (this.#abandoned) {
+      this.#host.newFiles.remove(within(this.#folder, entryName(this.#id, number)));
+    }
   }
 
   async #closeChunks(): Promise<void> {

@@ -9,6 +9,7 @@ import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { ElementsWriter } from "./elements_writer.ts";
+import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
 import { shardBy } from "./shards.ts";
 
@@ -53,7 +54,9 @@ export async function saveGraph(
       ? {}
       : { chunkBytesMax: checkInteger("save", "chunkBytesMax", chunkBytesMax, 1) }),
     spec: node.elementSpec,
-  };
+    // Where there are shards, the order of elements is known at the end.
+    ledger: shardFunc === undefined ? "entries" : "head",
+  } as const;
   if (onProgress !== undefined && typeof onProgress !== "function") {
     throw invalidArgument("save", "onProgress", "a function", onProgress);
   }
@@ -67,7 +70,9 @@ export async function saveGraph(
   const writer = await ElementsWriter.begin(context.host, folder, writing);
   const elements = context.makeIterator();
   try {
-    if (writer.replaces !== undefined && !mayReplace) throw savedAlready(folder);
+    if (!mayReplace && writer.replaces !== undefined) throw savedAlready(folder);
+    if (!mayReplace && writer.interrupts?.joint !== undefined) throw savedByOthers(folder);
+    await writer.clear();
     const shardOf = shardFunc === undefined ? undefined : new Call(shardFunc, context);
     let sizeBytes = 0;
     for (;;) {
@@ -100,13 +105,33 @@ function savedAlready(folder: string): LeatError {
   );
 }
 
+function savedByOthers(folder: string): LeatError {
+  return new LeatError(
+    "already_exists",
+    `save: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to have it go on, or save to ` +
+      `another folder, or with { overwrite: true }.`,
+  );
+}
+
 /** What the folder holds; `not_found` where nothing was saved there, or not to its end. */
 export async function savedIn(path: unknown): Promise<Manifest> {
   const folder = checkPath("load", path);
-  const manifest = await readManifest(installedHost(), folder);
+  const host = installedHost();
+  const manifest = await readManifest(host, folder);
   if (manifest !== undefined) return manifest;
-  throw new LeatError(
-    "not_found",
-    `load: ${folder} holds no saved dataset: there is no DONE in it, which is written last.`,
-  );
+  throw notSaved(folder, await new Ledger(host, folder).head());
+}
+
+function notSaved(folder: string, head: LedgerHead | undefined): LeatError {
+  const missing = "there is no DONE in it, which is written last";
+  if (head === undefined) {
+    return new LeatError("not_found", `load: ${folder} holds no saved dataset: ${missing}.`);
+  }
+  const { failure, joint } = head;
+  const again = joint === undefined ? "save()" : "distributedSave()";
+  const why = failure === undefined
+    ? `it is still being written, or its writer has ended before (${missing}). Read it while it is written with { wait: true }, or ` +
+      `call ${again} again`
+    : `saving it has failed: ${failure.message} Call ${again} again to have it go on`;
+  return new LeatError("not_found", `load: ${folder} holds no saved dataset yet: ${why}.`);
 }

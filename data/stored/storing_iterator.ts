@@ -106,10 +106,12 @@ export class StoringIterator extends ElementIterator {
     const { folder, options, passesWhileLocked } = this.#storing;
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
-      if (writer.replaces !== undefined) writer.abandon();
-      else this.#writer = writer;
+      this.#writer = writer;
+      if (writer.replaces === undefined) await writer.clear();
+      else this.#abandon();
       return writer.replaces;
     } catch (error) {
+      this.#abandon();
       if (passesWhileLocked && LeatError.from(error).code === "already_exists") return undefined;
       throw error;
     }

@@ -1,0 +1,94 @@
+/**
+ * Small files that say what other files hold: JSON with a digest of its own, written whole or not at
+ * all.
+ */
+import { LeatError } from "../../core/error.ts";
+import { hashBytes } from "../../core/hash.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { ByteReader } from "../formats/byte_reader.ts";
+import type { Host } from "../host.ts";
+import { ValueReader, ValueWriter } from "../wire.ts";
+
+/** Longest document that is read: a list of about a million files. */
+const DOCUMENT_BYTES_MAX = 128 << 20;
+
+/** Keeps the components of a spec that nothing is known of. */
+class DocumentWriter extends ValueWriter {
+  protected override entries(object: Record<string, unknown>): [string, unknown][] {
+    return Object.entries(object);
+  }
+}
+
+/** The bytes of a document: plain data and specs. */
+export function encodeDocument(format: string, value: object): Uint8Array {
+  const content = JSON.stringify(new DocumentWriter().write({ format, ...value }));
+  return new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
+}
+
+/** Puts a document in its place. */
+export async function writeDocument(
+  host: Host,
+  path: string,
+  format: string,
+  value: object,
+): Promise<void> {
+  const file = await host.newFiles.create(path);
+  try {
+    await file.append(encodeDocument(format, value));
+    await file.commit();
+  } finally {
+    file.abandon();
+  }
+}
+
+/**
+ * A document; `undefined` where there is none.
+ *
+ * @param remedy what to do about one that is damaged, as a sentence.
+ *
+ * Errors: `data_loss` for one that is damaged or of another format, and those of reading files.
+ */
+export async function readDocument<T>(
+  host: Host,
+  path: string,
+  format: string,
+  remedy: string,
+): Promise<T | undefined> {
+  const bytes = await readWhole(host, path);
+  if (bytes === undefined) return undefined;
+  try {
+    return decode(bytes, format) as T;
+  } catch (cause) {
+    throw new LeatError(
+      "data_loss",
+      `${path} is damaged, or was written by another version: ${
+        LeatError.from(cause).message
+      }. ${remedy}`,
+      { cause },
+    );
+  }
+}
+
+async function readWhole(host: Host, path: string): Promise<Uint8Array | undefined> {
+  try {
+    const reader = new ByteReader(path, await host.files.open(path));
+    try {
+      const size = await reader.fill(Math.min(reader.remaining, DOCUMENT_BYTES_MAX));
+      return reader.take(size);
+    } finally {
+      reader.close();
+    }
+  } catch (error) {
+    if (LeatError.from(error).code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+function decode(bytes: Uint8Array, format: string): unknown {
+  const { digest, content } = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, string>;
+  if (digest !== hashBytes(content!)) throw new Error("its checksum is wrong");
+  const value = new ValueReader().read(JSON.parse(content!));
+  if (!isPlainObject(value) || value.format !== format) throw new Error("unknown format");
+  const { format: _, ...document } = value;
+  return document;
+}

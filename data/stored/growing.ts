@@ -1,0 +1,301 @@
+/**
+ * Reading a dataset while it is being saved: chunks are read as they become final, in their order.
+ *
+ * Nobody tells a reader that there is more; it looks, now and then. A writer that lives is known by the
+ * files that grow in the folder.
+ */
+import { LeatError } from "../../core/error.ts";
+import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
+import type { IteratorContext } from "../context.ts";
+import type { Compression } from "../formats/compression.ts";
+import type { Host } from "../host.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { Nested } from "../operators/opened.ts";
+import type { ElementSpec } from "../spec.ts";
+import { Ledger, type LedgerHead } from "./ledger.ts";
+import { type Chunk, type Manifest, readManifest, storedPaths } from "./manifest.ts";
+import { storedNode } from "./stored_node.ts";
+
+/** How a reader waits for what is still being written. */
+export interface LoadWait {
+  /** How often it looks whether there is more, in ms. Default 250. */
+  readonly pollMs?: number;
+  /**
+   * How long nothing may be written, in ms: then the writer is thought to have died, and reading fails
+   * with `deadline_exceeded`. Default 600,000.
+   */
+  readonly timeoutMs?: number;
+}
+
+const POLL_MS = 250;
+const TIMEOUT_MS = 600_000;
+
+/** Checks the option `wait` of `load`; `undefined`: it does not wait. */
+export function checkWait(wait: unknown): Required<LoadWait> | undefined {
+  if (typeof wait !== "object" || wait === null) {
+    const isOn = checkBoolean("load", "wait", wait, false);
+    return isOn ? { pollMs: POLL_MS, timeoutMs: TIMEOUT_MS } : undefined;
+  }
+  const { pollMs = POLL_MS, timeoutMs = TIMEOUT_MS, ...others } = wait as LoadWait;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw invalidArgument("load", "wait", "true, or { pollMs, timeoutMs }", `{ ${unknown} }`);
+  }
+  return {
+    pollMs: checkInteger("load", "wait.pollMs", pollMs, 1),
+    timeoutMs: checkInteger("load", "wait.timeoutMs", timeoutMs, 1),
+  };
+}
+
+/** The elements of a folder that may still be written, or not even begun. */
+export class GrowingNode extends DatasetNode {
+  readonly path: string;
+  readonly wait: Required<LoadWait>;
+
+  constructor(path: unknown, wait: Required<LoadWait>) {
+    super("growing", []);
+    this.path = checkPath("load", path);
+    this.wait = wait;
+  }
+
+  override get attributes(): Attributes {
+    return { path: this.path, wait: this.wait };
+  }
+
+  override get decisive(): Attributes {
+    return { path: this.path };
+  }
+
+  override get elementSpec(): ElementSpec {
+    return undefined;
+  }
+
+  override get cardinality(): number {
+    return UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return new GrowingIterator(context, this);
+  }
+}
+
+registerNode("growing", { fromWire: (a) => new GrowingNode(a.path, checkWait(a.wait)!) });
+
+interface GrowingState {
+  /** Which writing it reads; null before it has begun. */
+  readonly id: string | null;
+  /** How many chunks were read to their end. */
+  readonly read: number;
+  /** Where it is in the one after them; null where that is not open. */
+  readonly nested: unknown;
+  readonly ended: boolean;
+}
+
+class GrowingIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #chunks: GrowingChunks;
+  #read = 0;
+  #nested: Nested | undefined;
+  #ended = false;
+
+  constructor(context: IteratorContext, { path, wait }: GrowingNode) {
+    super();
+    this.#context = context;
+    this.#chunks = new GrowingChunks(context.host, path, wait);
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.#ended || this.disposed) return END;
+    const pulled = this.#nested?.iterator.next() ?? END;
+    if (pulled !== END && !(pulled instanceof Promise)) return this.#context.stats.gave(pulled);
+    return this.#pull(pulled);
+  }
+
+  async #pull(first: Pulled<unknown>): Promise<unknown> {
+    let element = await this.#context.waitFor(Promise.resolve(first));
+    while (element === END && !this.disposed) {
+      if (this.#nested !== undefined) this.#read++;
+      this.#nested = undefined;
+      const opened = await this.#open();
+      if (opened === undefined) return END;
+      element = await this.#context.waitFor(Promise.resolve(opened.iterator.next()));
+    }
+    return this.disposed ? END : this.#context.stats.gave(element);
+  }
+
+  /** Opens the next chunk, once there is one; nothing more comes where reading cannot go on. */
+  async #open(): Promise<Nested | undefined> {
+    this.#ended = true;
+    const found = await this.#context.waitFor(this.#chunks.chunk(this.#read)).catch((error) => {
+      if (this.disposed) return undefined;
+      throw this.#context.stats.failed(error);
+    });
+    if (found === undefined || this.disposed) return undefined;
+    this.#ended = false;
+    return this.#nested = this.#nestedOf(found);
+  }
+
+  #nestedOf(chunk: FoundChunk): Nested {
+    const node = storedNode(this.#chunks.path, { ...chunk, chunks: [chunk.chunk] });
+    return new Nested(node, () => this.#context.randomStream(), this.#context);
+  }
+
+  protected override async saveState(): Promise<GrowingState> {
+    return {
+      id: this.#chunks.id ?? null,
+      read: this.#read,
+      nested: await this.#nested?.save() ?? null,
+      ended: this.#ended,
+    };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const { id, read, nested, ended } = state as GrowingState;
+    this.#read = read;
+    this.#ended = ended;
+    this.#chunks.id = id ?? undefined;
+    if (nested === null) return;
+    const opened = await this.#open();
+    await opened?.restore(nested);
+  }
+
+  protected override release(): void {
+    this.#ended = true;
+    this.#chunks.close();
+    this.#nested?.iterator.dispose();
+  }
+}
+
+/** A chunk, and how it is read. */
+interface FoundChunk extends Pick<Manifest, "id" | "spec" | "compression"> {
+  readonly chunk: Chunk;
+}
+
+/** Finds the chunks of a folder one after the other, and waits for those that are not there yet. */
+class GrowingChunks {
+  readonly path: string;
+  /** The writing that is followed; another one is refused. */
+  id: string | undefined;
+  readonly #host: Host;
+  readonly #ledger: Ledger;
+  readonly #wait: Required<LoadWait>;
+  readonly #closing = new AbortController();
+  readonly #known: FoundChunk[] = [];
+  #entries = 0;
+  /** Everything is known. */
+  #isWhole = false;
+
+  constructor(host: Host, path: string, wait: Required<LoadWait>) {
+    this.#host = host;
+    this.path = path;
+    this.#ledger = new Ledger(host, path);
+    this.#wait = wait;
+  }
+
+  /** Ends waiting: it fails. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** The chunk with this number; `undefined` where there are fewer. */
+  async chunk(number: number): Promise<FoundChunk | undefined> {
+    const { pollMs, timeoutMs } = this.#wait;
+    let seen = "";
+    let seenAtMs = this.#host.nowMs();
+    while (number >= this.#known.length && !this.#isWhole) {
+      if (await this.#look()) continue;
+      this.#closing.signal.throwIfAborted();
+      const signs = await this.#signsOfLife();
+      if (signs !== seen) seenAtMs = this.#host.nowMs();
+      else if (this.#host.nowMs() - seenAtMs >= timeoutMs) throw this.#silent(timeoutMs);
+      seen = signs;
+      await this.#host.sleep(pollMs, this.#closing.signal);
+    }
+    return this.#known[number];
+  }
+
+  /** Whether there is something new. */
+  async #look(): Promise<boolean> {
+    const head = await this.#ledger.head();
+    // After the head: whoever finishes removes that when the manifest is there.
+    const manifest = await readManifest(this.#host, this.path);
+    if (manifest !== undefined) return this.#finish(manifest);
+    if (head === undefined && this.id !== undefined) throw this.#givenUp();
+    if (head === undefined) return false;
+    if (head.failure !== undefined) throw this.#failed(head);
+    this.#follow(head.id);
+    return await this.#readEntry(head);
+  }
+
+  #finish(manifest: Manifest): true {
+    this.#follow(manifest.id);
+    for (const chunk of manifest.chunks.slice(this.#known.length)) {
+      this.#known.push({ ...manifest, chunk });
+    }
+    this.#isWhole = true;
+    return true;
+  }
+
+  async #readEntry({ id, compression }: { id: string; compression: Compression | undefined }) {
+    const entry = await this.#ledger.entry(id, this.#entries);
+    if (entry === undefined) return false;
+    this.#entries++;
+    for (const chunk of entry.chunks) {
+      this.#known.push({ id, compression, spec: entry.spec, chunk });
+    }
+    return true;
+  }
+
+  #follow(id: string): void {
+    this.id ??= id;
+    if (this.id === id) return;
+    throw new LeatError(
+      "failed_precondition",
+      `load: ${this.path} is being written anew: what was being read is gone. Load it again.`,
+    );
+  }
+
+  /** Differs from what it was before where somebody has written in between. */
+  async #signsOfLife(): Promise<string> {
+    const signs: string[] = [this.id ?? "", String(this.#entries)];
+    for (const path of await storedPaths(this.#host, this.path)) {
+      signs.push(path, String(await this.#sizeOf(path)));
+    }
+    return signs.join("\n");
+  }
+
+  async #sizeOf(path: string): Promise<number> {
+    try {
+      const file = await this.#host.files.open(path);
+      file.close();
+      return file.sizeBytes;
+    } catch {
+      return -1; // It was put in its place meanwhile.
+    }
+  }
+
+  #silent(timeoutMs: number): LeatError {
+    const what = this.id === undefined ? "has been begun there" : "was written there";
+    return new LeatError(
+      "deadline_exceeded",
+      `load: waited for ${this.path}, but nothing ${what} for ${timeoutMs} ms. If its writer has died, ` +
+        `save it again; if it is slow, wait longer: { wait: { timeoutMs } }.`,
+    );
+  }
+
+  #givenUp(): LeatError {
+    return new LeatError(
+      "aborted",
+      `load: ${this.path} was not written to its end: its writer has given up. Save it again.`,
+    );
+  }
+
+  #failed({ failure }: LedgerHead): LeatError {
+    const { code, message } = LeatError.fromWire(failure!);
+    return new LeatError(
+      code,
+      `load: ${this.path} was not written to its end, because saving it has failed: ${message}`,
+    );
+  }
+}
