@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Child, startChild } from "../lib/child.ts";
+import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 
 /** How long a part may take before a test that waits for it fails: this turns a hang into a failure. */
 const PATIENCE_MS = 60_000;
@@ -26,6 +26,21 @@ export function startDispatcher(...args: string[]): Promise<Part> {
 /** Starts a worker; resolves when it listens. */
 export function startWorker(dispatcher: string, ...args: string[]): Promise<Part> {
   return startPart("examples/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
+}
+
+/** Starts a dispatcher in a network of its own. */
+export function startDispatcherIn(namespace: string, ...args: string[]): Promise<Part> {
+  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS, { namespace });
+}
+
+/** Starts a worker in a network of its own. */
+export function startWorkerIn(
+  namespace: string,
+  dispatcher: string,
+  ...args: string[]
+): Promise<Part> {
+  const given = ["--dispatcher", dispatcher, ...args];
+  return startPart("examples/worker.ts", given, WORKER_DEFAULTS, { namespace });
 }
 
 /** Starts workers named w1, w2, …; resolves when all are registered. */
@@ -71,9 +86,10 @@ async function startPart(
   program: string,
   given: readonly string[],
   defaults: Readonly<Record<string, string>>,
+  options: Pick<ChildOptions, "namespace"> = {},
 ): Promise<Part> {
   const rest = Object.entries(defaults).filter(([option]) => !given.includes(option)).flat();
-  const child = startChild(program, { args: [...given, ...rest] });
+  const child = startChild(program, { ...options, args: [...given, ...rest] });
   try {
     const [, address = ""] = await child.line(/listening on (\S+)/);
     return { child, address, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };

@@ -30,6 +30,8 @@ export interface ChildOptions {
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** The namespace of Linux in whose network it is (`ip netns`). Default: this process's. */
+  readonly namespace?: string;
   /** How long a child that is disposed has to end at `SIGTERM` before it is killed. Default: 5 s. */
   readonly stopTimeoutMs?: number;
 }
@@ -60,10 +62,15 @@ export function startChild(program: string, options: ChildOptions = {}): Child {
     flags = ["-P=server"],
     env = {},
     cwd = ROOT,
+    namespace,
     stopTimeoutMs = STOP_TIMEOUT_MS,
   } = options;
-  const process = new Deno.Command("deno", {
-    args: ["run", "--quiet", "--no-prompt", ...flags, program, ...args],
+  const command = ["deno", "run", "--quiet", "--no-prompt", ...flags, program, ...args];
+  const [first, ...rest] = namespace === undefined
+    ? command
+    : ["ip", "netns", "exec", namespace, ...command];
+  const process = new Deno.Command(first!, {
+    args: rest,
     cwd,
     env: { NO_COLOR: "1", ...env },
     stdin: "piped",
