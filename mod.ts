@@ -10,12 +10,9 @@
  *
  * @module
  */
-import { distributedIterator, registeredIterator } from "./actors/client/distributed_iterator.ts";
+import { accessFrom } from "./actors/client/access.ts";
+import { provideIterators } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
-import { registerIterator } from "./data/node.ts";
-import { DistributeNode } from "./data/operators/distribute.ts";
-import { FromIdNode } from "./data/operators/from_id.ts";
-import { LeatError } from "./core/error.ts";
 import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
@@ -62,14 +59,4 @@ export type { StorageOptions } from "./world/storage.ts";
 
 installHost(new DenoHost());
 
-registerIterator("distribute", (node, context) => {
-  if (!(node instanceof DistributeNode)) {
-    throw new LeatError("internal", `${node.kind} is not distribute`);
-  }
-  return distributedIterator(node.inputs[0]!, node.options, context, openHome);
-});
-
-registerIterator("fromId", (node, context) => {
-  if (!(node instanceof FromIdNode)) throw new LeatError("internal", `${node.kind} is not fromId`);
-  return registeredIterator(node, context, openHome);
-});
+provideIterators(accessFrom(openHome));

@@ -135,10 +135,27 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
   return found;
 }
 
+/** Sources that are another service's. */
+const SERVED: ReadonlySet<string> = new Set(["distribute", "fromId"]);
+
+/** Refuses a graph that begins with what another service gives, which cannot be handed out by splits. */
+export function checkUnserved(node: DatasetNode): void {
+  if (SERVED.has(node.kind)) throw unsplittable(node);
+  node.inputs.forEach(checkUnserved);
+}
+
 /** Operators over inputs of which a part would not do. */
 const UNSPLITTABLE: ReadonlySet<string> = new Set(["distribute", "snapshot"]);
 
 function unsplittable({ kind }: DatasetNode): LeatError {
+  if (SERVED.has(kind)) {
+    return new LeatError(
+      "unimplemented",
+      `Splitting is not implemented for ${kind} datasets: what another service gives has no splits. ` +
+        'Distribute the pipeline with processingMode "OFF", and what it begins with with "DYNAMIC" ' +
+        "and a jobName: then the workers get every element of it once, together",
+    );
+  }
   return new LeatError(
     "unimplemented",
     `Splitting is not implemented for ${kind} datasets; shard by whole datasets (OFF) or read from an ` +

@@ -9,6 +9,7 @@
  *
  * @module
  */
+import { accessFrom } from "../actors/client/access.ts";
 import { distributedIterator } from "../actors/client/distributed_iterator.ts";
 import type { ClientHome } from "../actors/client/starting.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
@@ -91,7 +92,7 @@ export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
 // What mod.ts does for programs: a simulation does without the rest of it.
 registerIterator("distribute", (node, context) => {
   const { inputs: [input], options } = node as DistributeNode;
-  return distributedIterator(input!, options, context, openHome);
+  return distributedIterator(input!, options, context, accessFrom(openHome));
 });
 
 let services = 0;

@@ -6,11 +6,12 @@
  */
 import type { ClientHome, Credentials, OpenHome } from "../actors/client/starting.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld } from "./deno_world.ts";
-import { admitClient, hasLocalWorker, nearOr, PROCESS_ID } from "./process_nodes.ts";
-import { serviceAddress } from "./service_address.ts";
+import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
+import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 
 const homes = new Map<string, () => ClientHome>();
 
@@ -22,16 +23,16 @@ export function registerHome(address: string, open: () => ClientHome): () => voi
   };
 }
 
-/** Finds or makes the node from which a client reaches a service. */
-export const openHome: OpenHome = (service, credentials) => {
-  const address = typeof service === "string" ? service : service.address;
-  const open = homes.get(address);
-  if (open !== undefined) return open();
-  return dial(
-    serviceAddress(address, "service (unless it is a running LocalCluster)"),
-    credentials,
-  );
-};
+/** What opens services, by their addresses. Plain data, so that it can be handed to threads. */
+export type ServiceCredentials = Readonly<Record<string, Credentials>>;
+
+/** What {@linkcode Homes} are set up with. */
+export interface HomesOptions {
+  /** What opens services where an iterator brings nothing itself. Default: nothing. */
+  readonly services?: ServiceCredentials | undefined;
+  /** Throws for a node that is not to be dialled. Default: all may be. */
+  readonly mayDial?: (address: string) => void;
+}
 
 interface Dialled {
   readonly system: ActorSystem;
@@ -39,36 +40,83 @@ interface Dialled {
   uses: number;
 }
 
-/** One node per service and credentials, shared by the iterators that use it and stopped with the last. */
-const dialled = new Map<string, Dialled>();
+/** Nodes that dial services: one per service and credentials, stopped with the last iterator that uses it. */
+export class Homes {
+  readonly #options: HomesOptions;
+  readonly #dialled = new Map<string, Dialled>();
 
-function dial(address: string, { token, ca }: Credentials): ClientHome {
-  const key = JSON.stringify([address, token, ca]);
-  let entry = dialled.get(key);
-  if (entry === undefined) {
+  constructor(options: HomesOptions = {}) {
+    this.#options = options;
+  }
+
+  /** Finds or makes the node from which a client reaches a service. */
+  readonly open: OpenHome = (service, own) => {
+    const text = typeof service === "string" ? service : service.address;
+    const address = serviceAddress(text, NOT_LOCAL);
+    const { services = {}, mayDial } = this.#options;
+    mayDial?.(address);
+    const credentials = { ...services[address], ...definedOnly(own) };
+    const key = JSON.stringify([address, credentials.token, credentials.ca]);
+    let entry = this.#dialled.get(key);
+    if (entry === undefined) {
+      entry = this.#dial(credentials);
+      this.#dialled.set(key, entry);
+    }
+    const held = entry;
+    held.uses++;
+    return {
+      system: held.system,
+      dispatcher: dispatcherAt(address),
+      process: PROCESS_ID,
+      hasLocalWorker: () => hasLocalWorker(address),
+      isFar: (node) => !isNear(node) && !isLoopbackHost(URL.parse(node)?.hostname ?? "localhost"),
+      release: () => {
+        if (--held.uses > 0) return;
+        this.#dialled.delete(key);
+        held.system.stop().finally(held.leaveProcess);
+      },
+    };
+  };
+
+  #dial({ token, ca }: Credentials): Dialled {
+    const { mayDial } = this.#options;
     const world = new DenoWorld({ logLevel: "warn" });
     const node = `client-${world.random.fork("node name").hex64()}`;
-    const connector = nearOr(webSocketConnector({
+    const far = webSocketConnector({
       world,
       ...(token === undefined ? {} : { token }),
       ...(ca === undefined ? {} : { ca }),
-    }));
+    });
+    const connector = nearOr(mayDial === undefined ? far : guarded(far, mayDial));
     const system = new ActorSystem({ node, world, connector });
-    entry = { system, leaveProcess: admitClient(system), uses: 0 };
-    dialled.set(key, entry);
+    return { system, leaveProcess: admitClient(system), uses: 0 };
   }
-  const { system } = entry;
-  const held = entry;
-  held.uses++;
+}
+
+/** What a service is called that is none. */
+const NOT_LOCAL =
+  "service (unless it is a LocalCluster that runs in this very thread; what other " +
+  "threads and hosts are to read it serves with serveDispatcher and serveWorker)";
+
+/** Refuses to dial what must not be. */
+function guarded(far: Connector, mayDial: (address: string) => void): Connector {
   return {
-    system,
-    dispatcher: dispatcherAt(address),
-    process: PROCESS_ID,
-    hasLocalWorker: () => hasLocalWorker(address),
-    release() {
-      if (--held.uses > 0) return;
-      dialled.delete(key);
-      system.stop().finally(held.leaveProcess);
-    },
+    connect: (node, local) =>
+      Promise.try(() => {
+        mayDial(node);
+        return far.connect(node, local);
+      }),
   };
 }
+
+function definedOnly({ token, ca }: Credentials): Credentials {
+  return { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
+}
+
+const dialling = new Homes();
+
+/** Finds or makes the node from which a client of this thread reaches a service. */
+export const openHome: OpenHome = (service, credentials) => {
+  const address = typeof service === "string" ? service : service.address;
+  return homes.get(address)?.() ?? dialling.open(address, credentials);
+};

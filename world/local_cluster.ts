@@ -68,7 +68,7 @@ export interface LocalClusterOptions extends WorkerStorage {
 export interface LocalWorkerOptions extends
   Pick<
     LocalClusterOptions,
-    "runners" | "storage" | "storageLatencyMs" | "heartbeatMs"
+    "runners" | "storage" | "storageLatencyMs" | "services" | "heartbeatMs"
   > {
   /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
   readonly tags?: readonly string[];
@@ -100,11 +100,11 @@ let clusters = 0;
  * ```
  */
 export class LocalCluster implements AsyncDisposable {
-  /** Names the cluster in `service`, within this process. */
-  readonly address: string;
+  /** What its nodes' names begin with; in `service`, within this thread, the cluster itself. */
+  readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: Fleet;
-  readonly #forget: () => void;
+  readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
   #dispatcher: FleetNode | undefined;
   /** Where the dispatcher is, or was before it was stopped. */
@@ -114,9 +114,9 @@ export class LocalCluster implements AsyncDisposable {
 
   private constructor(options: LocalClusterOptions) {
     this.#options = options;
-    this.address = `local-${++clusters}`;
-    this.#fleet = new LocalFleet(this.address, { logLevel: options.logLevel ?? "warn" });
-    this.#forget = registerHome(this.address, () => this.home());
+    this.#name = `local-${++clusters}`;
+    this.#fleet = new LocalFleet(this.#name, { logLevel: options.logLevel ?? "warn" });
+    this.#forget.push(registerHome(this.#name, () => this.home()));
   }
 
   /** Starts a cluster; resolves when all workers are registered. */
@@ -140,6 +140,15 @@ export class LocalCluster implements AsyncDisposable {
     }
   }
 
+  /**
+   * Names the cluster in `service`. Where its dispatcher is behind a socket it is that one's
+   * address, which other programs of this host can use, and pipelines on workers; else it means
+   * something in this thread alone.
+   */
+  get address(): string {
+    return this.#dispatcherAddress.startsWith("ws") ? this.#dispatcherAddress : this.#name;
+  }
+
   /** The number of workers ever added; they are named by index. */
   get workers(): number {
     return this.#workers.length;
@@ -148,7 +157,12 @@ export class LocalCluster implements AsyncDisposable {
   /** Starts another worker; resolves with its index once it is registered. */
   async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
     const index = this.#workers.length;
-    this.#workers.push({ name: this.#nameOf(index), options, node: undefined });
+    this.#workers.push({
+      name: this.#nameOf(index),
+      options,
+      phase: "stopped",
+      node: undefined,
+    });
     await this.restartWorker(index);
     return index;
   }
@@ -251,8 +265,15 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Stops everything. Idempotent. */
   close(): Promise<void> {
-    this.#forget();
-    return this.#closed ??= this.#fleet.close();
+    for (const forget of this.#forget) forget();
+    return this.#closed ??= this.#close();
+  }
+
+  async #close(): Promise<void> {
+    // It waits for workers that are stopping, which the end of the fleet cuts short.
+    const scaled = this.#scaler?.close();
+    await this.#fleet.close();
+    await scaled;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -269,12 +290,53 @@ export class LocalCluster implements AsyncDisposable {
         ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
         ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
         ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
-        workers: Array.from({ length: workers }, (_, index) => this.#nameOf(index)),
+        workers: Array.from({ length: min }, (_, index) => this.#nameOf(index)),
+        scaling: { ...scaling, ...limits },
       },
     };
-    const name = `${this.address}-dispatcher`;
+    const name = `${this.#name}-dispatcher`;
     this.#dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
     this.#dispatcherAddress = this.#dispatcher.id.node;
+    // Iterators of this thread find it there without a socket of their own.
+    if (this.address !== this.#name) {
+      this.#forget.push(registerHome(this.address, () => this.home()));
+    }
+  }
+
+  /** Has as many workers as are wanted; those that were stopped begin again under their names. */
+  #autoscale(minWorkers: number, maxWorkers: number): void {
+    const workers = this.#workers;
+    const running = () => workers.filter(({ phase }) => phase === "running");
+    const start = async () => {
+      const index = workers.findIndex(({ phase }) => phase === "stopped");
+      if (index < 0) await this.addWorker();
+      else await this.restartWorker(index);
+    };
+    const stop = (name: string) =>
+      this.stopWorker(workers.findIndex((worker) => worker.name === name), {
+        graceful: false,
+        drainTimeoutMs: SCALED_DOWN_DRAIN_MS,
+      });
+    const { world } = this.#fleet.home;
+    const { intervalMs } = this.#options.scaling ?? {};
+    this.#scaler = autoscale({
+      dispatcher: this,
+      fleet: {
+        get names() {
+          return running().map(({ name }) => name);
+        },
+        start,
+        stop,
+      },
+      minWorkers,
+      maxWorkers,
+      ...(intervalMs === undefined ? {} : { intervalMs }),
+      onStep: ({ action, worker, workers, reason }) =>
+        world.log(action === "fail" ? "warn" : "info", `Scaling to ${workers} workers: ${reason}`, {
+          action,
+          ...(worker === undefined ? {} : { worker }),
+        }),
+    });
   }
 
   async #startFronts(): Promise<void> {
@@ -282,16 +344,17 @@ export class LocalCluster implements AsyncDisposable {
     for (const kind of ["cache", "reads"] as const) {
       const carrier = placement[kind];
       if (carrier === undefined) continue;
-      const node = await this.#fleet.start(carrier, `${this.address}-${kind}`, { role: "front" });
+      const node = await this.#fleet.start(carrier, `${this.#name}-${kind}`, { role: "front" });
       this.#fronts[kind] = node.id.node;
     }
   }
 
   #workerRole({ name, options }: LocalWorker): WorkerRole {
-    const { windowBytesMax, skipAfterMs, runners, storage, storageLatencyMs, heartbeatMs } = {
+    const { windowBytesMax, skipAfterMs, runners, heartbeatMs, ...reached } = {
       ...this.#options,
       ...options,
     };
+    const { storage, storageLatencyMs, services } = reached;
     const { tags } = options;
     return {
       role: "worker",
@@ -308,6 +371,7 @@ export class LocalCluster implements AsyncDisposable {
       ...(runners === undefined ? {} : { runners }),
       storage,
       storageLatencyMs,
+      services,
     };
   }
 
@@ -327,12 +391,12 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   #nameOf(index: number): string {
-    return `${this.address}-worker-${index}`;
+    return `${this.#name}-worker-${index}`;
   }
 
   #dispatcherNode(): string {
     if (this.#dispatcher === undefined) {
-      throw new LeatError("unavailable", `The dispatcher of ${this.address} has been stopped`);
+      throw new LeatError("unavailable", `The dispatcher of ${this.#name} has been stopped`);
     }
     return this.#dispatcher.id.node;
   }

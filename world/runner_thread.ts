@@ -6,8 +6,16 @@
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { SplitTable } from "../data/splits.ts";
+import { accessFrom } from "../actors/client/access.ts";
+import { provideIterators } from "../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { OnlySplit, RunnerOutcome, RunnerSettings } from "../actors/worker/runner.ts";
+import type {
+  CompressionWish,
+  OnlySplit,
+  RunnerOutcome,
+  RunnerSettings,
+} from "../actors/worker/runner.ts";
+import { Homes } from "./client_homes.ts";
 import { DenoHost } from "./deno_host.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import { workerFiles, type WorkerStorage } from "./storage.ts";
@@ -27,6 +35,8 @@ export class RunnerThreadControl {
   #answered: Promise<unknown> = Promise.resolve();
 
   configure(storage: WorkerStorage): void {
+    const { services } = storage;
+    provideIterators(accessFrom(new Homes({ services }).open));
     this.#host = new DenoHost({ files: workerFiles(storage) });
   }
 

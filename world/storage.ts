@@ -5,6 +5,7 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { LeatError } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
+import type { ServiceCredentials } from "./client_homes.ts";
 import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import { HttpFiles, type HttpOptions } from "./http_files.ts";
@@ -26,12 +27,17 @@ export interface StorageOptions {
   readonly requests?: RequestOptions;
 }
 
-/** How the pipelines of a worker reach files. */
+/** How the pipelines of a worker reach files, and other services. */
 export interface WorkerStorage {
   /** How far storage is reached. Default: as the worker's environment says. */
   readonly storage?: StorageOptions | undefined;
   /** Delay added to every open and read of a file, in ms: storage that is farther than it is. Default 0. */
   readonly storageLatencyMs?: number | undefined;
+  /**
+   * What opens the services that pipelines begin with, by their addresses: tokens do not travel with
+   * pipelines. Default: nothing.
+   */
+  readonly services?: ServiceCredentials | undefined;
 }
 
 /** The files of a worker's pipelines. */

@@ -256,7 +256,14 @@ function workerRole(
   sandbox: SandboxGrants | undefined,
 ): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, windowBytesMax, skipAfterMs } = config;
-  const { storage, storageLatencyMs, ownProcess = false, local = false } = config;
+  const { storage, storageLatencyMs, services, ownProcess = false, local = false } = config;
+  const { token, ca } = config;
+  const ownService = {
+    [dispatcher]: {
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+    },
+  };
   return {
     role: "worker",
     dispatcher,
@@ -272,6 +279,7 @@ function workerRole(
     },
     storage,
     storageLatencyMs,
+    services: { ...ownService, ...services },
     ownProcess,
     ...(sandbox === undefined ? {} : { sandbox }),
   };

@@ -6,47 +6,70 @@
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
-import type { DatasetNode } from "../../data/node.ts";
-import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
-import type { FromIdNode } from "../../data/operators/from_id.ts";
+import { type DatasetNode, registerIterator } from "../../data/node.ts";
+import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
+import { FromIdNode } from "../../data/operators/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
-import { clientOptions, definitionOf, type OpenHome, startClient } from "./starting.ts";
+import type { ServiceAccess } from "./access.ts";
+import { clientOptions, definitionOf } from "./starting.ts";
+
+/** Makes the iterators of datasets that a service gives. */
+export function provideIterators(access: ServiceAccess): void {
+  registerIterator("distribute", (node, context) => {
+    if (!(node instanceof DistributeNode)) {
+      throw new LeatError("internal", `${node.kind} is not distribute`);
+    }
+    return distributedIterator(node.inputs[0]!, node.options, context, access);
+  });
+  registerIterator("fromId", (node, context) => {
+    if (!(node instanceof FromIdNode)) {
+      throw new LeatError("internal", `${node.kind} is not fromId`);
+    }
+    return registeredIterator(node, context, access);
+  });
+}
 
 /** Makes the iterator of a `distribute` node. */
 export function distributedIterator(
   input: DatasetNode,
   options: DistributeOptions,
   context: IteratorContext,
-  openHome: OpenHome,
+  access: ServiceAccess,
 ): ElementIterator {
   if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
-    return orderedIterator(input, options, context, openHome);
+    return orderedIterator(input, options, context, access);
   }
-  return unorderedIterator(() => definitionOf(input), options, context, openHome);
+  return unorderedIterator(
+    () => definitionOf(input, options.compression),
+    options,
+    context,
+    access,
+  );
 }
 
 /** Makes the iterator of a `fromId` node. */
 export function registeredIterator(
   { datasetId, options }: FromIdNode,
   context: IteratorContext,
-  openHome: OpenHome,
+  access: ServiceAccess,
 ): ElementIterator {
-  return unorderedIterator(() => ({ datasetId }), options, context, openHome);
+  return unorderedIterator(() => ({ datasetId }), options, context, access);
 }
 
 function unorderedIterator(
   dataset: () => ClientOptions["dataset"],
   options: DistributeOptions,
   context: IteratorContext,
-  openHome: OpenHome,
+  access: ServiceAccess,
 ): ElementIterator {
   const start = (feed: Feed) =>
-    startClient(
-      openHome(options.service, options),
+    access.read(
+      options.service,
+      options,
       clientOptions(dataset(), options, context.luck.epoch),
       feed,
     );

@@ -18,7 +18,8 @@ import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
-import { clientOptions, definitionOf, type OpenHome, startClient } from "./starting.ts";
+import type { ServiceAccess } from "./access.ts";
+import { clientOptions, definitionOf } from "./starting.ts";
 
 /**
  * The iterator of what `input` gives under DETERMINISTIC. What of it is no chain of splits is done
@@ -28,7 +29,7 @@ export function orderedIterator(
   input: DatasetNode,
   options: DistributeOptions,
   context: IteratorContext,
-  openHome: OpenHome,
+  access: ServiceAccess,
 ): ElementIterator {
   const { jobName } = options;
   const root = distributeChains(input, (chain, number) =>
@@ -48,7 +49,7 @@ export function orderedIterator(
     chain,
     seed,
     start: (ordered, feed) =>
-      startClient(openHome(options.service, options), {
+      access.read(options.service, options, {
         ...base,
         parameters: {
           ...base.parameters,

@@ -19,6 +19,7 @@ import { checkReproducible } from "../ordered/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { type ShardingMode, ShardingPolicy } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";
+import { checkUnserved } from "../splits.ts";
 import { TARGET_WORKERS, type TargetWorkers } from "../target_workers.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -58,7 +59,11 @@ export class DistributeNode extends UnaryNode {
   constructor(input: DatasetNode, options: DistributeOptions) {
     super("distribute", input);
     this.options = checkDistributeOptions("distribute", options);
-    if (this.options.processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
+    const { processingMode } = this.options;
+    if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
+    if (
+      processingMode === ShardingPolicy.DETERMINISTIC || processingMode === ShardingPolicy.DYNAMIC
+    ) checkUnserved(input);
   }
 
   override get attributes(): Attributes {

@@ -35,7 +35,7 @@ export class ConfinedRunners implements RunnerFactory {
   constructor(grants: SandboxGrants, storage: WorkerStorage = {}) {
     this.#grants = grants;
     this.#storageLatencyMs = storage.storageLatencyMs ?? 0;
-    this.#hosts = new HostThreads(grants.far, storage);
+    this.#hosts = new HostThreads(grants, storage);
     this.#spare = this.#startThread();
   }
 

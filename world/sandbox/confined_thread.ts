@@ -14,6 +14,7 @@ import "../../data/formats/npz.ts";
 import "../../data/formats/parquet.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
+import { provideIterators } from "../../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/pipeline_runner.ts";
 import type {
   OnlySplit,
@@ -21,7 +22,8 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner.ts";
-import { ConfinedHost } from "./confined_host.ts";
+import { type AskHost, ConfinedHost } from "./confined_host.ts";
+import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge, Moved } from "./edge.ts";
 import type { ProgramAccess } from "./grants.ts";
@@ -64,10 +66,12 @@ const control = new Edge(start.control, {
 });
 const hostEdge = new Edge(start.host, {});
 let hostReady: Promise<unknown> | undefined;
-const host = new ConfinedHost(async (method, args) => {
+const askHost: AskHost = async (method, args) => {
   await (hostReady ??= control.ask("host"));
   return await hostEdge.ask(method, args);
-}, start.storageLatencyMs);
+};
+const host = new ConfinedHost(askHost, start.storageLatencyMs);
+provideIterators(confinedAccess(askHost));
 const splits: RunnerSplits = {
   next: async (source, repetition) =>
     await control.ask("split", { source, repetition }) as Split | null,

@@ -16,7 +16,10 @@ export interface SandboxOptions {
   readonly dataRoots?: readonly string[];
   /** Folders in which pipelines may make files, as `cache(path)` does, and read them. Default: none. */
   readonly writeRoots?: readonly string[];
-  /** Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to. Default: none. */
+  /**
+   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to, and pipelines read services
+   * from: the dispatcher's and those of its workers. Default: none.
+   */
   readonly net?: readonly string[];
   /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
   readonly imports?: readonly string[];
@@ -44,6 +47,9 @@ export interface SandboxGrants {
   readonly heapBytesMax: number;
   readonly stallTimeoutMs: number;
 }
+
+/** What a thread reaches through its host: far files, and services. */
+export type ReachedByHost = Pick<SandboxGrants, "far" | "net">;
 
 const HEAP_BYTES_MAX = 2 * 2 ** 30;
 /** Less does not hold the program itself. */

@@ -1,6 +1,6 @@
 /**
- * What the host does for a confined thread: it decodes images, and reads object stores. Every request
- * is looked at as one that a stranger wrote.
+ * What the host does for a confined thread: it decodes images, and reads object stores and other
+ * services. Every request is looked at as one that a stranger wrote.
  *
  * @module
  */
@@ -9,6 +9,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
 import type { Decoded, Opened } from "./confined_host.ts";
 import { type EdgeMethods, Moved } from "./edge.ts";
+import type { HostReadings } from "./host_readings.ts";
 
 /** Files that one thread may hold open. */
 const OPEN_FILES_MAX = 1_024;
@@ -19,13 +20,18 @@ const READ_BYTES_MAX = 16 * 2 ** 20;
 export class HostService {
   readonly #host: Host;
   readonly #far: readonly string[];
+  readonly #readings: HostReadings | undefined;
   readonly #files = new Map<number, OpenFile>();
   #opened = 0;
   #opening = 0;
 
-  /** @param far The beginnings of URLs that may be read. */
-  constructor(host: Host, far: readonly string[]) {
+  /**
+   * @param far The beginnings of URLs that may be read.
+   * @param readings What is read of other services. Default: nothing may be.
+   */
+  constructor(host: Host, far: readonly string[], readings?: HostReadings) {
     this.#host = host;
+    this.#readings = readings;
     this.#far = far.map((root) => root.endsWith("/") ? root : `${root}/`);
   }
 
@@ -37,6 +43,7 @@ export class HostService {
       list: (pattern) => this.#list(pattern),
       read: (request) => this.#read(request),
       close: (file) => this.#close(file),
+      ...(this.#readings === undefined ? {} : methodsOf(this.#readings)),
     };
   }
 
@@ -44,6 +51,7 @@ export class HostService {
   dispose(): void {
     for (const file of this.#files.values()) file.close();
     this.#files.clear();
+    this.#readings?.dispose();
   }
 
   async #decode(request: unknown): Promise<Moved> {
@@ -115,6 +123,15 @@ export class HostService {
     if (!steps && !odd && this.#far.some((root) => path.startsWith(root))) return;
     throw new LeatError("permission_denied", `Requires read access to "${path}"`);
   }
+}
+
+function methodsOf(readings: HostReadings): EdgeMethods {
+  return {
+    serviceRead: (request) => readings.read(request),
+    serviceNext: (reading) => readings.next(reading),
+    serviceStop: (reading) => readings.stop(reading),
+    serviceDataset: (request) => readings.dataset(request),
+  };
 }
 
 /** The same bytes in a buffer of their own, which can be moved. */

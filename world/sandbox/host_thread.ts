@@ -7,6 +7,8 @@ import * as comlink from "comlink";
 import { DenoHost } from "../deno_host.ts";
 import { workerFiles, type WorkerStorage } from "../storage.ts";
 import { Edge } from "./edge.ts";
+import type { ReachedByHost } from "./grants.ts";
+import { HostReadings } from "./host_readings.ts";
 import { HostService } from "./host_service.ts";
 
 /** What the thread can be told, by the thread that started it alone. */
@@ -17,10 +19,11 @@ export class HostThreadControl {
   /**
    * Serves a confined thread through a port, until it is released.
    *
-   * @param far The beginnings of URLs that it may read.
+   * @param granted What it may reach through this thread.
    */
-  serve(port: MessagePort, far: readonly string[], storage: WorkerStorage): void {
-    this.#service = new HostService(new DenoHost({ files: workerFiles(storage) }), far);
+  serve(port: MessagePort, { far, net }: ReachedByHost, storage: WorkerStorage): void {
+    const host = new DenoHost({ files: workerFiles(storage) });
+    this.#service = new HostService(host, far, new HostReadings(net, storage.services));
     this.#edge = new Edge(port, this.#service.methods());
   }
 

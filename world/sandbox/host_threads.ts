@@ -5,6 +5,7 @@
  */
 import * as comlink from "comlink";
 import type { WorkerStorage } from "../storage.ts";
+import type { ReachedByHost } from "./grants.ts";
 import type { HostThreadControl } from "./host_thread.ts";
 
 /** Idle threads kept: one costs a fifth of a second and some memory that never comes back. */
@@ -12,15 +13,15 @@ const IDLE_THREADS_MAX = 4;
 
 /** See the module. */
 export class HostThreads {
-  readonly #far: readonly string[];
+  readonly #granted: ReachedByHost;
   readonly #storage: WorkerStorage;
   readonly #idle: HostThread[] = [];
   readonly #busy = new Set<HostThread>();
   #closed = false;
 
-  /** @param far The beginnings of URLs that confined threads may read. */
-  constructor(far: readonly string[], storage: WorkerStorage) {
-    this.#far = far;
+  /** @param granted What confined threads may reach through these. */
+  constructor({ far, net }: ReachedByHost, storage: WorkerStorage) {
+    this.#granted = { far, net };
     this.#storage = storage;
   }
 
@@ -30,7 +31,7 @@ export class HostThreads {
     this.#busy.add(thread);
     thread.onDied = onDied;
     const moved = comlink.transfer(port, [port]);
-    await thread.control.serve(moved, this.#far, this.#storage);
+    await thread.control.serve(moved, this.#granted, this.#storage);
     return thread;
   }
 
