@@ -16,6 +16,7 @@ import { installHost } from "./data/host.ts";
 import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
+export type { ScalingOptions } from "./actors/dispatcher/autoscaler.ts";
 export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
 export {
   costOf,
@@ -43,6 +44,13 @@ export {
   type DispatcherServerConfig,
   serveDispatcher,
 } from "./world/dispatcher_server.ts";
+export {
+  autoscale,
+  type Scaler,
+  type ScalerOptions,
+  type ScalingStep,
+  type WorkerFleet,
+} from "./world/scaler.ts";
 export type { SandboxOptions } from "./world/sandbox/grants.ts";
 export {
   serveWorker,

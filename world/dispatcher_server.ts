@@ -3,13 +3,15 @@
  *
  * @module
  */
+import { checkScaling } from "../actors/dispatcher/autoscaler.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import { LeatError } from "../core/error.ts";
 import { DenoWorld } from "./deno_world.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
-import { JOURNAL_NAME, takeUp } from "./roles.ts";
+import { takeUpDispatcher } from "./dispatcher_role.ts";
+import { JOURNAL_NAME } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 
 /** How long reading the journal may take before the start counts as failed, in ms. */
@@ -24,7 +26,12 @@ export interface DispatcherServerConfig extends
   ServiceNodeConfig,
   Pick<
     DispatcherConfig,
-    "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "workers" | "windowSplits"
+    | "workerTimeoutMs"
+    | "clientTimeoutMs"
+    | "jobGcTimeoutMs"
+    | "workers"
+    | "scaling"
+    | "windowSplits"
   > {
   /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
   readonly journal?: string;
@@ -74,6 +81,8 @@ export async function serveDispatcher(
 ): Promise<DispatcherServer> {
   const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } =
     config;
+  const { scaling } = config;
+  checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
   const node: ServiceNode = new ServiceNode(config, {
@@ -86,7 +95,7 @@ export async function serveDispatcher(
     supervision: { intensity: RESTARTS_MAX },
   });
   const { system } = node;
-  takeUp(system, {
+  takeUpDispatcher(system, {
     role: "dispatcher",
     ...(journal === undefined ? {} : { journalFolder: journal }),
     config: {
@@ -94,6 +103,7 @@ export async function serveDispatcher(
       ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
       ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
       ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+      ...(scaling === undefined ? {} : { scaling }),
       ...(windowSplits === undefined ? {} : { windowSplits }),
     },
   }, { dialWorker: (worker) => node.dial(worker) });

@@ -14,25 +14,34 @@ import {
   workerAt,
 } from "../actors/worker/protocol.ts";
 import type { Ref } from "../actors/runtime/ref.ts";
+import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
 import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { LocalFleet } from "./local_fleet.ts";
 import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
+import { autoscale, type Scaler } from "./scaler.ts";
 import type { WorkerStorage } from "./storage.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
 const NODE_TIMEOUT_MS = 10_000;
 /** How long clients have to fetch what a worker that is stopped gracefully still holds, in ms. */
 const DRAIN_TIMEOUT_MS = 5_000;
+/** The same for one that is not needed any more, in ms: nobody waits for it to end. */
+const SCALED_DOWN_DRAIN_MS = 600_000;
 /** How often a new worker's registration is looked for, in ms. */
 const REGISTRATION_POLL_MS = 5;
 
 /** How a local cluster is set up. */
 export interface LocalClusterOptions extends WorkerStorage {
-  /** How many workers to start with; these, and none that are added, share jobs of static policies. Default 2. */
-  readonly workers?: number;
+  /**
+   * How many workers to start with; these, and none that are added, share jobs of static policies.
+   * Default 2. With `{ min, max }` it starts with the least, and has as many as its jobs want from then on.
+   */
+  readonly workers?: number | { readonly min: number; readonly max: number };
+  /** The times of scaling: for how long is measured, and how fast the number of workers may fall. */
+  readonly scaling?: Omit<ScalingOptions, "minWorkers" | "maxWorkers">;
   /** Where nodes run. Default `"thread"`. */
   readonly carrier?: Carrier;
   /** Where nodes of a kind run, if not as `carrier` says. Caches and schedulers: default with their worker. */
@@ -77,6 +86,7 @@ export interface LocalWorkerOptions extends
 interface LocalWorker {
   readonly name: string;
   readonly options: LocalWorkerOptions;
+  phase: "stopped" | "starting" | "running" | "stopping";
   node: FleetNode | undefined;
 }
 
@@ -110,6 +120,7 @@ export class LocalCluster implements AsyncDisposable {
   /** Where the dispatcher is, or was before it was stopped. */
   #dispatcherAddress = "";
   #fronts: { cache?: string; reads?: string } = {};
+  #scaler: Scaler | undefined;
   #closed: Promise<void> | undefined;
 
   private constructor(options: LocalClusterOptions) {
@@ -121,18 +132,13 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Starts a cluster; resolves when all workers are registered. */
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
-    const { workers = 2 } = options;
-    if (!Number.isInteger(workers) || workers < 0) {
-      throw new LeatError(
-        "invalid_argument",
-        `workers must be a whole number from 0 on, got ${workers}`,
-      );
-    }
+    const { min, max } = workerRange(options);
     const cluster = new LocalCluster(options);
     try {
       await cluster.#startDispatcher();
       await cluster.#startFronts();
-      await Promise.all(Array.from({ length: workers }, () => cluster.addWorker()));
+      await Promise.all(Array.from({ length: min }, () => cluster.addWorker()));
+      if (typeof options.workers === "object") cluster.#autoscale(min, max);
       return cluster;
     } catch (error) {
       await cluster.close();
@@ -168,19 +174,31 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Ends a worker: as a crash would, or (`graceful`) after clients have fetched what it has produced,
-   * as far as they do so within a few seconds.
+   * Ends a worker: as a crash would, or (`graceful`) after clients have fetched what it has produced
+   * and will produce of the splits it holds, as far as they do so within `drainTimeoutMs` (default 5,000).
    */
-  async stopWorker(index: number, { graceful = false } = {}): Promise<void> {
+  async stopWorker(
+    index: number,
+    { graceful = false, drainTimeoutMs = DRAIN_TIMEOUT_MS } = {},
+  ): Promise<void> {
     const worker = this.#worker(index);
     const { node } = worker;
-    worker.node = undefined;
-    if (!graceful) return await node?.kill();
     if (node === undefined) return;
+    worker.node = undefined;
+    worker.phase = "stopping";
+    try {
+      if (graceful) await this.#retire(node, drainTimeoutMs);
+      else await node.kill();
+    } finally {
+      worker.phase = "stopped";
+    }
+  }
+
+  async #retire(node: FleetNode, drainTimeoutMs: number): Promise<void> {
     const { home } = this.#fleet;
     const going = workerAt(node.id.node);
-    await home.ask(going, "drain", { timeoutMs: DRAIN_TIMEOUT_MS }, {
-      timeoutMs: DRAIN_TIMEOUT_MS + NODE_TIMEOUT_MS,
+    await home.ask(going, "drain", { timeoutMs: drainTimeoutMs }, {
+      timeoutMs: drainTimeoutMs + NODE_TIMEOUT_MS,
     }).catch(() => false);
     await home.ask(going, "leave", null, { timeoutMs: NODE_TIMEOUT_MS }).catch(() => null);
     await node.stop();
@@ -189,13 +207,25 @@ export class LocalCluster implements AsyncDisposable {
   /** Starts a worker that was stopped, under its name; resolves once it is registered. */
   async restartWorker(index: number): Promise<void> {
     const worker = this.#worker(index);
-    if (worker.node !== undefined) {
-      throw new LeatError("failed_precondition", `Worker ${index} runs already; stop it first`);
+    if (worker.phase !== "stopped") {
+      throw new LeatError(
+        "failed_precondition",
+        `Worker ${index} is ${worker.phase}; it has to be stopped first`,
+      );
     }
     const { placement = {}, carrier = "thread" } = this.#options;
-    const role = this.#workerRole(worker);
-    worker.node = await this.#fleet.start(placement.worker ?? carrier, worker.name, role);
-    await this.#registered(worker);
+    worker.phase = "starting";
+    try {
+      const role = this.#workerRole(worker);
+      worker.node = await this.#fleet.start(placement.worker ?? carrier, worker.name, role);
+      await this.#registered(worker);
+      worker.phase = "running";
+    } catch (error) {
+      await worker.node?.kill();
+      worker.node = undefined;
+      worker.phase = "stopped";
+      throw error;
+    }
   }
 
   /** Ends the dispatcher as a crash would. */
@@ -281,7 +311,9 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async #startDispatcher(): Promise<void> {
-    const { workers = 2, placement = {}, carrier = "thread", journal } = this.#options;
+    const { placement = {}, carrier = "thread", journal, scaling } = this.#options;
+    const { min, max } = workerRange(this.#options);
+    const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
     const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#options;
     const role: DispatcherRole = {
       role: "dispatcher",
@@ -314,7 +346,7 @@ export class LocalCluster implements AsyncDisposable {
     };
     const stop = (name: string) =>
       this.stopWorker(workers.findIndex((worker) => worker.name === name), {
-        graceful: false,
+        graceful: true,
         drainTimeoutMs: SCALED_DOWN_DRAIN_MS,
       });
     const { world } = this.#fleet.home;
@@ -411,4 +443,17 @@ export class LocalCluster implements AsyncDisposable {
     }
     return worker;
   }
+}
+
+/** How many workers there are at least and at most. */
+function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
+  const range = typeof workers === "number" ? { min: workers, max: workers } : workers;
+  const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
+  if (wrong === undefined && range.min <= range.max) return range;
+  throw new LeatError(
+    "invalid_argument",
+    wrong === undefined
+      ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
+      : `workers must be a whole number from 0 on, got ${wrong}`,
+  );
 }

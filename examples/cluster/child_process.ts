@@ -64,11 +64,11 @@ export class ChildProcess {
     if (this.end === undefined) this.#process.kill("SIGKILL");
   }
 
-  /** Asks it to stop, and kills it if it takes too long. */
-  async stop(): Promise<void> {
+  /** Asks it to stop, and kills it if it takes longer than `timeoutMs`. */
+  async stop(timeoutMs: number = STOP_TIMEOUT_MS): Promise<void> {
     // The end of its standard input is what asks it: that comes also when this process is killed.
     await this.#process.stdin.close().catch(() => {});
-    const timer = setTimeout(() => this.kill(), STOP_TIMEOUT_MS);
+    const timer = setTimeout(() => this.kill(), timeoutMs);
     await this.ended;
     clearTimeout(timer);
   }

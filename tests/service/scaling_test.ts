@@ -1,0 +1,208 @@
+/** A cluster that has as many workers as its trainer needs, and exactly the elements that there are. */
+
+import {
+  autoscale,
+  Dataset,
+  type DispatcherDescription,
+  LeatError,
+  LocalCluster,
+  type ScalingStep,
+  type Tensor,
+  udf,
+} from "../../mod.ts";
+import { leastUseful } from "../../world/scaler.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+import { testInline, upTo } from "./carriers.ts";
+
+/** Decisions within tenths of a second. */
+const QUICK = { intervalMs: 20, measureMs: 150, downAfterMs: 300 };
+
+const slowly = udf<(batch: Tensor) => Promise<Tensor>>(
+  import.meta.resolve("./fixture_slow.ts"),
+  "slowly",
+);
+
+const aliveOf = ({ workers }: DispatcherDescription) =>
+  workers.filter(({ alive }) => alive).map(({ name }) => name);
+
+testInline(
+  "a DYNAMIC job grows its cluster while its trainer waits, shrinks it when the trainer slows, and loses nothing",
+  async (start) => {
+    await using cluster = await start({ workers: { min: 1, max: 3 }, scaling: QUICK });
+    const elements = 7_000;
+    const numbers = Dataset.range(elements).batch(10).map(slowly);
+    await using iterator = numbers.distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+      jobName: "job",
+    }).iterator();
+    const seen: number[] = [];
+    const take = async () => {
+      const { value, done } = await iterator.next();
+      if (done !== true) seen.push(...(value as Tensor).data as Float64Array);
+      return done !== true;
+    };
+    while (aliveOf(await cluster.describe()).length < 3) assertEquals(await take(), true);
+    const grown = (await cluster.describe()).scaling;
+    assertEquals([grown.minWorkers, grown.maxWorkers], [1, 3]);
+    // A trainer that takes its time: one worker is enough for it.
+    while (aliveOf(await cluster.describe()).length > 1) {
+      assertEquals(await take(), true);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    // To the end as fast as can be: what counts is who gets what.
+    while (await take());
+    assertEquals(seen.sort((a, b) => a - b), upTo(elements));
+  },
+);
+
+testInline("workers that end by themselves are replaced, under their names", async (start) => {
+  await using cluster = await start({ workers: { min: 2, max: 3 }, scaling: QUICK });
+  const before = aliveOf(await cluster.describe());
+  await cluster.stopWorker(0);
+  for (let polls = 0;; polls++) {
+    const { workers } = await cluster.describe();
+    const [worker] = workers;
+    if (worker!.alive && worker!.lastHeardMs > 0 && cluster.workers === 2) {
+      const { alive, ref } = worker!;
+      if (alive && ref.node === `${before[0]}`) break;
+    }
+    assertEquals(polls < 1_000, true, "it was not replaced");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assertEquals(aliveOf(await cluster.describe()), before);
+});
+
+Deno.test("a range of workers that makes no sense is refused", async () => {
+  await assertRejects(
+    () => LocalCluster.start({ workers: { min: 3, max: 2 } }),
+    LeatError,
+    "min of at most its max, got 3 and 2",
+  );
+  await assertRejects(
+    () => LocalCluster.start({ workers: { min: -1, max: 2 } }),
+    LeatError,
+    "got -1",
+  );
+});
+
+// ---------------------------------------------------------------------------------------------
+// The scaler on a fleet of names
+
+/** A fleet that starts and stops names at once, unless it is told to fail. */
+class Names {
+  readonly names: string[] = [];
+  started = 0;
+  failing = false;
+
+  start(): Promise<void> {
+    if (this.failing) return Promise.reject(new LeatError("unavailable", "No more machines"));
+    this.names.push(`w${this.started++}`);
+    return Promise.resolve();
+  }
+
+  stop(name: string): Promise<void> {
+    this.names.splice(this.names.indexOf(name), 1);
+    return Promise.resolve();
+  }
+}
+
+type Worker = DispatcherDescription["workers"][number];
+
+function worker(name: string, given: Partial<Worker> = {}): Worker {
+  const activity = { state: "working", reason: null } as const;
+  const ref = { node: name, path: "/worker" };
+  return {
+    name,
+    ref,
+    tags: [],
+    alive: true,
+    lastHeardMs: 0,
+    tasks: 0,
+    activity,
+    figures: null,
+    ...given,
+  };
+}
+
+function stateOf(wanted: number, workers: readonly Worker[] = []): DispatcherDescription {
+  const scaling = { workers: 0, wanted, minWorkers: 0, maxWorkers: 9, text: "because", jobs: [] };
+  return { clusterId: "c", scaling, workers, jobs: [] };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let polls = 0; !isSo(); polls++) {
+    assertEquals(polls < 1_000, true, "it never came to be so");
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+Deno.test("autoscale keeps a fleet at what is wanted, less the workers of others, within its limits", async () => {
+  const fleet = new Names();
+  let state = stateOf(4);
+  const dispatcher = { describe: () => Promise.resolve(state) };
+  await using _scaler = autoscale({
+    dispatcher,
+    fleet,
+    minWorkers: 1,
+    maxWorkers: 5,
+    intervalMs: 2,
+  });
+  await until(() => fleet.names.length === 4);
+  const own = () => fleet.names.map((name) => worker(name));
+  state = stateOf(4, [...own(), worker("by hand"), worker("gone", { alive: false })]);
+  await until(() => fleet.names.length === 3);
+  state = stateOf(0);
+  await until(() => fleet.names.length === 1);
+  state = stateOf(9);
+  await until(() => fleet.names.length === 5);
+  fleet.names.splice(0, 2);
+  await until(() => fleet.names.length === 5);
+});
+
+Deno.test("autoscale goes on after a start that failed and a dispatcher that did not answer", async () => {
+  const fleet = new Names();
+  fleet.failing = true;
+  const steps: ScalingStep[] = [];
+  let answers = true;
+  const dispatcher = {
+    describe: () =>
+      answers ? Promise.resolve(stateOf(1)) : Promise.reject(new LeatError("unavailable", "Away")),
+  };
+  const failures = () =>
+    steps.filter(({ action }) => action === "fail").map(({ reason }) => reason);
+  await using _scaler = autoscale({
+    dispatcher,
+    fleet,
+    maxWorkers: 2,
+    intervalMs: 1,
+    onStep: (step) => void steps.push(step),
+  });
+  await until(() => failures().some((reason) => reason.includes("No more machines")));
+  answers = false;
+  fleet.failing = false;
+  await until(() => failures().some((reason) => reason.includes("Away")));
+  answers = true;
+  await until(() => fleet.names.length === 1);
+});
+
+Deno.test("the least useful workers go first, and the youngest among equals", () => {
+  const figures = (elementsPerSecond: number) => ({
+    ageMs: 0,
+    process: null,
+    elementsPerSecond,
+    bytesPerSecond: 0,
+    busyShare: 1,
+  });
+  const state = stateOf(0, [
+    worker("quick", { figures: figures(90) }),
+    worker("slow", { figures: figures(20) }),
+    worker("as slow", { figures: figures(20) }),
+    worker("behind a wall", { figures: figures(99), unreachable: "no route" }),
+    worker("not listed", { figures: figures(50), noShard: "not among them" }),
+  ]);
+  assertEquals(
+    leastUseful(state, ["quick", "slow", "as slow", "behind a wall", "not listed"]),
+    ["behind a wall", "not listed", "as slow", "slow", "quick"],
+  );
+});

@@ -1,0 +1,210 @@
+/**
+ * The scaler: starts and stops workers as their dispatcher wants. What a worker is (a thread, a process,
+ * a machine of a cloud) is the business of the fleet that it is given.
+ *
+ * @module
+ */
+import type { DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { LeatError } from "../core/error.ts";
+
+/** How often the dispatcher is asked, in ms. */
+const INTERVAL_MS = 5_000;
+/** After starts that failed it is waited twice as long each time, and at most this, in ms. */
+const RETRY_MAX_MS = 60_000;
+
+/** Workers that can be started and stopped. */
+export interface WorkerFleet {
+  /**
+   * The names under which its workers are known to the dispatcher, oldest first: those that run, and
+   * not those that are being started or stopped, or have ended by themselves.
+   */
+  readonly names: readonly string[];
+  /** Starts one more; resolves when it runs. */
+  start(): Promise<void>;
+  /** Stops one once clients have fetched what it holds; resolves when it has ended. */
+  stop(name: string): Promise<void>;
+}
+
+/** What a scaler has done, for people to read. */
+export interface ScalingStep {
+  readonly action: "start" | "stop" | "fail";
+  /** The worker that is stopped. */
+  readonly worker?: string;
+  /** How many workers of the fleet there will be. */
+  readonly workers: number;
+  /** Why: the dispatcher's sentence, or the error. */
+  readonly reason: string;
+}
+
+/** How a scaler is set up. */
+export interface ScalerOptions {
+  /** Who is asked how many workers there should be: a `LocalCluster`, a `DispatcherServer`, or your own. */
+  readonly dispatcher: { describe(): Promise<DispatcherDescription> };
+  readonly fleet: WorkerFleet;
+  /** The fleet never has fewer workers. Default 0. */
+  readonly minWorkers?: number;
+  /** The fleet never has more workers. */
+  readonly maxWorkers: number;
+  /** How often the dispatcher is asked, in ms. Default 5,000. */
+  readonly intervalMs?: number;
+  /** Told of each step. */
+  readonly onStep?: (step: ScalingStep) => void;
+}
+
+/** A scaler that is at work. */
+export interface Scaler extends AsyncDisposable {
+  /** Starts and stops nothing more; resolves when what it had begun has ended. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Workers of others
+ * count: a cluster of four wanted, of which two were started by hand, gets two of the fleet. One that
+ * ends by itself is replaced. The least useful go first: those that cannot be reached, those that a
+ * static policy gives nothing, then those that make least.
+ *
+ * @throws {LeatError} `invalid_argument` for limits that make no sense.
+ *
+ * @example
+ * ```ts
+ * import { autoscale } from "./scaler.ts";
+ * import { LocalCluster } from "./local_cluster.ts";
+ *
+ * await using cluster = await LocalCluster.start({ workers: 1 });
+ * const names: string[] = []; // of machines that a cloud would start
+ * const fleet = {
+ *   names,
+ *   start: () => Promise.resolve(void names.push(`machine-${names.length}`)),
+ *   stop: (name: string) => Promise.resolve(void names.splice(names.indexOf(name), 1)),
+ * };
+ * await using scaler = autoscale({ dispatcher: cluster, fleet, maxWorkers: 8 });
+ * ```
+ */
+export function autoscale(options: ScalerOptions): Scaler {
+  return new FleetScaler(options);
+}
+
+class FleetScaler implements Scaler {
+  readonly #options: ScalerOptions;
+  readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
+  readonly #starting = new Set<Promise<void>>();
+  readonly #stopping = new Map<string, Promise<void>>();
+  readonly #looking: Promise<void>;
+  #failures = 0;
+  #closed = false;
+  #wake: () => void = () => {};
+
+  constructor(options: ScalerOptions) {
+    this.#options = options;
+    this.#limits = checkLimits(options);
+    this.#looking = this.#look();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#wake();
+    await Promise.all([this.#looking, ...this.#starting, ...this.#stopping.values()]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #look(): Promise<void> {
+    const { intervalMs = INTERVAL_MS } = this.#options;
+    while (!this.#closed) {
+      try {
+        this.#follow(await this.#options.dispatcher.describe());
+      } catch (error) {
+        // One that restarts is asked again; its workers go on meanwhile.
+        if (!this.#closed) this.#failed("The dispatcher does not answer", error);
+      }
+      const delayMs = Math.min(
+        intervalMs * 2 ** this.#failures,
+        Math.max(RETRY_MAX_MS, intervalMs),
+      );
+      await this.#pause(delayMs);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #follow(state: DispatcherDescription): void {
+    if (this.#closed) return;
+    const { fleet } = this.#options;
+    const { minWorkers, maxWorkers } = this.#limits;
+    const names = fleet.names.filter((name) => !this.#stopping.has(name));
+    const ours = new Set([...names, ...this.#stopping.keys()]);
+    const others =
+      state.workers.filter(({ name, alive, isPrivate }) =>
+        alive && isPrivate !== true && !ours.has(name)
+      ).length;
+    const target = Math.min(maxWorkers, Math.max(minWorkers, state.scaling.wanted - others));
+    const running = names.length + this.#starting.size;
+    for (let count = running; count < target; count++) {
+      this.#start(count + 1, state.scaling.text);
+    }
+    // While some are starting it is not known who is the least useful.
+    if (this.#starting.size > 0) return;
+    for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
+      this.#stop(name, target, state.scaling.text);
+    }
+  }
+
+  #start(workers: number, reason: string): void {
+    this.#options.onStep?.({ action: "start", workers, reason });
+    const starting = this.#options.fleet.start().then(
+      () => void (this.#failures = 0),
+      (error) => this.#failed("A worker could not be started", error),
+    ).finally(() => this.#starting.delete(starting));
+    this.#starting.add(starting);
+  }
+
+  #stop(name: string, workers: number, reason: string): void {
+    this.#options.onStep?.({ action: "stop", worker: name, workers, reason });
+    const stopping = this.#options.fleet.stop(name)
+      .catch((error) => this.#failed(`Worker "${name}" did not stop in order`, error))
+      .finally(() => this.#stopping.delete(name));
+    this.#stopping.set(name, stopping);
+  }
+
+  #failed(what: string, error: unknown): void {
+    this.#failures++;
+    const workers = this.#options.fleet.names.length;
+    const reason = `${what}: ${LeatError.from(error).message}`;
+    this.#options.onStep?.({ action: "fail", workers, reason });
+  }
+}
+
+/** Names of workers, those first that a cluster misses least; among equals the youngest. */
+export function leastUseful(state: DispatcherDescription, names: readonly string[]): string[] {
+  const known = new Map(state.workers.map((worker) => [worker.name, worker]));
+  const useOf = (name: string): number => {
+    const worker = known.get(name);
+    if (worker === undefined || !worker.alive || worker.unreachable !== undefined) return -2;
+    if (worker.noShard !== undefined) return -1;
+    return worker.figures?.elementsPerSecond ?? 0;
+  };
+  return [...names].reverse().sort((a, b) => useOf(a) - useOf(b));
+}
+
+function checkLimits({ minWorkers = 0, maxWorkers }: ScalerOptions) {
+  const isCount = (value: number) => Number.isInteger(value) && value >= 0;
+  if (isCount(minWorkers) && isCount(maxWorkers) && maxWorkers >= Math.max(1, minWorkers)) {
+    return { minWorkers, maxWorkers };
+  }
+  throw new LeatError(
+    "invalid_argument",
+    `autoscale: minWorkers is ${minWorkers} and maxWorkers ${maxWorkers}; they must be whole numbers, ` +
+      "the first 0 or more, the second 1 or more and no less than the first",
+  );
+}
