@@ -1,0 +1,48 @@
+/** `deno task autoscale`: worker processes that come and go as a dispatcher wants. */
+
+import { Dataset, type DispatcherServer, serveDispatcher } from "../../mod.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { numbersOf, sorted, upTo } from "../service/carriers.ts";
+
+const TOKEN = "sesame";
+
+async function untilAlive(dispatcher: DispatcherServer, names: readonly string[]): Promise<void> {
+  for (let polls = 0; polls < 3_000; polls++) {
+    const { workers } = await dispatcher.describe();
+    const alive = workers.filter((worker) => worker.alive).map(({ name }) => name).sort();
+    if (alive.join() === names.join()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error(`the workers never were ${names.join(", ") || "gone"}`);
+}
+
+Deno.test("deno task autoscale has as many worker processes as are wanted and takes them with it when it is asked to stop", async () => {
+  await using dispatcher = await serveDispatcher({
+    token: TOKEN,
+    logLevel: "off",
+    scaling: { minWorkers: 2 },
+  });
+  await using child = startChild("examples/autoscale.ts", {
+    flags: ["-P=autoscale"],
+    args: [
+      ...["--dispatcher", dispatcher.address, "--token", TOKEN, "--name", "here"],
+      ...["--max", "3", "--interval-ms", "100", "--", "--tag", "elastic"],
+    ],
+  });
+  await untilAlive(dispatcher, ["here-1", "here-2"]);
+  assertMatch(child.stdout.text, /Starting worker 2: 2 workers wanted/);
+  const { workers } = await dispatcher.describe();
+  assertEquals(workers.map(({ tags }) => tags), [["elastic"], ["elastic"]]);
+  const numbers = await numbersOf(
+    Dataset.range(1_000).batch(10).distribute({
+      service: dispatcher.address,
+      token: TOKEN,
+      processingMode: "DYNAMIC",
+    }),
+  );
+  assertEquals(sorted(numbers), upTo(1_000));
+  child.kill("SIGTERM");
+  assertEquals((await child.status).code, 0);
+  await untilAlive(dispatcher, []);
+});
