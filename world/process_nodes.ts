@@ -25,6 +25,11 @@ export function nearOr(far: Connector): Connector {
   };
 }
 
+/** Whether a node is a worker of this thread, which is reached without a socket. */
+export function isNear(node: string): boolean {
+  return hub.has(node);
+}
+
 /** Makes a client's node one that workers of this thread are read from; the answer undoes it. */
 export function admitClient(system: ActorSystem): () => void {
   hub.add(system);

@@ -11,7 +11,7 @@ import { provideIterators } from "../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type {
   CompressionWish,
-  OnlySplit,
+  OwnStep,
   RunnerOutcome,
   RunnerSettings,
 } from "../actors/worker/runner.ts";
@@ -53,10 +53,13 @@ export class RunnerThreadControl {
     }, this.#host);
   }
 
-  async next(only?: OnlySplit): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
+  async next(
+    only?: OwnStep,
+    wish?: CompressionWish,
+  ): Promise<{ outcome: RunnerOutcome; bytesRead: number }> {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-    const stepping = this.#answered.then(() => runner.next(only));
+    const stepping = this.#answered.then(() => runner.next(only, wish));
     // A macrotask between steps: else a function that spins would hold back the answer before it.
     this.#answered = stepping.then(() => this.#host.yield());
     const outcome = await stepping;

@@ -9,7 +9,8 @@ import { Ending } from "../core/ending.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Split, SplitTable } from "../data/splits.ts";
 import type {
-  OnlySplit,
+  CompressionWish,
+  OwnStep,
   Runner,
   RunnerFactory,
   RunnerOutcome,
@@ -19,7 +20,7 @@ import type {
 import type { RunnerThreadControl } from "./runner_thread.ts";
 import type { WorkerStorage } from "./storage.ts";
 
-/** Idle threads kept for the next task: a thread costs 10 ms and some memory that never comes back. */
+/** Idle threads kept for the next task: each costs some memory, which never all comes back. */
 const IDLE_THREADS_MAX = 4;
 /** How long a thread may take to put its pipeline away before it is terminated, in ms. */
 const RETIRE_TIMEOUT_MS = 1_000;
@@ -34,6 +35,8 @@ export class RunnerThreads implements RunnerFactory {
 
   constructor(options: WorkerStorage = {}) {
     this.#options = options;
+    // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
+    this.#idle.push(this.#startThread());
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
@@ -46,15 +49,14 @@ export class RunnerThreads implements RunnerFactory {
     return runner;
   }
 
+  /** On a thread that stays in the pool: the pipeline that starts there next waits for the splits anyway. */
   async listSplits(graph: Uint8Array): Promise<SplitTable> {
     const thread = this.#take();
-    try {
-      const listed = await thread.call((control) => control.listSplits(graph));
-      if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
-      return listed.table;
-    } finally {
-      this.#give(thread);
-    }
+    this.#busy.delete(thread);
+    this.#idle.push(thread);
+    const listed = await thread.call((control) => control.listSplits(graph));
+    if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
+    return listed.table;
   }
 
   close(): Promise<void> {
@@ -68,8 +70,16 @@ export class RunnerThreads implements RunnerFactory {
 
   #take(): RunnerThread {
     if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
-    const thread = this.#idle.pop() ?? new RunnerThread(this.#options);
+    const thread = this.#idle.pop() ?? this.#startThread();
     this.#busy.add(thread);
+    return thread;
+  }
+
+  #startThread(): RunnerThread {
+    const thread: RunnerThread = new RunnerThread(this.#options, () => {
+      const at = this.#idle.indexOf(thread);
+      if (at >= 0) this.#idle.splice(at, 1);
+    });
     return thread;
   }
 
@@ -110,11 +120,11 @@ class ThreadRunner implements Runner {
     this.#started.catch(() => {});
   }
 
-  async next(only?: OnlySplit): Promise<RunnerOutcome> {
+  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
     if (this.#disposed) return { kind: "end" };
-    const { outcome, bytesRead } = await this.#thread.call((control) => control.next(only));
+    const { outcome, bytesRead } = await this.#thread.call((control) => control.next(only, wish));
     this.bytesRead = bytesRead;
     return outcome;
   }
@@ -133,8 +143,11 @@ class RunnerThread {
   readonly #control: comlink.Remote<RunnerThreadControl>;
   readonly #ready: Promise<unknown>;
   readonly #death = new Ending();
+  readonly #onDeath: () => void;
 
-  constructor(options: WorkerStorage) {
+  /** @param onDeath Called once it is no more. */
+  constructor(options: WorkerStorage, onDeath: () => void) {
+    this.#onDeath = onDeath;
     this.#worker = new Worker(new URL("./runner_thread.ts", import.meta.url), {
       type: "module",
       name: "leat-runner",
@@ -178,6 +191,7 @@ class RunnerThread {
 
   #die(why: string): void {
     this.#worker.terminate();
+    this.#onDeath();
     this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
   }
 }

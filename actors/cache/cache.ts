@@ -10,14 +10,18 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ElementFetcher } from "../elements/fetcher.ts";
+import { Repeats } from "../elements/repeats.ts";
 import type {
+  CacheProtocol,
   ElementAnswer,
   ElementSourceProtocol,
+  ElementSourceStats,
   GetElementRequest,
+  WayFigures,
 } from "../worker/protocol.ts";
-import { Repeats } from "../elements/repeats.ts";
 import { SlidingWindow } from "./sliding_window.ts";
 
 /** The cache's client id towards its task; real clients count from 0. */
@@ -25,8 +29,11 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** What an element that failed takes in the window, roughly: a stream of them is bounded too. */
-const ERROR_BYTES = 1_024;
+/**
+ * What anything in the window counts for at least: about what the runtime needs to keep a small
+ * element. Errors count for so much, too.
+ */
+const ITEM_BYTES_MIN = 1_024;
 
 /** How a cache is set up: plain data, so that it can be placed on any node. */
 export interface CacheConfig {
@@ -37,9 +44,9 @@ export interface CacheConfig {
 
 /** Makes the cache actor. */
 export function createCache(
-  context: ActorContext<ElementSourceProtocol>,
+  context: ActorContext<CacheProtocol>,
   config: CacheConfig,
-): Actor<ElementSourceProtocol> {
+): Actor<CacheProtocol> {
   const cache = new Cache(context, config);
   return {
     handlers: {
@@ -49,13 +56,18 @@ export function createCache(
         return null;
       },
       stats: () => cache.stats(),
+      resize: ({ windowBytesMax }) => {
+        cache.resize(windowBytesMax);
+        return null;
+      },
     },
     stop: () => cache.stop(),
   };
 }
 
+/** A request for an element that is not there yet. */
 interface Waiting {
-  readonly trainerId: string;
+  readonly clientId: number;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
@@ -64,11 +76,15 @@ class Cache {
   readonly #window: SlidingWindow<ElementAnswer>;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  #waiting: Waiting[] = [];
+  /** By trainer: each of them has read all there is. */
+  readonly #waiting = new Map<string, Fifo<Waiting>>();
+  /** The newest news of how a trainer reads, for the task. */
+  #way: WayFigures | undefined;
   #fetching = false;
   #ended: ElementAnswer | undefined;
   #produced = 0;
-  #served = 0;
+  #hits = 0;
+  #misses = 0;
 
   constructor(context: ActorContext, { task, windowBytesMax }: CacheConfig) {
     this.#context = context;
@@ -81,51 +97,108 @@ class Cache {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    const { trainerId } = request;
+    const { trainerId, way } = request;
     if (trainerId === undefined) {
       throw new LeatError(
         "invalid_argument",
         "This job shares its data: a request must say trainerId",
       );
     }
-    return this.#repeats.answer(request, () => this.#read(trainerId));
+    if (way !== undefined) this.#way = way;
+    return this.#repeats.answer(request, () => this.#take(request, trainerId));
   }
 
+  /** What the client waits for in vain is for whoever goes on under its trainer's id. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
+    for (const trainerId of this.#waiting.keys()) {
+      this.#stopWaiting(trainerId, (one) => one.clientId === clientId, ({ answer }) => {
+        answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
+      });
+    }
+  }
+
+  resize(windowBytesMax: number): void {
+    this.#window.resize(windowBytesMax);
   }
 
   stop(): void {
     this.#fetcher.leave();
     const error = new LeatError("not_found", "The cache has stopped");
-    for (const { answer } of this.#waiting) answer.reject(error);
-    this.#waiting = [];
+    this.#endWaiting(({ answer }) => answer.reject(error));
   }
 
-  stats() {
+  stats(): ElementSourceStats {
+    const { bytes, bytesMax, length, readers, skipped } = this.#window;
     return {
-      role: "cache" as const,
+      role: "cache",
       produced: this.#produced,
-      served: this.#served,
-      bufferedBytes: this.#window.bytes,
+      served: this.#hits + this.#misses,
+      bufferedBytes: bytes,
       bytesRead: 0,
-      skipped: this.#window.skipped,
+      skipped,
+      sharing: {
+        windowBytesMax: bytesMax,
+        elements: length,
+        trainers: readers,
+        hits: this.#hits,
+        misses: this.#misses,
+      },
     };
   }
 
-  #read(trainerId: string): ElementAnswer | Promise<ElementAnswer> {
-    const element = this.#window.read(trainerId);
+  #take(
+    { clientId, waitMs }: GetElementRequest,
+    trainerId: string,
+  ): ElementAnswer | Promise<ElementAnswer> {
+    const element = this.#read(trainerId);
     if (element !== undefined) {
-      this.#served++;
-      // Whoever takes the newest element is at the front: the next one is made while it trains.
-      if (this.#window.atFront(trainerId)) this.#fetch();
+      this.#hits++;
       return element;
     }
     if (this.#ended !== undefined) return this.#ended;
     const answer = Promise.withResolvers<ElementAnswer>();
-    this.#waiting.push({ trainerId, answer });
+    let waiting = this.#waiting.get(trainerId);
+    if (waiting === undefined) this.#waiting.set(trainerId, waiting = new Fifo());
+    const one = { clientId, answer };
+    waiting.push(one);
     this.#fetch();
+    if (waitMs !== undefined) this.#waitFor(trainerId, one, waitMs);
     return answer.promise;
+  }
+
+  /** Ends the waiting of somebody who has other sources to ask. */
+  #waitFor(trainerId: string, one: Waiting, waitMs: number): void {
+    const timer = this.#context.timer(waitMs, () => {
+      this.#stopWaiting(trainerId, (other) => other === one, ({ answer }) => {
+        answer.resolve({ kind: "later" });
+      });
+    });
+    one.answer.promise.then(() => timer.cancel(), () => timer.cancel());
+  }
+
+  #stopWaiting(
+    trainerId: string,
+    isMeant: (waiting: Waiting) => boolean,
+    end: (waiting: Waiting) => void,
+  ): void {
+    const waiting = this.#waiting.get(trainerId);
+    if (waiting === undefined) return;
+    for (let left = waiting.length; left > 0; left--) {
+      const one = waiting.shift()!;
+      if (isMeant(one)) end(one);
+      else waiting.push(one);
+    }
+    if (waiting.length === 0) this.#waiting.delete(trainerId);
+  }
+
+  /** Whoever takes the newest element is at the front: the next one is made while it trains. */
+  #read(trainerId: string): ElementAnswer | undefined {
+    const read = this.#window.read(trainerId);
+    if (read === undefined) return undefined;
+    if (this.#window.atFront(trainerId)) this.#fetch();
+    const { value, skipped } = read;
+    return skipped === 0 ? value : { ...value, skipped } as ElementAnswer;
   }
 
   #fetch(): void {
@@ -134,15 +207,19 @@ class Cache {
     this.#context.run(async () => {
       const element = await this.#fetchOne();
       this.#fetching = false;
-      if (element.kind === "end") this.#ended = element;
-      else this.#extend(element);
-      this.#answerWaiting();
+      if (element.kind === "end") this.#end(element);
+      else {
+        this.#extend(element);
+        this.#answerWaiting();
+      }
     });
   }
 
   async #fetchOne(): Promise<ElementAnswer> {
     try {
-      return await this.#fetcher.fetch();
+      const way = this.#way;
+      this.#way = undefined;
+      return await this.#fetcher.fetch(way === undefined ? {} : { way });
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
@@ -151,32 +228,51 @@ class Cache {
     }
   }
 
-  #extend(element: ElementAnswer): void {
+  #extend(answer: ElementAnswer): void {
     this.#produced++;
-    if (element.kind !== "element") return this.#extendByError(element);
-    const bytes = element.element.byteLength;
-    if (bytes <= this.#window.bytesMax) return this.#window.push(element, bytes);
-    const error = new LeatError(
-      "invalid_argument",
-      `An element of ${bytes} bytes is larger than the sharing window of ${this.#window.bytesMax} bytes; ` +
-        `give the workers a larger windowBytesMax, or make smaller batches`,
-    );
-    this.#extendByError({ kind: "error", error: error.toWire() });
+    const { bytesMax } = this.#window;
+    if (answer.kind !== "element") return this.#push(answer, ITEM_BYTES_MIN);
+    const { element } = answer;
+    const { byteLength } = element;
+    if (byteLength > bytesMax) return this.#push(tooLarge(byteLength, bytesMax), ITEM_BYTES_MIN);
+    this.#push({ kind: "element", element }, Math.max(byteLength, ITEM_BYTES_MIN));
   }
 
-  #extendByError(error: ElementAnswer): void {
-    this.#window.push(error, Math.min(ERROR_BYTES, this.#window.bytesMax));
+  #push(item: ElementAnswer, bytes: number): void {
+    this.#window.push(item, Math.min(bytes, this.#window.bytesMax));
   }
 
+  /** There is one element more than all who wait have read: one for each trainer. */
   #answerWaiting(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { trainerId, answer } of waiting) {
-      try {
-        answer.resolve(this.#read(trainerId));
-      } catch (error) {
-        answer.reject(error);
-      }
+    for (const [trainerId, waiting] of this.#waiting) {
+      const element = this.#read(trainerId);
+      if (element === undefined) continue;
+      this.#misses++;
+      waiting.shift()!.answer.resolve(element);
+      if (waiting.length === 0) this.#waiting.delete(trainerId);
     }
+    if (this.#waiting.size > 0) this.#fetch();
   }
+
+  #end(end: ElementAnswer): void {
+    this.#ended = end;
+    this.#endWaiting(({ answer }) => answer.resolve(end));
+  }
+
+  #endWaiting(end: (waiting: Waiting) => void): void {
+    for (const waiting of this.#waiting.values()) {
+      for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) end(one);
+    }
+    this.#waiting.clear();
+  }
+}
+
+function tooLarge(bytes: number, bytesMax: number): ElementAnswer {
+  const error = new LeatError(
+    "invalid_argument",
+    `An element of ${bytes} bytes is larger than the sharing window of ${bytesMax} bytes, which is ` +
+      `this job's part of its worker's windowBytesMax; give the worker a larger one, or make ` +
+      `smaller batches`,
+  );
+  return { kind: "error", error: error.toWire() };
 }

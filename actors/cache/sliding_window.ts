@@ -10,8 +10,15 @@ interface Item<T> {
   readonly bytes: number;
 }
 
+/** What a reader is given. */
+export interface Read<T> {
+  readonly value: T;
+  /** How many items before this one the reader has missed because they had left the window. */
+  readonly skipped: number;
+}
+
 /** Readers remembered; beyond it the one longest silent is forgotten, and starts over at the back. */
-const READERS_MAX = 4_096;
+export const READERS_MAX = 4_096;
 
 /**
  * The newest part of a stream.
@@ -21,12 +28,14 @@ const READERS_MAX = 4_096;
  * import { SlidingWindow } from "./sliding_window.ts";
  *
  * const window = new SlidingWindow<string>(2);
- * for (const batch of ["B3", "B4", "B5"]) window.push(batch, 1);
- * window.read("slow"); // "B4": B3 has fallen off the back
+ * window.push("B1", 1);
+ * window.read("slow"); // B1
+ * for (const batch of ["B2", "B3", "B4"]) window.push(batch, 1);
+ * window.read("slow"); // B3, skipped 1: B2 has fallen off the back
  * ```
  */
 export class SlidingWindow<T> {
-  readonly bytesMax: number;
+  #bytesMax: number;
   /** Absolute index in the stream of the item at the back. */
   #back = 0;
   #items: (Item<T> | undefined)[] = [];
@@ -34,10 +43,15 @@ export class SlidingWindow<T> {
   #head = 0;
   #bytes = 0;
   #skipped = 0;
+  /** Absolute indices of what readers read next; in the order of their last reads. */
   readonly #pointers = new Map<string, number>();
 
   constructor(bytesMax: number) {
-    this.bytesMax = bytesMax;
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytesMax(): number {
+    return this.#bytesMax;
   }
 
   /** Bytes of the items in the window. */
@@ -49,16 +63,27 @@ export class SlidingWindow<T> {
     return this.#items.length - this.#head;
   }
 
+  /** Readers that are remembered. */
+  get readers(): number {
+    return this.#pointers.size;
+  }
+
   /** Items that readers missed because the window had moved on, over all readers. */
   get skipped(): number {
     return this.#skipped;
   }
 
-  /** Adds the newest item, first evicting from the back until it fits. */
+  /** Adds the newest item, first evicting from the back until it fits; it is never evicted itself. */
   push(value: T, bytes: number): void {
-    while (this.length > 0 && this.#bytes + bytes > this.bytesMax) this.#evict();
+    this.#evictTo(this.#bytesMax - bytes);
     this.#items.push({ value, bytes });
     this.#bytes += bytes;
+  }
+
+  /** From now on the window holds so many bytes at most; what is beyond leaves it at the back. */
+  resize(bytesMax: number): void {
+    this.#bytesMax = bytesMax;
+    this.#evictTo(bytesMax);
   }
 
   /**
@@ -66,20 +91,26 @@ export class SlidingWindow<T> {
    *
    * @returns `undefined` when the reader has read the newest item already.
    */
-  read(reader: string): T | undefined {
-    const pointer = this.#pointers.get(reader);
-    const index = Math.max(pointer ?? this.#back, this.#back);
-    if (pointer !== undefined) this.#skipped += index - pointer;
+  read(reader: string): Read<T> | undefined {
+    const pointer = this.#pointers.get(reader) ?? this.#back;
+    const index = Math.max(pointer, this.#back);
+    const item = this.#items[this.#head + index - this.#back];
+    if (item === undefined) return undefined;
     this.#pointers.delete(reader);
     if (this.#pointers.size >= READERS_MAX) this.#forgetOldest();
-    const item = this.#items[this.#head + index - this.#back];
-    this.#pointers.set(reader, item === undefined ? index : index + 1);
-    return item?.value;
+    this.#pointers.set(reader, index + 1);
+    const skipped = index - pointer;
+    this.#skipped += skipped;
+    return { value: item.value, skipped };
   }
 
   /** Whether the reader has read the newest item. */
   atFront(reader: string): boolean {
     return (this.#pointers.get(reader) ?? this.#back) >= this.#back + this.length;
+  }
+
+  #evictTo(bytes: number): void {
+    while (this.length > 0 && this.#bytes > bytes) this.#evict();
   }
 
   #evict(): void {

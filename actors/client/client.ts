@@ -7,7 +7,12 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { DispatcherProtocol, JobParameters } from "../dispatcher/protocol.ts";
+import type {
+  DatasetDefinition,
+  DispatcherProtocol,
+  JobParameters,
+} from "../dispatcher/protocol.ts";
+import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
@@ -15,27 +20,32 @@ import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer
 import { FirstComeReader } from "./first_come.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
-import type { HeartbeatReport, Reader, ReaderSurroundings } from "./reader.ts";
+import type { HeartbeatReport, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 
 /** How long saying good-bye may take, in ms, and before it an answer to joining. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
+/** Tasks that the dispatcher is told about, at most. */
+const READS_TOLD_MAX = 64;
+
 /** How a client is set up. */
 export interface ClientOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
   /** The pipeline, or the id under which it was registered before. */
   readonly dataset:
-    | { readonly graph: Uint8Array; readonly fingerprint: string; readonly cardinality: number }
+    | Pick<DatasetDefinition, "graph" | "fingerprint" | "cardinality" | "compression">
     | { readonly datasetId: string };
   readonly parameters: Omit<JobParameters, "datasetId">;
   readonly jobName?: string;
   readonly repetition: number;
   readonly consumerIndex?: number;
+  readonly trainerId?: string;
   /** The process that reads: workers of the same one are local to it. */
   readonly process?: string;
-  readonly trainerId?: string;
+  /** Whether a network lies between here and that node. Default: nowhere. */
+  readonly isFar?: (node: string) => boolean;
   /** DETERMINISTIC: where to begin, for a reader that was restored. */
   readonly ordered?: {
     /** The place in the order of splits. */
@@ -47,7 +57,7 @@ export interface ClientOptions {
     /** Told the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
-  /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
+  /** Requests in flight and elements waiting, together. Default: as many as keep answers coming. */
   readonly maxOutstandingRequests?: number;
   /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
   readonly bufferBytesMax?: number;
@@ -92,6 +102,7 @@ class Client {
   readonly #feed: Feed;
   readonly #reader: Reader;
   readonly #meter: TakeMeter;
+  readonly #totals: ReadTotals = { unpackingMs: 0, wireBytes: 0 };
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
@@ -100,7 +111,8 @@ class Client {
     this.#context = context;
     this.#options = options;
     this.#feed = feed;
-    const surroundings = { context, options, feed, refresh: () => this.#refresh() };
+    const refresh = () => this.#refresh();
+    const surroundings = { context, options, feed, refresh, totals: this.#totals };
     this.#reader = readerFor(surroundings);
     this.#meter = feed.measure(() => context.world.nowMs());
     feed.onTaken = () => this.#reader.pump();
@@ -210,7 +222,13 @@ class Client {
       inFlight,
       bufferedBytes,
       ...orderFigures,
+      ...this.#readFigures(),
     };
+  }
+
+  #readFigures(): Pick<ClientFigures, "unpackingMs" | "wireBytes" | "reads"> {
+    const { unpackingMs, wireBytes } = this.#totals;
+    return { unpackingMs, wireBytes, reads: [...this.#reader.tasks].slice(0, READS_TOLD_MAX) };
   }
 
   /** News is expected: do not wait for the next regular heartbeat. */

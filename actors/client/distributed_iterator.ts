@@ -10,11 +10,11 @@ import { type DatasetNode, registerIterator } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
-import { decodeMessage } from "../../transport/codec.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
 import type { ServiceAccess } from "./access.ts";
+import { RegisteredOrderedIterator } from "./registered_iterator.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 
 /** Makes the iterators of datasets that a service gives. */
@@ -52,11 +52,15 @@ export function distributedIterator(
 }
 
 /** Makes the iterator of a `fromId` node. */
-export function registeredIterator(
-  { datasetId, options }: FromIdNode,
+function registeredIterator(
+  node: FromIdNode,
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
+  const { datasetId, options } = node;
+  if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
+    return new RegisteredOrderedIterator(node, context, access);
+  }
   return unorderedIterator(() => ({ datasetId }), options, context, access);
 }
 
@@ -73,6 +77,8 @@ function unorderedIterator(
       clientOptions(dataset(), options, context.luck.epoch),
       feed,
     );
+  // A trainer that has missed nothing says so.
+  if (options.sharing !== undefined) context.stats.missed(0);
   return new DistributedIterator(start, modeOf(options.processingMode), context);
 }
 
@@ -132,11 +138,11 @@ class DistributedIterator extends ElementIterator {
 
   #open(fed: Fed): unknown | typeof END {
     const { stats } = this.#context;
+    if ("skipped" in fed && fed.skipped !== undefined) stats.missed(fed.skipped);
     if (fed.kind === "error") throw stats.failed(LeatError.fromWire(fed.error));
     if (fed.kind === "element") {
-      const { bytes, shared } = fed.element;
-      stats.received(bytes.byteLength);
-      return stats.gave(decodeMessage(bytes, { copy: shared }));
+      stats.received(fed.element.byteLength);
+      return stats.gave(this.#feed.decode(fed.element));
     }
     this.#ended = true;
     this.release();

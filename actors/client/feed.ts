@@ -4,8 +4,10 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import type { Payload } from "../../transport/payload.ts";
 import { Fifo } from "../runtime/fifo.ts";
-import type { ElementAnswer } from "../worker/protocol.ts";
+import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { TakeMeter } from "./take_meter.ts";
 
 /** What there is for the training loop. */
@@ -21,6 +23,7 @@ export class Feed {
   #taker: PromiseWithResolvers<Fed> | undefined;
   #closed: Fed | LeatError | undefined;
   #meter: TakeMeter | undefined;
+  #nowMs: () => number = () => 0;
   /** Called when something was taken: there is room for more. */
   onTaken: () => void = () => {};
 
@@ -43,8 +46,22 @@ export class Feed {
     return this.#taker !== undefined;
   }
 
+  /** The share of its newest time, 0 to 1, in which the training loop has waited. */
+  get waitingShare(): number {
+    return this.#meter?.waitingShare ?? 0;
+  }
+
+  /** Decodes what was taken just now. */
+  decode({ bytes, shared }: Payload): unknown {
+    const startMs = this.#nowMs();
+    const element = decodeMessage(bytes, { copy: shared });
+    this.#meter?.decoded(this.#nowMs() - startMs);
+    return element;
+  }
+
   /** Begins to measure what is taken, and what its taker waits. @param nowMs Monotonic time. */
   measure(nowMs: () => number): TakeMeter {
+    this.#nowMs = nowMs;
     this.#meter = new TakeMeter(nowMs);
     if (this.#taker !== undefined) this.#meter.asked();
     return this.#meter;
@@ -93,9 +110,9 @@ export class Feed {
 
   #give(fed: Fed): void {
     const counts = fed.kind === "element" || fed.kind === "remainder" || fed.kind === "error";
-    this.#meter?.given(
-      counts ? { bytes: "element" in fed ? fed.element.byteLength : 0 } : undefined,
-    );
+    if (!counts) return this.#meter?.given();
+    const { skipped = 0 } = fed as Skipped;
+    this.#meter?.given({ bytes: "element" in fed ? fed.element.byteLength : 0, skipped });
   }
 
   #close(how: Fed | LeatError): void {

@@ -6,29 +6,47 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { ElementFetcher } from "../elements/fetcher.ts";
+import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
+import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import {
-  fetcherOf,
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
   sourceKey,
 } from "./reader.ts";
+import { REQUESTS_START, RequestTuner } from "./request_tuner.ts";
+import { TaskFetcher } from "./task_fetcher.ts";
 
-/** Requests in flight and elements waiting unless the user says otherwise. */
+/** Requests in flight and elements waiting unless the user says otherwise, or more are worth while. */
 const OUTSTANDING_MIN = 16;
-/** Requests in flight to one task: one is served while the next is on its way. */
-const OUTSTANDING_PER_TASK = 2;
+/** Bytes that wait for the training loop beyond which nothing more is asked for. */
 const BUFFER_BYTES_MAX = 256 * 2 ** 20;
+/** Where there are more tasks than requests: how long a task may think before another is asked, in ms. */
+const PATIENCE_MS = 20;
+/** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
+const TURNS_PASSED_MAX = 256;
+
+type Element = Extract<ElementAnswer, { readonly kind: "element" }>;
 
 interface OpenTask {
   readonly task: TaskSource;
-  readonly fetcher: ElementFetcher;
+  readonly fetcher: TaskFetcher;
+  readonly tuner: RequestTuner;
   inFlight: number;
+  /** Of them, those that have given up their place. */
+  withoutPlace: number;
   /** It has no more for this client: it said so, or it is gone for good. */
   ended: boolean;
+  /** The dispatcher lists it no more. */
+  gone: boolean;
+  /** Whether it stands in the ring. */
+  inRing: boolean;
+  /** Not before this turn, while others can be asked. */
+  fromTurn: number;
+  /** How many turns it was passed over lately. */
+  passed: number;
   /** When all answers to the requests so far have been taken in: they are, in the order of requests. */
   taken: Promise<void>;
 }
@@ -39,11 +57,21 @@ export class FirstComeReader implements Reader {
   readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<string, OpenTask>();
+  /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
+  readonly #ring = new Fifo<OpenTask>();
+  /** Requests that have given up their place, because their task cannot be reached, and want one again. */
+  readonly #returning = new Fifo<{ readonly open: OpenTask; readonly go: () => void }>();
   readonly #unreachable = new Set<number>();
   #clientId = -1;
   #inFlight = 0;
-  /** Where the round-robin over tasks goes on. */
+  /** Requests in flight that take no place. */
+  #withoutPlace = 0;
+  /** Tasks that have not ended, and how many requests are worth while at them. */
+  #live = 0;
+  #wanted = 0;
   #turn = 0;
+  /** Size of the elements so far. */
+  #meanBytes = 0;
   /** The newest heartbeat's word on whether there will be more tasks or elements. */
   #finished = false;
 
@@ -53,6 +81,10 @@ export class FirstComeReader implements Reader {
 
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  get tasks(): Iterable<ReadFigures> {
+    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
   }
 
   joined(clientId: number): void {
@@ -69,35 +101,34 @@ export class FirstComeReader implements Reader {
     const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
     for (const [key, open] of this.#tasks) {
       if (listed.has(key)) continue;
+      open.gone = true;
+      this.#withoutPlace -= open.withoutPlace;
+      this.#end(open);
       open.fetcher.leave();
       this.#tasks.delete(key);
     }
     for (const [key, task] of listed) {
-      if (this.#tasks.has(key)) continue;
-      const lost = () => this.#unreachable.add(task.taskId);
-      const fetcher = fetcherOf(this.#around, this.#clientId, task, lost);
-      this.#tasks.set(key, {
-        task,
-        fetcher,
-        inFlight: 0,
-        ended: false,
-        taken: Promise.resolve(),
-      });
+      if (!this.#tasks.has(key)) this.#tasks.set(key, this.#open(task));
     }
+    for (const open of this.#tasks.values()) this.#offer(open);
     this.#finished = finished;
     this.#endIfDone();
     this.pump();
   }
 
   pump(): void {
-    const tasks = [...this.#tasks.values()].filter((task) => !task.ended);
-    for (let full = 0; full < tasks.length && this.#hasRoom();) {
-      const task = tasks[this.#turn++ % tasks.length]!;
-      if (task.inFlight >= OUTSTANDING_PER_TASK) full++;
-      else {
-        full = 0;
-        this.#fetch(task);
-      }
+    while (this.#returning.length > 0 && this.#hasRoom) {
+      const { open, go } = this.#returning.shift()!;
+      if (open.gone) continue;
+      open.withoutPlace--;
+      this.#withoutPlace--;
+      go();
+    }
+    while (this.#hasRoom) {
+      const open = this.#nextInTurn();
+      if (open === undefined) return;
+      this.#fetch(open);
+      this.#offer(open);
     }
   }
 
@@ -106,23 +137,99 @@ export class FirstComeReader implements Reader {
     this.#tasks.clear();
   }
 
-  get #haveAllEnded(): boolean {
-    return [...this.#tasks.values()].every((task) => task.ended);
+  #open(task: TaskSource): OpenTask {
+    this.#live++;
+    this.#wanted += REQUESTS_START;
+    const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
+      onUnreachable: () => this.#lostSight(open),
+      whenRoom: () => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#returning.push({ open, go: resolve });
+        this.pump();
+        return promise;
+      },
+    });
+    const open: OpenTask = {
+      task,
+      fetcher,
+      tuner: new RequestTuner(),
+      inFlight: 0,
+      withoutPlace: 0,
+      ended: false,
+      gone: false,
+      inRing: false,
+      fromTurn: 0,
+      passed: 0,
+      taken: Promise.resolve(),
+    };
+    return open;
   }
 
-  #hasRoom(): boolean {
+  /** A request cannot reach its task: its place is for others, until the task answers again. */
+  #lostSight(open: OpenTask): void {
+    if (open.gone) return;
+    this.#unreachable.add(open.task.taskId);
+    open.withoutPlace++;
+    this.#withoutPlace++;
+    this.pump();
+  }
+
+  /** How many requests may be open at a task: its share, where all together may have only so many. */
+  #mostOf({ tuner }: OpenTask): number {
+    const { maxOutstandingRequests: most = Infinity } = this.#around.options;
+    return most < REQUESTS_START * this.#live ? 1 : tuner.wanted;
+  }
+
+  #isAskable(open: OpenTask): boolean {
+    return !open.ended && open.inFlight < this.#mostOf(open);
+  }
+
+  /** Puts a task that can be asked into the ring. */
+  #offer(open: OpenTask): void {
+    if (open.inRing || !this.#isAskable(open)) return;
+    open.inRing = true;
+    this.#ring.push(open);
+  }
+
+  /** The next task that can be asked; one that is to be passed over only where all are. */
+  #nextInTurn(): OpenTask | undefined {
+    let passedOver: OpenTask | undefined;
+    for (let left = this.#ring.length; left > 0; left--) {
+      const open = this.#ring.shift()!;
+      open.inRing = false;
+      if (!this.#isAskable(open)) continue;
+      this.#turn++;
+      if (open.fromTurn <= this.#turn) return open;
+      passedOver ??= open;
+      this.#offer(open);
+    }
+    return passedOver;
+  }
+
+  get #hasRoom(): boolean {
     const { feed, options } = this.#around;
     const { maxOutstandingRequests, bufferBytesMax = BUFFER_BYTES_MAX } = options;
-    const most = maxOutstandingRequests ??
-      Math.max(OUTSTANDING_MIN, OUTSTANDING_PER_TASK * this.#tasks.size);
-    return !feed.closed && this.#inFlight + feed.length < most && feed.bytes < bufferBytesMax;
+    if (feed.closed) return false;
+    const requests = this.#inFlight - this.#withoutPlace;
+    if (requests === 0 && feed.length === 0) return true;
+    if (requests + feed.length >= (maxOutstandingRequests ?? this.#outstandingMax)) return false;
+    return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
+  }
+
+  /** Each task bounds its own requests; beside them so many elements may wait. */
+  get #outstandingMax(): number {
+    return Math.max(OUTSTANDING_MIN, this.#wanted);
   }
 
   #fetch(open: OpenTask): void {
+    const { context, options } = this.#around;
+    const { maxOutstandingRequests = Infinity } = options;
     open.inFlight++;
     this.#inFlight++;
     const before = open.taken;
-    const answered = open.fetcher.fetch().catch((error) =>
+    const askedMs = context.world.nowMs();
+    const isScarce = maxOutstandingRequests < this.#live;
+    const answered = open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).catch((error) =>
       this.#failed(open, LeatError.from(error))
     );
     open.taken = (async () => {
@@ -131,18 +238,42 @@ export class FirstComeReader implements Reader {
       const answer = await answered;
       open.inFlight--;
       this.#inFlight--;
+      if (answer.kind === "element") this.#tune(open, answer, context.world.nowMs() - askedMs);
       this.#came(open, answer);
     })();
-    this.#around.context.run(() => open.taken);
+    context.run(() => open.taken);
+  }
+
+  #tune(open: OpenTask, { element, heldMs = 0 }: Element, answerMs: number): void {
+    const { byteLength } = element;
+    this.#meanBytes = this.#meanBytes === 0
+      ? byteLength
+      : this.#meanBytes + (byteLength - this.#meanBytes) / OUTSTANDING_MIN;
+    const before = open.tuner.wanted;
+    open.tuner.came(answerMs, heldMs, this.#around.feed.isWaitedFor);
+    if (!open.ended) this.#wanted += open.tuner.wanted - before;
   }
 
   #came(open: OpenTask, answer: ElementAnswer): void {
-    const hasEnded = answer.kind === "end" && !open.ended;
-    if (answer.kind === "element" || answer.kind === "error") this.#around.feed.push(answer);
-    if (hasEnded) open.ended = true;
+    const { feed, refresh } = this.#around;
+    if (answer.kind === "later") {
+      open.passed = Math.min(TURNS_PASSED_MAX, 2 * open.passed + 1);
+      open.fromTurn = this.#turn + open.passed;
+    } else open.passed = 0;
+    if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
+    const isNews = answer.kind === "end" && !open.ended;
+    if (isNews) this.#end(open);
     this.#endIfDone();
-    if (hasEnded && this.#haveAllEnded && !this.#around.feed.closed) this.#around.refresh();
+    if (isNews && this.#live === 0 && !feed.closed) refresh();
+    this.#offer(open);
     this.pump();
+  }
+
+  #end(open: OpenTask): void {
+    if (open.ended) return;
+    open.ended = true;
+    this.#live--;
+    this.#wanted -= open.tuner.wanted;
   }
 
   /** A task that is gone is no error of the data: its worker was lost, and the dispatcher deals with it. */
@@ -156,6 +287,6 @@ export class FirstComeReader implements Reader {
 
   /** Also an ended task may still owe an element: its answer was lost, and is asked for again. */
   #endIfDone(): void {
-    if (this.#finished && this.#haveAllEnded && this.#inFlight === 0) this.#around.feed.end();
+    if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#around.feed.end();
   }
 }

@@ -9,18 +9,17 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
-import type { OrderFigures } from "../dispatcher/protocol_figures.ts";
-import type { ElementFetcher } from "../elements/fetcher.ts";
+import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { ElementAnswer, Place } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
 import {
-  fetcherOf,
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
   sourceKey,
 } from "./reader.ts";
+import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Elements that wait for the training loop in order, unless the user says otherwise. */
 const READY_MAX = 16;
@@ -40,7 +39,7 @@ type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly pl
 
 interface OpenTask {
   readonly task: TaskSource;
-  readonly fetcher: ElementFetcher;
+  readonly fetcher: TaskFetcher;
   inFlight: number;
   /** It has no more for anybody, or is gone. */
   ended: boolean;
@@ -108,6 +107,10 @@ export class OrderedReader implements Reader {
     };
   }
 
+  get tasks(): Iterable<ReadFigures> {
+    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
+  }
+
   joined(clientId: number): void {
     this.#clientId = clientId;
   }
@@ -129,7 +132,9 @@ export class OrderedReader implements Reader {
     }
     for (const [key, task] of listed) {
       if (this.#tasks.has(key)) continue;
-      const fetcher = fetcherOf(this.#around, this.#clientId, task, () => {});
+      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
+        onUnreachable: () => {},
+      });
       this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 });
     }
     if (ordered !== undefined && this.#total === Infinity) {

@@ -13,7 +13,6 @@ import { DistributeNode, type DistributeOptions } from "../../data/operators/dis
 import { seedOf } from "../../data/operators/options.ts";
 import { chainOf, distributeChains, type OrderedChain } from "../../data/ordered/chain.ts";
 import { type CarriedRows, type Joined, RemainderJoin } from "../../data/ordered/join.ts";
-import { decodeMessage } from "../../transport/codec.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
@@ -43,7 +42,7 @@ export function orderedIterator(
   }
   const node = root.inputs[0]!;
   const chain = chainOf(node)!;
-  const base = clientOptions(definitionOf(node), options, context.luck.epoch);
+  const base = clientOptions(definitionOf(node, options.compression), options, context.luck.epoch);
   return new OrderedIterator({
     context,
     chain,
@@ -171,7 +170,7 @@ class OrderedIterator extends ElementIterator {
     this.#position = { ...this.#position, sequence: place.sequence, given: place.index + 1 };
     return fed.kind === "error"
       ? { error: LeatError.fromWire(fed.error) }
-      : { element: decode(fed.element) };
+      : { element: this.#feed.decode(fed.element) };
   }
 
   /** Whether the iterator that this one goes on from has given it. */
@@ -185,10 +184,12 @@ class OrderedIterator extends ElementIterator {
     const restored = this.#restored;
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
-      if (carried !== undefined) await this.#join.add(sequence, split, decode(rows), carried.rows);
+      if (carried !== undefined) {
+        await this.#join.add(sequence, split, this.#feed.decode(rows), carried.rows);
+      }
       return undefined;
     }
-    const joined = await this.#join.add(sequence, split, decode(rows));
+    const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
     // The batch that a split completes is the last of it.
     if (joined !== undefined) this.#moveTo(sequence + 1);
     return joined;
@@ -205,8 +206,4 @@ class OrderedIterator extends ElementIterator {
     this.release();
     return last ?? END;
   }
-}
-
-function decode({ bytes, shared }: Payload): unknown {
-  return decodeMessage(bytes, { copy: shared });
 }

@@ -4,12 +4,14 @@
  * @module
  */
 import type { DispatcherProtocol, TaskSource } from "../dispatcher/protocol.ts";
-import type { OrderFigures } from "../dispatcher/protocol_figures.ts";
-import { ElementFetcher } from "../elements/fetcher.ts";
+import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
+
+/** Bytes waiting for the training loop beyond which nothing more is asked for, unless the user says otherwise. */
+export const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
 /** What a client says of itself in a heartbeat. */
 export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbeat">, "clientId">;
@@ -24,6 +26,8 @@ export interface Reader {
   readonly earlyBytes: number;
   /** DETERMINISTIC: what the order costs. */
   readonly orderFigures?: OrderFigures;
+  /** How it goes with each task. */
+  readonly tasks: Iterable<ReadFigures>;
   /** The dispatcher has let the client in. */
   joined(clientId: number): void;
   /** What to say in the next heartbeat. */
@@ -35,11 +39,19 @@ export interface Reader {
   stop(): void;
 }
 
+/** Counts that only grow. */
+export interface ReadTotals {
+  unpackingMs: number;
+  wireBytes: number;
+}
+
 /** What a reader is made of. */
 export interface ReaderSurroundings {
   readonly context: ActorContext;
   readonly options: ClientOptions;
   readonly feed: Feed;
+  /** What all tasks have come to, those that are over included. */
+  readonly totals: ReadTotals;
   /** Asks for a heartbeat now. */
   readonly refresh: () => void;
 }
@@ -47,33 +59,4 @@ export interface ReaderSurroundings {
 /** Names one source of a task. */
 export function sourceKey({ taskId, source }: TaskSource): string {
   return `${taskId} ${source.incarnation}`;
-}
-
-/** The fetcher of a task. */
-export function fetcherOf(
-  { context, options }: ReaderSurroundings,
-  clientId: number,
-  { source, worker }: TaskSource,
-  onUnreachable: () => void,
-): ElementFetcher {
-  const { trainerId, consumerIndex, requestTimeoutMs = 30_000 } = options;
-  let warned = false;
-  const fetcher: ElementFetcher = new ElementFetcher(context, source, {
-    clientId,
-    requestTimeoutMs,
-    onUnreachable: (error) => {
-      onUnreachable();
-      // One that has answered before is a worker lost, which is the dispatcher's business.
-      if (warned || fetcher.hasAnswered) return;
-      warned = true;
-      context.world.log(
-        "warn",
-        `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
-          `${options.dispatcher.node} gives for it: ${error.message}. Reading goes on without it`,
-      );
-    },
-    ...(trainerId === undefined ? {} : { trainerId }),
-    ...(consumerIndex === undefined ? {} : { consumerIndex }),
-  });
-  return fetcher;
 }

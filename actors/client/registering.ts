@@ -4,7 +4,8 @@
  * @module
  */
 import type { DatasetNode } from "../../data/node.ts";
-import type { DistributeOptions } from "../../data/operators/distribute.ts";
+import type { ElementCompression } from "../../data/element_compression.ts";
+import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";
 
@@ -12,16 +13,19 @@ import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";
 export interface RegisterOptions extends Credentials {
   /** The id under which it is known. Default: one that the dispatcher gives to equal pipelines. */
   readonly datasetId?: string;
+  /** How its elements are compressed on their way. Default `"auto"`, see `DistributeOptions`. */
+  readonly compression?: ElementCompression;
 }
 
 /** Registers a graph and answers its id. */
 export async function registerGraph(
   node: DatasetNode,
   service: DistributeOptions["service"],
-  { datasetId, token, ca }: RegisterOptions,
+  { datasetId, token, ca, compression }: RegisterOptions,
   openHome: OpenHome,
 ): Promise<string> {
-  const definition = definitionOf(node);
+  checkCompression("registerDataset", compression);
+  const definition = definitionOf(node, compression);
   const home = openHome(service, {
     ...(token === undefined ? {} : { token }),
     ...(ca === undefined ? {} : { ca }),

@@ -10,23 +10,23 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { RoundSchedule, TaskSource } from "../dispatcher/protocol.ts";
-import type { ElementFetcher } from "../elements/fetcher.ts";
+import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import {
-  fetcherOf,
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
   sourceKey,
 } from "./reader.ts";
+import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Rounds requested ahead of the training loop unless the user says otherwise. */
 const ROUNDS_AHEAD = 2;
 
 interface OpenTask {
   readonly task: TaskSource;
-  readonly fetcher: ElementFetcher;
+  readonly fetcher: TaskFetcher;
   lost: boolean;
 }
 
@@ -67,6 +67,10 @@ export class RoundReader implements Reader {
       (sum, { answer }) => sum + (answer?.kind === "element" ? answer.element.byteLength : 0),
       0,
     );
+  }
+
+  get tasks(): Iterable<ReadFigures> {
+    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
   }
 
   joined(clientId: number): void {
@@ -133,7 +137,9 @@ export class RoundReader implements Reader {
     for (const [key, task] of listed) {
       if (this.#tasks.has(key)) continue;
       const lost = () => this.#lost(key);
-      const fetcher = fetcherOf(this.#around, this.#clientId, task, lost);
+      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
+        onUnreachable: lost,
+      });
       this.#tasks.set(key, { task, fetcher, lost: false });
     }
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { ElementCompression } from "../../data/element_compression.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
@@ -19,11 +20,13 @@ import type { ClientProtocol } from "./protocol.ts";
 export interface ClientHome {
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
-  /** Timings that the service's owner has chosen. */
   /** The process that this is, in which some workers may be, too. */
   readonly process?: string;
   /** Whether a worker of this process works for the service. Left out: nobody knows. */
   readonly hasLocalWorker?: () => boolean;
+  /** Whether a network lies between here and that node. Left out: nowhere. */
+  readonly isFar?: (node: string) => boolean;
+  /** Timings that the service's owner has chosen. */
   readonly timings?: Pick<
     ClientOptions,
     "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs" | "bufferBytesMax"
@@ -51,12 +54,12 @@ export function startClient(
   options: Omit<ClientOptions, "dispatcher">,
   feed: Feed,
 ): () => void {
-  const client = home.system.spawn<ClientProtocol>({
-  const { process, hasLocalWorker } = home;
+  const { process, hasLocalWorker, isFar } = home;
   if (options.parameters.targetWorkers === "local" && hasLocalWorker?.() === false) {
     home.release();
     throw noLocalWorker(home);
   }
+  const client = home.system.spawn<ClientProtocol>({
     name: `client-${home.system.world.random.hex64()}`,
     kind: "client",
     restart: "temporary",
@@ -66,6 +69,7 @@ export function startClient(
         ...options,
         dispatcher: home.dispatcher,
         ...(process === undefined ? {} : { process }),
+        ...(isFar === undefined ? {} : { isFar }),
       }, feed),
   });
   return () => {
@@ -73,7 +77,6 @@ export function startClient(
   };
 }
 
-/** A pipeline as it is registered. */
 function noLocalWorker({ dispatcher }: ClientHome): LeatError {
   return new LeatError(
     "invalid_argument",
@@ -82,14 +85,16 @@ function noLocalWorker({ dispatcher }: ClientHome): LeatError {
   );
 }
 
-export function definitionOf(input: DatasetNode): Exclude<
-  ClientOptions["dataset"],
-  { readonly datasetId: string }
-> {
+/** A pipeline as it is registered. */
+export function definitionOf(
+  input: DatasetNode,
+  compression: ElementCompression = "auto",
+): Exclude<ClientOptions["dataset"], { readonly datasetId: string }> {
   return {
     graph: serializeGraph(input),
     fingerprint: fingerprintGraph(input),
     cardinality: input.cardinality === Infinity ? -1 : input.cardinality,
+    ...(compression === "auto" ? {} : { compression }),
   };
 }
 
@@ -110,9 +115,9 @@ export function clientOptions(
         : {}),
       sharing: sharing !== undefined,
       ...(numConsumers === undefined ? {} : { numConsumers }),
-    },
       ...(targetWorkers === "auto" ? {} : { targetWorkers }),
       ...(targetTags.length === 0 ? {} : { targetTags }),
+    },
     repetition,
     ...(jobName === undefined ? {} : { jobName }),
     ...(consumerIndex === undefined ? {} : { consumerIndex }),

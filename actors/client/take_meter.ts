@@ -4,6 +4,10 @@
  * @module
  */
 
+/** The newest time is cut into so many pieces of this length, in ms. */
+const LOOK_MS = 500;
+const LOOKS_KEPT = 4;
+
 /** Counts that only grow. Time is one long row of waiting and training, cut by asking and getting. */
 export class TakeMeter {
   readonly #nowMs: () => number;
@@ -11,6 +15,10 @@ export class TakeMeter {
   #bytes = 0;
   #waitingMs = 0;
   #trainingMs = 0;
+  #decodingMs = 0;
+  #skipped = 0;
+  /** Earlier looks, oldest first: the newest time is what is after the first. */
+  #looks: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
   #state: "before" | "waiting" | "training" = "before";
   #sinceMs = 0;
 
@@ -24,12 +32,36 @@ export class TakeMeter {
     this.#turn("waiting");
   }
 
-  /** It has got an element of so many bytes, or nothing that counts as one. */
-  given(element?: { readonly bytes: number }): void {
+  /** It has got an element of so many bytes, some before it being missed, or nothing that counts as one. */
+  given(element?: { readonly bytes: number; readonly skipped?: number }): void {
     this.#turn("training");
     if (element === undefined) return;
     this.#elements++;
     this.#bytes += element.bytes;
+    this.#skipped += element.skipped ?? 0;
+  }
+
+  /** The element that was given was decoded in so many ms, while the loop could not go on. */
+  decoded(ms: number): void {
+    this.#decodingMs += ms;
+    // It is no work of the loop's.
+    this.#sinceMs += ms;
+  }
+
+  /** The share of its newest time, 0 to 1, in which the loop has waited. */
+  get waitingShare(): number {
+    const { waitingMs, trainingMs } = this.figures;
+    const [before] = this.#looks;
+    const waited = waitingMs - (before?.waitingMs ?? 0);
+    const share = waited /
+      Math.max(Number.MIN_VALUE, waited + trainingMs - (before?.trainingMs ?? 0));
+    const last = this.#looks.at(-1);
+    if (
+      waitingMs + trainingMs - (last === undefined ? 0 : last.waitingMs + last.trainingMs) > LOOK_MS
+    ) {
+      this.#looks = [...this.#looks, { waitingMs, trainingMs }].slice(-LOOKS_KEPT);
+    }
+    return Math.min(1, share);
   }
 
   /** Up to now. */
@@ -40,6 +72,8 @@ export class TakeMeter {
       bytes: this.#bytes,
       waitingMs: this.#waitingMs,
       trainingMs: this.#trainingMs,
+      decodingMs: this.#decodingMs,
+      ...(this.#skipped === 0 ? {} : { skipped: this.#skipped }),
     };
   }
 

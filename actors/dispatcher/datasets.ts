@@ -4,6 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { ElementCompression } from "../../data/element_compression.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { Dataset } from "./entities.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
@@ -15,12 +16,13 @@ export function registerDataset(
   turn: Turn,
   request: RequestOf<DispatcherProtocol, "registerDataset">,
 ): { readonly datasetId: string } {
-  const { graph, fingerprint, cardinality } = request;
+  const { graph, fingerprint, cardinality, compression } = request;
   const known = request.datasetId === undefined
-    ? turn.state.datasetWithFingerprint(fingerprint)
+    ? turn.state.datasetLike(request)
     : turn.state.datasets.get(request.datasetId);
   if (known !== undefined) {
-    if (known.fingerprint === fingerprint) return { datasetId: known.datasetId };
+    if (isLike(known, request)) return { datasetId: known.datasetId };
+    if (known.fingerprint === fingerprint) throw compressedOtherwise(known, compression);
     throw new LeatError(
       "already_exists",
       `The dataset id "${known.datasetId}" is taken by a dataset with fingerprint ${known.fingerprint}; ` +
@@ -34,8 +36,31 @@ export function registerDataset(
     );
   }
   const datasetId = request.datasetId ?? newDatasetId(turn.state);
-  turn.commit({ type: "dataset_registered", datasetId, graph, fingerprint, cardinality });
+  turn.commit({
+    type: "dataset_registered",
+    datasetId,
+    graph,
+    fingerprint,
+    cardinality,
+    ...(compression === undefined ? {} : { compression }),
+  });
   return { datasetId };
+}
+
+function isLike(known: Dataset, { fingerprint, compression }: Partial<Dataset>): boolean {
+  return known.fingerprint === fingerprint && known.compression === compression;
+}
+
+function compressedOtherwise(
+  { datasetId, compression: known }: Dataset,
+  compression: Dataset["compression"],
+): LeatError {
+  const before: ElementCompression = known ?? "auto";
+  return new LeatError(
+    "already_exists",
+    `The dataset id "${datasetId}" is taken by the same dataset with compression "${before}"; got ` +
+      `"${compression ?? "auto"}". Choose another id, or leave it out`,
+  );
 }
 
 /** The dataset of that id. @throws {LeatError} `not_found`. */

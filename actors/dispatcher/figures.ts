@@ -17,6 +17,7 @@ import type {
   TaskRates,
   WorkerRates,
 } from "./protocol_figures.ts";
+import { ReadRates } from "./read_rates.ts";
 import { RateWindow } from "./rate_window.ts";
 import type { DispatcherState } from "./state.ts";
 
@@ -25,7 +26,14 @@ const SECONDS_PER_HOUR = 3_600;
 const BYTES_PER_GB = 1e9;
 
 type TaskCounts = "produced" | "servedBytes" | "bytesRead" | "busyMs";
-type ClientCounts = "elements" | "bytes" | "waitingMs" | "trainingMs";
+type ClientCounts =
+  | "elements"
+  | "bytes"
+  | "waitingMs"
+  | "trainingMs"
+  | "decodingMs"
+  | "unpackingMs"
+  | "wireBytes";
 
 interface TaskFigures {
   readonly window: RateWindow<TaskCounts>;
@@ -45,6 +53,7 @@ interface WorkerEntry {
 
 interface ClientEntry {
   window: RateWindow<ClientCounts>;
+  readonly reads: ReadRates;
   figures: ClientFigures;
 }
 
@@ -103,16 +112,30 @@ export class Figures {
     if (figures === undefined) return;
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
-      this.#clients.set(clientId, entry = { window: new RateWindow(this.#windowMs), figures });
+      const window = new RateWindow<ClientCounts>(this.#windowMs);
+      this.#clients.set(
+        clientId,
+        entry = { window, reads: new ReadRates(this.#windowMs), figures },
+      );
     } else if (figures.atMs <= entry.figures.atMs) return;
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
+    const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes, reads = [] } = figures;
+    entry.reads.add(atMs, reads);
     // How long a job takes to start says nothing of how it goes on.
     const isStarting = entry.figures.elements === 0 && elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);
-    entry.window.add(atMs, { elements, bytes, waitingMs, trainingMs });
+    entry.window.add(atMs, {
+      elements,
+      bytes,
+      waitingMs,
+      trainingMs,
+      decodingMs,
+      unpackingMs,
+      wireBytes,
+    });
     entry.figures = figures;
   }
 
@@ -163,20 +186,27 @@ export class Figures {
       bytesReadPerSecond: window.perSecond("bytesRead"),
       busyShare: share(window.growth("busyMs"), window.spanMs),
       processingMs: window.perUnit("busyMs", "produced"),
-      sharing: frontStats?.role === "cache" ? describeSharing(frontStats) : null,
+      compression: stats.compression,
+      sharing: describeSharing(frontStats),
     };
   }
 
   ofClient(clientId: number): ClientRates | null {
     const entry = this.#clients.get(clientId);
     if (entry === undefined) return null;
-    const { window, figures: { atMs: _, ...figures } } = entry;
+    const { window, reads, figures: { atMs: _, reads: _told, ...figures } } = entry;
     const waitedMs = window.growth("waitingMs");
+    const decodedMs = window.growth("decodingMs");
+    const spentMs = waitedMs + window.growth("trainingMs") + decodedMs;
     return {
       ...figures,
+      reads: reads.describe(),
+      wireBytesPerSecond: window.perSecond("wireBytes"),
+      decodingShare: share(decodedMs, spentMs),
+      unpackingShare: share(window.growth("unpackingMs"), spentMs),
       elementsPerSecond: window.perSecond("elements"),
       bytesPerSecond: window.perSecond("bytes"),
-      waitingShare: share(waitedMs, waitedMs + window.growth("trainingMs")),
+      waitingShare: share(waitedMs, spentMs),
       targetProcessingMs: window.perUnit("trainingMs", "elements"),
     };
   }
@@ -269,11 +299,11 @@ function workersDollars(cpuHours: number, memoryGBHours: number): number {
   }).workers;
 }
 
-function describeSharing(
-  { bufferedBytes, produced, served, skipped }: ElementSourceStats,
-): SharingDescription {
-  const hitRate = served === 0 ? null : Math.max(0, 1 - produced / served);
-  return { windowBytes: bufferedBytes, produced, served, skipped, hitRate };
+function describeSharing(stats: ElementSourceStats | undefined): SharingDescription | null {
+  if (stats?.sharing === undefined) return null;
+  const { bufferedBytes, produced, served, skipped, sharing } = stats;
+  const hitRate = served === 0 ? null : sharing.hits / served;
+  return { windowBytes: bufferedBytes, produced, served, skipped, ...sharing, hitRate };
 }
 
 function share(part: number, whole: number): number {

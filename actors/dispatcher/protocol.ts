@@ -8,6 +8,7 @@
  * @module
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
+import type { ElementCompression } from "../../data/element_compression.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { TargetWorkers } from "../../data/target_workers.ts";
 import type { Split } from "../../data/splits.ts";
@@ -48,6 +49,8 @@ export interface DatasetDefinition {
   readonly fingerprint: string;
   /** A count, or -1 for infinite, or -2 for unknown: messages hold no Infinity. */
   readonly cardinality: number;
+  /** How its elements are compressed; left out: `"auto"`. */
+  readonly compression?: Exclude<ElementCompression, "auto">;
 }
 
 /** What all clients of a job must agree on. */
@@ -128,14 +131,17 @@ export interface DispatcherProtocol {
   hello(request: null): DispatcherInfo;
 
   /**
-   * Registers a pipeline. Without `datasetId` equal fingerprints share one id.
+   * Registers a pipeline. Without `datasetId` equal fingerprints share one id, if they are compressed
+   * alike.
    *
-   * @throws `already_exists` when `datasetId` is taken by another fingerprint (both are shown).
+   * @throws `already_exists` when `datasetId` is taken by another fingerprint, or with another
+   * `compression` (both are shown).
    */
   registerDataset(request: {
     readonly graph: Uint8Array;
     readonly fingerprint: string;
     readonly cardinality: number;
+    readonly compression?: Exclude<ElementCompression, "auto">;
     readonly datasetId?: string;
   }): { readonly datasetId: string };
 

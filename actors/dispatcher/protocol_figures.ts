@@ -8,6 +8,7 @@
  *
  * @module
  */
+import type { CompressionFigures } from "../worker/protocol.ts";
 
 /** What a process uses, as the operating system counts it. */
 export interface ProcessUsage {
@@ -59,6 +60,60 @@ export interface ClientFigures extends Partial<OrderFigures> {
   readonly inFlight: number;
   /** What has arrived and was not taken yet, in bytes. */
   readonly bufferedBytes: number;
+  /** Sharing: elements that it has missed because they had left the window; left out: none. */
+  readonly skipped?: number;
+  /** What decoding elements took, in ms: between waiting for one and being busy with it. */
+  readonly decodingMs?: number;
+  /** What unpacking compressed elements took, in ms: as they came, while the loop waited or was busy. */
+  readonly unpackingMs?: number;
+  /** What has come over the wire, in bytes. */
+  readonly wireBytes?: number;
+  /** How it goes with each task; those beyond the first few are left out. */
+  readonly reads?: readonly ReadFigures[];
+}
+
+/**
+ * Coordinated reads: whom a consumer's training loop waits for. `loop`: nobody, there is a batch for it;
+ * `worker`: the one that serves the round; `consumers`: others, which do not hold the round yet;
+ * `schedule`: the consumers' agreement on who serves it, or a worker to agree on.
+ */
+export type RoundWait = "loop" | "worker" | "consumers" | "schedule";
+
+/** How it goes with reading one task, as its client counts it. */
+export interface ReadFigures {
+  readonly taskId: number;
+  /** The worker's stable name. */
+  readonly worker: string;
+  /** Elements that have arrived. */
+  readonly elements: number;
+  /** Their encoded size, in bytes, and what of it came over the wire where they were compressed. */
+  readonly bytes: number;
+  readonly wireBytes: number;
+  /** Requests that are open now. */
+  readonly outstanding: number;
+  /** How long requests were open, summed over those that brought an element, in ms. */
+  readonly answerMs: number;
+  /** How much of that they waited at the task for the element to be made, in ms. */
+  readonly heldMs: number;
+  /** What unpacking took, in ms. */
+  readonly unpackMs: number;
+  /** What an empty message takes there and back, in ms; left out where no network lies between. */
+  readonly roundTripMs?: number;
+}
+
+/** See {@linkcode ReadFigures}. */
+export interface ReadDescription {
+  readonly taskId: number;
+  readonly worker: string;
+  readonly outstanding: number;
+  readonly elementsPerSecond: number;
+  readonly bytesPerSecond: number;
+  readonly wireBytesPerSecond: number;
+  /** From request to element, and how much of it the request waited at the task; null before the first. */
+  readonly answerMs: number | null;
+  readonly heldMs: number | null;
+  /** Null where no network lies between. */
+  readonly roundTripMs: number | null;
 }
 
 /** What is known of a task's work. Rates and shares are those of the newest ten seconds or so. */
@@ -97,6 +152,7 @@ export interface TaskRates {
   readonly busyShare: number;
   /** What an element takes to produce, in ms of the pipeline's work; null before the first one. */
   readonly processingMs: number | null;
+  readonly compression: CompressionFigures;
   /** The window before it, of a job that shares its data. */
   readonly sharing: SharingDescription | null;
 }
@@ -104,13 +160,22 @@ export interface TaskRates {
 /** A sliding window (ephemeral data sharing). */
 export interface SharingDescription {
   readonly windowBytes: number;
+  /** What it may grow to: its part of the worker's `windowBytesMax`. */
+  readonly windowBytesMax: number;
+  /** Elements in it now. */
+  readonly elements: number;
+  /** Trainers that it has pointers of. */
+  readonly trainers: number;
   /** Elements it has taken from the task. */
   readonly produced: number;
   /** Elements it has given to trainers. */
   readonly served: number;
   /** Elements that trainers have missed because the window had moved on. */
   readonly skipped: number;
-  /** The share of what was served, 0 to 1, that nothing was produced for; null before the first. */
+  /** Of what was served: what was in the window when a trainer asked, and what it had to wait for. */
+  readonly hits: number;
+  readonly misses: number;
+  /** The share of hits, 0 to 1; null before the first element. */
   readonly hitRate: number | null;
 }
 
@@ -131,6 +196,7 @@ export interface ClientRates extends Partial<OrderFigures> {
   readonly trainingMs: number;
   readonly inFlight: number;
   readonly bufferedBytes: number;
+  readonly skipped?: number;
   readonly elementsPerSecond: number;
   readonly bytesPerSecond: number;
   /** The share of its time, 0 to 1, in which the training loop waited for an element. */
@@ -140,6 +206,11 @@ export interface ClientRates extends Partial<OrderFigures> {
    * Null before the first one.
    */
   readonly targetProcessingMs: number | null;
+  /** Shares of the same time, 0 to 1, that decoding and unpacking took on the loop's thread. */
+  readonly decodingShare: number;
+  readonly unpackingShare: number;
+  readonly wireBytesPerSecond: number;
+  readonly reads: readonly ReadDescription[];
 }
 
 /** Who waits for whom. */

@@ -65,7 +65,7 @@ export class DispatcherState {
   readonly #released = new Map<number, number>();
 
   // Indices, which follow from the above.
-  readonly #datasetOfFingerprint = new Map<string, string>();
+  readonly #datasetOfLikeness = new Map<string, string>();
   readonly #jobOfName = new Map<string, number>();
   readonly #iterationsOfJob = new Map<number, Map<number, number>>();
   readonly #tasksOfIteration = new Map<number, Set<Task>>();
@@ -175,8 +175,9 @@ export class DispatcherState {
     return this.#clients;
   }
 
-  datasetWithFingerprint(fingerprint: string): Dataset | undefined {
-    return this.#datasets.get(this.#datasetOfFingerprint.get(fingerprint) ?? "");
+  /** The first that was registered of the datasets that are equal and compressed alike. */
+  datasetLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Dataset | undefined {
+    return this.#datasets.get(this.#datasetOfLikeness.get(likenessOf(dataset)) ?? "");
   }
 
   jobNamed(name: string): Job | undefined {
@@ -437,8 +438,9 @@ export class DispatcherState {
 
   #addDataset(dataset: Dataset): void {
     this.#datasets.set(dataset.datasetId, dataset);
-    if (!this.#datasetOfFingerprint.has(dataset.fingerprint)) {
-      this.#datasetOfFingerprint.set(dataset.fingerprint, dataset.datasetId);
+    const likeness = likenessOf(dataset);
+    if (!this.#datasetOfLikeness.has(likeness)) {
+      this.#datasetOfLikeness.set(likeness, dataset.datasetId);
     }
   }
 
@@ -545,4 +547,8 @@ function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {
     if (map.size <= sizeMax) return;
     map.delete(key);
   }
+}
+
+function likenessOf({ fingerprint, compression }: Pick<Dataset, "fingerprint" | "compression">) {
+  return `${fingerprint} ${compression ?? "auto"}`;
 }

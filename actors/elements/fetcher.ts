@@ -31,10 +31,15 @@ export interface ElementFetcherOptions {
   readonly requestTimeoutMs: number;
   /** Called when the source could not be reached; fetching goes on until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
+  /** Settles when a source that could not be reached is to be asked again. Default: after a while. */
+  readonly whenBack?: () => Promise<void>;
 }
 
-/** Which element is wanted, where not any will do. */
-export type Wanted = Pick<GetElementRequest, "round" | "upTo">;
+/** Which element is wanted, where not any will do, and what is said with it. */
+export type Wanted = Omit<
+  GetElementRequest,
+  "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
+>;
 
 /** Fetches elements from one source, exactly once each. */
 export class ElementFetcher {
@@ -86,6 +91,10 @@ export class ElementFetcher {
         }
         if (error.code === "unavailable") this.#options.onUnreachable?.(error);
         if (error.code !== "deadline_exceeded") await this.#ending.before(this.#pause(failures));
+        const { whenBack } = this.#options;
+        if (error.code === "unavailable" && whenBack !== undefined) {
+          await this.#ending.before(whenBack());
+        }
       }
     }
   }

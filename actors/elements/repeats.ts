@@ -54,8 +54,23 @@ export class Repeats {
     return this.#clients.size;
   }
 
-  /** The answer given before to this request, or the one that `produce` gives now. */
+  /**
+   * The answer given before to this request, or the one that `produce` gives now. One that comes later
+   * says how long it was waited for.
+   */
   answer(
+    request: GetElementRequest,
+    produce: () => ElementAnswer | Promise<ElementAnswer>,
+  ): ElementAnswer | Promise<ElementAnswer> {
+    const askedMs = this.#world.nowMs();
+    const answer = this.#answerOnce(request, produce);
+    if (!(answer instanceof Promise)) return answer;
+    return answer.then((late) =>
+      "element" in late ? { ...late, heldMs: this.#world.nowMs() - askedMs } : late
+    );
+  }
+
+  #answerOnce(
     request: GetElementRequest,
     produce: () => ElementAnswer | Promise<ElementAnswer>,
   ): ElementAnswer | Promise<ElementAnswer> {
@@ -140,11 +155,9 @@ export class Repeats {
     }
     client.heardMs = now;
     if (request.acknowledged > client.acknowledged) {
+      forget(client.answers, client.acknowledged, request.acknowledged);
       client.acknowledged = request.acknowledged;
       this.#advance(client, request.acknowledged);
-      for (const sequence of client.answers.keys()) {
-        if (sequence <= request.acknowledged) client.answers.delete(sequence);
-      }
     }
     return client;
   }
@@ -155,6 +168,15 @@ export class Repeats {
     for (const [id, client] of this.#clients) {
       if (now - client.heardMs > CLIENT_IDLE_MS) this.#clients.delete(id);
     }
+  }
+}
+
+/** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */
+function forget(answers: Client["answers"], from: number, to: number): void {
+  if (to - from <= answers.size) {
+    for (let sequence = from + 1; sequence <= to; sequence++) answers.delete(sequence);
+  } else {
+    for (const sequence of answers.keys()) if (sequence <= to) answers.delete(sequence);
   }
 }
 

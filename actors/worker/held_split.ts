@@ -25,6 +25,8 @@ export type AssignedSplit = OnlySplit & { readonly sequence: number };
 /** What a held split tells its task. */
 export interface HeldSplitOptions {
   readonly context: ActorContext;
+  /** Takes the runner's next step in a split. */
+  readonly next: (runner: Runner, only: OnlySplit) => Promise<RunnerOutcome>;
   /** Whether a runner is the task's still: what another says does not count, not even that it ends. */
   readonly isCurrent: (runner: Runner) => boolean;
   /** Something has become ready, or the split has been produced whole. */
@@ -97,7 +99,7 @@ export class HeldSplit {
       let outcome: RunnerOutcome | LeatError;
       try {
         const { index, start, stop } = this.#split;
-        outcome = await runner.next({ index, start, stop });
+        outcome = await this.#options.next(runner, { index, start, stop });
       } catch (error) {
         outcome = LeatError.from(error, "unavailable");
       }

@@ -10,9 +10,10 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Repeats } from "../elements/repeats.ts";
+import { Compressor } from "./compressor.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, TaskStats } from "./protocol.ts";
-import type { Runner } from "./runner.ts";
+import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
 import type { TaskOptions, TaskProtocol } from "./task.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
@@ -64,12 +65,15 @@ class OrderedTask {
   #drained: PromiseWithResolvers<void> | undefined;
   #runner: Runner | undefined;
   readonly #meter: TaskMeter;
+  readonly #compressor: Compressor;
+  #producedBytes = 0;
   #produced = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
     this.#meter = new TaskMeter(() => context.world.nowMs());
+    this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
     this.#splits = new TaskSplits(context, options.definition, options);
   }
@@ -94,6 +98,10 @@ class OrderedTask {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+    const { way } = request;
+    if (way !== undefined) {
+      this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
+    }
     return this.#repeats.answer(request, () => this.#take(request));
   }
 
@@ -121,6 +129,7 @@ class OrderedTask {
       waiting: this.#waiting.length,
       busyMs,
       runnerRestarts,
+      compression: this.#compressor.figures,
     };
   }
 
@@ -200,6 +209,7 @@ class OrderedTask {
       }
       const held = new HeldSplit(split, {
         context: this.#context,
+        next: (runner, only) => this.#next(runner, only),
         isCurrent: (runner) => runner === this.#runner,
         onProgress: () => this.#progress(),
         onRunnerDied: (runner, error) => this.#runnerDied(runner, error),
@@ -208,6 +218,14 @@ class OrderedTask {
     } catch (error) {
       this.#refused(LeatError.from(error));
     }
+  }
+
+  async #next(runner: Runner, only: OnlySplit): Promise<RunnerOutcome> {
+    const outcome = await runner.next(only, this.#compressor.wish);
+    if ("frame" in outcome) {
+      this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
+    }
+    return outcome;
   }
 
   /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */

@@ -21,10 +21,15 @@ import {
   type SplitSource,
   type SplitTable,
 } from "../../data/splits.ts";
+import { JointSave } from "../../data/stored/joint/joint_save.ts";
+import type { SaveWork } from "../../data/stored/joint/work.ts";
 import { encodeMessage } from "../../transport/codec.ts";
+import { compressFrame, sampleCompression } from "../../transport/compression.ts";
 import { MeteredHost } from "./metered_host.ts";
 import type {
+  CompressionWish,
   OnlySplit,
+  OwnStep,
   Runner,
   RunnerFactory,
   RunnerOutcome,
@@ -34,6 +39,8 @@ import type {
 
 /** Splits that have ended and are remembered: steps asked for beyond an end come soon after it. */
 const ENDED_SPLITS_KEPT = 16;
+
+type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame" | "trial">;
 
 interface OpenSplit {
   /** Undefined: it could not be opened, which has been told. */
@@ -49,6 +56,7 @@ export class PipelineRunner implements Runner {
   readonly #onDisposed: () => void;
   #graph: DatasetNode | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
+  #saving: JointSave | undefined;
   /** Splits that are run as datasets of their own, by their place in the table. */
   readonly #only = new Map<number, OpenSplit>();
   /** Those that have ended, oldest first. */
@@ -74,8 +82,8 @@ export class PipelineRunner implements Runner {
     return this.#host.bytesRead;
   }
 
-  next(only?: OnlySplit): Promise<RunnerOutcome> {
-    const outcome = this.#last.then(() => this.#step(only));
+  next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+    const outcome = this.#last.then(() => this.#step(only, wish));
     this.#last = outcome.catch(() => {});
     return outcome;
   }
@@ -84,35 +92,49 @@ export class PipelineRunner implements Runner {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#iterator?.return();
+    this.#saving?.dispose();
     for (const { iterator } of this.#only.values()) iterator?.return();
     this.#only.clear();
     this.#onDisposed();
   }
 
-  async #step(only: OnlySplit | undefined): Promise<RunnerOutcome> {
+  async #step(
+    only: OwnStep | undefined,
+    wish: CompressionWish | undefined,
+  ): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
-      if (only !== undefined) return await this.#stepIn(only);
+      if (only !== undefined && "work" in only) return await this.#save(only);
+      if (only !== undefined) return await this.#stepIn(only, wish);
       if (this.#failedToOpen) return { kind: "end" };
       this.#iterator ??= await this.#tryToOpen();
       // It was disposed meanwhile.
       if (this.#disposed) this.#iterator.return();
       const { done, value } = await this.#iterator.next();
-      return done ? { kind: "end" } : { kind: "element", frame: this.#encode(value) };
+      return done ? { kind: "end" } : { kind: "element", ...this.#encode(value, wish) };
     } catch (error) {
       return { kind: "error", error: LeatError.from(error).toWire() };
     }
   }
 
+  async #save(work: SaveWork): Promise<RunnerOutcome> {
+    const { save, seed } = this.#settings;
+    this.#saving ??= new JointSave(this.#node, save!, BigInt(`0x${seed}`), this.#host);
+    return { kind: "element", frame: encodeMessage(await this.#saving.do(work)) };
+  }
+
   /** What a split has left over comes before its end. */
-  async #stepIn(only: OnlySplit): Promise<RunnerOutcome> {
+  async #stepIn(
+    only: OnlySplit,
+    wish: CompressionWish | undefined,
+  ): Promise<RunnerOutcome> {
     if (this.#ended.has(only.index)) return { kind: "end" };
     const open = this.#only.get(only.index) ?? this.#openSplit(only);
     const next = await open.iterator?.next();
-    if (next?.done === false) return { kind: "element", frame: this.#encode(next.value) };
+    if (next?.done === false) return { kind: "element", ...this.#encode(next.value, wish) };
     const { remainder } = open;
     open.remainder = undefined;
-    if (remainder !== undefined) return { kind: "remainder", frame: this.#encode(remainder) };
+    if (remainder !== undefined) return { kind: "remainder", ...this.#encode(remainder, wish) };
     this.#only.delete(only.index);
     this.#ended.add(only.index);
     if (this.#ended.size > ENDED_SPLITS_KEPT) this.#ended.delete(this.#ended.keys().next().value!);
@@ -189,10 +211,20 @@ export class PipelineRunner implements Runner {
     return this.#graph ??= Dataset.deserialize(this.#settings.graph).node;
   }
 
-  #encode(element: unknown): Uint8Array {
-    return this.#settings.shared
-      ? encodeMessage(element, { into: "shared" })
-      : encodeMessage(element);
+  #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
+    const into = this.#settings.shared ? "shared" : "arraybuffer";
+    const frame = encodeMessage(element, { into });
+    if (wish === undefined) return { frame };
+    const { codec, isTrial } = wish;
+    const startMs = this.#host.nowMs();
+    if (isTrial) {
+      const sampled = sampleCompression(frame, codec);
+      return { frame, trial: { ...sampled, ms: this.#host.nowMs() - startMs } };
+    }
+    const compressed = compressFrame(frame, codec, into) ?? frame;
+    const ms = this.#host.nowMs() - startMs;
+    const trial = { bytes: frame.length, compressedBytes: compressed.length, ms };
+    return { frame: compressed, trial };
   }
 }
 

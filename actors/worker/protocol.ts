@@ -5,7 +5,10 @@
  * @module
  */
 import type { WireError } from "../../core/error.ts";
+import type { ElementCompression } from "../../data/element_compression.ts";
 import type { SplitTable } from "../../data/splits.ts";
+import type { FrameCodec } from "../../transport/compression.ts";
+import type { Begun, JointSaveSettings } from "../../data/stored/joint/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
 import type { Ref } from "../runtime/ref.ts";
@@ -14,6 +17,13 @@ import type { Ref } from "../runtime/ref.ts";
 export interface WorkerProtocol {
   /** Lists the splits of a pipeline's sources, on a runner thread. @throws what the listing failed with. */
   listSplits(request: { readonly dataset: DatasetDefinition }): { readonly table: SplitTable };
+  /** Looks at the folder of a save, on a runner, and begins it or goes on. @throws why it cannot. */
+  beginSave(request: {
+    readonly dataset: DatasetDefinition;
+    readonly save: JointSaveSettings;
+    readonly seed: string;
+    readonly owner: string;
+  }): Begun;
   /**
    * Takes no more work, and answers when clients have fetched what was produced, or at the deadline.
    * True: nothing was left.
@@ -38,17 +48,57 @@ export interface Place {
   readonly index: number;
 }
 
+/** What an answer with bytes says of its request. */
+export interface Held {
+  /** How long it has waited here for the element, in ms; left out: not at all. */
+  readonly heldMs?: number;
+}
+
+/** Sharing: what an answer says of the trainer's place in the stream. */
+export interface Skipped {
+  /** Elements before this one that the trainer has missed, as they had left the window; left out: none. */
+  readonly skipped?: number;
+}
+
+/** How a client reads over a network: what compressing for it depends on. */
+export interface WayFigures {
+  /** How fast this source's answers come over, in bytes on the wire per second. */
+  readonly bytesPerSecond: number;
+  /** How fast it unpacks compressed elements, in their size after it; left out before the first. */
+  readonly unpackBytesPerSecond?: number;
+  /** The share of its time, 0 to 1, in which its training loop waits. */
+  readonly waitingShare: number;
+}
+
+/** Whether a task's elements are compressed. */
+export interface CompressionFigures {
+  readonly setting: ElementCompression;
+  /** What they are compressed with now. */
+  readonly active: "none" | FrameCodec;
+  /** Why. */
+  readonly reason: string;
+  /** Bytes of elements that it was done to, before and after. */
+  readonly bytes: number;
+  readonly compressedBytes: number;
+  /** What it took, trials included, in ms. */
+  readonly ms: number;
+}
+
 /** One answer to a request for an element. */
 export type ElementAnswer =
-  /** An encoded element (see the wire format). */
-  | { readonly kind: "element"; readonly element: Payload; readonly place?: Place }
+  /** An encoded element (see the wire format), which may be compressed. */
+  | (
+    & { readonly kind: "element"; readonly element: Payload; readonly place?: Place }
+    & Held
+    & Skipped
+  )
   /** This element failed; the next request gets the one after it. */
-  | { readonly kind: "error"; readonly error: WireError; readonly place?: Place }
+  | ({ readonly kind: "error"; readonly error: WireError; readonly place?: Place } & Skipped)
   /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
-  | { readonly kind: "remainder"; readonly element: Payload; readonly place: Place }
+  | ({ readonly kind: "remainder"; readonly element: Payload; readonly place: Place } & Held)
   /** DETERMINISTIC: nothing more comes of the split. `place.index` counts what came. */
   | { readonly kind: "split_end"; readonly place: Place }
-  /** DETERMINISTIC: there is nothing yet of the splits that were asked for. */
+  /** There is nothing in `waitMs`; DETERMINISTIC: or nothing yet of the splits that were asked for. */
   | { readonly kind: "later" }
   /** There will be no more for this client. */
   | { readonly kind: "end" }
@@ -67,8 +117,19 @@ export interface GetElementRequest {
   /** Coordinated reads. */
   readonly consumerIndex?: number;
   readonly round?: number;
+  /** Coordinated reads: this consumer wants nothing of rounds before this one any more. */
+  readonly floor?: number;
+  /** Coordinated reads: consumers that take no part in this round, nor in any before it. */
+  readonly absent?: readonly number[];
   /** DETERMINISTIC: nothing is wanted now of splits beyond this place in their order. */
   readonly upTo?: number;
+  /**
+   * The client would rather ask another source than wait for longer, in ms: if there is no element by
+   * then, the answer is `later`. A source may not know it, and let it wait.
+   */
+  readonly waitMs?: number;
+  /** Where elements are compressed when it pays: news of how the client reads. */
+  readonly way?: WayFigures;
 }
 
 /** What clients ask of a task, a cache or a scheduler. */
@@ -85,6 +146,27 @@ export interface ElementSourceProtocol {
   stats(request: null): ElementSourceStats;
 }
 
+/** Sharing: what the cache before a task can be asked. */
+export interface CacheProtocol extends ElementSourceProtocol {
+  /** From now on the window holds so many bytes at most; its oldest elements go at once. Idempotent. */
+  resize(request: { readonly windowBytesMax: number }): null;
+}
+
+/** Coordinated reads: what consumers ask of the scheduler before a task. */
+export interface RoundSourceProtocol extends ElementSourceProtocol {
+  /**
+   * Says that this consumer holds what it was given of a round; answers when all of them have said so,
+   * but for those that take no part in it. Only then does a training loop get it. Idempotent.
+   *
+   * @throws `failed_precondition` for a round that was not begun here, or is long over.
+   */
+  confirm(request: {
+    readonly consumerIndex: number;
+    readonly round: number;
+    readonly absent?: readonly number[];
+  }): null;
+}
+
 /** Figures of an element source. */
 export interface ElementSourceStats {
   readonly role: "task" | "cache" | "reads";
@@ -97,6 +179,20 @@ export interface ElementSourceStats {
   readonly bytesRead: number;
   /** Sharing: elements skipped by trainers that fell behind the window. */
   readonly skipped: number;
+  readonly sharing?: SharingStats;
+}
+
+/** Figures of a sliding window. */
+export interface SharingStats {
+  readonly windowBytesMax: number;
+  /** In the window now. */
+  readonly elements: number;
+  /** Trainers that it has pointers of. */
+  readonly trainers: number;
+  /** Elements that were in the window when a trainer asked. */
+  readonly hits: number;
+  /** Elements that a trainer had to wait for until they were produced. */
+  readonly misses: number;
 }
 
 /** Figures of a task: counts that only grow, and what there is now. */
@@ -109,7 +205,14 @@ export interface TaskStats extends ElementSourceStats {
   readonly busyMs: number;
   /** How often its runner died and was started again. */
   readonly runnerRestarts: number;
+  readonly compression: CompressionFigures;
 }
+
+/**
+ * How many rounds ahead of its training loop a consumer reads at most (coordinated reads), whatever its
+ * user says. No consumer is then more than twice as many rounds ahead of another.
+ */
+export const ROUNDS_AHEAD_MAX = 32;
 
 /** Where a worker lives on its node. */
 export const WORKER_PATH = "/worker";

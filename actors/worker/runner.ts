@@ -8,6 +8,8 @@ import type { WireError } from "../../core/error.ts";
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { Split, SplitTable } from "../../data/splits.ts";
+import type { JointSaveSettings, SaveWork } from "../../data/stored/joint/work.ts";
+import type { FrameCodec } from "../../transport/compression.ts";
 
 /** What to run. Plain data: it travels to a runner's thread. */
 export interface RunnerSettings {
@@ -25,6 +27,8 @@ export interface RunnerSettings {
   readonly shard?: RunnerShard;
   /** Whether elements are to lie in memory that several threads may read. */
   readonly shared: boolean;
+  /** What is saved and where, for a pipeline whose elements go to files. */
+  readonly save?: JointSaveSettings;
 }
 
 /** A worker's part of a pipeline. */
@@ -40,12 +44,30 @@ export type OnlySplit = Split & {
   readonly index: number;
 };
 
-/** One step of a pipeline. */
+/** A step that is not simply the next one of the pipeline: of one split alone, or a piece of a save. */
+export type OwnStep = OnlySplit | SaveWork;
+
+/** How an element is to be compressed. */
+export interface CompressionWish {
+  readonly codec: FrameCodec;
+  /** Only tried, on a part of the element, to learn what it would bring; it is left as it is. */
+  readonly isTrial: boolean;
+}
+
+/** What compressing has brought, whether the element was left as it is or not. */
+export interface CompressionTrial {
+  /** Of what was compressed: the element, or a part of it. */
+  readonly bytes: number;
+  readonly compressedBytes: number;
+  readonly ms: number;
+}
+
+/** One step of a pipeline. A frame that compressing would not make smaller is left as it is. */
 export type RunnerOutcome =
-  | { readonly kind: "element"; readonly frame: Uint8Array }
+  | { readonly kind: "element"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "error"; readonly error: WireError }
   /** The last rows of such a split, as a batch, where they do not fill one; the end is next. */
-  | { readonly kind: "remainder"; readonly frame: Uint8Array }
+  | { readonly kind: "remainder"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "end" };
 
 /** Hands splits to a runner. */
@@ -63,11 +85,13 @@ export interface Runner {
    * an outcome, not a rejection.
    *
    * @param only of this split alone, instead of what the sources are handed. Several may be under way;
-   * each is run once, and has ended for good when it has.
+   * each is run once, and has ended for good when it has. Or a piece of work of a save: the "element"
+   * says what came of it.
+   * @param wish What to do about compressing the element; left out: nothing.
    *
    * @throws LeatError `unavailable` when the runner itself died: its place in the data is lost.
    */
-  next(only?: OnlySplit): Promise<RunnerOutcome>;
+  next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
   /** Bytes its pipeline has read from files so far. */
   readonly bytesRead: number;
   /** Stops the pipeline, at once and whatever it is doing. Idempotent. */

@@ -18,6 +18,7 @@ import type {
   TaskStats,
 } from "./protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
+import { Compressor } from "./compressor.ts";
 import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
@@ -91,12 +92,15 @@ class Task {
   #ended = false;
   #drained: PromiseWithResolvers<void> | undefined;
   readonly #meter: TaskMeter;
+  readonly #compressor: Compressor;
   #produced = 0;
+  #producedBytes = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
     this.#meter = new TaskMeter(() => context.world.nowMs());
+    this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
     this.#splits = new TaskSplits(context, options.definition, options);
   }
@@ -128,16 +132,26 @@ class Task {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    return this.#repeats.answer(request, () => this.#take(request.clientId));
+    const { way } = request;
+    if (way !== undefined) {
+      this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
+    }
+    return this.#repeats.answer(request, () => this.#take(request));
   }
 
   /** What the client waits for in vain is for others. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
+    this.#stopWaiting((waiting) => waiting.clientId === clientId, ({ answer }) => {
+      answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
+    });
+  }
+
+  #stopWaiting(isMeant: (waiting: Waiting) => boolean, end: (waiting: Waiting) => void): void {
     for (let left = this.#waiting.length; left > 0; left--) {
       const waiting = this.#waiting.shift()!;
-      if (waiting.clientId !== clientId) this.#waiting.push(waiting);
-      else waiting.answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
+      if (isMeant(waiting)) end(waiting);
+      else this.#waiting.push(waiting);
     }
   }
 
@@ -154,10 +168,11 @@ class Task {
       waiting: this.#waiting.length,
       busyMs,
       runnerRestarts,
+      compression: this.#compressor.figures,
     };
   }
 
-  #take(clientId: number): ElementAnswer | Promise<ElementAnswer> {
+  #take({ clientId, waitMs }: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
     const ready = this.#ahead.shift();
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
@@ -168,9 +183,22 @@ class Task {
     }
     if (this.#ended) return { kind: "end" };
     const answer = Promise.withResolvers<ElementAnswer>();
-    this.#waiting.push({ clientId, answer });
+    const waiting = { clientId, answer };
+    this.#waiting.push(waiting);
     this.#pull();
+    if (waitMs !== undefined) this.#waitFor(waiting, waitMs);
     return answer.promise;
+  }
+
+  /** Ends the waiting of somebody who has other sources to ask. */
+  #waitFor(waiting: Waiting, waitMs: number): void {
+    const timer = this.#context.timer(waitMs, () => {
+      this.#stopWaiting(
+        (other) => other === waiting,
+        () => waiting.answer.resolve({ kind: "later" }),
+      );
+    });
+    waiting.answer.promise.then(() => timer.cancel(), () => timer.cancel());
   }
 
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
@@ -185,7 +213,7 @@ class Task {
       this.#context.run(async () => {
         let outcome: RunnerOutcome;
         try {
-          outcome = await runner.next();
+          outcome = await runner.next(undefined, this.#compressor.wish);
         } catch (error) {
           this.#pulling--;
           this.#runnerDied(runner, LeatError.from(error, "unavailable"));
@@ -200,6 +228,9 @@ class Task {
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
     this.#produced++;
+    if ("frame" in outcome) {
+      this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
+    }
     const answer: ElementAnswer = "frame" in outcome
       ? { kind: "element", element: new Payload(outcome.frame) }
       : { kind: "error", error: outcome.error };

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ElementAnswer } from "./protocol.ts";
-import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+import type { CompressionWish, OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
 
 /** Counts that only grow, over all runners that the task has had. */
 export class TaskMeter {
@@ -77,10 +77,10 @@ export class TaskMeter {
       get bytesRead() {
         return runner.bytesRead;
       },
-      async next(only?: OnlySplit): Promise<RunnerOutcome> {
+      async next(only?: OnlySplit, wish?: CompressionWish): Promise<RunnerOutcome> {
         begin();
         try {
-          return await runner.next(only);
+          return await runner.next(only, wish);
         } finally {
           end(1);
         }

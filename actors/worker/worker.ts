@@ -14,6 +14,7 @@ import type { RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ActorKind } from "../runtime/system.ts";
 import type {
+  CacheProtocol,
   ElementSourceProtocol,
   ElementSourceStats,
   TaskStats,
@@ -59,7 +60,10 @@ export interface WorkerOptions {
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
-  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  /**
+   * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
+   * part, and the others' parts grow when one ends. Default 1 GiB.
+   */
   readonly windowBytesMax?: number;
   /** Coordinated reads: how long a round may be late before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
@@ -231,6 +235,8 @@ class Worker {
       held.frontStats = frontStats.status === "fulfilled" ? frontStats.value : held.frontStats;
     };
     await Promise.all([...this.#tasks.values()].map(measureOne));
+    // Once more: what a window elsewhere was told before may have been lost on the way.
+    this.#divideWindows();
   }
 
   #report(): RequestOf<DispatcherProtocol, "workerHeartbeat"> {
@@ -296,6 +302,7 @@ class Worker {
       placed: undefined,
     };
     this.#tasks.set(taskId, held);
+    this.#divideWindows();
     this.#context.watch(task, () => this.#failed(held));
     this.#context.run(async () => {
       while (this.#tasks.get(taskId) === held && held.source === undefined) {
@@ -339,9 +346,9 @@ class Worker {
   /** What clients of the task are to talk to: the task, or what stands before it. */
   async #front(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
-    const { windowBytesMax = 2 ** 30, skipAfterMs = 100 } = this.#options;
+    const { skipAfterMs = 100 } = this.#options;
     if (parameters.sharing) {
-      const config = { task, windowBytesMax };
+      const config = { task, windowBytesMax: this.#windowPart };
       return await this.#place(held, "cache", config);
     }
     if (parameters.numConsumers !== undefined) {
@@ -349,6 +356,24 @@ class Worker {
       return await this.#place(held, "reads", config);
     }
     return task;
+  }
+
+  get #sharedTasks(): HeldTask[] {
+    return [...this.#tasks.values()].filter(({ definition }) => definition.parameters.sharing);
+  }
+
+  /** What one of the windows may hold. */
+  get #windowPart(): number {
+    const { windowBytesMax = 2 ** 30 } = this.#options;
+    return Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length));
+  }
+
+  #divideWindows(): void {
+    const windowBytesMax = this.#windowPart;
+    for (const { source } of this.#sharedTasks) {
+      if (source === undefined) continue;
+      this.#context.tell(source as FencedRef<CacheProtocol>, "resize", { windowBytesMax });
+    }
   }
 
   async #place(
@@ -375,6 +400,7 @@ class Worker {
     const held = this.#tasks.get(taskId);
     if (held === undefined) return;
     this.#tasks.delete(taskId);
+    this.#divideWindows();
     await Promise.all([
       this.#context.stopChild(`cache-${taskId}`),
       this.#context.stopChild(`reads-${taskId}`),

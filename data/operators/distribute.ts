@@ -7,6 +7,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import { NodeFunction } from "../call.ts";
 import { checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
+import { ELEMENT_COMPRESSIONS, type ElementCompression } from "../element_compression.ts";
 import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
@@ -37,8 +38,17 @@ export interface DistributeOptions {
   readonly numConsumers?: number;
   /** Shares what workers produce with other trainers, each reading all that it can keep up with. */
   readonly sharing?: { readonly trainerId: string };
-  /** Requests in flight and elements waiting, together. Default: 16, or two per task if that is more. */
+  /**
+   * Requests in flight and elements waiting, together, from the first element on. Default: at least
+   * 16, and as many as keep the workers' answers coming, within 256 MiB.
+   */
   readonly maxOutstandingRequests?: number;
+  /**
+   * How elements are compressed on their way: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the default)
+   * where it is measured to pay, which is over slow networks and for data that gets smaller. It belongs
+   * to the registered dataset: clients of one job agree on it.
+   */
+  readonly compression?: ElementCompression;
   /**
    * Which workers are read: `"local"` those of this process alone, by direct call (no socket, no
    * copy); `"any"` all; `"auto"` (the default) all but those of other processes that are left to
@@ -144,6 +154,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
+  checkCompression(operator, options.compression);
   checkTargets(operator, options);
   if (options.processingMode === undefined) return options;
   return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
@@ -163,6 +174,15 @@ function checkPolicy(operator: string, policy: unknown): ShardingPolicy | Custom
     `one of ${names}, or shardingPolicy(…)`,
     policy,
   );
+}
+
+/** @throws {LeatError} `invalid_argument` for what is no {@linkcode ElementCompression}. */
+export function checkCompression(operator: string, compression: unknown): void {
+  if (compression === undefined || ELEMENT_COMPRESSIONS.some((known) => known === compression)) {
+    return;
+  }
+  const names = ELEMENT_COMPRESSIONS.join(", ");
+  throw invalidArgument(operator, "compression", `one of ${names}`, compression);
 }
 
 function checkTargets(operator: string, options: DistributeOptions): void {

@@ -1,7 +1,6 @@
 /**
  * `fromId`: a dataset that was registered with a service before, by its id there.
  */
-import { LeatError } from "../../core/error.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
@@ -16,8 +15,8 @@ import { ShardingPolicy } from "../sharding_policy.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 
-/** How a registered dataset is read. */
-export interface FromIdOptions extends Omit<DistributeOptions, "service"> {
+/** How a registered dataset is read. How it is compressed was said when it was registered. */
+export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
   /** What its elements are like, for `elementSpec` and the dtypes of batches; unknown without. */
   readonly spec?: ElementSpec;
 }
@@ -36,17 +35,16 @@ export class FromIdNode extends DatasetNode {
       throw invalidArgument("fromId", "datasetId", "a non-empty string", datasetId);
     }
     this.datasetId = datasetId;
-    if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
-      throw new LeatError(
-        "unimplemented",
-        `fromId: ${ShardingPolicy.DETERMINISTIC} needs the pipeline itself, part of which runs at the ` +
-          `reader; distribute() the dataset instead`,
-      );
-    }
   }
 
   override get attributes(): Attributes {
     return { ...attributesOf(this.options), datasetId: this.datasetId };
+  }
+
+  /** Where the service is, and who reads, may change. */
+  override get decisive(): Attributes {
+    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
+    return { processingMode, numConsumers, datasetId: this.datasetId };
   }
 
   override get elementSpec(): ElementSpec {

@@ -9,7 +9,8 @@
 import { LeatError } from "../../core/error.ts";
 import type { SplitTable } from "../../data/splits.ts";
 import type {
-  OnlySplit,
+  CompressionWish,
+  OwnStep,
   Runner,
   RunnerFactory,
   RunnerOutcome,
@@ -98,11 +99,11 @@ class ConfinedRunner implements Runner {
     this.#started.catch(() => {});
   }
 
-  async next(only?: OnlySplit): Promise<RunnerOutcome> {
+  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
     if (this.#disposed) return { kind: "end" };
-    const { outcome, bytesRead } = steppedOf(await this.#thread.ask("next", only));
+    const { outcome, bytesRead } = steppedOf(await this.#thread.ask("next", { only, wish }));
     this.bytesRead = bytesRead;
     return outcome;
   }

@@ -17,7 +17,8 @@ import type { Split } from "../../data/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/pipeline_runner.ts";
 import type {
-  OnlySplit,
+  CompressionWish,
+  OwnStep,
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
@@ -61,9 +62,15 @@ for (const host of start.program.imports) Deno.permissions.revokeSync({ name: "i
 const control = new Edge(start.control, {
   ping: () => null,
   start: (settings) => startRunner(settings as RunnerSettings),
-  next: (only) => next(only as OnlySplit | undefined),
+  next: (step) => next(step as Step),
   listSplits: (graph) => listSplits(graph as Uint8Array),
 });
+/** What is asked for, as arguments of `Runner.next()`. */
+interface Step {
+  readonly only?: OwnStep;
+  readonly wish?: CompressionWish;
+}
+
 const hostEdge = new Edge(start.host, {});
 let hostReady: Promise<unknown> | undefined;
 const askHost: AskHost = async (method, args) => {
@@ -102,9 +109,9 @@ function startRunner(settings: RunnerSettings): null {
   return null;
 }
 
-async function next(only: OnlySplit | undefined): Promise<unknown> {
+async function next({ only, wish }: Step): Promise<unknown> {
   if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-  const stepping = answered.then(() => runner!.next(only));
+  const stepping = answered.then(() => runner!.next(only, wish));
   // A macrotask between steps: else a function that spins would hold back the answer before it.
   answered = stepping.then(() => host.yield());
   const outcome = told(await stepping);

@@ -6,7 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/splits.ts";
-import type { RunnerOutcome } from "../../actors/worker/runner.ts";
+import type { CompressionTrial, RunnerOutcome } from "../../actors/worker/runner.ts";
 import { plainError } from "./edge.ts";
 
 /** Most splits that a table holds: as many as there may be files in a listing. */
@@ -26,7 +26,7 @@ export function steppedOf(answer: unknown): Stepped {
   return { outcome: outcomeOf(answer.outcome), bytesRead: answer.bytesRead };
 }
 
-function outcomeOf({ kind, frame, error }: Record<string, unknown>): RunnerOutcome {
+function outcomeOf({ kind, frame, error, trial }: Record<string, unknown>): RunnerOutcome {
   switch (kind) {
     case "end":
       return { kind };
@@ -34,9 +34,20 @@ function outcomeOf({ kind, frame, error }: Record<string, unknown>): RunnerOutco
       return { kind, error: plainError(error) };
     case "element":
     case "remainder":
-      if (frame instanceof Uint8Array) return { kind, frame };
+      if (frame instanceof Uint8Array) return { kind, frame, ...trialOf(trial) };
   }
   throw unexpected("an outcome");
+}
+
+function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
+  if (trial === undefined) return {};
+  if (isPlainObject(trial)) {
+    const { bytes, compressedBytes, ms } = trial;
+    if (isCount(bytes) && isCount(compressedBytes) && typeof ms === "number" && ms >= 0) {
+      return { trial: { bytes, compressedBytes, ms } };
+    }
+  }
+  throw unexpected("what compressing has brought");
 }
 
 /** @throws {LeatError} `internal` for what is no table of splits. */

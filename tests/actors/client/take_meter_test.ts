@@ -1,6 +1,7 @@
 /** Where a training loop's time goes, by a clock that moves when told to. */
 
 import { Feed } from "../../../actors/client/feed.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals } from "../../assert.ts";
 
@@ -14,7 +15,8 @@ Deno.test("Feed.measure tells waiting from training, elements and bytes", async 
   const feed = new Feed();
   const meter = feed.measure(() => nowMs);
   nowMs = 2_000;
-  assertEquals(meter.figures, { elements: 0, bytes: 0, waitingMs: 0, trainingMs: 0 });
+  const nothing = { elements: 0, bytes: 0, waitingMs: 0, trainingMs: 0, decodingMs: 0 };
+  assertEquals(meter.figures, nothing);
   const first = feed.take();
   nowMs += 40;
   assertEquals(meter.figures.waitingMs, 40, "a wait counts before it is over");
@@ -25,7 +27,8 @@ Deno.test("Feed.measure tells waiting from training, elements and bytes", async 
   nowMs += 300;
   feed.take();
   nowMs += 20;
-  assertEquals(meter.figures, { elements: 2, bytes: 107, waitingMs: 50, trainingMs: 320 });
+  const figures = { elements: 2, bytes: 107, waitingMs: 50, trainingMs: 320, decodingMs: 0 };
+  assertEquals(meter.figures, figures);
 });
 
 Deno.test("Feed.measure sees the wait of a loop that was there before", async () => {
@@ -36,7 +39,44 @@ Deno.test("Feed.measure sees the wait of a loop that was there before", async ()
   nowMs = 25;
   feed.push(element(1));
   await first;
-  assertEquals(meter.figures, { elements: 1, bytes: 1, waitingMs: 25, trainingMs: 0 });
+  const figures = { elements: 1, bytes: 1, waitingMs: 25, trainingMs: 0, decodingMs: 0 };
+  assertEquals(meter.figures, figures);
+});
+
+Deno.test("Feed.decode is neither waiting nor training", () => {
+  let nowMs = 0;
+  const feed = new Feed();
+  // Each look at the clock takes a while, as decoding does.
+  const meter = feed.measure(() => nowMs += 10);
+  feed.push({ kind: "element", element: new Payload(encodeMessage({ x: 1 })) });
+  const fed = feed.take();
+  if (fed instanceof Promise || fed.kind !== "element") throw new Error("It is there");
+  const takenMs = nowMs;
+  assertEquals(feed.decode(fed.element), { x: 1 });
+  const decodedMs = nowMs - takenMs;
+  const { decodingMs, trainingMs, waitingMs } = meter.figures;
+  assertEquals(decodingMs, 10);
+  assertEquals(waitingMs + trainingMs + decodingMs, 10 + decodedMs + 10, "no time is lost");
+});
+
+Deno.test("Feed.waitingShare tells of the newest time, not of the whole", () => {
+  let nowMs = 0;
+  const feed = new Feed();
+  feed.measure(() => nowMs);
+  for (let step = 0; step < 10; step++) {
+    feed.push(element(1));
+    feed.take();
+    nowMs += 1_000;
+    feed.waitingShare;
+  }
+  assertEquals(feed.waitingShare, 0);
+  for (let step = 0; step < 5; step++) {
+    feed.take();
+    nowMs += 1_000;
+    feed.push(element(1));
+    feed.waitingShare;
+  }
+  assertEquals(feed.waitingShare, 1);
 });
 
 Deno.test("Feed.measure counts no end of a split as an element", () => {

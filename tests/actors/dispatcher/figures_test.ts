@@ -110,7 +110,8 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
       processingMs: 25,
     },
   );
-  assertEquals(readers[0]!.figures, {
+  const { reads: _, ...figures } = readers[0]!.figures!;
+  assertEquals(figures, {
     elements: 20,
     bytes: 500,
     waitingMs: 1_500,
@@ -119,9 +120,58 @@ Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat 
     bufferedBytes: 70,
     elementsPerSecond: 5,
     bytesPerSecond: 250,
+    wireBytesPerSecond: 250,
     waitingShare: 0.75,
+    decodingShare: 0,
+    unpackingShare: 0,
     targetProcessingMs: 50,
   });
+});
+
+Deno.test("describe tells where a reader's time goes, and how it goes with each of its tasks", async () => {
+  await using cluster = await TestCluster.start();
+  const { taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  const read = {
+    taskId,
+    worker: "w",
+    elements: 0,
+    bytes: 0,
+    wireBytes: 0,
+    outstanding: 2,
+    answerMs: 0,
+    heldMs: 0,
+    unpackMs: 0,
+    roundTripMs: 3,
+  };
+  await say(cluster, clientId, { atMs: 0, elements: 1, reads: [read] });
+  await say(cluster, clientId, {
+    atMs: 2_000,
+    elements: 21,
+    bytes: 8_000,
+    wireBytes: 2_000,
+    waitingMs: 1_000,
+    trainingMs: 500,
+    decodingMs: 500,
+    unpackingMs: 200,
+    reads: [{ ...read, elements: 20, bytes: 8_000, wireBytes: 2_000, answerMs: 400, heldMs: 100 }],
+  });
+  const figures = (await iterationOf(cluster)).readers[0]!.figures!;
+  const { waitingShare, decodingShare, unpackingShare, wireBytesPerSecond, reads } = figures;
+  assertEquals(
+    { waitingShare, decodingShare, unpackingShare, wireBytesPerSecond },
+    { waitingShare: 0.5, decodingShare: 0.25, unpackingShare: 0.1, wireBytesPerSecond: 1_000 },
+  );
+  assertEquals(reads, [{
+    taskId,
+    worker: "w",
+    outstanding: 2,
+    elementsPerSecond: 10,
+    bytesPerSecond: 4_000,
+    wireBytesPerSecond: 1_000,
+    answerMs: 20,
+    heldMs: 5,
+    roundTripMs: 3,
+  }]);
 });
 
 Deno.test("the wait for a first element counts while it lasts, and not against what follows", async () => {

@@ -1,0 +1,233 @@
+/**
+ * Fetching the elements of one task: as `ElementFetcher` does, and unpacked where they came
+ * compressed, with figures of how it goes.
+ *
+ * Unpacking is done when an element arrives, while the training loop is at work or waits for
+ * something else, not when it asks.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { decompressFrame, isCompressed } from "../../transport/compression.ts";
+import { Payload } from "../../transport/payload.ts";
+import type { TaskSource } from "../dispatcher/protocol.ts";
+import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
+import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
+import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
+import type { ReaderSurroundings } from "./reader.ts";
+import { WayMeter } from "./way_meter.ts";
+
+/** How often a far task is told how it is read, at most, in ms. */
+const WAY_NEWS_MS = 500;
+/** How often an empty message is sent there and back, in ms. */
+const ROUND_TRIP_EVERY_MS = 5_000;
+const ROUND_TRIP_TIMEOUT_MS = 5_000;
+/** How long a task that could not be reached is given to say that it is there, in ms. */
+const PROBE_TIMEOUT_MS = 2_000;
+/** Between two such questions; doubles from one to the next up to the maximum. */
+const PROBE_MIN_MS = 20;
+const PROBE_MAX_MS = 1_000;
+
+type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
+
+/** What a task's reader is told of it. */
+export interface TaskFetcherOptions {
+  readonly onUnreachable: () => void;
+  /** Settles when there is room to ask a task again that had been out of reach. */
+  readonly whenRoom?: () => Promise<void>;
+}
+
+/** See the module. */
+export class TaskFetcher {
+  readonly #around: ReaderSurroundings;
+  readonly #task: TaskSource;
+  readonly #options: TaskFetcherOptions;
+  readonly #fetcher: ElementFetcher;
+  readonly #isFar: boolean;
+  readonly #way = new WayMeter();
+  #wayToldMs: number;
+  #roundTripMs = -Infinity;
+  #probing: Promise<void> | undefined;
+  #left = false;
+  #warned = false;
+  #outstanding = 0;
+  #elements = 0;
+  #bytes = 0;
+  #wireBytes = 0;
+  #answerMs = 0;
+  #heldMs = 0;
+  #unpackMs = 0;
+  #unpackedBytes = 0;
+
+  constructor(
+    around: ReaderSurroundings,
+    clientId: number,
+    task: TaskSource,
+    options: TaskFetcherOptions,
+  ) {
+    this.#around = around;
+    this.#task = task;
+    this.#options = options;
+    const { context } = around;
+    const { trainerId, consumerIndex, requestTimeoutMs = 30_000, isFar } = around.options;
+    this.#isFar = isFar?.(task.source.node) ?? false;
+    this.#wayToldMs = context.world.nowMs();
+    this.#fetcher = new ElementFetcher(context, task.source, {
+      clientId,
+      requestTimeoutMs,
+      onUnreachable: (error) => this.#unreachable(error),
+      whenBack: async () => {
+        await (this.#probing ??= this.#probe().finally(() => this.#probing = undefined));
+        await options.whenRoom?.();
+      },
+      ...(trainerId === undefined ? {} : { trainerId }),
+      ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    });
+  }
+
+  /** What came of it so far. */
+  get figures(): ReadFigures {
+    const { roundTripMs } = this.#way;
+    return {
+      taskId: this.#task.taskId,
+      worker: this.#task.worker,
+      elements: this.#elements,
+      bytes: this.#bytes,
+      wireBytes: this.#wireBytes,
+      outstanding: this.#outstanding,
+      answerMs: this.#answerMs,
+      heldMs: this.#heldMs,
+      unpackMs: this.#unpackMs,
+      ...(roundTripMs === undefined ? {} : { roundTripMs }),
+    };
+  }
+
+  /** See {@linkcode ElementFetcher.fetch}. What cannot be unpacked is an error, `data_loss` mostly. */
+  async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
+    const { world } = this.#around.context;
+    const askedMs = world.nowMs();
+    this.#outstanding++;
+    try {
+      const way = this.#wayNews(askedMs);
+      const answer = await this.#fetcher.fetch(way === undefined ? wanted : { ...wanted, way });
+      return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;
+    } finally {
+      this.#outstanding--;
+    }
+  }
+
+  /** Stops, and tells the source to keep nothing for this client. */
+  leave(): void {
+    this.#left = true;
+    this.#fetcher.leave();
+  }
+
+  #noted(answer: WithElement, askedMs: number): WithElement {
+    const nowMs = this.#around.context.world.nowMs();
+    const { heldMs = 0, element: { byteLength } } = answer;
+    this.#elements++;
+    this.#wireBytes += byteLength;
+    this.#around.totals.wireBytes += byteLength;
+    this.#answerMs += nowMs - askedMs;
+    this.#heldMs += heldMs;
+    if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
+    return answer;
+  }
+
+  #unpacked(answer: WithElement): ElementAnswer {
+    const { bytes } = answer.element;
+    if (!isCompressed(bytes)) {
+      this.#bytes += bytes.byteLength;
+      return answer;
+    }
+    const { world } = this.#around.context;
+    const startMs = world.nowMs();
+    try {
+      const element = new Payload(decompressFrame(bytes));
+      this.#bytes += element.byteLength;
+      this.#unpackedBytes += element.byteLength;
+      return { ...answer, element };
+    } catch (error) {
+      return this.#damaged(answer, LeatError.from(error));
+    } finally {
+      const ms = world.nowMs() - startMs;
+      this.#unpackMs += ms;
+      this.#around.totals.unpackingMs += ms;
+    }
+  }
+
+  #damaged({ place }: WithElement, cause: LeatError): ElementAnswer {
+    const { worker, taskId, source } = this.#task;
+    const error = new LeatError(
+      cause.code,
+      `An element of worker "${worker}" at ${source.node} (task ${taskId}) cannot be unpacked: ` +
+        cause.message,
+      { cause },
+    );
+    return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
+  }
+
+  /** Now and then, what the task needs to know to decide whether compressing pays. */
+  #wayNews(nowMs: number): WayFigures | undefined {
+    if (!this.#isFar) return undefined;
+    this.#measureRoundTrip(nowMs);
+    const { bytesPerSecond } = this.#way;
+    if (bytesPerSecond === undefined || nowMs - this.#wayToldMs < WAY_NEWS_MS) return undefined;
+    this.#wayToldMs = nowMs;
+    return {
+      bytesPerSecond,
+      waitingShare: this.#around.feed.waitingShare,
+      ...(this.#unpackMs === 0
+        ? {}
+        : { unpackBytesPerSecond: 1_000 * this.#unpackedBytes / this.#unpackMs }),
+    };
+  }
+
+  #measureRoundTrip(nowMs: number): void {
+    if (nowMs - this.#roundTripMs < ROUND_TRIP_EVERY_MS) return;
+    this.#roundTripMs = nowMs;
+    const { context } = this.#around;
+    context.run(async () => {
+      if (await this.#answersWithin(ROUND_TRIP_TIMEOUT_MS)) {
+        this.#way.roundTrip(context.world.nowMs() - nowMs);
+      }
+    });
+  }
+
+  /** Asks until the task is there again, or is known to be gone. */
+  async #probe(): Promise<void> {
+    const { context } = this.#around;
+    for (let failures = 0; !this.#left; failures++) {
+      if (await this.#answersWithin(PROBE_TIMEOUT_MS)) return;
+      const pauseMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failures, 10));
+      await new Promise<void>((resolve) => {
+        context.timer(pauseMs * (0.5 + context.random.next() / 2), resolve);
+      });
+    }
+  }
+
+  /** Whether something comes back in time, be it that the task is gone. */
+  async #answersWithin(timeoutMs: number): Promise<boolean> {
+    try {
+      await this.#around.context.ask(this.#task.source, "stats", null, { timeoutMs });
+      return true;
+    } catch (error) {
+      const { code } = LeatError.from(error);
+      return code !== "unavailable" && code !== "deadline_exceeded";
+    }
+  }
+
+  #unreachable(error: LeatError): void {
+    const { context, options } = this.#around;
+    const { worker, source } = this.#task;
+    this.#options.onUnreachable();
+    // One that has answered before is a worker lost, which is the dispatcher's business.
+    if (this.#warned || this.#fetcher.hasAnswered) return;
+    this.#warned = true;
+    context.world.log(
+      "warn",
+      `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
+        `${options.dispatcher.node} gives for it: ${error.message}. Reading goes on without it`,
+    );
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * Whether a task's elements are compressed: as its dataset says, or where it is measured to pay.
+ *
+ * A pipeline's elements come at the pace of the slowest of making, sending and unpacking. Compressing
+ * makes sending faster and the other two slower, so it pays where sending is the slowest by far and
+ * the data gets smaller. What sending and unpacking take is told by clients that read over a network,
+ * and only while their training loops wait; what compressing takes and brings is tried out on parts
+ * of elements, ever more seldom while it brings nothing.
+ *
+ * @module
+ */
+import type { ElementCompression } from "../../data/element_compression.ts";
+import type { FrameCodec } from "../../transport/compression.ts";
+import type { CompressionFigures, WayFigures } from "./protocol.ts";
+import type { CompressionTrial, CompressionWish } from "./runner.ts";
+
+/** What `"auto"` compresses with: several times faster than gzip both ways, and smaller. */
+const AUTO_CODEC: FrameCodec = "zstd";
+/** Elements must come this many times faster for compressing to begin… */
+const GAIN_TO_BEGIN = 1.2;
+/** …and for it to go on. */
+const GAIN_TO_GO_ON = 1.05;
+/** So many reports in a row must say the same before anything changes. */
+const REPORTS_TO_CHANGE = 2;
+/** Training loops that wait for less of their time than this gain nothing. */
+const WAITING_SHARE_MIN = 0.1;
+/** Elements between two trials; twice as many after each that did not lead to compressing. */
+const TRIAL_EVERY_MIN = 16;
+const TRIAL_EVERY_MAX = 4_096;
+/** What a newer trial counts for among those before. */
+const NEWER = 0.3;
+/** What unpacking takes a client that has not done it yet, in bytes per second. */
+const UNPACKING_BYTES_PER_SECOND = 400e6;
+
+/** What the task's pipeline has made so far, compressing included. */
+export interface Making {
+  readonly busyMs: number;
+  readonly bytes: number;
+}
+
+/** See the module. */
+export class Compressor {
+  readonly #setting: ElementCompression;
+  #active: FrameCodec | undefined;
+  #reason: string;
+  /** What compressing leaves of a byte, and takes for one in ms; undefined before the first trial. */
+  #ratio: number | undefined;
+  #msPerByte = 0;
+  /** What clients have reported since the last change for the other side, in a row. */
+  #votes = 0;
+  #trialDue = false;
+  #sinceTrial = 0;
+  #trialEvery = TRIAL_EVERY_MIN;
+  #bytes = 0;
+  #compressedBytes = 0;
+  #ms = 0;
+  /** What had been made at the report before, and what a byte took to make since, in ms. */
+  #made: Making = { busyMs: 0, bytes: 0 };
+  #makingMsPerByte = 0;
+
+  constructor(setting: ElementCompression = "auto") {
+    this.#setting = setting;
+    this.#active = setting === "auto" || setting === "none" ? undefined : setting;
+    this.#reason = setting === "auto"
+      ? "no client reads over a network"
+      : `the dataset says "${setting}"`;
+  }
+
+  /** What to ask of the runner for the next element. */
+  get wish(): CompressionWish | undefined {
+    if (this.#active !== undefined) return { codec: this.#active, isTrial: false };
+    if (!this.#trialDue || ++this.#sinceTrial < this.#trialEvery && this.#ratio !== undefined) {
+      return undefined;
+    }
+    this.#sinceTrial = 0;
+    return { codec: AUTO_CODEC, isTrial: true };
+  }
+
+  /** For people. */
+  get figures(): CompressionFigures {
+    return {
+      setting: this.#setting,
+      active: this.#active ?? "none",
+      reason: this.#reason,
+      bytes: this.#bytes,
+      compressedBytes: this.#compressedBytes,
+      ms: this.#ms,
+    };
+  }
+
+  /** Notes an element, and answers how many bytes it had before it was compressed. */
+  came(frame: Uint8Array, trial: CompressionTrial | undefined): number {
+    if (trial === undefined) return frame.byteLength;
+    const ratio = trial.compressedBytes / trial.bytes;
+    const msPerByte = trial.ms / trial.bytes;
+    const before = this.#ratio ?? ratio;
+    this.#msPerByte = this.#ratio === undefined
+      ? msPerByte
+      : this.#msPerByte + NEWER * (msPerByte - this.#msPerByte);
+    this.#ratio = before + NEWER * (ratio - before);
+    this.#ms += trial.ms;
+    if (this.#active === undefined) {
+      this.#trialEvery = Math.min(TRIAL_EVERY_MAX, 2 * this.#trialEvery);
+      return frame.byteLength;
+    }
+    this.#bytes += trial.bytes;
+    this.#compressedBytes += trial.compressedBytes;
+    return trial.bytes;
+  }
+
+  /** A client has said how it reads. */
+  heard(way: WayFigures, making: Making): void {
+    if (this.#setting !== "auto") return;
+    this.#noteMaking(making);
+    const verdict = this.#judge(way);
+    const isActive = this.#active !== undefined;
+    this.#trialDue = !isActive && verdict.needsTrial;
+    if (verdict.pays === isActive) {
+      this.#votes = 0;
+      this.#reason = verdict.reason;
+    } else if (++this.#votes >= REPORTS_TO_CHANGE) {
+      this.#votes = 0;
+      this.#active = verdict.pays ? AUTO_CODEC : undefined;
+      this.#reason = verdict.reason;
+      this.#trialEvery = TRIAL_EVERY_MIN;
+    }
+  }
+
+  #noteMaking({ busyMs, bytes }: Making): void {
+    const made = { busyMs: busyMs - this.#ms, bytes };
+    const grown = made.bytes - this.#made.bytes;
+    if (grown <= 0) return;
+    this.#makingMsPerByte = Math.max(0, made.busyMs - this.#made.busyMs) / grown;
+    this.#made = made;
+  }
+
+  #judge(way: WayFigures): Verdict {
+    const isActive = this.#active !== undefined;
+    if (way.waitingShare < WAITING_SHARE_MIN) {
+      // Perhaps because elements are compressed: then that goes on.
+      return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
+    }
+    const sendingMs = 1_000 / way.bytesPerSecond;
+    const makingMs = this.#makingMsPerByte;
+    const plainMs = Math.max(sendingMs, makingMs);
+    if (sendingMs < makingMs * GAIN_TO_GO_ON) {
+      return {
+        pays: false,
+        needsTrial: false,
+        reason: `elements take longer to make than to send at ${perSecond(way.bytesPerSecond)}`,
+      };
+    }
+    if (this.#ratio === undefined) {
+      return { pays: false, needsTrial: true, reason: "it was not tried yet" };
+    }
+    const unpackingMs = 1_000 / (way.unpackBytesPerSecond ?? UNPACKING_BYTES_PER_SECOND);
+    const compressedMs = Math.max(
+      sendingMs * this.#ratio,
+      makingMs + this.#msPerByte,
+      unpackingMs,
+    );
+    const gain = plainMs / compressedMs;
+    const facts = `${percent(this.#ratio)} of the bytes are left, at ${
+      perSecond(way.bytesPerSecond)
+    } over the network: ${gain.toFixed(2)} times as fast`;
+    const pays = gain >= (isActive ? GAIN_TO_GO_ON : GAIN_TO_BEGIN);
+    return { pays, needsTrial: !pays, reason: facts };
+  }
+}
+
+interface Verdict {
+  readonly pays: boolean;
+  /** Whether more trials could change it. */
+  readonly needsTrial: boolean;
+  readonly reason: string;
+}
+
+function percent(ratio: number): string {
+  return `${Math.round(100 * ratio)} %`;
+}
+
+function perSecond(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(bytes < 10e6 ? 1 : 0)} MB/s`;
+}

@@ -1,0 +1,190 @@
+/**
+ * Messages that are compressed as a whole: one MessagePack extension that says with what, and how
+ * long the message is. The format is written down in `docs/wire.md`.
+ *
+ * @module
+ */
+import { constants, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { LeatError } from "../core/error.ts";
+import { MESSAGE_BYTES_MAX } from "./codec.ts";
+
+/** What messages are compressed with. */
+export type FrameCodec = "zstd" | "gzip";
+
+/** What stands before the compressed bytes. */
+export const COMPRESSED_HEADER_BYTES = 11;
+
+const EXT32 = 0xc9;
+/** The extension's type: `Z`. */
+const COMPRESSED = 0x5a;
+const TYPE_AT = 5;
+const CODEC_AT = 6;
+const SIZE_AT = 7;
+/** The codecs by their number; 0 is none. */
+const CODECS: readonly (FrameCodec | undefined)[] = [undefined, "zstd", "gzip"];
+
+/**
+ * The fastest level: a runner's thread has better things to do, and higher ones gain a few percent.
+ * A checksum, because zstd alone does not notice what was damaged.
+ */
+const ZSTD_OPTIONS = {
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
+};
+const GZIP_LEVEL = 1;
+/** The library takes memory in pieces of this size: no more at once than is really there. */
+const CHUNK_BYTES_MAX = 2 ** 20;
+const CHUNK_BYTES_MIN = 1_024;
+
+/** Pieces of a frame that stand for the whole. */
+const SAMPLE_PIECES = 3;
+const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
+
+/**
+ * A message as a compressed one.
+ *
+ * @param into Where it is to lie. Default `"arraybuffer"`.
+ * @returns Alone in its buffer; `undefined` when it would be no smaller than the message.
+ *
+ * @example
+ * ```ts
+ * import { encodeMessage } from "./codec.ts";
+ * import { compressFrame, decompressFrame } from "./compression.ts";
+ *
+ * const frame = encodeMessage(new Float32Array(1024));
+ * const compressed = compressFrame(frame, "zstd")!;
+ * decompressFrame(compressed); // equal to `frame`
+ * ```
+ */
+export function compressFrame(
+  frame: Uint8Array,
+  codec: FrameCodec,
+  into: "arraybuffer" | "shared" = "arraybuffer",
+): Uint8Array | undefined {
+  const compressed = compress(frame, codec);
+  const byteLength = COMPRESSED_HEADER_BYTES + compressed.length;
+  if (byteLength >= frame.length) return undefined;
+  const bytes = new Uint8Array(
+    into === "shared" ? new SharedArrayBuffer(byteLength) : new ArrayBuffer(byteLength),
+  );
+  const view = new DataView(bytes.buffer);
+  view.setUint8(0, EXT32);
+  view.setUint32(1, byteLength - CODEC_AT);
+  view.setUint8(TYPE_AT, COMPRESSED);
+  view.setUint8(CODEC_AT, CODECS.indexOf(codec));
+  view.setUint32(SIZE_AT, frame.length);
+  bytes.set(compressed, COMPRESSED_HEADER_BYTES);
+  return bytes;
+}
+
+/** A part of a message, and what it is compressed: tells what compressing all of it would bring. */
+export function sampleCompression(
+  frame: Uint8Array,
+  codec: FrameCodec,
+): { readonly bytes: number; readonly compressedBytes: number } {
+  const sample = sampleOf(frame);
+  return { bytes: sample.length, compressedBytes: compress(sample, codec).length };
+}
+
+/** Whether this is a compressed message. */
+export function isCompressed(bytes: Uint8Array): boolean {
+  return bytes[0] === EXT32;
+}
+
+/**
+ * The message that was compressed.
+ *
+ * @param bytesMax A larger message is refused before memory is taken for it.
+ * @throws {LeatError} `resource_exhausted` for a larger one; `data_loss` when bytes are missing,
+ * damaged, or are not as many as was said; `invalid_argument` for what no writer of this format
+ * writes.
+ */
+export function decompressFrame(bytes: Uint8Array, bytesMax = MESSAGE_BYTES_MAX): Uint8Array {
+  const { codec, byteLength } = headerOf(bytes);
+  if (byteLength > bytesMax) {
+    throw new LeatError(
+      "resource_exhausted",
+      `a compressed message of ${byteLength} bytes is over the limit of ${bytesMax} bytes; send ` +
+        `smaller batches or raise the limit`,
+      { details: { byteLength, bytesMax } },
+    );
+  }
+  const message = decompress(bytes.subarray(COMPRESSED_HEADER_BYTES), codec, byteLength);
+  if (message.length === byteLength) return message;
+  throw new LeatError(
+    "data_loss",
+    `a compressed message was announced with ${byteLength} bytes and has ${message.length}`,
+    { details: { byteLength, decompressedBytes: message.length } },
+  );
+}
+
+function compress(frame: Uint8Array, codec: FrameCodec): Uint8Array {
+  const chunkSize = chunkSizeFor(frame.length);
+  return codec === "zstd"
+    ? zstdCompressSync(frame, { ...ZSTD_OPTIONS, chunkSize })
+    : gzipSync(frame, { level: GZIP_LEVEL, chunkSize });
+}
+
+function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): Uint8Array {
+  const options = { chunkSize: chunkSizeFor(byteLength), maxOutputLength: byteLength };
+  try {
+    const { buffer, byteOffset, length } = codec === "zstd"
+      ? zstdDecompressSync(bytes, options)
+      : gunzipSync(bytes, options);
+    // A plain one: what is cut from a Buffer are Buffers.
+    return new Uint8Array(buffer, byteOffset, length);
+  } catch (error) {
+    throw new LeatError(
+      "data_loss",
+      `a message compressed with ${codec} is damaged: ${LeatError.from(error).message}`,
+      { cause: error },
+    );
+  }
+}
+
+function headerOf(bytes: Uint8Array): { codec: FrameCodec; byteLength: number } {
+  if (bytes.length < COMPRESSED_HEADER_BYTES) throw cutShort(bytes.length, COMPRESSED_HEADER_BYTES);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, COMPRESSED_HEADER_BYTES);
+  const expected = CODEC_AT + view.getUint32(1);
+  if (bytes.length < expected) throw cutShort(bytes.length, expected);
+  const codec = CODECS[view.getUint8(CODEC_AT)];
+  const byteLength = view.getUint32(SIZE_AT);
+  if (bytes.length > expected || view.getUint8(TYPE_AT) !== COMPRESSED || byteLength === 0) {
+    throw new LeatError(
+      "invalid_argument",
+      "no writer of this format wrote this compressed message",
+    );
+  }
+  if (codec === undefined) {
+    throw new LeatError(
+      "invalid_argument",
+      `a message is compressed with codec ${
+        view.getUint8(CODEC_AT)
+      }; known are 1 (zstd) and 2 (gzip)`,
+    );
+  }
+  return { codec, byteLength };
+}
+
+function cutShort(byteLength: number, expected: number): LeatError {
+  return new LeatError(
+    "data_loss",
+    `a compressed message ends after ${byteLength} of ${expected} bytes`,
+    { details: { byteLength, expected } },
+  );
+}
+
+/** The beginning, the middle and the end: components of an element differ. */
+function sampleOf(frame: Uint8Array): Uint8Array {
+  if (frame.length <= SAMPLE_PIECES * SAMPLE_PIECE_BYTES) return frame;
+  const sample = new Uint8Array(SAMPLE_PIECES * SAMPLE_PIECE_BYTES);
+  const stride = Math.floor((frame.length - SAMPLE_PIECE_BYTES) / (SAMPLE_PIECES - 1));
+  for (let piece = 0; piece < SAMPLE_PIECES; piece++) {
+    const from = piece * stride;
+    sample.set(frame.subarray(from, from + SAMPLE_PIECE_BYTES), piece * SAMPLE_PIECE_BYTES);
+  }
+  return sample;
+}
+
+function chunkSizeFor(byteLength: number): number {
+  return Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES_MAX, byteLength));
+}
