@@ -1621,7 +1621,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   /**
    * A dataset that was registered with a service, by its id there: `not_found` if the dispatcher knows
    * none. What its elements are like is not known here unless `spec` says so, and neither is how many
-   * they are. DETERMINISTIC needs the pipeline itself (`unimplemented`).
+   * they are. Under DETERMINISTIC the pipeline itself is asked of the dispatcher, since a part of it
+   * (rows that splits have left over, what cannot be run by splits) runs here.
    *
    * @example
    * ```ts

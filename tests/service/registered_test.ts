@@ -5,6 +5,7 @@
  */
 import { Dataset, LeatError, registerDataset, TensorSpec } from "../../mod.ts";
 import { assert, assertEquals, assertNotEquals, assertRejects, assertThrows } from "../assert.ts";
+import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { numbersOf, sorted, testInline, testOnEach, upTo } from "./carriers.ts";
 
 const makeDataset = () => Dataset.range(40).map((x) => x + 1).batch(4);
@@ -84,6 +85,55 @@ Deno.test("fromId knows of the elements what it is told, and refuses what it can
   assertEquals(Dataset.deserialize(dataset.serialize()).fingerprint(), dataset.fingerprint());
   assertThrows(() => Dataset.fromId(service, ""), LeatError, "datasetId");
   assertThrows(() => Dataset.fromId("", "d"), LeatError, "fromId: service");
-  const ordered = () => Dataset.fromId(service, "d", { processingMode: "DETERMINISTIC" });
-  assertEquals(assertThrows(ordered, LeatError).code, "unimplemented");
 });
+
+/** A pipeline of which one part runs by splits, one where they are joined, and one at the reader. */
+const makeOrdered = () =>
+  Dataset.range(120).shuffle(10).filter((x) => x % 7 !== 0).batch(5).map((batch) => ({ batch }))
+    .skip(2);
+
+testOnEach("a registered dataset gives its canonical stream by its id", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const mode = { processingMode: "DETERMINISTIC" } as const;
+  const wanted = await outcomesOf(
+    makeOrdered().distribute({ service: cluster, ...mode }).iterator(),
+  );
+  const id = await registerDataset(cluster, makeOrdered());
+  assertEquals(await outcomesOf(Dataset.fromId(cluster, id, mode).iterator()), wanted);
+});
+
+testInline(
+  "a place in a registered dataset's stream is restored, on another service too",
+  async (start) => {
+    const mode = { processingMode: "DETERMINISTIC" } as const;
+    await using cluster = await start({ workers: 2 });
+    await registerDataset(cluster, makeOrdered(), { datasetId: "d" });
+    await using saver = Dataset.fromId(cluster, "d", mode).iterator();
+    const found = await readOutcomes(saver, 7);
+    const state = await saver.save();
+    found.push(...await outcomesOf(saver));
+    await using other = await start({ workers: 1 });
+    await registerDataset(other, makeOrdered(), { datasetId: "d" });
+    await using restored = Dataset.fromId(other, "d", mode).iterator();
+    await restored.restore(state);
+    assertEquals(await outcomesOf(restored), found.slice(7));
+    await using third = await start({ workers: 1 });
+    await registerDataset(third, makeOrdered().take(1), { datasetId: "d" });
+    await using refused = Dataset.fromId(third, "d", mode).iterator();
+    const error = await assertRejects(() => refused.restore(state), LeatError, "another pipeline");
+    assertEquals(error.code, "failed_precondition");
+  },
+);
+
+testInline(
+  "a registered dataset that differs from run to run has no canonical stream",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const id = await registerDataset(cluster, Dataset.range(4).map((x) => x + Math.random()));
+    const mode = { processingMode: "DETERMINISTIC" } as const;
+    await using iterator = Dataset.fromId(cluster, id, mode).iterator();
+    const error = await assertRejects(() => iterator.next(), LeatError, "Math.random");
+    assertEquals(error.code, "failed_precondition");
+    assertEquals((await iterator.next()).done, true);
+  },
+);
