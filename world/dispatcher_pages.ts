@@ -23,12 +23,13 @@ export interface DispatcherQuestions {
 }
 
 /**
- * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. All of them need the
- * cluster's token, if it has one.
+ * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. All but the last need
+ * the cluster's token, if it has one; that one says nothing but whether the dispatcher answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
   let asked: Promise<DispatcherDescription> | undefined;
   // Whoever looks while an answer is on its way shares it.
+  let asking: Promise<unknown> | undefined;
   const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
   const pages: Readonly<Record<string, () => Promise<Response>>> = {
     "/": () => Promise.resolve(respond(livePage, "text/html; charset=utf-8", PAGE_HEADERS)),
@@ -37,13 +38,17 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
       const { text, contentType } = await metricsOf(await describeOnce());
       return respond(text, contentType);
     },
-    "/healthz": async () => {
-      await hello();
-      return respond("ok\n", "text/plain");
+    "/healthz": () => {
+      asking ??= hello().finally(() => asking = undefined);
+      return asking.then(
+        () => respond("ok\n", "text/plain"),
+        () => respond("The dispatcher does not answer.\n", "text/plain", {}, 503),
+      );
     },
   };
   return {
     home: "/",
+    open: "/healthz",
     answer: (path) => Object.hasOwn(pages, path) ? pages[path]!().catch(unavailable) : undefined,
   };
 }

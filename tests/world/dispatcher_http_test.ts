@@ -149,10 +149,11 @@ Deno.test("a worker's port has no pages", async () => {
   for (const path of ["/", "/state"]) assertEquals(await statusOf({ page }, path), 426);
 });
 
-Deno.test("the token protects every page; in the address it opens the one for browsers alone", async () => {
+Deno.test("the token protects every page but that of probes; in the address it opens the one for browsers alone", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-  for (const path of ["/", "/state", "/metrics", "/healthz", "/nowhere"]) {
+  assertEquals(await statusOf(dispatcher, "/healthz"), 200);
+  for (const path of ["/", "/state", "/metrics", "/healthz/", "/nowhere"]) {
     assertEquals(await statusOf(dispatcher, path), 401, `${path} without a token`);
     assertEquals(await statusOf(dispatcher, path, bearer("sesam")), 401, `${path}, a wrong token`);
   }

@@ -47,7 +47,9 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
 export interface Pages {
   /** Where `?token=` counts beside the header: what people open in a browser, which sends no header. */
   readonly home: string;
-  /** The page of a path; undefined when there is none. Whoever is answered has shown the token. */
+  /** What strangers see too: probes of whoever supervises this process have no token to show. */
+  readonly open: string;
+  /** The page of a path; undefined when there is none. Whoever is answered has shown the token, but for `open`. */
   answer(path: string): Promise<Response> | undefined;
 }
 
@@ -144,6 +146,7 @@ class Server implements WebSocketServer {
     const { token, pages } = this.#options;
     if (token === undefined) return true;
     const { pathname, searchParams } = new URL(request.url);
+    if (!isUpgrade && pathname === pages?.open) return true;
     const mayShowInUrl = !isUpgrade && pathname === pages?.home;
     return carriesToken(request.headers.get("authorization"), token) ||
       (mayShowInUrl && isSecret(searchParams.get("token") ?? "", token));
