@@ -84,6 +84,7 @@ export class Explanation {
 /** `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`; nothing of zero but the first. */
 function describeStats(stats: OperatorStats): string {
   const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
+  const { skipped = 0 } = stats;
   return [
     `gave ${elements} (${bytesText(bytesOut)})`,
     bytesIn > 0 && `was given ${bytesText(bytesIn)}`,
@@ -91,6 +92,7 @@ function describeStats(stats: OperatorStats): string {
     waitMs > 0 && `${durationText(waitMs)} waiting`,
     bufferedBytes > 0 && `holds ${bytesText(bufferedBytes)}`,
     errors > 0 && `${errors} failed`,
+    skipped > 0 && `${skipped} missed`,
   ].filter((part) => part !== false).join(", ");
 }
 

@@ -41,6 +41,11 @@ export interface OperatorStats {
   readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   readonly bufferedBytes: number;
+  /**
+   * Of `distribute` with `sharing` alone: elements that this trainer has missed, because it was so slow
+   * that they had left the window before it asked.
+   */
+  readonly skipped?: number;
 }
 
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
@@ -60,6 +65,8 @@ export class OperatorMeter {
   #selfMs = 0;
   #waitMs = 0;
   #bufferedBytes = 0;
+  /** Elements that others were given while nobody here asked; `undefined` where that cannot be. */
+  #skipped: number | undefined;
   /** Bytes from outside of the pipeline; `undefined` for operators that take elements alone. */
   #received: number | undefined;
   /** The same, of datasets that its functions made. */
@@ -122,6 +129,11 @@ export class OperatorMeter {
     this.#waitMs += ms;
   }
 
+  /** Counts elements that were there once and are gone. */
+  missed(elements: number): void {
+    this.#skipped = (this.#skipped ?? 0) + elements;
+  }
+
   /** Counts bytes that came from outside of the pipeline. */
   received(bytes: number): void {
     this.#received = (this.#received ?? 0) + bytes;
@@ -153,6 +165,7 @@ export class OperatorMeter {
       selfMs: this.#selfMs,
       waitMs: this.#waitMs,
       bufferedBytes: this.#bufferedBytes,
+      ...(this.#skipped === undefined ? {} : { skipped: this.#skipped }),
     };
   }
 }

@@ -34,8 +34,9 @@ const OPTIONS = {
     min: 0,
   }),
   windowMib: integer({
-    help: "The sliding window of each task that trainers share, in MiB.",
-    default: 1_024,
+    help:
+      "What the sliding windows of tasks that trainers share may hold together, in MiB; by default " +
+      "10,240, or a quarter of this host's memory if that is less.",
     min: 1,
   }),
   storageLatencyMs: integer({
@@ -76,7 +77,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     port,
     tags: tag,
     heartbeatMs,
-    windowBytesMax: windowMib * 2 ** 20,
+    ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * 2 ** 20 }),
     storageLatencyMs,
     ownProcess: true,
     sandbox: await readSandbox(values),

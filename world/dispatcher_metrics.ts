@@ -205,6 +205,13 @@ export const METRICS: readonly Metric[] = [
     ({ runnerRestarts }) => runnerRestarts,
   ),
   sharing("leat_sharing_window_bytes", "Size of the sliding window.", (one) => one.windowBytes),
+  sharing(
+    "leat_sharing_window_max_bytes",
+    "What the sliding window may grow to.",
+    (one) => one.windowBytesMax,
+  ),
+  sharing("leat_sharing_window_elements", "Elements in the window.", (one) => one.elements),
+  sharing("leat_sharing_trainers", "Trainers that the window knows.", (one) => one.trainers),
   sharing("leat_sharing_produced_elements_total", "Elements taken in.", (one) => one.produced),
   sharing("leat_sharing_served_elements_total", "Elements given to trainers.", (one) => one.served),
   sharing(
@@ -213,12 +220,27 @@ export const METRICS: readonly Metric[] = [
     (one) => one.skipped,
   ),
   sharing(
+    "leat_sharing_hits_total",
+    "Elements that were in the window when a trainer asked.",
+    (one) => one.hits,
+  ),
+  sharing(
+    "leat_sharing_misses_total",
+    "Elements that a trainer had to wait for until they were produced.",
+    (one) => one.misses,
+  ),
+  sharing(
     "leat_sharing_hit_ratio",
-    "The share of what was given for which nothing had to be produced.",
+    "The share of what was given that was in the window when a trainer asked.",
     ({ hitRate }) => hitRate,
   ),
   client("leat_client_elements_total", "Elements taken by the loop.", ({ elements }) => elements),
   client("leat_client_bytes_total", "Bytes taken by the loop.", ({ bytes }) => bytes),
+  client(
+    "leat_client_skipped_elements_total",
+    "Elements that a trainer has missed because they had left the sharing window.",
+    ({ skipped = 0 }) => skipped,
+  ),
   client(
     "leat_client_waiting_seconds_total",
     "How long the loop has waited for elements.",

@@ -23,6 +23,7 @@ import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
 import type { WorkerStorage } from "./storage.ts";
+import { defaultWindowBytes } from "./window_memory.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
 const NODE_TIMEOUT_MS = 10_000;
@@ -63,7 +64,10 @@ export interface LocalClusterOptions extends WorkerStorage {
   readonly clientTimeoutMs?: number;
   /** How long an iteration is kept without clients, in ms; -1: for ever. Default 300,000. */
   readonly jobGcTimeoutMs?: number;
-  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  /**
+   * What the sliding windows of each worker's shared tasks may hold together, in bytes. Default: the
+   * workers divide 10 GiB, or a quarter of this host's memory if that is less.
+   */
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
@@ -382,7 +386,9 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   #workerRole({ name, options }: LocalWorker): WorkerRole {
+    const { max } = workerRange(this.#options);
     const { windowBytesMax, skipAfterMs, runners, heartbeatMs, ...reached } = {
+      windowBytesMax: defaultWindowBytes(max),
       ...this.#options,
       ...options,
     };
@@ -397,7 +403,7 @@ export class LocalCluster implements AsyncDisposable {
         ...(tags === undefined ? {} : { tags }),
         placement: this.#fronts,
         ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
-        ...(windowBytesMax === undefined ? {} : { windowBytesMax }),
+        windowBytesMax,
         ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
       },
       ...(runners === undefined ? {} : { runners }),

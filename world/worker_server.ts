@@ -9,11 +9,13 @@ import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { PrivateNode } from "./private_node.ts";
 import { admitWorker, PROCESS_ID } from "./process_nodes.ts";
-import { takeUp, type WorkerRole } from "./roles.ts";
+import type { Playing, WorkerRole } from "./roles.ts";
 import { type SandboxGrants, sandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
+import { defaultWindowBytes } from "./window_memory.ts";
+import { takeUpWorker } from "./worker_role.ts";
 
 /** How long saying good-bye to the dispatcher may take, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -49,7 +51,11 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
-  /** The sliding window of each shared task, in bytes. Default 1 GiB. */
+  /**
+   * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
+   * part, and the others' parts grow when one ends. Default: 10 GiB, or a quarter of this host's memory
+   * if that is less (1 GiB where the program may not ask for it).
+   */
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
@@ -139,7 +145,7 @@ class Server implements WorkerServer {
   readonly failed: Promise<LeatError>;
   readonly #node: ServiceNode | PrivateNode;
   readonly #leaveProcess: () => void;
-  readonly #playing: ReturnType<typeof takeUp>;
+  readonly #playing: Playing;
   #draining: Promise<void> | undefined;
   #selfCheck: Timer | undefined;
   #closed: Promise<void> | undefined;
@@ -159,7 +165,7 @@ class Server implements WorkerServer {
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
-    this.#playing = takeUp(system, workerRole(config, dispatcher, this.name, grants), {
+    this.#playing = takeUpWorker(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
     });
     this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
@@ -255,7 +261,8 @@ function workerRole(
   name: string,
   sandbox: SandboxGrants | undefined,
 ): WorkerRole {
-  const { tags, heartbeatMs, dispatcherTimeoutMs, windowBytesMax, skipAfterMs } = config;
+  const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs } = config;
+  const { windowBytesMax = defaultWindowBytes() } = config;
   const { storage, storageLatencyMs, services, ownProcess = false, local = false } = config;
   const { token, ca } = config;
   const ownService = {
@@ -274,7 +281,7 @@ function workerRole(
       ...(tags === undefined ? {} : { tags }),
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),
-      ...(windowBytesMax === undefined ? {} : { windowBytesMax }),
+      windowBytesMax,
       ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
     },
     storage,

@@ -21,7 +21,9 @@ import type {
   WorkerProtocol,
 } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
+import { beginSave } from "./begin_save.ts";
 import { createOrderedTask } from "./ordered_task.ts";
+import { createSaveTask } from "./save_task.ts";
 import { createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
@@ -101,6 +103,7 @@ export function createWorker(
       listSplits: async ({ dataset }) => ({
         table: await options.runners.listSplits(dataset.graph),
       }),
+      beginSave: (request) => beginSave(options.runners, request),
       wake: () => {
         worker.wake();
         return null;
@@ -274,9 +277,7 @@ class Worker {
     const { taskId } = definition;
     if (this.#tasks.has(taskId)) return;
     const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
-    const create = definition.parameters.processingMode === ShardingPolicy.DETERMINISTIC
-      ? createOrderedTask
-      : createTask;
+    const create = taskMakerFor(definition);
     const task = this.#context.spawn<TaskProtocol>({
       name: `task-${taskId}`,
       kind: "task",
@@ -422,6 +423,11 @@ class Worker {
       });
     }
   }
+}
+
+function taskMakerFor({ parameters: { processingMode, save } }: TaskDefinition) {
+  if (save !== undefined) return createSaveTask;
+  return processingMode === ShardingPolicy.DETERMINISTIC ? createOrderedTask : createTask;
 }
 
 function statusOf(held: HeldTask): TaskStatus {

@@ -36,7 +36,18 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
     bytesReadPerSecond: 0,
     busyShare: 0.87,
     processingMs: 4,
-    sharing: { windowBytes: 3e6, produced: 10, served: 40, skipped: 1, hitRate: 0.75 },
+    sharing: {
+      windowBytes: 3e6,
+      windowBytesMax: 8e6,
+      elements: 6,
+      trainers: 4,
+      produced: 10,
+      served: 40,
+      skipped: 1,
+      hits: 30,
+      misses: 10,
+      hitRate: 0.75,
+    },
   };
   const state: DispatcherDescription = {
     clusterId: "c",

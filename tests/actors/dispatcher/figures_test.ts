@@ -346,19 +346,25 @@ Deno.test("a worker without work says why", async () => {
   assertEquals(await reasonOf("w"), "It has produced everything of its tasks.");
 });
 
-Deno.test("a window's hit rate is the share of what it served that nothing was produced for", async () => {
+Deno.test("a window's hit rate is the share of what it served that was there when it was asked for", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
   const front = { bytesRead: 0, bufferedBytes: 64, role: "cache" as const };
+  const sharing = { windowBytesMax: 128, elements: 2, trainers: 3, hits: 30, misses: 10 };
   await report(cluster, worker!, {
     atMs: 0,
-    frontStats: { [taskId]: { ...front, produced: 10, served: 40, skipped: 2 } },
+    frontStats: { [taskId]: { ...front, produced: 10, served: 40, skipped: 2, sharing } },
   });
   assertEquals((await iterationOf(cluster)).tasks[0]!.figures!.sharing, {
     windowBytes: 64,
+    windowBytesMax: 128,
+    elements: 2,
+    trainers: 3,
     produced: 10,
     served: 40,
     skipped: 2,
+    hits: 30,
+    misses: 10,
     hitRate: 0.75,
   });
 });
