@@ -14,6 +14,7 @@ import { drawOptions, formatRun, runSwarm } from "./swarm.ts";
 import type { Workload } from "./workload.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
+import { runRounds } from "./workload_rounds.ts";
 
 const HELP = `Crashes a simulated cluster, seed after seed.
 
@@ -35,7 +36,11 @@ const COVERAGE_SEEDS_MIN = 500;
 /** How often the number of seeds done is printed. */
 const PROGRESS_LINES = 10;
 
-const WORKLOADS: Readonly<Record<string, Workload>> = { dynamic: runDynamic, ordered: runOrdered };
+const WORKLOADS: Readonly<Record<string, Workload>> = {
+  dynamic: runDynamic,
+  ordered: runOrdered,
+  rounds: runRounds,
+};
 
 const OPTIONS = {
   workload: { type: "string" },

@@ -6,13 +6,26 @@
  * that has accepted a proposed schedule fetches nothing at or beyond its first round until the
  * dispatcher has heard from all consumers and put it in force, so no round is served by two tasks.
  *
+ * The training loop gets a round only when all consumers hold their part of it, which the scheduler
+ * that gave it says. So when a task is lost, either all of them hold a round of it, or no loop has
+ * it: then all drop what they hold, and get that round from another task. Which it is they agree on
+ * with the schedule that leaves the task out; who accepts that takes nothing more of the task.
+ *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { RoundSchedule, TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import type { ElementAnswer } from "../worker/protocol.ts";
+import type { RoundWait } from "../dispatcher/protocol_figures.ts";
+import { mayBeTakenLater } from "../runtime/asks.ts";
+import type { Ref } from "../runtime/ref.ts";
 import {
+  type ElementAnswer,
+  ROUNDS_AHEAD_MAX,
+  type RoundSourceProtocol,
+} from "../worker/protocol.ts";
+import {
+  BUFFER_BYTES_MAX,
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
@@ -20,9 +33,16 @@ import {
   sourceKey,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
+import { RoundSchedules } from "./round_schedules.ts";
 
 /** Rounds requested ahead of the training loop unless the user says otherwise. */
-const ROUNDS_AHEAD = 2;
+const ROUNDS_AHEAD = 4;
+/** How long one confirmation may stay open before it is sent again, in ms. */
+const CONFIRM_TIMEOUT_MS = 30_000;
+/** Before it is sent again to a source that could not be reached, in ms. */
+const CONFIRM_RETRY_MS = 100;
+
+type Absent = NonNullable<HeartbeatNews["absent"]>;
 
 interface OpenTask {
   readonly task: TaskSource;
@@ -35,27 +55,25 @@ interface Round {
   /** Whom it was last requested of; undefined while its task is not known. */
   askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
+  /** All consumers hold their part of it. */
+  agreed: boolean;
 }
 
 /** See the module. */
 export class RoundReader implements Reader {
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<string, OpenTask>();
+  readonly #schedules = new RoundSchedules();
   /** Requested and not yet handed to the training loop, in order. */
   #rounds: Round[] = [];
-  #schedules: readonly RoundSchedule[] = [];
-  #proposed: RoundSchedule | undefined;
+  /** Consumers that take no part in rounds before some round. */
+  #absent: Absent = [];
   /** The next round to request; unknown until the first schedule. */
   #next = -1;
   #clientId = -1;
 
   constructor(around: ReaderSurroundings) {
     this.#around = around;
-  }
-
-  get expectsNews(): boolean {
-    return this.#schedules.length === 0 || this.#proposed !== undefined ||
-      !this.#isServed(this.#next) || this.#rounds.some(({ number }) => !this.#isServed(number));
   }
 
   get inFlight(): number {
@@ -82,41 +100,41 @@ export class RoundReader implements Reader {
       const round = this.#rounds.find(({ askedOf }) => askedOf?.task.taskId === task.taskId);
       return { taskId: task.taskId, ...(round === undefined ? {} : { round: round.number }) };
     });
-    const accepted = this.#proposed ?? this.#schedules.at(-1);
+    const { acceptedVersion, proposed } = this.#schedules;
     return {
-      ...(this.#next < 0 ? {} : { nextRound: this.#next }),
-      ...(accepted === undefined ? {} : { acceptedSchedule: accepted.version }),
+      ...(this.#next < 0 ? {} : {
+        nextRound: this.#next,
+        deliveredRound: this.#delivered,
+        waitsFor: this.#waitsFor(),
+      }),
+      ...(acceptedVersion === undefined ? {} : { acceptedSchedule: acceptedVersion }),
+      ...(proposed === undefined ? {} : { heldRounds: this.#heldWithout(proposed) }),
       ...(lostTasks.length === 0 ? {} : { lostTasks }),
     };
   }
 
-  learn({ tasks, schedules = [], proposed, finished }: HeartbeatNews): boolean {
-    const before = `${this.#schedules.at(-1)?.version} ${this.#proposed?.version}`;
+  learn({ tasks, schedules = [], proposed, absent = [], finished }: HeartbeatNews): void {
     this.#learnTasks(tasks);
-    this.#learnSchedules(schedules);
-    const known = this.#schedules.at(-1)?.version ?? -1;
-    // A proposal for rounds that were requested already is not accepted; a later one will follow.
-    this.#proposed = proposed !== undefined && proposed.version > known &&
-        this.#next <= proposed.fromRound
-      ? proposed
-      : undefined;
-    if (finished && this.#rounds.length === 0) this.#around.feed.end();
+    for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
+    if (this.#next < 0) this.#next = this.#schedules.firstRound ?? -1;
+    const isNew = this.#schedules.consider(proposed, this.#next);
+    if (isNew) this.#withdraw(this.#schedules.proposed!);
+    for (const round of this.#rounds) this.#request(round);
+    this.#learnAbsent(absent);
     this.#deliver();
+    if (finished) this.#endIfNobodyServes();
     this.pump();
-    const changed = before !== `${this.#schedules.at(-1)?.version} ${this.#proposed?.version}`;
-    if (this.#proposed !== undefined && changed) this.#around.refresh();
-    return changed;
+    if (isNew) this.#around.refresh();
   }
 
   pump(): void {
-    const { feed, options } = this.#around;
-    const ahead = options.maxOutstandingRequests ?? ROUNDS_AHEAD;
-    const limit = this.#proposed?.fromRound ?? Infinity;
+    const { feed } = this.#around;
     while (
-      this.#next >= 0 && this.#next < limit && !feed.closed &&
-      this.#rounds.length + feed.length < ahead && this.#isServed(this.#next)
+      this.#next >= 0 && this.#next < this.#schedules.limit && !feed.closed && this.#hasRoom() &&
+      this.#isServed(this.#next)
     ) {
-      const round: Round = { number: this.#next++, askedOf: undefined, answer: undefined };
+      const number = this.#next++;
+      const round: Round = { number, askedOf: undefined, answer: undefined, agreed: false };
       this.#rounds.push(round);
       this.#request(round);
     }
@@ -125,6 +143,19 @@ export class RoundReader implements Reader {
   stop(): void {
     for (const { fetcher } of this.#tasks.values()) fetcher.leave();
     this.#tasks.clear();
+  }
+
+  /** The first round that the training loop was not given. */
+  get #delivered(): number {
+    return this.#rounds[0]?.number ?? this.#next;
+  }
+
+  #hasRoom(): boolean {
+    const { feed, options } = this.#around;
+    const { maxOutstandingRequests = ROUNDS_AHEAD, bufferBytesMax = BUFFER_BYTES_MAX } = options;
+    const ahead = this.#rounds.length + feed.length;
+    return ahead === 0 || ahead < Math.min(maxOutstandingRequests, ROUNDS_AHEAD_MAX) &&
+        feed.bytes + this.earlyBytes < bufferBytesMax;
   }
 
   #learnTasks(tasks: readonly TaskSource[]): void {
@@ -144,22 +175,47 @@ export class RoundReader implements Reader {
     }
   }
 
+  /** Whom nothing need be waited for may have changed: what is held is confirmed once more. */
+  #learnAbsent(absent: Absent): void {
+    const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
+    this.#absent = absent;
+    if (isSame) return;
+    for (const round of this.#rounds) if (round.answer !== undefined) this.#confirm(round);
+  }
+
+  /** A schedule without some tasks was accepted: what those have not answered is not taken any more. */
+  #withdraw(proposed: RoundSchedule): void {
+    for (const round of this.#rounds) {
+      if (round.answer === undefined && !isServedIn(proposed, round)) round.askedOf = undefined;
+    }
+  }
+
+  /** The rounds that are here of tasks which the proposed schedule leaves out. */
+  #heldWithout(proposed: RoundSchedule): number[] {
+    return this.#rounds.filter((round) =>
+      round.answer !== undefined && !isServedIn(proposed, round)
+    ).map(({ number }) => number);
+  }
+
   /**
-   * In a new list of schedules others may stand for tasks that were lost: what those had not answered
-   * is requested again, so that no consumer misses a round that another one got.
+   * A schedule is in force: what all consumers hold of tasks that it leaves out goes to the training
+   * loops, and what one of them lacks is dropped by all.
    */
-  #learnSchedules(schedules: readonly RoundSchedule[]): void {
-    const newest = schedules.at(-1);
-    if (newest === undefined) return;
-    const known = this.#schedules.at(-1)?.version ?? -1;
-    if (newest.version > known) this.#schedules = schedules;
-    if (this.#next < 0) this.#next = newest.fromRound;
-    for (const round of this.#rounds) this.#request(round);
+  #settle({ taskIds, kept = [] }: RoundSchedule): void {
+    for (const round of this.#rounds) {
+      if (isServedIn({ taskIds }, round)) continue;
+      if (kept.includes(round.number)) {
+        round.agreed = true;
+        continue;
+      }
+      round.askedOf = undefined;
+      round.answer = undefined;
+      round.agreed = false;
+    }
   }
 
   #taskFor(round: number): OpenTask | undefined {
-    const schedule = this.#schedules.findLast((candidate) => candidate.fromRound <= round);
-    const taskId = schedule?.taskIds[round % Math.max(1, schedule.taskIds.length)];
+    const taskId = this.#schedules.taskOf(round);
     for (const open of this.#tasks.values()) if (open.task.taskId === taskId) return open;
     return undefined;
   }
@@ -178,26 +234,83 @@ export class RoundReader implements Reader {
       const answer = await this.#fetch(round.number, open);
       if (answer === undefined || round.askedOf !== open) return;
       round.answer = answer;
-      this.#deliver();
-      this.pump();
+      this.#confirm(round);
     });
   }
 
   /** The round's element for this consumer; undefined when the task is gone. */
   async #fetch(number: number, open: OpenTask): Promise<ElementAnswer | undefined> {
     try {
-      const answer = await open.fetcher.fetch({ round: number });
+      const answer = await open.fetcher.fetch({
+        round: number,
+        floor: this.#delivered,
+        ...this.#absentIn(number),
+      });
       open.lost = false;
       return answer;
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") return undefined;
-      if (failure.code !== "not_found" && failure.details?.["reason"] !== "stale_incarnation") {
-        return { kind: "error", error: failure.toWire() };
-      }
+      if (!isGone(failure)) return { kind: "error", error: failure.toWire() };
       this.#lost(sourceKey(open.task));
       return undefined;
     }
+  }
+
+  /** Tells that this consumer holds the round, until it hears that all do. */
+  #confirm(round: Round): void {
+    const { askedOf: open } = round;
+    if (open === undefined || round.agreed) return;
+    const { absent } = this.#absentIn(round.number);
+    const { numConsumers = 1 } = this.#around.options.parameters;
+    if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
+    this.#around.context.run(async () => {
+      const isWanted = () =>
+        round.askedOf === open && !round.agreed && this.#tasks.has(sourceKey(open.task));
+      while (isWanted()) {
+        const heard = await this.#hearConfirmed(round.number, open, absent);
+        if (heard === "again" || !isWanted()) continue;
+        if (heard !== "confirmed") round.answer = { kind: "error", error: heard.toWire() };
+        this.#agree(round);
+      }
+    });
+  }
+
+  /** One attempt at it. A refusal is what the training loop gets of the round. */
+  async #hearConfirmed(
+    round: number,
+    open: OpenTask,
+    absent: readonly number[] | undefined,
+  ): Promise<"confirmed" | "again" | LeatError> {
+    const { context, options: { consumerIndex = -1, requestTimeoutMs } } = this.#around;
+    const source = open.task.source as Ref<RoundSourceProtocol>;
+    const request = { consumerIndex, round, ...(absent === undefined ? {} : { absent }) };
+    const timeoutMs = requestTimeoutMs ?? CONFIRM_TIMEOUT_MS;
+    try {
+      await context.ask(source, "confirm", request, { timeoutMs });
+      open.lost = false;
+      return "confirmed";
+    } catch (error) {
+      const failure = LeatError.from(error);
+      const isAway = isGone(failure) || mayBeTakenLater(failure);
+      if (failure.code === "unavailable" || isGone(failure)) this.#lost(sourceKey(open.task));
+      if (isAway) await new Promise<void>((resolve) => context.timer(CONFIRM_RETRY_MS, resolve));
+      const isOpen = isAway || failure.code === "deadline_exceeded" || failure.code === "cancelled";
+      return isOpen ? "again" : failure;
+    }
+  }
+
+  #agree(round: Round): void {
+    round.agreed = true;
+    this.#deliver();
+    this.pump();
+  }
+
+  /** Of the consumers, those that take no part in a round. */
+  #absentIn(round: number): { absent?: number[] } {
+    const absent = this.#absent.filter(({ beforeRound }) => (beforeRound ?? Infinity) > round)
+      .map(({ consumerIndex }) => consumerIndex);
+    return absent.length === 0 ? {} : { absent };
   }
 
   #lost(key: string): void {
@@ -209,11 +322,42 @@ export class RoundReader implements Reader {
 
   #deliver(): void {
     const { feed } = this.#around;
-    for (let round = this.#rounds[0]; round?.answer !== undefined; round = this.#rounds[0]) {
+    for (let round = this.#rounds[0]; round?.agreed; round = this.#rounds[0]) {
       this.#rounds.shift();
       const { answer } = round;
-      if (answer.kind === "end") feed.end();
-      else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
+      if (answer?.kind === "end") feed.end();
+      else if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
     }
   }
+
+  /** All consumers agree that no task will ever serve another round. */
+  #endIfNobodyServes(): void {
+    const { newest } = this.#schedules;
+    if (newest?.taskIds.length === 0 && this.#rounds[0]?.answer === undefined) {
+      this.#around.feed.end();
+    }
+  }
+
+  #waitsFor(): RoundWait {
+    const { feed } = this.#around;
+    const [round] = this.#rounds;
+    if (feed.length > 0 || feed.closed) return "loop";
+    if (round?.answer !== undefined) return "consumers";
+    return this.#isServed(this.#delivered) && this.#delivered < this.#schedules.limit
+      ? "worker"
+      : "schedule";
+  }
+}
+
+/** Whether the task that the round was requested of is in the schedule. */
+function isServedIn(
+  { taskIds }: Pick<RoundSchedule, "taskIds">,
+  { askedOf }: Pick<Round, "askedOf">,
+): boolean {
+  return askedOf !== undefined && taskIds.includes(askedOf.task.taskId);
+}
+
+/** Whether the source is gone for good. */
+function isGone({ code, details }: LeatError): boolean {
+  return code === "not_found" || details?.["reason"] === "stale_incarnation";
 }

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
+import { absentConsumers } from "./absent_consumers.ts";
 import type { Client, Iteration } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
@@ -53,8 +54,13 @@ export function newsFor(
   const schedules = firstVersion === null
     ? []
     : rounds.schedules.filter(({ version }) => version >= firstVersion);
-  if (rounds.proposal === null) return { ...news, schedules };
-  return { ...news, schedules, proposed: rounds.proposal.schedule };
+  const absent = absentConsumers(state, client, iteration);
+  return {
+    ...news,
+    schedules,
+    ...(absent.length === 0 ? {} : { absent }),
+    ...(rounds.proposal === null ? {} : { proposed: rounds.proposal.schedule }),
+  };
 }
 
 function orderedNews({ ordered, splits }: Iteration) {

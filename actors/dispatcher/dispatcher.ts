@@ -419,6 +419,8 @@ class Dispatcher {
       this.#hints.gone(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
+      // Consumers of a coordinated read wait for one another, and not for this one any more.
+      this.#hints.changed(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) {
         this.#idleSinceMs.set(iterationId, this.#turn.nowMs);
       }

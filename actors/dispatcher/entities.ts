@@ -82,6 +82,14 @@ export interface Proposal {
   readonly distance: number;
   /** The clients that have accepted it. */
   readonly acceptedBy: number[];
+  /** What each of them holds of tasks that it leaves out, in the same order. */
+  readonly held: HeldRounds[];
+}
+
+/** What a consumer has of rounds whose tasks are gone: all before `before`, and these. */
+export interface HeldRounds {
+  readonly before: number;
+  readonly rounds: readonly number[];
 }
 
 /** An iteration's pipeline on a worker, from its creation until it is fenced. */
@@ -133,7 +141,7 @@ export function noRounds(): Rounds {
   return { lastVersion: 0, schedules: [], proposal: null, reached: 0 };
 }
 
-/** Whether clients can read from the task and will go on to. */
+/** Whether clients can read from the task: one that has produced everything still has rounds, or the end. */
 export function isServing(task: Task | undefined): task is Task {
-  return task !== undefined && task.source !== null && !task.completed;
+  return task !== undefined && task.source !== null;
 }

@@ -25,6 +25,7 @@ import type {
   ClientDescription,
   ClientFigures,
   JobUsage,
+  RoundWait,
   TaskDescription,
   WorkerActivity,
   WorkerFigures,
@@ -63,11 +64,11 @@ export interface JobParameters {
   readonly numConsumers?: number;
   /** Ephemeral data sharing (section 3.5): all trainers read one stream through each task's window. */
   readonly sharing: boolean;
-  /** DETERMINISTIC: what the order of the splits and all luck depend on. */
   /** Which workers its clients read, each those that it may; left out: `"auto"`. */
   readonly targetWorkers?: Exclude<TargetWorkers, "auto">;
   /** Workers serve it that carry all of these tags. */
   readonly targetTags?: readonly string[];
+  /** DETERMINISTIC: what the order of the splits and all luck depend on. */
   readonly ordered?: {
     /** 16 hexadecimal digits. */
     readonly seed: string;
@@ -107,6 +108,11 @@ export interface RoundSchedule {
   readonly version: number;
   readonly fromRound: number;
   readonly taskIds: readonly number[];
+  /**
+   * In force: rounds before it of tasks that it leaves out which all consumers hold, and keep. What some
+   * hold of other such rounds they drop, as another task serves those.
+   */
+  readonly kept?: readonly number[];
 }
 
 /** What a worker says of a task at each heartbeat. */
@@ -163,9 +169,9 @@ export interface DispatcherProtocol {
     readonly parameters: JobParameters;
     readonly repetition: number;
     readonly consumerIndex?: number;
-    /**
     /** The client's process: workers of the same one are local to it. */
     readonly process?: string;
+    /**
      * DETERMINISTIC: the place in the order of splits to begin with. Of an iteration that is there the
      * client takes over: it is forgotten, and begins anew.
      */
@@ -185,8 +191,17 @@ export interface DispatcherProtocol {
     readonly clientId: number;
     /** Coordinated reads: the next round this consumer has not fetched anything of. */
     readonly nextRound?: number;
-    /** Coordinated reads: the newest schedule it has accepted; it fetches no round beyond it. */
+    /** Coordinated reads: the first round that its training loop was not given. */
+    readonly deliveredRound?: number;
+    /** Coordinated reads: whom its training loop waits for, if it is not the loop that takes its time. */
+    readonly waitsFor?: RoundWait;
+    /**
+     * Coordinated reads: the newest schedule it has accepted; it fetches no round beyond it, and takes
+     * nothing more of tasks that are not in it.
+     */
     readonly acceptedSchedule?: number;
+    /** Coordinated reads, with a schedule not yet in force: what it holds of tasks that are not in it. */
+    readonly heldRounds?: readonly number[];
     /** DETERMINISTIC: it has all of the splits before this place in their order… */
     readonly mark?: number;
     /** …and these beyond it. */
@@ -206,11 +221,19 @@ export interface DispatcherProtocol {
      * begins at or before it. A consumer that has just joined gets none before a schedule was put in
      * force for it too, and begins at that one's `fromRound`. In a new list, places of lost tasks are
      * taken by others in the older schedules also: a round that was requested of a lost task and not
-     * answered is to be requested again of the task that now stands for it.
+     * kept is to be requested again of the task that now stands for it.
      */
     readonly schedules?: readonly RoundSchedule[];
     /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
     readonly proposed?: RoundSchedule;
+    /**
+     * Coordinated reads: consumers that nothing need be waited for in rounds before some round, as they
+     * came later, or in any (null), as they are gone. Left out: there is none.
+     */
+    readonly absent?: readonly {
+      readonly consumerIndex: number;
+      readonly beforeRound: number | null;
+    }[];
     /** DETERMINISTIC: how many splits there are, once they are listed, and a digest of their table. */
     readonly ordered?: { readonly total: number; readonly digest: string };
   };
@@ -229,12 +252,12 @@ export interface DispatcherProtocol {
     readonly name: string;
     readonly worker: FencedRef<WorkerProtocol>;
     readonly tags: readonly string[];
-    /** All tasks it holds. */
-    readonly tasks: readonly TaskStatus[];
     /** The worker's process: clients of the same one are local to it. */
     readonly process?: string;
     /** Nobody but the clients of its process reaches it. Default false. */
     readonly isPrivate?: boolean;
+    /** All tasks it holds. */
+    readonly tasks: readonly TaskStatus[];
     /** It is about to stop: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
     /** How it is doing. */

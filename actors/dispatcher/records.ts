@@ -133,6 +133,10 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly version: number;
     readonly clientId: number;
+    /** The first round that its training loop was not given. */
+    readonly deliveredRound?: number;
+    /** What it holds beyond that of tasks that the schedule leaves out. */
+    readonly heldRounds?: readonly number[];
   }
   | {
     readonly type: "schedule_committed";
@@ -140,6 +144,8 @@ export type JournalRecord =
     readonly version: number;
     /** Schedules older than this serve no round that anybody still wants. */
     readonly oldestVersion: number;
+    /** See `RoundSchedule`. */
+    readonly kept?: readonly number[];
   }
   /** Written now and then, so that a restarted dispatcher knows about where the consumers are. */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number };

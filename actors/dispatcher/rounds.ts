@@ -9,8 +9,13 @@
  * schedule is proposed again, twice as far ahead as before, until all can.
  *
  * Nobody is left waiting for a task that is gone: with the commit its place in the older schedules
- * is taken by tasks that serve, so a round that it gave to some consumers only is made up to the
- * others by one task, and all of them stay in step.
+ * is taken by tasks that serve. A consumer that accepts a schedule says which rounds it holds of tasks
+ * that the schedule leaves out, and takes no more of them. Rounds that all hold are kept; all others
+ * of those tasks are given anew to all by one task. No training loop has had one of these, because none
+ * is given a round before all consumers hold it. So all of them stay in step, with batches of one task
+ * in each.
+ *
+ * When no task is left and none will come, an empty schedule is agreed on: all end at one round.
  *
  * A consumer begins at the first schedule committed since it came. When all have come anew (the job
  * was started again), nobody has to accept, and they begin together far beyond any earlier round.
@@ -18,28 +23,37 @@
  *
  * @module
  */
-import { type Client, isServing, type Iteration } from "./entities.ts";
+import { type Client, isServing, type Iteration, type Proposal } from "./entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { RoundSchedule } from "./protocol.ts";
+import type { RoundWait } from "./protocol_figures.ts";
 import type { Turn } from "./turn.ts";
+import { ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
 
 /** How far a job that starts again leaps: more rounds than were read since one was last journaled. */
 const LEAP_ROUNDS = 2 ** 20;
 /** The consumers' place is journaled each time it has moved on by this many rounds. */
 const REACHED_STEP_ROUNDS = 2 ** 16;
 /** Rounds behind the last consumer that may be asked for again. Schedules of older ones are dropped. */
-const ROUNDS_KEPT = 64;
+const ROUNDS_KEPT = 2 * ROUNDS_AHEAD_MAX;
+
+/** Rounds that a consumer may hold of lost tasks: those that it reads ahead. */
+const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
 
 /** What a consumer reports. */
 export interface ConsumerReport {
   readonly nextRound?: number;
+  readonly deliveredRound?: number;
+  readonly waitsFor?: RoundWait;
   readonly acceptedSchedule?: number;
+  readonly heldRounds?: readonly number[];
   readonly lostTasks?: readonly { readonly taskId: number }[];
 }
 
 /** What consumers last said. Soft state: after a restart they say it again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
+  readonly #places = new Map<number, { readonly round: number; readonly waitsFor: RoundWait }>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
 
@@ -47,9 +61,15 @@ export class Consumers {
     return this.#nextRounds.get(clientId);
   }
 
+  /** The round that its training loop gets next, and whom it waits for. */
+  placeOf(clientId: number): { readonly round: number; readonly waitsFor: RoundWait } | undefined {
+    return this.#places.get(clientId);
+  }
+
   heard(clientId: number, report: ConsumerReport, nowMs: number): void {
-    const { nextRound, lostTasks = [] } = report;
+    const { nextRound, deliveredRound: round, waitsFor = "loop", lostTasks = [] } = report;
     if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
+    if (round !== undefined) this.#places.set(clientId, { round, waitsFor });
     const before = this.#lost.get(clientId);
     const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
     this.#lost.set(clientId, new Map(lost));
@@ -57,6 +77,7 @@ export class Consumers {
 
   left(clientId: number): void {
     this.#nextRounds.delete(clientId);
+    this.#places.delete(clientId);
     this.#lost.delete(clientId);
   }
 
@@ -88,7 +109,7 @@ export function heardConsumer(
 ): void {
   const { state, nowMs } = turn;
   const { rounds } = state.iterations.get(iterationId)!;
-  const { nextRound = 0, acceptedSchedule } = report;
+  const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule } = report;
   consumers.heard(clientId, report, nowMs);
   if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
     turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
@@ -98,7 +119,14 @@ export function heardConsumer(
     proposal !== null && proposal.schedule.version === acceptedSchedule &&
     nextRound <= proposal.schedule.fromRound && !proposal.acceptedBy.includes(clientId)
   ) {
-    turn.commit({ type: "schedule_accepted", iterationId, version: acceptedSchedule, clientId });
+    turn.commit({
+      type: "schedule_accepted",
+      iterationId,
+      version: acceptedSchedule,
+      clientId,
+      deliveredRound,
+      heldRounds: heldRounds.slice(0, HELD_ROUNDS_MAX),
+    });
   }
   const clients = [...state.clientsOfIteration(iterationId)];
   for (const { taskId } of report.lostTasks ?? []) {
@@ -124,11 +152,11 @@ function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
 export function reviewRounds(turn: Turn, iterationId: number, consumers: Consumers): void {
   const { state } = turn;
   const iteration = state.iterations.get(iterationId);
-  if (iteration === undefined || iteration.finished || !isCoordinated(turn, iteration)) return;
+  if (iteration === undefined || !isCoordinated(turn, iteration)) return;
   const clients = [...state.clientsOfIteration(iterationId)];
   const serving = [...state.tasksOfIteration(iterationId)].filter(isServing)
     .map(({ taskId }) => taskId);
-  if (clients.length === 0 || serving.length === 0) return;
+  if (clients.length === 0 || (serving.length === 0 && !iteration.finished)) return;
   const started = clients.filter(({ firstVersion }) => firstVersion !== null);
   if (started.length === 0) return startTogether(turn, iteration, clients, serving);
   const nextRounds: number[] = [];
@@ -148,7 +176,17 @@ export function reviewRounds(turn: Turn, iterationId: number, consumers: Consume
   }
   const { version } = proposal.schedule;
   const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
-  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion });
+  const kept = keptRounds(proposal, started);
+  turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
+}
+
+/** Of the rounds of tasks that the proposal leaves out, those that all consumers hold. */
+function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]): number[] {
+  const holds = started.map(({ clientId }) => held[acceptedBy.indexOf(clientId)]!);
+  const rounds = new Set(holds.flatMap((of) => of.rounds));
+  return [...rounds].filter((round) =>
+    holds.every((of) => round < of.before || of.rounds.includes(round))
+  );
 }
 
 /** All consumers are new: they begin together, beyond whatever was read before. */

@@ -93,7 +93,11 @@ export class DispatcherState {
     copy.jobs.forEach((job) => state.#addJob({ ...job, workers: job.workers ?? null }));
     copy.iterations.forEach((iteration) => {
       const { ordered = null, shardsDone = [] } = iteration;
-      state.#addIteration({ ...iteration, ordered, shardsDone });
+      const { rounds } = iteration;
+      // Who has accepted a schedule without saying what it holds accepts it again.
+      const isOld = rounds.proposal !== null && (rounds.proposal.held as unknown) === undefined;
+      const proposal = isOld ? { ...rounds.proposal!, acceptedBy: [], held: [] } : rounds.proposal;
+      state.#addIteration({ ...iteration, ordered, shardsDone, rounds: { ...rounds, proposal } });
     });
     // Nor of processes.
     copy.workers.forEach((worker) => {
@@ -400,12 +404,16 @@ export class DispatcherState {
       case "schedule_proposed": {
         const { version, fromRound, taskIds, distance } = record;
         rounds.lastVersion = version;
-        rounds.proposal = { schedule: { version, fromRound, taskIds }, distance, acceptedBy: [] };
+        const schedule = { version, fromRound, taskIds };
+        rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
         return;
       }
-      case "schedule_accepted":
-        need(rounds.proposal ?? undefined, record).acceptedBy.push(record.clientId);
+      case "schedule_accepted": {
+        const { acceptedBy, held } = need(rounds.proposal ?? undefined, record);
+        acceptedBy.push(record.clientId);
+        held.push({ before: record.deliveredRound ?? 0, rounds: record.heldRounds ?? [] });
         return;
+      }
       case "schedule_committed":
         this.#commitSchedule(rounds, record);
         for (const client of this.clientsOfIteration(iterationId)) {
@@ -420,10 +428,13 @@ export class DispatcherState {
     rounds.schedules = older.map((old) => ({
       ...old,
       taskIds: old.taskIds.map((taskId, i) =>
-        isServing(this.#tasks.get(taskId)) ? taskId : schedule.taskIds[i % schedule.taskIds.length]!
+        isServing(this.#tasks.get(taskId))
+          ? taskId
+          : schedule.taskIds[i % schedule.taskIds.length] ?? taskId
       ),
     }));
-    rounds.schedules.push(schedule);
+    const { kept = [] } = record;
+    rounds.schedules.push(kept.length === 0 ? schedule : { ...schedule, kept });
     rounds.proposal = null;
   }
 

@@ -3,18 +3,25 @@
  * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round, so that
  * with a pipeline that groups equal buckets all consumers of a step get batches of one size.
  *
+ * Consumers tell it what they hold, and hear from it when all of them hold their part of a round: no
+ * training loop is given a round that another one may still have to get from somewhere else.
+ *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ElementFetcher } from "../elements/fetcher.ts";
-import type {
-  ElementAnswer,
-  ElementSourceProtocol,
-  GetElementRequest,
+import {
+  type ElementAnswer,
+  type ElementSourceProtocol,
+  type GetElementRequest,
+  ROUNDS_AHEAD_MAX,
+  type RoundSourceProtocol,
 } from "../worker/protocol.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
+import { type Round, Rounds } from "./rounds.ts";
 
 /** The scheduler's client id towards its task; real clients count from 0. */
 const READS_CLIENT_ID = -2;
@@ -24,7 +31,9 @@ const REQUEST_TIMEOUT_MS = 60_000;
  * How far behind the newest round a consumer may come for one: rounds within it are kept, and one that
  * a lost worker was to serve can still be asked for.
  */
-const ROUNDS_HELD_MAX = 64;
+const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
+/** What waits for consumers that lag may take so many bytes; beyond it no later round is begun. */
+const HELD_BYTES_MAX = 256 * 2 ** 20;
 
 /** How a scheduler is set up: plain data, so that it can be placed on any node. */
 export interface ReadsConfig {
@@ -32,17 +41,20 @@ export interface ReadsConfig {
   readonly numConsumers: number;
   /** A round that is not ready this long after a consumer asked is skipped by all, in ms. */
   readonly skipAfterMs: number;
+  /** Bytes that may wait for consumers that lag before others wait too. Default 256 MiB. */
+  readonly heldBytesMax?: number;
 }
 
 /** Makes the scheduler actor. */
 export function createReads(
-  context: ActorContext<ElementSourceProtocol>,
+  context: ActorContext<RoundSourceProtocol>,
   config: ReadsConfig,
-): Actor<ElementSourceProtocol> {
+): Actor<RoundSourceProtocol> {
   const reads = new Reads(context, config);
   return {
     handlers: {
       getElement: (request) => reads.getElement(request),
+      confirm: (request) => reads.confirm(request),
       leave: ({ clientId }) => {
         reads.leave(clientId);
         return null;
@@ -54,30 +66,25 @@ export function createReads(
   };
 }
 
-/** One round: what each consumer gets, or a skip for all of them. */
-interface Round {
-  readonly ready: Promise<void>;
-  /** By consumer; undefined when it was served. Empty until the round is ready. */
-  answers: (ElementAnswer | undefined)[];
-}
-
 class Reads {
   readonly #context: ActorContext;
   readonly #config: ReadsConfig;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  readonly #rounds = new Map<number, Round>();
+  readonly #rounds: Rounds;
+  /** Rounds that were asked for and not begun, each with what begins it. */
+  readonly #waiting = new Map<number, () => void>();
+  /** Whether a round is being begun: a group of elements serves one. */
+  #isBeginning = false;
   /** The next group of elements: being gathered while the round before it is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
-  /** Settles when every round begun so far has its elements: a group serves one round. */
-  #begun: Promise<unknown> = Promise.resolve();
-  #newestRound = -1;
   #produced = 0;
   #served = 0;
 
   constructor(context: ActorContext, config: ReadsConfig) {
     this.#context = context;
     this.#config = config;
+    this.#rounds = new Rounds(config.numConsumers);
     this.#repeats = new Repeats(context.world);
     this.#fetcher = new ElementFetcher(context, config.task, {
       clientId: READS_CLIENT_ID,
@@ -92,21 +99,37 @@ class Reads {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    const { consumerIndex, round } = request;
-    const { numConsumers } = this.#config;
+    const { consumerIndex, round, floor = 0 } = request;
     if (consumerIndex === undefined || round === undefined) {
       throw new LeatError(
         "invalid_argument",
         "Coordinated reads: a request must say consumerIndex and round",
       );
     }
-    if (!(consumerIndex >= 0 && consumerIndex < numConsumers)) {
+    this.#checkIndex(consumerIndex);
+    const absent = this.#absentOf(request);
+    return this.#repeats.answer(request, () => {
+      this.#rounds.noteWanted(consumerIndex, { floor, number: round, absent });
+      return this.#read(consumerIndex, round);
+    });
+  }
+
+  confirm(request: RequestOf<RoundSourceProtocol, "confirm">): null | Promise<null> {
+    const { consumerIndex, round: number } = request;
+    this.#checkIndex(consumerIndex);
+    const round = this.#rounds.get(number);
+    if (round === undefined) {
       throw new LeatError(
-        "invalid_argument",
-        `Consumer index ${consumerIndex} is out of range: the job has ${numConsumers} consumers`,
+        "failed_precondition",
+        `Consumer ${consumerIndex} holds round ${number}, which is not known here (any more): round ` +
+          `${this.#rounds.newest} has been reached`,
       );
     }
-    return this.#repeats.answer(request, () => this.#read(consumerIndex, round));
+    const absent = this.#absentOf(request);
+    this.#rounds.noteWanted(consumerIndex, { floor: 0, number, absent });
+    this.#admit();
+    const wait = this.#rounds.confirm(round, consumerIndex, absent);
+    return wait === undefined ? null : wait.then(() => null);
   }
 
   leave(clientId: number): void {
@@ -122,63 +145,68 @@ class Reads {
       role: "reads" as const,
       produced: this.#produced,
       served: this.#served,
-      bufferedBytes: this.#heldBytes,
+      bufferedBytes: this.#rounds.bytes,
       bytesRead: 0,
       skipped: 0,
     };
   }
 
   async #read(consumerIndex: number, number: number): Promise<ElementAnswer> {
-    let round = this.#rounds.get(number);
-    if (round === undefined) {
-      if (number <= this.#newestRound - ROUNDS_HELD_MAX) {
-        throw new LeatError(
-          "failed_precondition",
-          `Consumer ${consumerIndex} asks for round ${number}, but round ${this.#newestRound} has been ` +
-            `reached; was it restarted? A consumer that restarts must join again`,
-        );
-      }
-      round = this.#open();
-      this.#newestRound = Math.max(this.#newestRound, number);
-      this.#rounds.set(number, round);
-      this.#forget();
-    }
+    const round = this.#rounds.get(number) ?? this.#open(consumerIndex, number);
+    this.#admit();
     await round.ready;
-    const answer = round.answers[consumerIndex];
+    const answer = this.#rounds.give(round, consumerIndex);
     if (answer === undefined) {
       throw new LeatError(
         "failed_precondition",
-        `Consumer ${consumerIndex} asks for round ${number} again, which it was given`,
+        `Consumer ${consumerIndex} asks for round ${number} again, which it was given; was it ` +
+          `restarted? A consumer that restarts must join again`,
       );
     }
     // From here on it is kept for who asked, until that has arrived.
-    round.answers[consumerIndex] = undefined;
     this.#served++;
+    this.#admit();
     return answer;
   }
 
-  /** Opens a round, which gets its elements after those before it. */
-  #open(): Round {
-    const begun = this.#begun.then(() => this.#begin());
-    const round: Round = {
-      ready: begun.then((answers) => {
-        round.answers = [...answers];
-      }),
-      answers: [],
-    };
-    this.#begun = round.ready.catch(() => {});
+  #open(consumerIndex: number, number: number): Round {
+    const { newest } = this.#rounds;
+    if (number <= newest - ROUNDS_HELD_MAX) {
+      throw new LeatError(
+        "failed_precondition",
+        `Consumer ${consumerIndex} asks for round ${number}, but round ${newest} has been ` +
+          `reached; was it restarted? A consumer that restarts must join again`,
+      );
+    }
+    const turn = new Promise<void>((resolve) => this.#waiting.set(number, resolve));
+    const ready = turn.then(() => this.#begin()).then((answers) =>
+      this.#rounds.fill(round, answers)
+    )
+      .finally(() => {
+        this.#isBeginning = false;
+        this.#admit();
+      });
+    ready.catch(() => {});
+    const round = this.#rounds.add(number, ready);
+    this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     return round;
   }
 
-  /** Bytes of elements that consumers have yet to come for. */
-  get #heldBytes(): number {
-    let bytes = 0;
-    for (const { answers } of this.#rounds.values()) {
-      for (const answer of answers) {
-        if (answer?.kind === "element") bytes += answer.element.byteLength;
-      }
-    }
-    return bytes;
+  /** Begins the lowest round that waits, if no other is being begun and there is room. */
+  #admit(): void {
+    if (this.#isBeginning || this.#waiting.size === 0) return;
+    if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
+    const number = Math.min(...this.#waiting.keys());
+    // Before they come for what is held, lagging consumers may have to get one that comes before it.
+    if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
+    this.#isBeginning = true;
+    this.#waiting.get(number)!();
+    this.#waiting.delete(number);
+  }
+
+  #hasRoom(): boolean {
+    const { heldBytesMax = HELD_BYTES_MAX } = this.#config;
+    return this.#rounds.bytes < heldBytesMax;
   }
 
   /** The gathered elements if they come in time, or a skip: then they are for the next round asked for. */
@@ -214,9 +242,25 @@ class Reads {
     return end === undefined ? answers : Array<ElementAnswer>(numConsumers).fill(end);
   }
 
-  #forget(): void {
-    for (const number of this.#rounds.keys()) {
-      if (number <= this.#newestRound - ROUNDS_HELD_MAX) this.#rounds.delete(number);
+  #checkIndex(consumerIndex: number): void {
+    const { numConsumers } = this.#config;
+    if (Number.isInteger(consumerIndex) && consumerIndex >= 0 && consumerIndex < numConsumers) {
+      return;
     }
+    throw new LeatError(
+      "invalid_argument",
+      `Consumer index ${consumerIndex} is out of range: the job has ${numConsumers} consumers`,
+    );
+  }
+
+  /** Of the job's other consumers, those that take no part. */
+  #absentOf(
+    { consumerIndex, absent = [] }: {
+      readonly consumerIndex?: number;
+      readonly absent?: readonly number[];
+    },
+  ): number[] {
+    for (const index of absent) this.#checkIndex(index);
+    return [...new Set(absent)].filter((index) => index !== consumerIndex);
   }
 }

@@ -1,0 +1,65 @@
+/**
+ * Who serves which round, as a consumer knows it (coordinated reads).
+ *
+ * @module
+ */
+import type { RoundSchedule } from "../dispatcher/protocol.ts";
+
+/** See the module. */
+export class RoundSchedules {
+  /** In force, oldest first. */
+  #schedules: readonly RoundSchedule[] = [];
+  #proposed: RoundSchedule | undefined;
+
+  /** The first round of this consumer; undefined before a schedule is in force for it. */
+  get firstRound(): number | undefined {
+    return this.#schedules[0]?.fromRound;
+  }
+
+  get newest(): RoundSchedule | undefined {
+    return this.#schedules.at(-1);
+  }
+
+  /** The newest version that this consumer keeps to. */
+  get acceptedVersion(): number | undefined {
+    return (this.#proposed ?? this.newest)?.version;
+  }
+
+  /** Nothing is requested from this round on. */
+  get limit(): number {
+    return this.#proposed?.fromRound ?? Infinity;
+  }
+
+  /** The proposal that was accepted and is not in force. */
+  get proposed(): RoundSchedule | undefined {
+    return this.#proposed;
+  }
+
+  /** Takes in the schedules in force; answers those that are new, oldest first. */
+  learn(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
+    const known = this.newest?.version ?? -1;
+    const fresh = schedules.filter(({ version }) => version > known);
+    if (fresh.length > 0) this.#schedules = schedules;
+    return fresh;
+  }
+
+  /**
+   * Accepts what is proposed, if no round of it was requested; a later proposal will follow.
+   *
+   * @param nextRound The next round to request.
+   * @returns Whether this is news.
+   */
+  consider(proposed: RoundSchedule | undefined, nextRound: number): boolean {
+    const before = this.#proposed?.version;
+    const isAcceptable = proposed !== undefined && nextRound <= proposed.fromRound &&
+      proposed.version > (this.newest?.version ?? -1);
+    this.#proposed = isAcceptable ? proposed : undefined;
+    return this.#proposed !== undefined && this.#proposed.version !== before;
+  }
+
+  /** The task that serves the round; undefined when none does. */
+  taskOf(round: number): number | undefined {
+    const schedule = this.#schedules.findLast((candidate) => candidate.fromRound <= round);
+    return schedule?.taskIds[round % Math.max(1, schedule.taskIds.length)];
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The rounds that a scheduler keeps: who has come for what is in them, who holds it, and how many
+ * bytes wait for consumers that have yet to come.
+ *
+ * @module
+ */
+import type { ElementAnswer } from "../worker/protocol.ts";
+
+/** One round: what each consumer gets, or a skip for all of them. */
+export interface Round {
+  readonly number: number;
+  /** Settles when there is something in it. */
+  readonly ready: Promise<void>;
+  /** By consumer; undefined when it was given. Empty until the round is ready. */
+  readonly answers: (ElementAnswer | undefined)[];
+  /** Consumers that hold what they were given. */
+  readonly holders: Set<number>;
+  /** Consumers that wait to hear that all hold it. */
+  readonly waiting: Set<{ readonly absent: readonly number[]; readonly resolve: () => void }>;
+}
+
+/** See the module. */
+export class Rounds {
+  readonly #numConsumers: number;
+  readonly #rounds = new Map<number, Round>();
+  /** By consumer, before which round it wants nothing any more. */
+  readonly #floors: number[];
+  #newest = -1;
+  #bytes = 0;
+
+  constructor(numConsumers: number) {
+    this.#numConsumers = numConsumers;
+    this.#floors = Array<number>(numConsumers).fill(0);
+  }
+
+  /** The newest round that anybody has asked for; -1 before the first. */
+  get newest(): number {
+    return this.#newest;
+  }
+
+  /** Bytes of elements that consumers have yet to come for. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The lowest round of which something waits for a consumer; Infinity if there is none. */
+  get lowestHeld(): number {
+    let lowest = Infinity;
+    for (const { number, answers } of this.#rounds.values()) {
+      if (number < lowest && answers.some((answer) => answer !== undefined)) lowest = number;
+    }
+    return lowest;
+  }
+
+  get(number: number): Round | undefined {
+    return this.#rounds.get(number);
+  }
+
+  add(number: number, ready: Promise<void>): Round {
+    const round = { number, ready, answers: [], holders: new Set<number>(), waiting: new Set() };
+    this.#rounds.set(number, round as Round);
+    this.#newest = Math.max(this.#newest, number);
+    return round as Round;
+  }
+
+  /** There is something in the round now. */
+  fill(round: Round, answers: readonly ElementAnswer[]): void {
+    if (this.#rounds.get(round.number) !== round) return;
+    round.answers.push(...answers);
+    for (const answer of answers) this.#bytes += sizeOf(answer);
+  }
+
+  /** What the consumer gets, which is then its own; undefined if it was given before. */
+  give({ answers }: Round, consumerIndex: number): ElementAnswer | undefined {
+    const answer = answers[consumerIndex];
+    answers[consumerIndex] = undefined;
+    this.#bytes -= sizeOf(answer);
+    return answer;
+  }
+
+  /** The consumer holds its part: answers when all do, but for the absent. */
+  confirm(
+    round: Round,
+    consumerIndex: number,
+    absent: readonly number[],
+  ): Promise<void> | undefined {
+    round.holders.add(consumerIndex);
+    for (const waiting of round.waiting) {
+      if (!this.#isHeldByAll(round, waiting.absent)) continue;
+      round.waiting.delete(waiting);
+      waiting.resolve();
+    }
+    if (this.#isHeldByAll(round, absent)) return undefined;
+    return new Promise((resolve) => round.waiting.add({ absent, resolve }));
+  }
+
+  /** A consumer wants nothing before `floor`, and the absent nothing up to and with `number`. */
+  noteWanted(
+    consumerIndex: number,
+    { floor, number, absent }: { floor: number; number: number; absent: readonly number[] },
+  ): void {
+    this.#raise(consumerIndex, floor);
+    for (const index of absent) this.#raise(index, number + 1);
+  }
+
+  /** Forgets rounds that nobody wants, and all up to and with `oldest`, which are too old. */
+  forget(oldest: number): void {
+    const floor = Math.min(...this.#floors);
+    for (const round of this.#rounds.values()) {
+      if (round.number > oldest && round.number >= floor) continue;
+      for (const answer of round.answers) this.#bytes -= sizeOf(answer);
+      this.#rounds.delete(round.number);
+    }
+  }
+
+  #raise(consumerIndex: number, floor: number): void {
+    if (!(floor > this.#floors[consumerIndex]!)) return;
+    this.#floors[consumerIndex] = floor;
+  }
+
+  #isHeldByAll({ holders }: Round, absent: readonly number[]): boolean {
+    const others = absent.filter((index) => !holders.has(index));
+    return holders.size + others.length >= this.#numConsumers;
+  }
+}
+
+function sizeOf(answer: ElementAnswer | undefined): number {
+  return answer?.kind === "element" ? answer.element.byteLength : 0;
+}

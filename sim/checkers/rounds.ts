@@ -1,0 +1,86 @@
+/**
+ * Checks what the training loops of a coordinated read were given: all of one step from one round of
+ * one task, each its own part, in every step that they take together.
+ *
+ * @module
+ */
+import type { Violations } from "./checker.ts";
+
+/** One element: its number in the stream of its task, and what tells that from other tasks. */
+export interface RoundElement {
+  readonly index: number;
+  readonly task: unknown;
+}
+
+/** Watches one job. Each life of a consumer's client has a name of its own. */
+export class RoundsChecker {
+  readonly #numConsumers: number;
+  readonly #violations: Violations;
+  /** Of each life, the rounds that it was given, in order. */
+  readonly #steps = new Map<string, string[]>();
+  /** Of two lives, how many steps more the first had taken at the same round. */
+  readonly #ahead = new Map<string, number>();
+  /** Rounds by task and number, and who was given them at which step. */
+  readonly #taken = new Map<string, Map<string, number>>();
+
+  constructor(numConsumers: number, violations: Violations) {
+    this.#numConsumers = numConsumers;
+    this.#violations = violations;
+  }
+
+  /** Elements that were given in all. */
+  get delivered(): number {
+    return [...this.#steps.values()].reduce((sum, steps) => sum + steps.length, 0);
+  }
+
+  /** How many steps that life has taken. */
+  stepsOf(life: string): number {
+    return this.#steps.get(life)?.length ?? 0;
+  }
+
+  took(life: string, consumerIndex: number, { index, task }: RoundElement): void {
+    const n = this.#numConsumers;
+    if (index % n !== consumerIndex) {
+      this.#violations.add(`${life} took element ${index}, which is consumer ${index % n}'s`);
+    }
+    const round = `round ${Math.floor(index / n)} of ${task}`;
+    const steps = this.#steps.get(life) ?? [];
+    this.#steps.set(life, steps);
+    const takers = this.#taken.get(round) ?? new Map<string, number>();
+    this.#taken.set(round, takers);
+    if (takers.has(life)) this.#violations.add(`${life} took ${round} twice`);
+    takers.set(life, steps.length);
+    steps.push(round);
+    for (const other of this.#steps.keys()) if (other !== life) this.#compare(life, other, round);
+  }
+
+  /** These lives read together: they must have met in some step. */
+  expectTogether(lives: readonly string[]): void {
+    for (const [i, life] of lives.entries()) {
+      for (const other of lives.slice(i + 1)) {
+        if (this.#ahead.has(`${life} ${other}`)) continue;
+        this.#violations.add(`${life} and ${other} never took a step together`);
+      }
+    }
+  }
+
+  #compare(life: string, other: string, round: string): void {
+    const step = this.#steps.get(life)!.length - 1;
+    const ahead = this.#ahead.get(`${life} ${other}`);
+    const otherStep = this.#taken.get(round)!.get(other);
+    if (ahead === undefined) {
+      if (otherStep === undefined) return;
+      this.#ahead.set(`${life} ${other}`, step - otherStep);
+      this.#ahead.set(`${other} ${life}`, otherStep - step);
+      return;
+    }
+    const otherRound = this.#steps.get(other)![step - ahead];
+    if (otherRound === undefined ? otherStep === undefined : otherRound === round) return;
+    this.#violations.add(
+      `in one step ${life} took ${round} and ${other} ${otherRound ?? "nothing yet"}` +
+        (otherStep === undefined
+          ? ""
+          : `, which took that ${step - ahead - otherStep} steps before`),
+    );
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers and
+ * three consumers of one job.
+ *
+ * What must hold, whatever happens: in every step that consumers take together, each is given its own
+ * part of one round of one task; and once the cluster has healed, all of them read on together.
+ *
+ * @module
+ */
+import { type ClientProtocol, createClient } from "../actors/client/client.ts";
+import { Feed } from "../actors/client/feed.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { LeatError } from "../core/error.ts";
+import { Dataset } from "../data/dataset.ts";
+import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
+import { decodeMessage } from "../transport/codec.ts";
+import { FRONT_KINDS } from "../world/service_kinds.ts";
+import { Violations } from "./checkers/checker.ts";
+import { RoundsChecker } from "./checkers/rounds.ts";
+import { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import type { Tamper } from "./network.ts";
+import type { SimNode } from "./node.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const WORKERS = ["worker-1", "worker-2"] as const;
+const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
+/** Where schedulers are in some runs, so that what they wait for is lost, too. */
+const FRONT = "front";
+const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CONSUMERS } as const;
+
+/** Everybody has taken so many steps since it came last when a run is over. */
+const STEPS = 25;
+/** How long a training step takes at most, in ms. */
+const STEP_MAX_MS: [number, ...number[]] = [0, 5, 50];
+/** How long a consumer waits that is not let in, before it tries again, in ms. */
+const REFUSED_PAUSE_MS = 300;
+/** Bytes that a consumer reads ahead: a round, or as much as it likes. */
+const BUFFER_BYTES: [number, ...number[]] = [1, 2 ** 20];
+const ROUNDS_AHEAD: [number, ...number[]] = [1, 4, 10];
+
+/** Timings that the actors offer to be set: so short that some are thought lost that are not. */
+const WORKER_HEARTBEAT_MS = 300;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
+const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
+const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
+const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+
+/** Endless; every element says which task has made it. */
+const DATASET = Dataset.zip([
+  Dataset.range(1_000_000).repeat(),
+  Dataset.random().take(1).cache().repeat(),
+]);
+const DEFINITION = {
+  graph: serializeGraph(DATASET.node),
+  fingerprint: fingerprintGraph(DATASET.node),
+  cardinality: -1,
+};
+
+/** One run. */
+export interface RoundsOptions extends RunOptions {
+  /** What happens to messages, to see what comes of actors that say such things. */
+  readonly tamper?: () => Tamper;
+}
+
+/** Runs one seed. */
+export async function runRounds(options: RoundsOptions): Promise<RunOutcome> {
+  const run = new RoundsRun(options);
+  try {
+    await run.toTheEnd();
+  } catch (error) {
+    run.violations.add(LeatError.from(error).message);
+  }
+  const { cluster } = run;
+  return {
+    violations: run.violations.list(),
+    hash: cluster.trace.hash,
+    delivered: run.rounds.delivered,
+    cluster,
+  };
+}
+
+class RoundsRun {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations);
+  readonly #crashes: Crashes;
+  readonly #stepMaxMs: number;
+  readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
+  /** The newest life of each consumer's client. */
+  readonly #lives = new Map<string, string>();
+  #clients = 0;
+
+  constructor({ seed, faults, readable = false, crashes = [], tamper }: RoundsOptions) {
+    this.cluster = new SimCluster({
+      seed,
+      faults,
+      readable,
+      kinds: FRONT_KINDS,
+      ...(tamper === undefined ? {} : { tamper: tamper() }),
+    });
+    const luck = this.cluster.random.fork("timings");
+    this.#stepMaxMs = luck.pick(STEP_MAX_MS);
+    this.#reading = {
+      bufferBytesMax: luck.pick(BUFFER_BYTES),
+      maxOutstandingRequests: luck.pick(ROUNDS_AHEAD),
+    };
+    const config = {
+      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+      clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
+      lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
+    };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
+    this.cluster.addNode(FRONT, () => {});
+    const worker = {
+      heartbeatMs: WORKER_HEARTBEAT_MS,
+      skipAfterMs: luck.pick(SKIP_AFTER_MS),
+      placement: luck.chance(0.3) ? { reads: FRONT } : {},
+    };
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
+    for (const [index, name] of CONSUMERS.entries()) {
+      this.cluster.addNode(name, (node) => {
+        this.#lives.delete(name);
+        this.#train(node, index);
+      });
+    }
+    this.#crashes = new Crashes(this.cluster, { nodes: NODES, roles: crashes, onCrash: () => {} });
+  }
+
+  async toTheEnd(): Promise<void> {
+    await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+    this.rounds.expectTogether([...this.#lives.values()]);
+  }
+
+  get #isDone(): boolean {
+    const lives = [...this.#lives.values()];
+    return lives.length === CONSUMERS.length &&
+      lives.every((life) => this.rounds.stepsOf(life) >= STEPS);
+  }
+
+  /** A training loop: whoever is not let in, or was thought dead, comes again. */
+  async #train(node: SimNode, index: number): Promise<void> {
+    for (;;) {
+      const life = `${node.name} (client ${++this.#clients})`;
+      const { feed, stop } = this.#startClient(node, index, life);
+      try {
+        await this.#read(node, index, life, feed);
+      } catch (error) {
+        const { code, message } = LeatError.from(error);
+        this.cluster.counters.tally(`consumer_${code}`);
+        if (code === "not_found" || code === "failed_precondition") {
+          await stop();
+          await node.host.sleep(REFUSED_PAUSE_MS);
+          continue;
+        }
+        return this.violations.add(`${life} failed: ${message}`);
+      }
+    }
+  }
+
+  async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<never> {
+    const luck = node.world.random.fork(life);
+    for (;;) {
+      const fed = await feed.take();
+      if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+      if (fed.kind !== "element") throw new LeatError("internal", `it was fed ${fed.kind}`);
+      const [number, task] = decodeMessage(fed.element.bytes) as [number, number];
+      this.#lives.set(node.name, life);
+      this.rounds.took(life, index, { index: number, task });
+      this.#crashes.delivered(this.rounds.delivered);
+      await node.host.sleep(luck.between(0, this.#stepMaxMs));
+    }
+  }
+
+  #startClient({ system }: SimNode, consumerIndex: number, life: string) {
+    const feed = new Feed();
+    const name = life.replace(/\W+/g, "-");
+    system.spawn<ClientProtocol>({
+      name,
+      restart: "temporary",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt(DISPATCHER_NODE),
+          dataset: DEFINITION,
+          parameters: {
+            processingMode: ShardingPolicy.OFF,
+            sharing: false,
+            numConsumers: CONSUMERS.length,
+          },
+          jobName: "job",
+          repetition: 0,
+          consumerIndex,
+          ...TIMINGS,
+          ...this.#reading,
+        }, feed),
+    });
+    return { feed, stop: () => system.stopActor(name) };
+  }
+}
