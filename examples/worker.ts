@@ -4,7 +4,7 @@
  * @module
  */
 import { serveWorker } from "../mod.ts";
-import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
+import { readServerOptions, readServiceTokens, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
 import { integer, type Program, runProgram, text, texts, type Values } from "./lib/args.ts";
@@ -26,7 +26,16 @@ const OPTIONS = {
     help: "A name that stays when the worker restarts, of its own among workers; by default the " +
       "address that it advertises.",
   }),
-  tag: texts({ help: "A word by which jobs may choose workers." }),
+  tag: texts({
+    help:
+      "A word by which jobs choose workers (targetTags). COLOCATED leaves this one to clients " +
+      "that ask for any worker.",
+    placeholder: "WORD",
+  }),
+  serviceTokenFile: texts({
+    help: "The file of the secret of another service that pipelines begin with.",
+    placeholder: "ADDRESS=FILE",
+  }),
   heartbeatMs: integer({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
   drainMs: integer({
     help: "How long clients may go on fetching what is left when the worker is asked to stop.",
@@ -76,6 +85,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     dispatcher,
     port,
     tags: tag,
+    services: await readServiceTokens(values.serviceTokenFile),
     heartbeatMs,
     ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * 2 ** 20 }),
     storageLatencyMs,

@@ -26,7 +26,12 @@ import { UnaryNode } from "./unary.ts";
 
 /** How a dataset is distributed. */
 export interface DistributeOptions {
-  /** The dispatcher: `ws://host:port`, `wss://…`, or something that has such an address. */
+  /**
+   * The dispatcher: `ws://host:port`, `wss://…`, or something that has such an address. What comes
+   * after may be distributed again: the workers of a second service then begin with what this one
+   * gives, with OFF there, and here with DYNAMIC and a `jobName`, under which they get every element
+   * once, together.
+   */
   readonly service: string | { readonly address: string };
   /** How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF. */
   readonly processingMode?: ShardingPolicy | CustomShardingPolicy;
@@ -57,7 +62,10 @@ export interface DistributeOptions {
   readonly targetWorkers?: TargetWorkers;
   /** Only workers that carry all of these tags are read. Default: all, whatever they carry. */
   readonly targetTags?: readonly string[];
-  /** Who I am to the service. */
+  /**
+   * Who I am to the service. It stays in this process: a worker whose pipeline begins with a service
+   * opens that with what `serveWorker({ services })` says.
+   */
   readonly token?: string;
   /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss://…`. */
   readonly ca?: string;

@@ -4,6 +4,7 @@
  * @module
  */
 import { LeatError } from "../../mod.ts";
+import { serviceAddress } from "../../world/service_address.ts";
 import type { ServiceNodeConfig } from "../../world/service_node.ts";
 import { choice, flag, type Options, text, type Values } from "../lib/args.ts";
 
@@ -57,6 +58,26 @@ export async function readCredentials(
     ...(secret === undefined ? {} : { token: secret }),
     ...(values.ca === undefined ? {} : { ca: await readOptionFile("--ca", values.ca) }),
   };
+}
+
+/** What opens other services, of `ADDRESS=FILE`s. */
+export async function readServiceTokens(
+  values: readonly string[],
+): Promise<Record<string, { readonly token: string }>> {
+  const services: Record<string, { readonly token: string }> = {};
+  for (const value of values) {
+    const at = value.indexOf("=");
+    if (at <= 0) {
+      throw new LeatError(
+        "invalid_argument",
+        `--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token), got ${value}`,
+      );
+    }
+    const address = serviceAddress(value.slice(0, at), "--service-token-file");
+    const token = await readOptionFile("--service-token-file", value.slice(at + 1));
+    services[address] = { token: token.trim() };
+  }
+  return services;
 }
 
 /** The values of {@linkcode SERVER_OPTIONS}, files read. */

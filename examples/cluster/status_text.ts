@@ -144,6 +144,7 @@ function workerTable({ workers }: DispatcherDescription): string {
     columns: [
       { heading: "worker" },
       { heading: "address" },
+      { heading: "tags" },
       { heading: "state" },
       { heading: "tasks" },
       { heading: "busy", unit: "%" },
@@ -152,12 +153,13 @@ function workerTable({ workers }: DispatcherDescription): string {
       { heading: "CPU cores" },
       { heading: "memory MB" },
     ],
-    rows: workers.map(({ name, ref, activity, tasks, figures }): Cell[] => {
+    rows: workers.map(({ name, ref, tags, isPrivate, activity, tasks, figures }): Cell[] => {
       // What several share is nobody's.
       const process = figures?.process?.shared === false ? figures.process : null;
       return [
         name,
-        ref.node,
+        isPrivate === true ? "(its own process alone)" : ref.node,
+        tags.join(" "),
         activity.state,
         tasks,
         figures === null ? undefined : percentOf(figures.busyShare),
