@@ -40,6 +40,8 @@ export class LinkEnd implements Link {
   #expectsSign = false;
   /** When the newest message sent in order arrives: the next arrives no earlier. */
   #lastArrivalUs = 0;
+  /** When all that was sent has left, where that takes time. */
+  #sentUs = 0;
   #cloggedUntilUs = 0;
 
   constructor(network: SimNetwork, life: Life, remote: NodeId, random: SimRandom) {
@@ -155,7 +157,7 @@ export class LinkEnd implements Link {
     trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
     this.#clog();
     this.#breakDown();
-    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs());
+    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs() + this.#sendingUs(bytes.length));
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
@@ -222,6 +224,15 @@ export class LinkEnd implements Link {
   /** A message that was sent from here is not under way any more. */
   #left({ bytes }: Arrival): void {
     if (!this.#isClosed) this.#buffered.remove(bytes.length);
+  }
+
+  /** How long the bytes take to be sent, and those before them. */
+  #sendingUs(bytes: number): number {
+    const { scheduler, faults: { bytesPerSecond } } = this.#network;
+    if (bytesPerSecond === undefined) return 0;
+    const { nowUs } = scheduler;
+    this.#sentUs = Math.max(this.#sentUs, nowUs) + Math.round(1e6 * bytes / bytesPerSecond);
+    return this.#sentUs - nowUs;
   }
 
   /** When the next message gets there: after the one before it, unless it is held back. */

@@ -14,6 +14,8 @@ export interface FaultOptions {
   readonly reorderProbability: number;
   readonly delayMinMs: number;
   readonly delayMaxMs: number;
+  /** How much one direction of a link carries, in bytes per second; left out: any amount at once. */
+  readonly bytesPerSecond?: number;
   /** How much longer a reordered or duplicated message takes at most. */
   readonly reorderDelayMaxMs: number;
   /** Of a link standing still for up to `clogMaxMs`. */

@@ -6,27 +6,27 @@
 
 /** What is older than this counts half, and half of that after as long again, in ms. */
 const HALF_LIFE_MS = 2_000;
-/** Round trips remembered; the shortest of them is that of the way when nothing is on it. */
-const ROUND_TRIPS_KEPT = 4;
+/** How much longer than the shortest one a way's round trip may be thought with each that is. */
+const ROUND_TRIP_GROWTH = 1.02;
 
 /**
  * Adds up how long answers were on their way: from when the source had them until they were here,
  * less what an empty message takes. Where answers overlap the time counts once.
  */
 export class WayMeter {
-  #roundTrips: number[] = [];
+  #roundTripMs: number | undefined;
   #bytes = 0;
   #ms = 0;
   #lastMs = 0;
 
   /** A message that says little has come back after so many ms. */
   roundTrip(ms: number): void {
-    this.#roundTrips = [...this.#roundTrips, ms].slice(-ROUND_TRIPS_KEPT);
+    this.#roundTripMs = Math.min(ms, ROUND_TRIP_GROWTH * (this.#roundTripMs ?? ms));
   }
 
-  /** The shortest of the newest round trips, in ms; undefined before the first. */
+  /** What a message takes there and back when nothing is on the way, in ms; undefined before the first. */
   get roundTripMs(): number | undefined {
-    return this.#roundTrips.length === 0 ? undefined : Math.min(...this.#roundTrips);
+    return this.#roundTripMs;
   }
 
   /**
@@ -44,7 +44,7 @@ export class WayMeter {
 
   /** Bytes per second while there are any; undefined before it can be known. */
   get bytesPerSecond(): number | undefined {
-    if (this.#bytes === 0 || this.#roundTrips.length === 0) return undefined;
+    if (this.#bytes === 0 || this.#roundTripMs === undefined) return undefined;
     // What takes no time at all is as fast as anything can be told to be.
     return Math.min(1e12, 1_000 * this.#bytes / Math.max(this.#ms, Number.MIN_VALUE));
   }

@@ -186,7 +186,7 @@ export class Figures {
       bytesReadPerSecond: window.perSecond("bytesRead"),
       busyShare: share(window.growth("busyMs"), window.spanMs),
       processingMs: window.perUnit("busyMs", "produced"),
-      compression: stats.compression,
+      compression: stats.compression ?? null,
       sharing: describeSharing(frontStats),
     };
   }

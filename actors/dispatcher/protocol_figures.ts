@@ -152,7 +152,8 @@ export interface TaskRates {
   readonly busyShare: number;
   /** What an element takes to produce, in ms of the pipeline's work; null before the first one. */
   readonly processingMs: number | null;
-  readonly compression: CompressionFigures;
+  /** Whether its elements are compressed; null where it sends none. */
+  readonly compression: CompressionFigures | null;
   /** The window before it, of a job that shares its data. */
   readonly sharing: SharingDescription | null;
 }
@@ -206,6 +207,9 @@ export interface ClientRates extends Partial<OrderFigures> {
    * Null before the first one.
    */
   readonly targetProcessingMs: number | null;
+  readonly decodingMs?: number;
+  readonly unpackingMs?: number;
+  readonly wireBytes?: number;
   /** Shares of the same time, 0 to 1, that decoding and unpacking took on the loop's thread. */
   readonly decodingShare: number;
   readonly unpackingShare: number;

@@ -205,7 +205,8 @@ export interface TaskStats extends ElementSourceStats {
   readonly busyMs: number;
   /** How often its runner died and was started again. */
   readonly runnerRestarts: number;
-  readonly compression: CompressionFigures;
+  /** Left out by a task that sends no elements. */
+  readonly compression?: CompressionFigures;
 }
 
 /**

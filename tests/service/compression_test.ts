@@ -14,7 +14,10 @@ import { CARRIERS, numbersOf, sorted, testInline, testOnEach, upTo } from "./car
 /** Batches that get smaller by compressing. */
 const compressible = () => Dataset.range(4_000).batch(500);
 
-const isTask = (stats: ElementSourceStats): stats is TaskStats => stats.role === "task";
+/** A task, and what it says of compressing. */
+type Sending = TaskStats & Required<Pick<TaskStats, "compression">>;
+
+const isTask = (stats: ElementSourceStats): stats is Sending => stats.role === "task";
 
 testOnEach("DYNAMIC gives the same elements, compressed or not", async (start) => {
   await using cluster = await start({ workers: 2 });
