@@ -13,7 +13,7 @@ import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "./inline_hub.ts";
-import { type Role, takeUp } from "./roles.ts";
+import { loadRole, type Role, type TakeUp } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 import { ServiceNode } from "./service_node.ts";
 
@@ -69,21 +69,18 @@ export class LocalFleet implements Fleet {
     await this.threads.close();
   }
 
-  #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
-    switch (carrier) {
-      case "inline":
-        return Promise.resolve(this.#startInline(name, role));
-      case "thread":
-        return this.#startOnThread(name, role);
-      case "websocket":
-        return Promise.resolve(this.#startBehindSocket(name, role));
-    }
+  async #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
+    if (carrier === "thread") return await this.#startOnThread(name, role);
+    const takeUp = await loadRole(role);
+    return carrier === "inline"
+      ? this.#startInline(name, role, takeUp)
+      : this.#startBehindSocket(name, role, takeUp);
   }
 
-  #startInline(name: string, role: Role): FleetNode {
+  #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
     const system = this.#system(name, new DenoWorld(this.#worldOptions(role)));
     const cut = this.#admit(system);
-    const playing = takeUp(system, role);
+    const playing = takeUp(system);
     return this.#node("inline", system, cut, async () => {
       await system.stop();
       cut();
@@ -91,7 +88,7 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  #startBehindSocket(name: string, role: Role): FleetNode {
+  #startBehindSocket(name: string, role: Role, takeUp: TakeUp): FleetNode {
     const { logLevel = "warn" } = this.#options;
     const { logFolder } = this.#worldOptions(role);
     const node = new ServiceNode({ port: this.#ports.get(name) ?? 0, logLevel }, {
@@ -100,7 +97,7 @@ export class LocalFleet implements Fleet {
     });
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);
-    const playing = takeUp(node.system, role);
+    const playing = takeUp(node.system);
     const cut = async () => {
       leave();
       await node.cut();

@@ -4,20 +4,12 @@
  *
  * @module
  */
-import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
-import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
-import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { RunnerFactory } from "../actors/worker/runner.ts";
-import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
-import { DenoHost } from "./deno_host.ts";
-import { processUsage } from "./process_usage.ts";
-import { RunnerThreads } from "./runner_threads.ts";
-import { ConfinedRunners } from "./sandbox/confined_runners.ts";
+import type { WorkerOptions } from "../actors/worker/worker.ts";
 import type { SandboxGrants } from "./sandbox/grants.ts";
-import { FRONT_KINDS } from "./service_kinds.ts";
-import { workerFiles, type WorkerStorage } from "./storage.ts";
+import type { WorkerStorage } from "./storage.ts";
 
 /** A node that keeps the service's books. */
 export interface DispatcherRole {
@@ -52,12 +44,6 @@ export interface FrontRole {
 /** What a node is for. */
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
-/** What a role tells and asks of whoever has it taken up: it is no plain data. */
-export interface RoleHooks {
-  readonly dialWorker?: NonNullable<DispatcherConfig["dialWorker"]>;
-  readonly onRefused?: NonNullable<WorkerOptions["onRefused"]>;
-}
-
 /** A role that has been taken up. */
 export interface Playing {
   /** The dispatcher or worker. */
@@ -66,55 +52,30 @@ export interface Playing {
   close(): Promise<void>;
 }
 
+/** Starts a role's actors on a node. */
+export type TakeUp = (system: ActorSystem) => Playing;
+
 /** The name of the dispatcher's journal in its folder. */
 export const JOURNAL_NAME = "dispatcher";
 
-/** Starts a role's actors on a node. */
-export function takeUp(system: ActorSystem, role: Role, hooks: RoleHooks = {}): Playing {
+/**
+ * Loads the program of a role and no other's, so that a node's thread is there the sooner. The answer
+ * starts its actors at once: whoever reaches the node finds them.
+ */
+export async function loadRole(role: Role): Promise<TakeUp> {
   switch (role.role) {
     case "dispatcher": {
-      const { config = {} } = role;
-      const { dialWorker } = hooks;
-      const actor = system.spawn({
-        name: "dispatcher",
-        create: (context: Parameters<typeof createDispatcher>[0]) =>
-          createDispatcher(context, {
-            ...config,
-            logName: JOURNAL_NAME,
-            ...(dialWorker === undefined ? {} : { dialWorker }),
-          }),
-      });
-      return { actor, close: () => Promise.resolve() };
+      const { takeUpDispatcher } = await import("./dispatcher_role.ts");
+      return (system) => takeUpDispatcher(system, role);
     }
     case "worker": {
-      const runners = runnersOf(role);
-      const { onRefused } = hooks;
-      const { ownProcess = false } = role;
-      const actor = system.spawn({
-        name: "worker",
-        create: (context: Parameters<typeof createWorker>[0]) =>
-          createWorker(context, {
-            ...role.config,
-            dispatcher: dispatcherAt(role.dispatcher),
-            runners,
-            fronts: FRONT_KINDS,
-            usage: () => processUsage(!ownProcess),
-            ...(onRefused === undefined ? {} : { onRefused }),
-          }),
-      });
-      return { actor, close: () => runners.close() };
+      const { takeUpWorker } = await import("./worker_role.ts");
+      const isInline = role.runners === "inline" && role.sandbox === undefined;
+      if (!isInline) return (system) => takeUpWorker(system, role);
+      const { inlineRunners } = await import("./inline_runners.ts");
+      return (system) => takeUpWorker(system, role, { runners: inlineRunners(role) });
     }
     case "front":
-      return { close: () => Promise.resolve() };
+      return () => ({ close: () => Promise.resolve() });
   }
-}
-
-function runnersOf(
-  { runners = "thread", storage, storageLatencyMs, sandbox }: WorkerRole,
-): RunnerFactory {
-  const reached = { storage, storageLatencyMs };
-  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached);
-  return runners === "thread"
-    ? new RunnerThreads(reached)
-    : new PipelineRunners(new DenoHost({ files: workerFiles(reached) }));
 }

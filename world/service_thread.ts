@@ -5,18 +5,19 @@
  */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { type Playing, type Role, takeUp } from "./roles.ts";
+import { loadRole, type Playing, type Role } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /** Sets up the node; `config` is its {@linkcode Role}. */
-export function setup({ world, config }: NodeContext): NodeParts {
+export async function setup({ world, config }: NodeContext): Promise<NodeParts> {
+  const takeUp = await loadRole(config as Role);
   const connector = webSocketConnector({ world });
   let playing: Playing | undefined;
   return {
     kinds: FRONT_KINDS,
     connectors: { ws: connector, wss: connector },
     started(system) {
-      playing = takeUp(system, config as Role);
+      playing = takeUp(system);
     },
     async stopped() {
       await playing?.close();

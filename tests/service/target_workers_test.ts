@@ -13,8 +13,9 @@ import {
   serveWorker,
   type WorkerServerConfig,
 } from "../../mod.ts";
-import { takeUp } from "../../world/roles.ts";
+import { inlineRunners } from "../../world/inline_runners.ts";
 import { ServiceNode } from "../../world/service_node.ts";
+import { takeUpWorker } from "../../world/worker_role.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { numbersOf, sorted, testInline, upTo } from "./carriers.ts";
 
@@ -27,12 +28,11 @@ function serve(dispatcher: DispatcherServer, config: Partial<WorkerServerConfig>
 /** A worker that says that it is in another process. */
 function serveElsewhere({ address }: DispatcherServer, tags: string[] = []) {
   const node = new ServiceNode(QUIET);
-  const playing = takeUp(node.system, {
+  const playing = takeUpWorker(node.system, {
     role: "worker",
     dispatcher: address,
     config: { name: "elsewhere", process: "another process", tags, heartbeatMs: 50 },
-    runners: "inline",
-  });
+  }, { runners: inlineRunners({}) });
   return {
     async [Symbol.asyncDispose]() {
       await node.stop();

@@ -1,0 +1,22 @@
+/**
+ * A dispatcher on a node.
+ *
+ * @module
+ */
+import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
+import type { ActorSystem } from "../actors/runtime/system.ts";
+import { type DispatcherRole, JOURNAL_NAME, type Playing } from "./roles.ts";
+
+/** Starts the dispatcher. */
+export function takeUpDispatcher(
+  system: ActorSystem,
+  { config = {} }: DispatcherRole,
+  hooks: Pick<DispatcherConfig, "dialWorker"> = {},
+): Playing {
+  const actor = system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: (context) => createDispatcher(context, { ...config, ...hooks, logName: JOURNAL_NAME }),
+  });
+  return { actor, close: () => Promise.resolve() };
+}
