@@ -31,6 +31,16 @@ const OPTIONS = {
       "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
     placeholder: "NAME,NAME,…",
   }),
+  minWorkers: integer({
+    help: "It never says that fewer workers are wanted: in /state, in metrics, to the autoscaler.",
+    default: 0,
+    min: 0,
+  }),
+  maxWorkers: integer({
+    help: "It never says that more workers are wanted.",
+    default: 1_000,
+    min: 1,
+  }),
   workerTimeoutMs: integer({
     help: "A worker silent for longer is lost, and its tasks end.",
     default: 60_000,
@@ -72,6 +82,7 @@ await runProgram(PROGRAM, main);
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
   const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } = values;
+  const { minWorkers, maxWorkers } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const server = await serveDispatcher({
@@ -82,6 +93,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     clientTimeoutMs,
     jobGcTimeoutMs,
     windowSplits,
+    scaling: { minWorkers, maxWorkers },
     ...(journal === undefined ? {} : { journal }),
     ...(workers === undefined ? {} : { workers: workers.split(",").map((name) => name.trim()) }),
   });

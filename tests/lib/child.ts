@@ -26,6 +26,8 @@ const OUTPUT_CHARS_MAX = 4 << 20;
 /** How a child is started. */
 export interface ChildOptions {
   readonly args?: readonly string[];
+  /** Whether what is named is a program (the default) or a task of `deno.json`, which takes no flags. */
+  readonly command?: "run" | "task";
   /** Deno's own flags, before the program. Default: a permission set, `-P=server`. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -59,13 +61,15 @@ export interface Child extends AsyncDisposable {
 export function startChild(program: string, options: ChildOptions = {}): Child {
   const {
     args = [],
+    command: how = "run",
     flags = ["-P=server"],
     env = {},
     cwd = ROOT,
     namespace,
     stopTimeoutMs = STOP_TIMEOUT_MS,
   } = options;
-  const command = ["deno", "run", "--quiet", "--no-prompt", ...flags, program, ...args];
+  const own = how === "run" ? ["--no-prompt", ...flags] : [];
+  const command = ["deno", how, "--quiet", ...own, program, ...args];
   const [first, ...rest] = namespace === undefined
     ? command
     : ["ip", "netns", "exec", namespace, ...command];
@@ -77,7 +81,7 @@ export function startChild(program: string, options: ChildOptions = {}): Child {
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  return new ChildProcess(process, `deno run ${program}`, stopTimeoutMs);
+  return new ChildProcess(process, `deno ${how} ${program}`, stopTimeoutMs);
 }
 
 class ChildProcess implements Child {
