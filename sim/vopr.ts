@@ -20,8 +20,8 @@ const HELP = `Crashes a simulated cluster, seed after seed.
 
 Usage: deno run sim/vopr.ts [options]
 
-  --workload W  What the cluster does: dynamic or ordered (DETERMINISTIC). Default: both, each
-                with every seed.
+  --workload W  What the cluster does: dynamic, ordered (DETERMINISTIC) or rounds (coordinated
+                reads). Default: all, each with every seed.
   --seeds N     How many seeds to run. Default 1000.
   --seed S      The first of them. Default 1.
   --timeline    Print what happened between the nodes, also when all went well.

@@ -7,8 +7,9 @@
  *
  * @module
  */
-import { type ClientProtocol, createClient } from "../actors/client/client.ts";
+import { createClient } from "../actors/client/client.ts";
 import { Feed } from "../actors/client/feed.ts";
+import type { ClientProtocol } from "../actors/client/protocol.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
