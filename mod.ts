@@ -58,6 +58,7 @@ export {
   type WorkerServer,
   type WorkerServerConfig,
 } from "./world/worker_server.ts";
+export { distributedSave } from "./world/distributed_save.ts";
 export { registerDataset, type RegisterDatasetOptions } from "./world/register_dataset.ts";
 export { DenoHost, type DenoHostOptions } from "./world/deno_host.ts";
 export type { HttpOptions } from "./world/http_files.ts";

@@ -82,6 +82,7 @@ export type { AudioFile } from "./sources/wav.ts";
 export type { WebDatasetOptions } from "./sources/web_dataset.ts";
 export { type ElementSpec, TensorSpec } from "./spec.ts";
 export type { LoadWait } from "./stored/growing.ts";
+export type { DistributedSaveOptions, DistributedSaveProgress } from "./stored/joint/options.ts";
 export type { SaveProgress } from "./stored/save.ts";
 export type { IteratorStats, OperatorStats } from "./stats.ts";
 export { udf } from "./udf/user_function.ts";

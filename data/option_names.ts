@@ -39,6 +39,7 @@ import type { ImageFolderOptions } from "./sources/image_folder.ts";
 import type { ListFilesOptions } from "./sources/list_files.ts";
 import type { ColumnFileOptions, RowFileOptions } from "./sources/row_files.ts";
 import type { WebDatasetOptions } from "./sources/web_dataset.ts";
+import type { DistributedSaveOptions } from "./stored/joint/options.ts";
 import type { Captures } from "./udf/user_function.ts";
 
 /** Every option and no other: the compiler sees to that. */
@@ -102,6 +103,15 @@ const OPTIONS = {
     rewrite: true,
     compression: true,
     ...distribution,
+  }),
+  distributedSave: of<DistributedSaveOptions>({
+    compression: true,
+    overwrite: true,
+    chunkBytesMax: true,
+    onProgress: true,
+    signal: true,
+    token: true,
+    ca: true,
   }),
   filter: of<FilterOptions<Captures>>({
     numParallelCalls: true,

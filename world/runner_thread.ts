@@ -84,4 +84,6 @@ export class RunnerThreadControl {
   }
 }
 
-comlink.expose(new RunnerThreadControl());
+addEventListener("message", (event) => {
+  comlink.expose(new RunnerThreadControl(), (event as MessageEvent<MessagePort>).data);
+}, { once: true });

@@ -17,6 +17,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../actors/worker/runner.ts";
+import { type StartThread, startThread } from "../transport/start_thread.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";
 import type { WorkerStorage } from "./storage.ts";
 
@@ -28,13 +29,16 @@ const RETIRE_TIMEOUT_MS = 1_000;
 /** Makes runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
+  readonly #start: StartThread;
   readonly #idle: RunnerThread[] = [];
   readonly #busy = new Set<RunnerThread>();
   readonly #runners = new Set<ThreadRunner>();
   #closed = false;
 
-  constructor(options: WorkerStorage = {}) {
+  /** @param start Default: threads below the calling one. */
+  constructor(options: WorkerStorage = {}, start: StartThread = startThread) {
     this.#options = options;
+    this.#start = start;
     // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
     this.#idle.push(this.#startThread());
   }
@@ -76,7 +80,7 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   #startThread(): RunnerThread {
-    const thread: RunnerThread = new RunnerThread(this.#options, () => {
+    const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
       const at = this.#idle.indexOf(thread);
       if (at >= 0) this.#idle.splice(at, 1);
     });
@@ -139,24 +143,22 @@ class ThreadRunner implements Runner {
 
 /** One thread, and the certainty that every call to it settles. */
 class RunnerThread {
-  readonly #worker: Worker;
+  readonly #port: MessagePort;
+  readonly #end: () => void;
   readonly #control: comlink.Remote<RunnerThreadControl>;
   readonly #ready: Promise<unknown>;
   readonly #death = new Ending();
   readonly #onDeath: () => void;
 
   /** @param onDeath Called once it is no more. */
-  constructor(options: WorkerStorage, onDeath: () => void) {
+  constructor(options: WorkerStorage, start: StartThread, onDeath: () => void) {
     this.#onDeath = onDeath;
-    this.#worker = new Worker(new URL("./runner_thread.ts", import.meta.url), {
-      type: "module",
-      name: "leat-runner",
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
+      this.#die(`its thread died: ${why}`);
     });
-    this.#worker.addEventListener("error", (event) => {
-      event.preventDefault();
-      this.#die(`its thread died: ${event.message}`);
-    });
-    this.#control = comlink.wrap<RunnerThreadControl>(this.#worker);
+    this.#control = comlink.wrap<RunnerThreadControl>(port1);
     this.#ready = this.call((control) => control.configure(options), Promise.resolve());
     this.#ready.catch(() => {});
   }
@@ -190,7 +192,8 @@ class RunnerThread {
   }
 
   #die(why: string): void {
-    this.#worker.terminate();
+    this.#end();
+    this.#port.close();
     this.#onDeath();
     this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
   }

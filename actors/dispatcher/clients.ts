@@ -10,6 +10,7 @@ import type { Client, Iteration } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
+import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { endUnread, mayRead } from "./targets.ts";
@@ -49,6 +50,7 @@ export function newsFor(
     finished,
     ...(splitsError === null ? {} : { error: splitsError }),
     ...orderedNews(iteration),
+    ...savingNews(iteration),
   };
   if (consumerIndex === null) return news;
   const schedules = firstVersion === null

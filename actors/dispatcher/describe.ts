@@ -16,6 +16,7 @@ import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
 import type { TaskDescription } from "./protocol_figures.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
+import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyNoShard, workersMissing } from "./static_shards.ts";
@@ -96,7 +97,7 @@ function describeIteration(
   soft: SoftState,
   iteration: Iteration,
 ): IterationDescription {
-  const { iterationId, repetition, finished, splits, ordered } = iteration;
+  const { iterationId, repetition, finished, splits, ordered, saving } = iteration;
   const figures = iterationFigures(state, soft, iteration);
   const { readers, tasks } = figures;
   const at = new Set(tasks.map(({ worker }) => worker));
@@ -111,9 +112,10 @@ function describeIteration(
     optimalWorkers: optimalWorkers(figures),
     finished,
     ...(finished || missing.length === 0 ? {} : { workersMissing: missing }),
+    ...savingNews(iteration),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
-      handedOut: ordered?.next ?? cursor.next,
+      handedOut: saving?.next ?? ordered?.next ?? cursor.next,
       total: splitCount(splits!.bounds, source),
     })),
   };

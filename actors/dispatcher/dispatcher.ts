@@ -38,6 +38,7 @@ import { digestOfSplits } from "./split_table.ts";
 import { isAnswerable, isOrdered, noteReceived } from "./ordered.ts";
 import { Scaling } from "./scaling.ts";
 import { assignSplit, handsOutSplits } from "./splits.ts";
+import { cancelSave, getSaveWork, hasSaveWork, isSave, isSaveOver } from "./saving.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
 import type { Turn } from "./turn.ts";
@@ -112,6 +113,8 @@ const DEFAULTS: Settings = {
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
 /**
  * Makes the dispatcher.
@@ -138,9 +141,10 @@ export function createDispatcher(
       getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
       openIteration: (request) => dispatcher.turn((turn) => openIteration(turn, request)),
       clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
-      releaseClient: ({ clientId }) => dispatcher.releaseClient(clientId),
+      releaseClient: ({ clientId, cancel }) => dispatcher.releaseClient(clientId, cancel),
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
+      getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
       describe: (request) => dispatcher.describe(request?.refresh === true),
     },
     start: () => dispatcher.start(),
@@ -148,10 +152,12 @@ export function createDispatcher(
   };
 }
 
+/** A task's request that cannot be answered yet. */
 interface WaitingRequest {
-  readonly request: SplitRequest;
+  readonly taskId: number;
   readonly deadlineMs: number;
-  readonly resolve: (answer: SplitAnswer | Promise<SplitAnswer>) => void;
+  readonly isAnswerable: () => boolean;
+  readonly answer: () => void;
   readonly reject: (error: LeatError) => void;
 }
 
@@ -167,7 +173,7 @@ class Dispatcher {
   readonly #clientsHeardMs = new Map<number, number>();
   /** Since when iterations have had no client. */
   readonly #idleSinceMs = new Map<number, number>();
-  /** Requests for splits that are not known yet, by iteration. */
+  /** Requests for splits, or work, that there is not yet, by iteration. */
   readonly #waiting = new Map<number, Fifo<WaitingRequest>>();
   /** What changed in the turn that runs now and has consequences. */
   readonly #toWake = new Set<string>();
@@ -276,8 +282,9 @@ class Dispatcher {
     });
   }
 
-  releaseClient(clientId: number): null | Promise<null> {
+  releaseClient(clientId: number, cancel = false): null | Promise<null> {
     return this.turn((turn) => {
+      if (cancel) cancelSave(turn, clientId);
       const nextRound = this.#consumers.nextRound(clientId) ?? null;
       endClient(turn, clientId, "released", nextRound);
       return null;
@@ -305,21 +312,49 @@ class Dispatcher {
   }
 
   getSplit(request: SplitRequest, { deadlineMs }: Delivery): SplitAnswer | Promise<SplitAnswer> {
-    const iterationId = this.#state.tasks.get(request.taskId)?.iterationId;
-    if (iterationId === undefined || this.#isAnswerable(iterationId, request)) {
-      return this.turn((turn) => assignSplit(turn, request, this.#config.windowSplits));
-    }
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (iterationId) => this.#isAnswerable(iterationId, request),
+      (turn) => assignSplit(turn, request, this.#config.windowSplits),
+    );
+  }
+
+  getSaveWork(request: SaveRequest, { deadlineMs }: Delivery): SaveAnswer | Promise<SaveAnswer> {
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (iterationId) => hasSaveWork(this.#state, iterationId, request),
+      (turn) => getSaveWork(turn, request),
+    );
+  }
+
+  /** Answers a task's request, or has it wait until it can be answered. */
+  #answerOrWait<A>(
+    taskId: number,
+    deadlineMs: number,
+    isAnswerable: (iterationId: number) => boolean,
+    decide: (turn: Turn) => A,
+  ): A | Promise<A> {
+    const iterationId = this.#state.tasks.get(taskId)?.iterationId;
+    if (iterationId === undefined || isAnswerable(iterationId)) return this.turn(decide);
     const waiting = this.#waiting.get(iterationId) ?? new Fifo<WaitingRequest>();
     if (waiting.length >= WAITING_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `${WAITING_MAX} requests wait for the splits of iteration ${iterationId}; ask again later`,
+        `${WAITING_MAX} requests wait for what there is to do in iteration ${iterationId}; ask again later`,
       );
     }
     this.#waiting.set(iterationId, waiting);
     this.#listings.ensure(iterationId);
     return new Promise((resolve, reject) => {
-      waiting.push({ request, deadlineMs, resolve, reject });
+      waiting.push({
+        taskId,
+        deadlineMs,
+        isAnswerable: () => isAnswerable(iterationId),
+        answer: () => resolve(this.turn(decide)),
+        reject,
+      });
     });
   }
 
@@ -456,6 +491,10 @@ class Dispatcher {
       case "schedule_committed":
         this.#hints.changed(record.iterationId);
         return;
+      case "save_run_written":
+      case "save_entry_written":
+        this.#toSettle.add(this.#state.tasks.get(record.taskId)!.iterationId);
+        return;
       case "iteration_created":
       case "sequences_received":
         this.#toSettle.add(record.iterationId);
@@ -520,8 +559,9 @@ class Dispatcher {
       if ("error" in listing) {
         commit({ type: "splits_failed", iterationId, error: listing.error.toWire() });
       } else {
-        const { bounds } = listing;
+        const { bounds, begun } = listing;
         commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        if (begun !== undefined) commit({ type: "save_begun", iterationId, ...begun });
       }
     });
     // A journal that fails ends this life by itself.
@@ -536,15 +576,12 @@ class Dispatcher {
       const waiter = waiting.shift()!;
       // Nobody would take what it got.
       if (waiter.deadlineMs <= nowMs) continue;
-      const { taskId } = waiter.request;
-      if (this.#state.tasks.has(taskId) && !this.#isAnswerable(iterationId, waiter.request)) {
+      if (this.#state.tasks.has(waiter.taskId) && !waiter.isAnswerable()) {
         waiting.push(waiter);
         continue;
       }
       try {
-        waiter.resolve(
-          this.turn((turn) => assignSplit(turn, waiter.request, this.#config.windowSplits)),
-        );
+        waiter.answer();
       } catch (error) {
         waiter.reject(LeatError.from(error, "internal"));
       }
@@ -626,6 +663,9 @@ class Dispatcher {
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
       if (nowMs - sinceMs < jobGcTimeoutMs) continue;
+      // Nobody need wait for a save.
+      const iteration = state.iterations.get(iterationId)!;
+      if (isSave(state, iteration) && !isSaveOver(iteration)) continue;
       turn.commit({ type: "iteration_collected", iterationId });
     }
   }

@@ -8,6 +8,7 @@ import type { WireError } from "../../core/error.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
 import type { DatasetDefinition, JobParameters, RoundSchedule } from "./protocol.ts";
+import type { Saving } from "./saving_state.ts";
 import type { SplitBounds } from "./split_table.ts";
 
 /** How many of a task's newest requests per source are remembered, to be answered again alike. */
@@ -35,11 +36,13 @@ export interface Iteration {
   shardsDone: number[];
   finished: boolean;
   splits: Splits | null;
-  /** Why the splits could not be listed. */
+  /** Why the splits could not be listed, or not saved. */
   splitsError: WireError | null;
   rounds: Rounds;
   /** How far the splits of a DETERMINISTIC iteration are; null for others. */
   ordered: Ordered | null;
+  /** How far a save is; null before it has begun, and for others. */
+  saving: Saving | null;
 }
 
 /**

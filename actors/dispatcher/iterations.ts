@@ -44,15 +44,25 @@ export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
 
 /**
  * Finishes the iteration if nothing more will come of it. A DETERMINISTIC one is done when its reader
- * has everything: of a worker that has left, its tasks completed, others take over what is not.
+ * has everything: of a worker that has left, its tasks completed, others take over what is not. A save
+ * is done when its last entry is made.
  */
 export function finishIfDone(turn: Turn, iterationId: number): void {
   const iteration = turn.state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished || !iteration.anyCompleted) return;
   if (iteration.ordered !== null && !isReceived(iteration)) return;
+  if (parametersOf(turn.state, iteration).save !== undefined) return;
   for (const task of turn.state.tasksOfIteration(iterationId)) if (!task.completed) return;
   if (workersMissing(turn.state, iteration).length > 0) return;
   turn.commit({ type: "iteration_finished", iterationId });
+}
+
+/** Forgets an iteration, and releases its clients. */
+export function forgetIteration(turn: Turn, { iterationId }: Iteration): void {
+  for (const { clientId } of [...turn.state.clientsOfIteration(iterationId)]) {
+    turn.commit({ type: "client_released", clientId, why: "released", nextRound: null });
+  }
+  turn.commit({ type: "iteration_collected", iterationId });
 }
 
 /** DETERMINISTIC: whether the reader has all splits. */

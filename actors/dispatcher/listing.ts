@@ -11,6 +11,8 @@ import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import { packSplits, type SplitBounds } from "./split_table.ts";
+import { beginFailure, saveOwner } from "./saving.ts";
+import type { SavingStart } from "./saving_state.ts";
 import type { DispatcherState } from "./state.ts";
 
 /** How long the first worker may take, in ms; doubles each time all have failed. */
@@ -31,7 +33,10 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 ]);
 
 /** What a listing came to. */
-export type Listing = { readonly bounds: SplitBounds } | { readonly error: LeatError };
+export type Listing =
+  /** `begun`: how far a save had come. */
+  | { readonly bounds: SplitBounds; readonly begun?: SavingStart }
+  | { readonly error: LeatError };
 
 /** What {@linkcode SplitListings} needs. */
 export interface SplitListingsOptions {
@@ -101,17 +106,30 @@ export class SplitListings {
   /** Undefined: the worker failed, and the listing is still to be made. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
     const { context, state } = this.#options;
-    const { datasetId } = parametersOf(state, state.iterations.get(iterationId)!);
+    const patience = { timeoutMs, attemptMs: ATTEMPT_MS };
+    const iteration = state.iterations.get(iterationId)!;
+    const { datasetId, save, ordered } = parametersOf(state, iteration);
+    const dataset = datasetOf(state, datasetId);
     try {
-      const request = { dataset: datasetOf(state, datasetId) };
-      const { table } = await context.ask(worker.ref, "listSplits", request, {
-        timeoutMs,
-        attemptMs: ATTEMPT_MS,
-      });
-      return { bounds: packSplits(table) };
+      if (save === undefined) {
+        const { table } = await context.ask(worker.ref, "listSplits", { dataset }, patience);
+        return { bounds: packSplits(table) };
+      }
+      const owner = saveOwner(state, iteration);
+      const request = { dataset, save, seed: ordered!.seed, owner };
+      const { table, upTo, runs, ...begun } = await context.ask(
+        worker.ref,
+        "beginSave",
+        request,
+        patience,
+      );
+      return { bounds: packSplits(table), begun: { ...begun, entered: upTo, written: runs } };
     } catch (error) {
       const failure = LeatError.from(error);
       if (context.signal.aborted) throw failure;
+      if (save !== undefined && !isUnheard(failure)) {
+        return { error: beginFailure({ state }, iteration, worker.name, failure) };
+      }
       if (!isWorkerFailure(failure)) return { error: failure };
       context.world.log(
         "warn",
@@ -120,6 +138,11 @@ export class SplitListings {
       return undefined;
     }
   }
+}
+
+/** Whether nothing was heard of what came of it. */
+function isUnheard(failure: LeatError): boolean {
+  return isWorkerFailure(failure) && failure.code !== "resource_exhausted";
 }
 
 /** Whether it was the worker that failed: a life that is over, or an actor that is not there, too. */

@@ -7,12 +7,16 @@ import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import { datasetOf } from "./datasets.ts";
 import type { Client, Iteration, Job } from "./entities.ts";
-import { createTask } from "./iterations.ts";
+import { createTask, forgetIteration } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
+import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { Turn } from "./turn.ts";
+
+/** The cardinality of a dataset without end, as clients write it. */
+const ENDLESS = -1;
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
@@ -27,12 +31,13 @@ export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
   if (known !== undefined) return answerOf(turn, known);
   checkRequest(turn, request);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
+  if (jobName !== undefined) forgetSave(turn, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
-  const running = found !== undefined && beginsAnew(turn, found, request)
-    ? forget(turn, found)
-    : found;
+  const isAnew = found !== undefined && beginsAnew(turn, found, request);
+  if (isAnew) forgetIteration(turn, found);
+  const running = isAnew ? undefined : found;
   if (running !== undefined) checkReaders(turn, running, parameters, consumerIndex);
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
@@ -50,6 +55,14 @@ export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
   });
   serveNewClient(turn, state.clients.get(clientId)!);
   return { jobId, iterationId, clientId };
+}
+
+/** A save that is over is no matter of those who come next: they look at the folder again. */
+function forgetSave(turn: Turn, jobName: string): void {
+  const job = turn.state.jobNamed(jobName);
+  if (job?.parameters.save === undefined) return;
+  const iterations = turn.state.iterationsOfJob(job.jobId);
+  if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
 function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
@@ -70,14 +83,8 @@ function beginsAnew(
   { parameters, startAt }: OpenRequest,
 ): boolean {
   if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
+  if (parameters.save !== undefined) return false;
   return startAt !== undefined || state.clientsOfIteration(iterationId).size === 0;
-}
-
-function forget(turn: Turn, { iterationId }: Iteration): undefined {
-  for (const { clientId } of [...turn.state.clientsOfIteration(iterationId)]) {
-    turn.commit({ type: "client_released", clientId, why: "released", nextRound: null });
-  }
-  turn.commit({ type: "iteration_collected", iterationId });
 }
 
 function createIteration(
@@ -87,7 +94,7 @@ function createIteration(
 ): number {
   const { state, random } = turn;
   const iterationId = state.nextIterationId;
-  const { ordered } = parameters;
+  const { ordered, save } = parameters;
   const seed = ordered?.seed ?? random.hex64();
   turn.commit({
     type: "iteration_created",
@@ -95,7 +102,7 @@ function createIteration(
     jobId,
     repetition,
     seed,
-    ...(ordered === undefined ? {} : { startAt }),
+    ...(ordered === undefined || save !== undefined ? {} : { startAt }),
     ...(ordered === undefined || behind.length === 0 ? {} : { behind }),
   });
   const iteration = state.iterations.get(iterationId)!;
@@ -122,7 +129,9 @@ function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): voi
   if (numConsumers !== undefined) checkCoordination(request, numConsumers, cardinality);
   if (sharing) checkSharing(request, cardinality);
   checkTargets(parameters);
-  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) checkOrdered(request);
+  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
+    checkOrdered(request, cardinality);
+  }
 }
 
 function checkMode(
@@ -160,8 +169,12 @@ function checkTargets({ processingMode, numConsumers, ...targets }: JobParameter
   }
 }
 
-function checkOrdered({ parameters, startAt, behind = [] }: OpenRequest): void {
-  const { numConsumers, sharing, ordered } = parameters;
+function checkOrdered(
+  { jobName, parameters, startAt, behind = [] }: OpenRequest,
+  cardinality: number,
+): void {
+  const { numConsumers, sharing, ordered, save } = parameters;
+  if (save !== undefined) checkSave(jobName, cardinality);
   if (numConsumers !== undefined || sharing) {
     throw new LeatError(
       "unimplemented",
@@ -180,6 +193,15 @@ function checkOrdered({ parameters, startAt, behind = [] }: OpenRequest): void {
     return Number.isSafeInteger(at) && at >= 0 && at < next;
   });
   if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
+}
+
+function checkSave(jobName: string | undefined, cardinality: number): void {
+  if (jobName === undefined) {
+    throw invalid("A save needs a jobName: all that save there give the same");
+  }
+  if (cardinality === -1) {
+    throw invalid("distributedSave: an endless dataset cannot be saved; take(n) of it");
+  }
 }
 
 function checkCoordination(
@@ -215,10 +237,11 @@ function checkCoordination(
 
 function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number): void {
   if (jobName === undefined) throw invalid("Sharing needs a jobName that all trainers give");
-  if (cardinality >= 0) {
+  if (cardinality !== ENDLESS) {
+    const size = cardinality >= 0 ? `${cardinality} elements` : "an unknown number of elements";
     throw invalid(
-      `Sharing needs a dataset without end, and this one has ${cardinality} elements; add .repeat() ` +
-        `before .distribute()`,
+      `Sharing needs a dataset without end, and this one has ${size}; add .repeat() before ` +
+        `.distribute()`,
     );
   }
   if (repetition > 0) {
@@ -234,6 +257,13 @@ function checkAgreement(job: Job, parameters: JobParameters): void {
   const existing = describeParameters(job.parameters);
   const requested = describeParameters(parameters);
   if (existing === requested) return;
+  if (job.parameters.save !== undefined) {
+    throw new LeatError(
+      "failed_precondition",
+      `${job.parameters.save.folder} is being saved to with another dataset or other options: it is ` +
+        `${existing}; asked for was ${requested}. Wait until that is done, or save to another folder`,
+    );
+  }
   throw invalid(
     `The job "${job.name}" exists with other parameters: it has ${existing}; this client asks for ` +
       `${requested}. Use the same parameters, or another jobName`,
@@ -241,7 +271,7 @@ function checkAgreement(job: Job, parameters: JobParameters): void {
 }
 
 function describeParameters(parameters: JobParameters): string {
-  const { datasetId, processingMode, policy, numConsumers, sharing, ordered } = parameters;
+  const { datasetId, processingMode, policy, numConsumers, sharing, ordered, save } = parameters;
   const { targetWorkers = "auto", targetTags = [] } = parameters;
   const mode = policy === undefined
     ? processingMode
@@ -251,16 +281,18 @@ function describeParameters(parameters: JobParameters): string {
       numConsumers ?? "none"
     }, sharing: ${sharing}, targetWorkers: "${targetWorkers}"` +
     `${targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`}` +
-    `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`} }`;
+    `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`}` +
+    `${save === undefined ? "" : `, save: ${JSON.stringify(save)}`} }`;
 }
 
 /** Whether the iteration has place for one more reader. */
 function checkReaders(
   { state }: Turn,
   iteration: Iteration,
-  { processingMode }: JobParameters,
+  { processingMode, save }: JobParameters,
   consumerIndex: number | null,
 ): void {
+  if (save !== undefined) return;
   if (processingMode === ShardingPolicy.DETERMINISTIC) {
     const [reader] = state.clientsOfIteration(iteration.iterationId);
     if (reader === undefined) return;

@@ -21,9 +21,10 @@ import type { Turn } from "./turn.ts";
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/** Whether the iteration's splits have an order. */
+/** Whether the iteration's splits have an order in which a client reads them. */
 export function isOrdered(state: DispatcherState, iteration: Iteration): boolean {
-  return parametersOf(state, iteration).processingMode === ShardingPolicy.DETERMINISTIC;
+  const { processingMode, save } = parametersOf(state, iteration);
+  return processingMode === ShardingPolicy.DETERMINISTIC && save === undefined;
 }
 
 /**
@@ -112,8 +113,8 @@ function nextSequence(
 
 const orders = new WeakMap<Splits, Uint32Array>();
 
-/** Computed when it is first needed, and again after a restart: it follows from what is journaled. */
-function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
+/** The places in their table of the splits, in order. Computed when it is first needed, and again after a restart: it follows from what is journaled. */
+export function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
   const splits = iteration.splits!;
   let order = orders.get(splits);
   if (order === undefined) {

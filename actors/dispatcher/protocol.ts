@@ -12,6 +12,7 @@ import type { ElementCompression } from "../../data/element_compression.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { TargetWorkers } from "../../data/target_workers.ts";
 import type { Split } from "../../data/splits.ts";
+import type { JointSaveSettings, SaveWork } from "../../data/stored/joint/work.ts";
 import type { WireError } from "../../core/error.ts";
 import type {
   ElementSourceProtocol,
@@ -75,6 +76,8 @@ export interface JobParameters {
     /** Whether splits come in an order drawn from seed and repetition. */
     readonly shuffled: boolean;
   };
+  /** DETERMINISTIC: its workers save what its splits come to in a folder, and nobody reads it. */
+  readonly save?: JointSaveSettings;
 }
 
 /** One task of an iteration: the pipeline, on one worker. */
@@ -236,10 +239,12 @@ export interface DispatcherProtocol {
     }[];
     /** DETERMINISTIC: how many splits there are, once they are listed, and a digest of their table. */
     readonly ordered?: { readonly total: number; readonly digest: string };
+    /** A save: how far it is, once it has begun. */
+    readonly saving?: SavingNews;
   };
 
-  /** Releases a client; idempotent. */
-  releaseClient(request: { readonly clientId: number }): null;
+  /** Releases a client; idempotent. `cancel`: a save ends with it, and can be gone on with later. */
+  releaseClient(request: { readonly clientId: number; readonly cancel?: boolean }): null;
 
   /**
    * Registers a worker at its first call, keeps it alive after that, and gives it work. A worker
@@ -292,10 +297,40 @@ export interface DispatcherProtocol {
   };
 
   /**
+   * The next piece of work of a save for a task, which says what it has done of the one before, or why
+   * it cannot. A task has one at a time: asked again, that is the answer. It waits until there is
+   * something to do; null: there is nothing more.
+   *
+   * @throws as `getSplit` for a task that has ended.
+   */
+  getSaveWork(request: {
+    readonly taskId: number;
+    readonly done?: {
+      readonly work: "run" | "entry";
+      /** A run's first split, or an entry's number. */
+      readonly place: number;
+      /** Of a run: what its files are named by. */
+      readonly attempt?: string;
+      readonly elements: number;
+      readonly sizeBytes: number;
+    };
+    readonly failed?: WireError;
+  }): { readonly work: SaveWork | "later" | null };
+
+  /**
    * A snapshot of everything for people. With `refresh`, workers whose figures are older than a second
    * are asked for new ones, which a later snapshot shows.
    */
   describe(request: { readonly refresh?: boolean } | null): DispatcherDescription;
+}
+
+/** How far a save is. */
+export interface SavingNews {
+  readonly splitsDone: number;
+  readonly splitsTotal: number;
+  readonly elements: number;
+  /** Written, compressed if they are. */
+  readonly sizeBytes: number;
 }
 
 /** What {@linkcode DispatcherProtocol.describe} answers. */
@@ -307,12 +342,12 @@ export interface DispatcherDescription {
     readonly name: string;
     readonly ref: Ref;
     readonly tags: readonly string[];
+    /** It serves the clients of its own process alone, if it does. */
+    readonly isPrivate?: boolean;
     readonly alive: boolean;
     /** Why clients will not reach its address, if the dispatcher itself does not. */
     readonly unreachable?: string;
     /** In wall-clock ms since 1970; not before the dispatcher's start. */
-    /** It serves the clients of its own process alone, if it does. */
-    readonly isPrivate?: boolean;
     readonly lastHeardMs: number;
     readonly tasks: number;
     /** Why static policies give it nothing, if they do not. */
@@ -341,6 +376,8 @@ export interface DispatcherDescription {
       readonly finished: boolean;
       /** Static policies: listed workers that are not there, and whose shares are awaited. */
       readonly workersMissing?: readonly string[];
+      /** Of a save: how far it is, once it has begun. */
+      readonly saving?: SavingNews;
       /** Per source: how many splits of the current repetition were handed out, of how many. */
       readonly splits: readonly {
         readonly repetition: number;

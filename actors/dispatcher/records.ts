@@ -6,6 +6,7 @@
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import type { WrittenRun } from "../../data/stored/joint/work.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
 import type { DatasetDefinition, JobParameters } from "./protocol.ts";
@@ -89,6 +90,7 @@ export type JournalRecord =
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
+  /** The splits cannot be listed, or not saved: the iteration cannot go on. */
   | {
     readonly type: "splits_failed";
     readonly iterationId: number;
@@ -118,6 +120,42 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly mark: number;
     readonly done: readonly number[];
+  }
+  /** A save has begun, or goes on: what its folder holds. */
+  | {
+    readonly type: "save_begun";
+    readonly iterationId: number;
+    readonly id: string;
+    /** How many splits the ledger's entries have, and how many those are. */
+    readonly entered: number;
+    readonly entries: number;
+    readonly written: readonly WrittenRun[];
+    readonly elements: number;
+    readonly sizeBytes: number;
+  }
+  /** A task writes these splits from now on. */
+  | {
+    readonly type: "save_run_assigned";
+    readonly taskId: number;
+    readonly first: number;
+    readonly count: number;
+  }
+  /** It has. */
+  | {
+    readonly type: "save_run_written";
+    readonly taskId: number;
+    readonly attempt: string;
+    readonly elements: number;
+    readonly sizeBytes: number;
+  }
+  /** A task makes the next entry of the folder's ledger from now on, up to this split. */
+  | { readonly type: "save_entry_assigned"; readonly taskId: number; readonly upTo: number }
+  /** It has, and has written so much itself. */
+  | {
+    readonly type: "save_entry_written";
+    readonly taskId: number;
+    readonly elements: number;
+    readonly sizeBytes: number;
   }
   | {
     readonly type: "schedule_proposed";

@@ -19,7 +19,16 @@ import {
 } from "./entities.ts";
 import { assign, lose, orderedFrom, receive } from "./ordered_state.ts";
 import type { JournalRecord } from "./records.ts";
+import {
+  assignEntry,
+  assignRun,
+  loseWork,
+  noteEntry,
+  noteRun,
+  savingFrom,
+} from "./saving_state.ts";
 import { noteRequest } from "./split_requests.ts";
+import { splitCount } from "./split_table.ts";
 
 /** How many past lives of a worker's name are remembered, to be refused. Beyond it the oldest is forgotten. */
 const PAST_LIVES_KEPT = 16;
@@ -92,12 +101,18 @@ export class DispatcherState {
     // Older snapshots know of no order and of no fixed workers.
     copy.jobs.forEach((job) => state.#addJob({ ...job, workers: job.workers ?? null }));
     copy.iterations.forEach((iteration) => {
-      const { ordered = null, shardsDone = [] } = iteration;
+      const { ordered = null, shardsDone = [], saving = null } = iteration;
       const { rounds } = iteration;
       // Who has accepted a schedule without saying what it holds accepts it again.
       const isOld = rounds.proposal !== null && (rounds.proposal.held as unknown) === undefined;
       const proposal = isOld ? { ...rounds.proposal!, acceptedBy: [], held: [] } : rounds.proposal;
-      state.#addIteration({ ...iteration, ordered, shardsDone, rounds: { ...rounds, proposal } });
+      state.#addIteration({
+        ...iteration,
+        ordered,
+        shardsDone,
+        saving,
+        rounds: { ...rounds, proposal },
+      });
     });
     // Nor of processes.
     copy.workers.forEach((worker) => {
@@ -256,6 +271,12 @@ export class DispatcherState {
       case "split_assigned":
       case "sequence_assigned":
         return this.#applyToTask(record);
+      case "save_begun":
+      case "save_run_assigned":
+      case "save_run_written":
+      case "save_entry_assigned":
+      case "save_entry_written":
+        return this.#applyToSave(record);
       default:
         return this.#applyToIteration(record);
     }
@@ -318,8 +339,9 @@ export class DispatcherState {
         task.completed = true;
         return this.#noteCompleted(need(this.#iterations.get(task.iterationId), record), task);
       case "task_ended": {
-        const ordered = this.#iterations.get(task.iterationId)?.ordered;
+        const { ordered, saving } = this.#iterations.get(task.iterationId) ?? {};
         if (ordered) lose(ordered, task.taskId);
+        if (saving) loseWork(saving, task.taskId);
         return this.#removeTask(task);
       }
       case "split_assigned":
@@ -329,6 +351,28 @@ export class DispatcherState {
         assign(need(ordered ?? undefined, record), record.sequence, record.taskId);
         return noteRequest(task, record.series, record.number, record.sequence);
       }
+    }
+  }
+
+  #applyToSave(record: RecordOf<SaveRecordType>): void {
+    if (record.type === "save_begun") {
+      const { type: _, iterationId, ...start } = record;
+      need(this.#iterations.get(iterationId), record).saving = savingFrom(start);
+      return;
+    }
+    const { taskId } = record;
+    const { iterationId } = need(this.#tasks.get(taskId), record);
+    const { saving: found, splits } = need(this.#iterations.get(iterationId), record);
+    const saving = need(found ?? undefined, record);
+    switch (record.type) {
+      case "save_run_assigned":
+        return assignRun(saving, taskId, record);
+      case "save_run_written":
+        return noteRun(saving, taskId, record);
+      case "save_entry_assigned":
+        return assignEntry(saving, taskId, record.upTo);
+      case "save_entry_written":
+        return noteEntry(saving, record, splitCount(need(splits ?? undefined, record).bounds, 0));
     }
   }
 
@@ -358,6 +402,7 @@ export class DispatcherState {
         finished: false,
         splits: null,
         splitsError: null,
+        saving: null,
       };
       const ordered = startAt === undefined ? null : orderedFrom(startAt, behind);
       return this.#addIteration({ ...created, ...fresh, rounds: noRounds(), ordered });
@@ -532,6 +577,12 @@ export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
 }
 
 type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
+type SaveRecordType =
+  | "save_begun"
+  | "save_run_assigned"
+  | "save_run_written"
+  | "save_entry_assigned"
+  | "save_entry_written";
 type ScheduleRecord = RecordOf<
   "schedule_proposed" | "schedule_accepted" | "schedule_committed" | "rounds_reached"
 >;

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ElementAnswer } from "./protocol.ts";
-import type { CompressionWish, OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "./runner.ts";
 
 /** Counts that only grow, over all runners that the task has had. */
 export class TaskMeter {
@@ -77,7 +77,7 @@ export class TaskMeter {
       get bytesRead() {
         return runner.bytesRead;
       },
-      async next(only?: OnlySplit, wish?: CompressionWish): Promise<RunnerOutcome> {
+      async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
         begin();
         try {
           return await runner.next(only, wish);

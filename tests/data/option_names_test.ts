@@ -136,7 +136,7 @@ Deno.test("save and load refuse what is no path, no function and no option", asy
     ["load: path must be", () => statics.load(3)],
     ["load: path must be", () => statics.load("")],
     ["load: readerFunc must be", () => statics.load(path, { readerFunc: null })],
-    ["load: there is no option", () => statics.load(path, { wait: true })],
+    ["load: there is no option", () => statics.load(path, { waits: true })],
     ["reduce: there is no option", () => ten().reduce(0, same, { parallel: 2 })],
   ];
   for (const [what, call] of refused) await assertRejects(call, LeatError, what);

@@ -1,0 +1,196 @@
+/**
+ * Having a service save a pipeline's elements, and following how far it is. The save is the service's:
+ * it goes on without whoever asked for it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { DatasetNode } from "../../data/node.ts";
+import type { DistributeOptions } from "../../data/operators/distribute.ts";
+import { seedOf } from "../../data/operators/options.ts";
+import { chainOf } from "../../data/ordered/chain.ts";
+import { checkReproducible } from "../../data/ordered/reproducible.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { JointSaveSettings } from "../../data/stored/joint/work.ts";
+import type { DispatcherProtocol, JobParameters, SavingNews } from "../dispatcher/protocol.ts";
+import type { AnswerOf } from "../runtime/protocol.ts";
+import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
+import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
+
+/** Time between heartbeats, in ms, unless the service's owner has chosen another. */
+const REFRESH_MS = 1_000;
+/** How long one heartbeat may go unanswered, in ms; then it is sent again, for as long as it takes. */
+const HEARTBEAT_TIMEOUT_MS = 10_000;
+/** How long saying good-bye may take, in ms. */
+const RELEASE_TIMEOUT_MS = 1_000;
+
+/** How a service saves a pipeline, checked. */
+export interface ServiceSaveOptions extends Credentials {
+  readonly save: Omit<JointSaveSettings, "fingerprint">;
+  readonly onProgress?: ((progress: SavingNews) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Has a graph saved; resolves when all of it is. */
+export async function saveByService(
+  node: DatasetNode,
+  service: DistributeOptions["service"],
+  { token, ca, ...options }: ServiceSaveOptions,
+  openHome: OpenHome,
+): Promise<void> {
+  options.signal?.throwIfAborted();
+  checkReproducible(node, "distributedSave: what is lost is made again, and has to be the same");
+  const definition = definitionOf(node);
+  const home = openHome(service, {
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+  });
+  try {
+    await new SaveClient(home, node, definition, options).run();
+  } finally {
+    home.release();
+  }
+}
+
+class SaveClient {
+  readonly #home: ClientHome;
+  readonly #definition: ReturnType<typeof definitionOf>;
+  readonly #options: Omit<ServiceSaveOptions, keyof Credentials>;
+  readonly #parameters: Omit<JobParameters, "datasetId">;
+  #clientId: number | undefined;
+  /** The service has begun: what is there now was not there before. */
+  #hasBegun = false;
+  #told = "";
+
+  constructor(
+    home: ClientHome,
+    node: DatasetNode,
+    definition: ReturnType<typeof definitionOf>,
+    options: Omit<ServiceSaveOptions, keyof Credentials>,
+  ) {
+    this.#home = home;
+    this.#definition = definition;
+    this.#options = options;
+    const seed = BigInt.asUintN(64, seedOf(node) ?? 0n).toString(16).padStart(16, "0");
+    this.#parameters = {
+      processingMode: ShardingPolicy.DETERMINISTIC,
+      sharing: false,
+      ordered: { seed, shuffled: chainOf(node)?.shuffled ?? false },
+      save: { ...options.save, fingerprint: definition.fingerprint },
+    };
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#untilSaved();
+    } finally {
+      await this.#leave();
+    }
+  }
+
+  /** A dispatcher that has lost its journal knows nothing of the save: it finds out from the folder. */
+  async #untilSaved(): Promise<void> {
+    for (;;) {
+      try {
+        this.#clientId = await this.#join();
+        return await this.#follow(this.#clientId);
+      } catch (error) {
+        const { code } = LeatError.from(error);
+        const isForgotten = code === "not_found" && this.#clientId !== undefined;
+        // It became whole while nobody could tell.
+        if (code === "already_exists" && this.#hasBegun) return;
+        if (!isForgotten || this.#options.signal?.aborted) throw error;
+        this.#clientId = undefined;
+        await this.#pause();
+      }
+    }
+  }
+
+  async #join(): Promise<number> {
+    const { system, dispatcher, timings } = this.#home;
+    const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
+    const requestId = system.world.random.hex64();
+    const { datasetId } = await firstAnswer(
+      dispatcher,
+      timeoutMs,
+      (patience) => system.ask(dispatcher, "registerDataset", this.#definition, patience),
+    );
+    const request = {
+      requestId,
+      jobName: `distributedSave ${this.#options.save.folder}`,
+      parameters: { ...this.#parameters, datasetId },
+      repetition: 0,
+    };
+    const { clientId } = await firstAnswer(
+      dispatcher,
+      timeoutMs,
+      (patience) => system.ask(dispatcher, "openIteration", request, patience),
+    );
+    return clientId;
+  }
+
+  async #follow(clientId: number): Promise<void> {
+    for (;;) {
+      const news = await this.#heartbeat(clientId);
+      if (news?.error !== undefined) throw LeatError.fromWire(news.error);
+      if (news?.saving !== undefined) this.#tell(news.saving);
+      if (news?.finished === true) return;
+      this.#options.signal?.throwIfAborted();
+      await this.#pause();
+      this.#options.signal?.throwIfAborted();
+    }
+  }
+
+  /** Undefined: the dispatcher is away, and nothing is lost by that. */
+  async #heartbeat(
+    clientId: number,
+  ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined> {
+    const { system, dispatcher } = this.#home;
+    try {
+      return await system.ask(dispatcher, "clientHeartbeat", { clientId }, {
+        timeoutMs: HEARTBEAT_TIMEOUT_MS,
+        attemptMs: ATTEMPT_MS,
+      });
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
+      if (failure.code !== "failed_precondition") throw failure;
+      throw new LeatError(
+        "aborted",
+        `distributedSave: saving to ${this.#options.save.folder} was ended by another client. Call it ` +
+          `again to have it go on`,
+        { cause: failure },
+      );
+    }
+  }
+
+  #tell(progress: SavingNews): void {
+    this.#hasBegun = true;
+    const told = JSON.stringify(progress);
+    if (told === this.#told) return;
+    this.#told = told;
+    this.#options.onProgress?.(progress);
+  }
+
+  /** Until the next heartbeat is due, or the save is not wanted any more. */
+  async #pause(): Promise<void> {
+    const { system, timings } = this.#home;
+    const { signal } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const timer = system.world.timer(timings?.refreshMs ?? REFRESH_MS, wake);
+    signal?.addEventListener("abort", wake, { once: true });
+    await promise;
+    signal?.removeEventListener("abort", wake);
+    timer.cancel();
+  }
+
+  async #leave(): Promise<void> {
+    if (this.#clientId === undefined) return;
+    const { system, dispatcher } = this.#home;
+    const cancel = this.#options.signal?.aborted === true;
+    const request = { clientId: this.#clientId, ...(cancel ? { cancel } : {}) };
+    const patience = { timeoutMs: RELEASE_TIMEOUT_MS };
+    await system.ask(dispatcher, "releaseClient", request, patience).catch(() => null);
+  }
+}

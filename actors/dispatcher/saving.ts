@@ -1,0 +1,210 @@
+/**
+ * Handing out the work of a save: runs of splits to write, and entries of the folder's ledger to make.
+ * The dispatcher touches no file: what the folder holds it hears from whoever looked.
+ *
+ * @module
+ */
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { SaveWork } from "../../data/stored/joint/work.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { Iteration, Task } from "./entities.ts";
+import { forgetIteration, parametersOf } from "./iterations.ts";
+import { orderOf } from "./ordered.ts";
+import { type DispatcherProtocol, type SavingNews, TASK_ENDED } from "./protocol.ts";
+import { type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
+import { splitAt, splitCount } from "./split_table.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
+
+/** A run is made about so large, in bytes: much smaller files are slow to read, much larger ones long to repeat. */
+const RUN_BYTES = 64 * 2 ** 20;
+/** Of the splits that are left, each worker gets at most this fraction of its share: they end together. */
+const SHARE_FRACTION = 4;
+/** Splits of one run: they are listed in a message. */
+const RUN_SPLITS_MAX = 4_096;
+/** Runs that are written or being written beyond the first that is not. Beyond it workers wait. */
+const RUNS_AHEAD_MAX = 1_024;
+
+/** Whether the iteration is a save. */
+export function isSave(state: DispatcherState, iteration: Iteration): boolean {
+  return parametersOf(state, iteration).save !== undefined;
+}
+
+/** Whether a save is over: all is written, or it has failed. */
+export function isSaveOver({ saving, splitsError }: Iteration): boolean {
+  return splitsError !== null || saving?.isWhole === true;
+}
+
+/** Who hands out the work, as the folder knows it. */
+export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Iteration): string {
+  return `${clusterId}/${iterationId}`;
+}
+
+/** Whether a request can be answered now. */
+export function hasSaveWork(
+  state: DispatcherState,
+  iterationId: number,
+  { taskId, done, failed }: SaveRequest,
+): boolean {
+  const iteration = state.iterations.get(iterationId);
+  if (iteration === undefined || isSaveOver(iteration) || !state.tasks.has(taskId)) return true;
+  const { saving } = iteration;
+  if (saving === null) return false;
+  return done !== undefined || failed !== undefined || workOf(saving, taskId) !== undefined ||
+    nextWork(state, iteration) !== undefined;
+}
+
+/** Notes what a task has done, and hands out what is next; see `DispatcherProtocol.getSaveWork`. */
+export function getSaveWork(turn: Turn, request: SaveRequest): SaveAnswer {
+  const { state } = turn;
+  const [task, iteration] = taskOf(state, request.taskId);
+  note(turn, task, iteration, request);
+  const { saving } = iteration;
+  if (saving === null || isSaveOver(iteration)) return { work: null };
+  const { taskId } = task;
+  if (workOf(saving, taskId) === undefined) {
+    const next = nextWork(state, iteration);
+    if (next === undefined) return { work: "later" };
+    if ("upTo" in next) turn.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });
+    else turn.commit({ type: "save_run_assigned", taskId, ...next });
+  }
+  return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
+}
+
+/** What a task says a second time, because it has not heard the answer, changes nothing. */
+function note(
+  turn: Turn,
+  { taskId, worker }: Task,
+  iteration: Iteration,
+  { done, failed }: SaveRequest,
+): void {
+  const { saving, iterationId } = iteration;
+  const at = saving === null ? undefined : workOf(saving, taskId);
+  if (saving === null || at === undefined || isSaveOver(iteration)) return;
+  if (failed !== undefined) {
+    turn.commit({
+      type: "splits_failed",
+      iterationId,
+      error: failureOf(turn, iteration, worker, failed),
+    });
+  } else if (done?.work === "run" && "first" in at && done.place === at.first) {
+    const { attempt = "", elements, sizeBytes } = done;
+    turn.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
+  } else if (done?.work === "entry" && "upTo" in at && done.place === saving.entries) {
+    const { elements, sizeBytes } = done;
+    turn.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
+    if (saving.isWhole) turn.commit({ type: "iteration_finished", iterationId });
+  }
+}
+
+/** Why a save has failed: who could not do what, and how it goes on. */
+export function failureOf(
+  { state }: Pick<Turn, "state">,
+  iteration: Iteration,
+  worker: string,
+  { code, message }: WireError,
+): WireError {
+  const { save } = parametersOf(state, iteration);
+  return {
+    code,
+    message:
+      `Worker "${worker}" could not save to ${save?.folder}: ${message.replace(/\.?$/, ".")} ` +
+      `What was written stays; call distributedSave() again to have it go on.`,
+  };
+}
+
+/** Why a save cannot begin. What is found in the folder has nothing to do with who looked. */
+export function beginFailure(
+  turn: Pick<Turn, "state">,
+  iteration: Iteration,
+  worker: string,
+  error: LeatError,
+): LeatError {
+  const isFound = error.code === "already_exists" || error.code === "failed_precondition";
+  return isFound ? error : LeatError.fromWire(failureOf(turn, iteration, worker, error.toWire()));
+}
+
+type Assigned = Run | { readonly upTo: number };
+
+/** What a task is at. */
+function workOf({ assigned, entry }: Saving, taskId: number): Assigned | undefined {
+  return assigned.find((run) => run.taskId === taskId) ??
+    (entry?.taskId === taskId ? { upTo: entry.upTo } : undefined);
+}
+
+/** What can be handed out. What was entered is read by those who wait: entries come first. */
+function nextWork(state: DispatcherState, iteration: Iteration): Assigned | undefined {
+  const saving = iteration.saving!;
+  const total = splitCount(iteration.splits!.bounds, 0);
+  if (saving.entry === null) {
+    const upTo = writtenUpTo(saving);
+    if (upTo > saving.entered || upTo >= total) return { upTo };
+  } else if (saving.entry.taskId === null) return { upTo: saving.entry.upTo };
+  const [lost] = saving.lost;
+  if (lost !== undefined) return lost;
+  if (saving.next >= total || saving.written.length + saving.assigned.length >= RUNS_AHEAD_MAX) {
+    return undefined;
+  }
+  return { first: saving.next, count: runLength(state, iteration, total) };
+}
+
+/** How many splits the next run has: by what those before came to. */
+function runLength(
+  state: DispatcherState,
+  { iterationId, saving }: Iteration,
+  total: number,
+): number {
+  const { next, splits, sizeBytes } = saving!;
+  const tasks = Math.max(1, state.tasksOfIteration(iterationId).size);
+  const fair = Math.ceil((total - next) / (SHARE_FRACTION * tasks));
+  const large = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / Math.max(1, sizeBytes));
+  return Math.max(1, Math.min(fair, large, RUN_SPLITS_MAX));
+}
+
+function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned): SaveWork {
+  const saving = iteration.saving!;
+  const { bounds } = iteration.splits!;
+  const { id, entries } = saving;
+  const owner = saveOwner(state, iteration);
+  if ("upTo" in at) {
+    const isLast = at.upTo >= splitCount(bounds, 0);
+    const runs = runsOfEntry(saving);
+    return { work: "entry", owner, id, number: entries, runs, upTo: at.upTo, isLast };
+  }
+  const order = orderOf(state, iteration);
+  const splits = Array.from({ length: at.count }, (_, i) => {
+    const index = order[at.first + i]!;
+    return { ...splitAt(bounds, 0, index), index };
+  });
+  return { work: "run", owner, id, first: at.first, splits };
+}
+
+function taskOf(state: DispatcherState, taskId: number): [Task, Iteration] {
+  const task = state.tasks.get(taskId);
+  const iteration = state.iterations.get(task?.iterationId ?? -1);
+  if (task !== undefined && iteration !== undefined) return [task, iteration];
+  throw new LeatError("failed_precondition", `Task ${taskId} has ended: it saves nothing more`, {
+    details: { reason: TASK_ENDED },
+  });
+}
+
+/** Ends a save: its tasks end, and its clients are told. What was written stays. */
+export function cancelSave(turn: Turn, clientId: number): void {
+  const { state } = turn;
+  const iteration = state.iterations.get(state.clients.get(clientId)?.iterationId ?? -1);
+  if (iteration === undefined || !isSave(state, iteration) || isSaveOver(iteration)) return;
+  forgetIteration(turn, iteration);
+}
+
+/** What a client is told of a save. */
+export function savingNews(
+  { saving, splits }: Iteration,
+): { readonly saving?: SavingNews } {
+  if (saving === null || splits === null) return {};
+  const { splits: splitsDone, elements, sizeBytes } = saving;
+  const splitsTotal = splitCount(splits.bounds, 0);
+  return { saving: { splitsDone, splitsTotal, elements, sizeBytes } };
+}

@@ -1,0 +1,148 @@
+/**
+ * How far a save is, and how the journal's records change it. Pure.
+ *
+ * A save's splits are written in runs of splits that follow each other in their order. Runs that are
+ * written are entered in the folder's ledger, in order: one entry at a time, by whoever has nothing
+ * else to do.
+ *
+ * @module
+ */
+import type { WrittenRun } from "../../data/stored/joint/work.ts";
+
+/** Splits that follow each other in their order. */
+export interface Run {
+  /** The place of the first. */
+  readonly first: number;
+  readonly count: number;
+}
+
+/** A save, from its beginning on. */
+export interface Saving {
+  /** That of the saved dataset to come. */
+  readonly id: string;
+  /** Splits from this one on were never handed out. */
+  next: number;
+  /** Being written. */
+  assigned: (Run & { readonly taskId: number })[];
+  /** Those whose task has ended before; ascending. They are handed out again as they are. */
+  lost: Run[];
+  /** Written, and not entered yet; ascending. */
+  written: WrittenRun[];
+  /** The ledger's entries have the splits before this one. */
+  entered: number;
+  entries: number;
+  /** The entry that is to be made next, once that was decided. It stays as it is when its task is lost. */
+  entry: { readonly upTo: number; taskId: number | null } | null;
+  /** The last entry is made: there is a saved dataset. */
+  isWhole: boolean;
+  /** What was written so far. */
+  splits: number;
+  elements: number;
+  sizeBytes: number;
+}
+
+/** How far a save had come when it was begun here. */
+export interface SavingStart {
+  readonly id: string;
+  readonly entered: number;
+  readonly entries: number;
+  readonly written: readonly WrittenRun[];
+  readonly elements: number;
+  readonly sizeBytes: number;
+}
+
+/** The state of a save that begins; what lies between runs that are written is to be written again. */
+export function savingFrom({ written, entered, ...start }: SavingStart): Saving {
+  const lost: Run[] = [];
+  let [next, splits] = [entered, entered];
+  for (const { first, count } of written) {
+    if (first > next) lost.push({ first: next, count: first - next });
+    next = first + count;
+    splits += count;
+  }
+  return {
+    ...start,
+    entered,
+    next,
+    lost,
+    splits,
+    written: [...written],
+    assigned: [],
+    entry: null,
+    isWhole: false,
+  };
+}
+
+/** Everything before this place is written. */
+export function writtenUpTo({ written, entered }: Saving): number {
+  let upTo = entered;
+  for (const { first, count } of written) {
+    if (first !== upTo) break;
+    upTo += count;
+  }
+  return upTo;
+}
+
+/** The runs that the entry to be made has. */
+export function runsOfEntry({ written, entry }: Saving): WrittenRun[] {
+  return written.filter(({ first }) => entry !== null && first < entry.upTo);
+}
+
+/** A task writes a run from now on. */
+export function assignRun(saving: Saving, taskId: number, { first, count }: Run): void {
+  saving.lost = saving.lost.filter((run) => run.first !== first);
+  saving.assigned.push({ first, count, taskId });
+  saving.next = Math.max(saving.next, first + count);
+}
+
+/** A task has written its run. */
+export function noteRun(
+  saving: Saving,
+  taskId: number,
+  { attempt, elements, sizeBytes }: Pick<WrittenRun, "attempt"> & SavedAmount,
+): void {
+  const run = saving.assigned.find((at) => at.taskId === taskId);
+  if (run === undefined) return;
+  const { first, count } = run;
+  saving.assigned = saving.assigned.filter((at) => at !== run);
+  saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
+  saving.splits += count;
+  add(saving, { elements, sizeBytes });
+}
+
+/** A task makes the next entry from now on. */
+export function assignEntry(saving: Saving, taskId: number, upTo: number): void {
+  saving.entry = { upTo, taskId };
+}
+
+/** The entry is made. */
+export function noteEntry(saving: Saving, amount: SavedAmount, total: number): void {
+  if (saving.entry === null) return;
+  const { upTo } = saving.entry;
+  saving.written = saving.written.filter(({ first }) => first >= upTo);
+  saving.entered = upTo;
+  saving.entries++;
+  saving.entry = null;
+  saving.isWhole = upTo >= total;
+  add(saving, amount);
+}
+
+/** A task has ended: what it was at is to be done by another. */
+export function loseWork(saving: Saving, taskId: number): void {
+  const lost = saving.assigned.filter((at) => at.taskId === taskId);
+  saving.assigned = saving.assigned.filter((at) => at.taskId !== taskId);
+  saving.lost = [...saving.lost, ...lost.map(({ first, count }) => ({ first, count }))]
+    .sort((a, b) => a.first - b.first);
+  if (saving.entry?.taskId === taskId) saving.entry.taskId = null;
+}
+
+/** How much was written. */
+export interface SavedAmount {
+  readonly elements: number;
+  readonly sizeBytes: number;
+}
+
+function add(saving: Saving, { elements, sizeBytes }: SavedAmount): void {
+  saving.elements += elements;
+  saving.sizeBytes += sizeBytes;
+}

@@ -1,0 +1,31 @@
+/**
+ * Looking at the folder of a save, for the dispatcher, which touches no file.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Begun } from "../../data/stored/joint/work.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
+import type { WorkerProtocol } from "./protocol.ts";
+import type { RunnerFactory } from "./runner.ts";
+
+/** See `WorkerProtocol.beginSave`. */
+export async function beginSave(
+  runners: RunnerFactory,
+  { dataset, save, seed, owner }: RequestOf<WorkerProtocol, "beginSave">,
+): Promise<Begun> {
+  const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
+  const runner = runners.start(settings, {
+    next: () => Promise.resolve(null),
+    total: () => Promise.resolve(0),
+  });
+  try {
+    const outcome = await runner.next({ work: "begin", owner });
+    if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);
+    if (outcome.kind === "element") return decodeMessage(outcome.frame) as Begun;
+    throw new LeatError("unavailable", "The runner was stopped");
+  } finally {
+    runner.dispose();
+  }
+}

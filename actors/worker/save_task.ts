@@ -1,0 +1,189 @@
+/**
+ * A task of a save: it asks for a piece of work, has its runner do it, and says what came of it with
+ * the question for the next. Nobody reads from it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { RunReport, SaveWork, Written } from "../../data/stored/joint/work.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { type DispatcherProtocol, TASK_ENDED } from "../dispatcher/protocol.ts";
+import type { Actor, ActorContext } from "../runtime/actor.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
+import { Compressor } from "./compressor.ts";
+import type { TaskStats } from "./protocol.ts";
+import type { Runner, RunnerOutcome, RunnerSplits } from "./runner.ts";
+import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { TaskMeter } from "./task_meter.ts";
+
+type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+type Said = Omit<SaveRequest, "taskId">;
+
+/** How long a question may go unanswered before it is asked again, in ms. */
+const ATTEMPT_MS = 2_000;
+/** How often a piece of work is begun again on another runner before the save fails. */
+const RUNNER_RESTARTS_MAX = 3;
+
+/** The splits of a save come with its work. */
+const NO_SPLITS: RunnerSplits = {
+  next: () => Promise.resolve(null),
+  total: () => Promise.resolve(0),
+};
+
+/** Makes the actor of a task of a save. */
+export function createSaveTask(
+  context: ActorContext<TaskProtocol>,
+  options: TaskOptions,
+): Actor<TaskProtocol> {
+  const task = new SaveTask(context, options);
+  return {
+    handlers: {
+      getElement: () => ({ kind: "end" }),
+      leave: () => null,
+      stats: () => task.stats(),
+      drain: () => task.drain().then(() => null),
+    },
+    start: () => task.start(),
+    stop: () => task.stop(),
+  };
+}
+
+class SaveTask {
+  readonly #context: ActorContext;
+  readonly #options: TaskOptions;
+  readonly #meter: TaskMeter;
+  /** It sends no elements: its figures say that nothing was compressed. */
+  readonly #compressor = new Compressor("none");
+  #runner: Runner | undefined;
+  #written: Written = { elements: 0, sizeBytes: 0 };
+  #isDraining = false;
+  #ended = false;
+  readonly #over = Promise.withResolvers<void>();
+
+  constructor(context: ActorContext, options: TaskOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#meter = new TaskMeter(() => context.world.nowMs());
+  }
+
+  start(): void {
+    this.#context.run(async () => {
+      try {
+        await this.#work();
+      } finally {
+        this.#end();
+      }
+    });
+  }
+
+  stop(): void {
+    this.#end();
+  }
+
+  /** Finishes what it is at, and takes no more. */
+  drain(): Promise<void> {
+    this.#isDraining = true;
+    return this.#over.promise;
+  }
+
+  stats(): TaskStats {
+    const { bytesRead, busyMs, runnerRestarts } = this.#meter;
+    const { elements, sizeBytes } = this.#written;
+    return {
+      role: "task",
+      produced: elements,
+      served: elements,
+      servedBytes: sizeBytes,
+      bufferedBytes: 0,
+      bytesRead,
+      skipped: 0,
+      waiting: 1,
+      busyMs,
+      runnerRestarts,
+      compression: this.#compressor.figures,
+    };
+  }
+
+  async #work(): Promise<void> {
+    for (let said: Said = {}; !this.#ended;) {
+      const work = await this.#ask(said);
+      if (work === null) return this.#options.onCompleted();
+      if (work === undefined) return this.#isDraining ? undefined : this.#options.onFenced();
+      said = work === "later" ? {} : await this.#do(work);
+    }
+  }
+
+  /** The next piece of work; `undefined` where this task is to take none. */
+  async #ask(said: Said): Promise<SaveWork | "later" | null | undefined> {
+    const { dispatcher, definition: { taskId }, dispatcherTimeoutMs } = this.#options;
+    while (!this.#ended && !(this.#isDraining && Object.keys(said).length === 0)) {
+      try {
+        const { work } = await this.#context.ask(dispatcher, "getSaveWork", { taskId, ...said }, {
+          timeoutMs: dispatcherTimeoutMs,
+          attemptMs: ATTEMPT_MS,
+        });
+        // What it gets now another is given when this worker has left.
+        return this.#isDraining && work !== null ? undefined : work;
+      } catch (error) {
+        const { code, details } = LeatError.from(error);
+        if (details?.["reason"] === TASK_ENDED) return undefined;
+        if (code !== "deadline_exceeded" && code !== "unavailable") throw error;
+      }
+    }
+    return undefined;
+  }
+
+  async #do(work: SaveWork): Promise<Said> {
+    const outcome = await this.#run(work);
+    if (outcome.kind !== "element") {
+      return outcome.kind === "error" ? { failed: outcome.error } : {};
+    }
+    const report = decodeMessage(outcome.frame) as Written & Partial<RunReport>;
+    const { attempt, elements, sizeBytes } = report;
+    const { elements: before, sizeBytes: bytesBefore } = this.#written;
+    this.#written = { elements: before + elements, sizeBytes: bytesBefore + sizeBytes };
+    const amount = { elements, sizeBytes, ...(attempt === undefined ? {} : { attempt }) };
+    if (work.work === "run") return { done: { work: "run", place: work.first, ...amount } };
+    if (work.work === "entry") return { done: { work: "entry", place: work.number, ...amount } };
+    throw new LeatError("internal", `A task is not asked to ${work.work} a save`);
+  }
+
+  /** Has a runner do the work. One that dies has done nothing. */
+  async #run(work: SaveWork): Promise<RunnerOutcome> {
+    for (let restarts = 0;; restarts++) {
+      const runner = this.#runner ??= this.#startRunner();
+      try {
+        return await runner.next(work);
+      } catch (error) {
+        const failure = LeatError.from(error, "unavailable");
+        runner.dispose();
+        this.#runner = undefined;
+        if (this.#ended) return { kind: "end" };
+        const { taskId } = this.#options.definition;
+        const what = { error: failure.message };
+        this.#context.world.log("error", `The runner of task ${taskId} died`, what);
+        if (restarts >= RUNNER_RESTARTS_MAX) return { kind: "error", error: failure.toWire() };
+      }
+    }
+  }
+
+  #startRunner(): Runner {
+    const { definition: { dataset, seed, parameters }, runners } = this.#options;
+    const settings = {
+      graph: dataset.graph,
+      seed,
+      epoch: 0,
+      splits: false,
+      shared: false,
+      save: parameters.save!,
+    };
+    return this.#meter.watch(runners.start(settings, NO_SPLITS));
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#runner?.dispose();
+    this.#runner = undefined;
+    this.#over.resolve();
+  }
+}

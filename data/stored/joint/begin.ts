@@ -1,0 +1,106 @@
+/**
+ * Beginning a save that several write together, or finding out how far an earlier one has come.
+ */
+import { LeatError } from "../../../core/error.ts";
+import { hashJson } from "../../../core/hash.ts";
+import type { SplitTable } from "../../splits.ts";
+import type { LedgerHead } from "../ledger.ts";
+import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
+import { hex64, type JointFolder, tidy } from "./folder.ts";
+import { readNote, runOfName, writtenIn } from "./run_writer.ts";
+import type { Begun, WrittenRun } from "./work.ts";
+
+/**
+ * Begins a save of a dataset with these splits, or goes on with one. It may be done again, also while
+ * others write for the same owner.
+ *
+ * Errors: `already_exists` where a saved dataset is, or somebody saves by himself; `failed_precondition`
+ * where the save of another dataset was not finished. `overwrite` goes past all but the second.
+ */
+export async function begin(
+  folder: JointFolder,
+  table: SplitTable,
+  owner: string,
+): Promise<Begun> {
+  const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
+  const unfinished = await unfinishedIn(folder);
+  const joint = { owner, fingerprint, digest: hashJson(table) };
+  const isSame = unfinished?.joint?.fingerprint === fingerprint &&
+    unfinished.joint.digest === joint.digest && unfinished.compression === compression;
+  if (unfinished?.joint !== undefined && !isSame && !overwrite) throw otherBegun(path);
+  const id = isSame ? unfinished.id : hex64(host);
+  const begun = isSame ? await progressOf(folder, id) : NOTHING;
+  await ledger.begin({ id, compression, joint });
+  return { ...begun, id, table };
+}
+
+const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
+
+/** The save that nobody has finished, if there is one. */
+async function unfinishedIn(folder: JointFolder): Promise<LedgerHead | undefined> {
+  const { host, settings: { folder: path, overwrite }, ledger } = folder;
+  const manifest = await readManifest(host, path);
+  const head = await ledger.head();
+  const isFinished = manifest !== undefined && manifest.id === head?.id;
+  // Its writer died between the two.
+  if (isFinished) await tidy(folder, manifest);
+  if (manifest !== undefined && !overwrite) throw savedAlready(path);
+  if (head === undefined || isFinished) return undefined;
+  // One that writes alone holds the lock of the manifest for as long as it lives.
+  if (head.joint === undefined) (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
+  return head;
+}
+
+/** How far a save has come. */
+async function progressOf(
+  folder: JointFolder,
+  id: string,
+): Promise<Omit<Begun, "id" | "table">> {
+  let [entries, upTo, elements, sizeBytes] = [0, 0, 0, 0];
+  for (;; entries++) {
+    const entry = await folder.ledger.entry(id, entries);
+    // The last one is made again, and a saved dataset of it.
+    if (entry?.joint === undefined || entry.joint.isLast) break;
+    upTo = entry.joint.upTo;
+    for (const chunk of entry.chunks) {
+      elements += chunk.count;
+      sizeBytes += chunk.sizeBytes;
+    }
+  }
+  const runs: WrittenRun[] = [];
+  let next = upTo;
+  for (const run of await notedRuns(folder, id)) {
+    if (run.first < next) continue;
+    runs.push(run);
+    next = run.first + run.count;
+    const written = writtenIn(await readNote(folder, id, run));
+    elements += written.elements;
+    sizeBytes += written.sizeBytes;
+  }
+  return { entries, upTo, runs, elements, sizeBytes };
+}
+
+async function notedRuns(
+  { host, settings: { folder } }: JointFolder,
+  id: string,
+): Promise<WrittenRun[]> {
+  const paths = await storedPaths(host, folder);
+  const runs = paths.flatMap((path) => runOfName(id, nameOf(path)) ?? []);
+  return runs.sort((a, b) => a.first - b.first);
+}
+
+function savedAlready(path: string): LeatError {
+  return new LeatError(
+    "already_exists",
+    `distributedSave: ${path} holds a saved dataset. Save to another folder, or with { overwrite: true }.`,
+  );
+}
+
+function otherBegun(path: string): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `distributedSave: ${path} holds a part of another dataset, or of this one with other options or other ` +
+      `files: saving that was begun and not finished. Go on with that one, save to another folder, or ` +
+      `begin anew with { overwrite: true }.`,
+  );
+}

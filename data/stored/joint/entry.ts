@@ -1,0 +1,171 @@
+/**
+ * Entering runs in the ledger: what their splits have left over becomes batches, and what all of it is
+ * in order is written down. The last time, a saved dataset is made of it.
+ */
+import { LeatError } from "../../../core/error.ts";
+import { specOf } from "../../components.ts";
+import type { DatasetNode } from "../../node.ts";
+import type { OrderedChain } from "../../ordered/chain.ts";
+import { type Joined, RemainderJoin } from "../../ordered/join.ts";
+import { type ElementSpec, mergeSpecs } from "../../spec.ts";
+import { ChunkWriter } from "../chunk_writer.ts";
+import type { CarriedRest, LedgerEntry, Rest } from "../ledger.ts";
+import { type Chunk, encodeManifest, MANIFEST_NAME, readManifest, within } from "../manifest.ts";
+import { hex64, type JointFolder, tidy } from "./folder.ts";
+import { readNote, readRest } from "./run_writer.ts";
+import type { WorkOf, Written } from "./work.ts";
+
+/** What the elements are made by. */
+export interface EntryPipeline {
+  readonly node: DatasetNode;
+  /** Undefined: it is produced whole, and leaves nothing over. */
+  readonly chain: OrderedChain | undefined;
+  readonly seed: bigint;
+}
+
+/**
+ * Enters runs, and says how much it wrote itself: batches that were joined. It may be done again.
+ *
+ * Errors: `aborted` where somebody else has taken the save over, `data_loss` where files are missing.
+ */
+export async function enter(
+  folder: JointFolder,
+  pipeline: EntryPipeline,
+  work: WorkOf<"entry">,
+): Promise<Written> {
+  const { host, settings, ledger } = folder;
+  const { id, owner, number } = work;
+  const finished = await readManifest(host, settings.folder);
+  if (finished?.id === id) {
+    await tidy(folder, finished);
+    return { elements: 0, sizeBytes: 0 };
+  }
+  const head = await ledger.head();
+  if (head?.id !== id || head.joint?.owner !== owner) throw takenOver(settings.folder);
+  const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
+  const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
+  const entry = await writer.write();
+  await ledger.enter(id, entry);
+  if (work.isLast) await finish(folder, pipeline.node, entry, id);
+  return writer.joined;
+}
+
+/** Makes the manifest of all that was entered. */
+async function finish(
+  folder: JointFolder,
+  { elementSpec }: DatasetNode,
+  last: LedgerEntry,
+  id: string,
+): Promise<void> {
+  const { host, settings, ledger } = folder;
+  const entries: LedgerEntry[] = [];
+  for (let at = 0; at < last.number; at++) entries.push(await ledger.entryBefore(id, at));
+  entries.push(last);
+  const specs = entries.filter(({ chunks }) => chunks.length > 0).map(({ spec }) => spec);
+  const manifest = {
+    id,
+    spec: elementSpec ?? specInCommon(specs),
+    compression: settings.compression,
+    chunks: entries.flatMap(({ chunks }) => chunks),
+  };
+  const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
+  try {
+    await file.append(encodeManifest(manifest));
+    await file.commit();
+  } finally {
+    file.abandon();
+  }
+  await tidy(folder, manifest);
+}
+
+class EntryWriter {
+  readonly #folder: JointFolder;
+  readonly #work: WorkOf<"entry">;
+  readonly #join: RemainderJoin | undefined;
+  /** Of all splits with rows that may wait still. */
+  readonly #rests = new Map<number, Rest>();
+  readonly #before: readonly CarriedRest[];
+  readonly #chunks: Chunk[] = [];
+  readonly #specs: ElementSpec[] = [];
+  readonly #attempt: string;
+  joined: Written = { elements: 0, sizeBytes: 0 };
+
+  constructor(
+    folder: JointFolder,
+    { chain, seed }: EntryPipeline,
+    work: WorkOf<"entry">,
+    before: readonly CarriedRest[],
+  ) {
+    const { host } = folder;
+    this.#folder = folder;
+    this.#work = work;
+    this.#before = before;
+    this.#attempt = hex64(host);
+    this.#join = chain?.batch && new RemainderJoin(chain, { host, seed, epoch: 0 });
+  }
+
+  async write(): Promise<LedgerEntry> {
+    const { id, number, runs, upTo, isLast } = this.#work;
+    for (const { rows, ...rest } of this.#before) await this.#add(rest, rows);
+    for (const run of runs) {
+      const { items, spec } = await readNote(this.#folder, id, run);
+      if (items.some((item) => "chunk" in item)) this.#specs.push(spec);
+      for (const item of items) {
+        if ("chunk" in item) this.#chunks.push(item.chunk);
+        else await this.#add(item.rest);
+      }
+    }
+    if (isLast) await this.#writeJoined(await this.#join?.end());
+    const carried = this.#join?.carried ?? [];
+    return {
+      number,
+      chunks: this.#chunks,
+      spec: specInCommon(this.#specs),
+      joint: {
+        upTo,
+        carried: carried.map(({ sequence, rows }) => ({ ...this.#rests.get(sequence)!, rows })),
+        isLast,
+      },
+    };
+  }
+
+  async #add(rest: Rest, lastRows?: number): Promise<void> {
+    this.#rests.set(rest.sequence, rest);
+    const rows = await readRest(this.#folder, rest);
+    await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
+  }
+
+  /** A batch of rows from several splits is a chunk of its own, where it belongs. */
+  async #writeJoined(joined: Joined | undefined): Promise<void> {
+    if (joined === undefined) return;
+    if ("error" in joined) throw joined.error;
+    const { host, settings: { folder, compression } } = this.#folder;
+    const compress = compression === "gzip";
+    const place = String(this.#chunks.length).padStart(6, "0");
+    const name = `${this.#work.id}-joined-${this.#attempt}-${place}.tfrecord${
+      compress ? ".gz" : ""
+    }`;
+    const writer = await ChunkWriter.begin(host, folder, name, 0, compress);
+    try {
+      await writer.write(joined.element);
+      const chunk = await writer.finish();
+      this.#chunks.push(chunk);
+      this.#specs.push(specOf(joined.element));
+      const { elements, sizeBytes } = this.joined;
+      this.joined = { elements: elements + 1, sizeBytes: sizeBytes + chunk.sizeBytes };
+    } finally {
+      writer.abandon();
+    }
+  }
+}
+
+function specInCommon(specs: readonly ElementSpec[]): ElementSpec {
+  return specs.length === 0 ? undefined : specs.reduce((a, b) => mergeSpecs(a, b, () => undefined));
+}
+
+function takenOver(path: string): LeatError {
+  return new LeatError(
+    "aborted",
+    `Somebody else saves to ${path} now, or has removed what was written: this save ends.`,
+  );
+}

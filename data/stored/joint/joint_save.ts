@@ -1,0 +1,114 @@
+/**
+ * What each of several writers does of a save that they do together.
+ *
+ * The folder is the truth. A run of splits counts once its note is there, and is part of the dataset
+ * once the ledger lists it; whatever is not noted is made again by somebody else, under names of its
+ * own. So a writer may die at any moment, and one that was given up for dead may go on.
+ */
+import { LeatError } from "../../../core/error.ts";
+import { type DatasetIterator, openIterator } from "../../dataset_iterator.ts";
+import type { Host } from "../../host.ts";
+import type { DatasetNode } from "../../node.ts";
+import { chainOf, inOrder } from "../../ordered/chain.ts";
+import { openSplit } from "../../ordered/split_run.ts";
+import { listSplitTable, type SplitTable } from "../../splits.ts";
+import { Ledger } from "../ledger.ts";
+import { begin } from "./begin.ts";
+import { enter, type EntryPipeline } from "./entry.ts";
+import type { JointFolder } from "./folder.ts";
+import { RunWriter } from "./run_writer.ts";
+import type { Begun, JointSaveSettings, RunReport, SaveWork, WorkOf, Written } from "./work.ts";
+
+/** The table of a dataset that is no chain of one source's splits: one writer produces all of it. */
+const WHOLE: SplitTable = [[{ start: 0, stop: 1 }]];
+
+/** See the module. */
+export class JointSave {
+  readonly #pipeline: EntryPipeline;
+  readonly #folder: JointFolder;
+  #running: DatasetIterator<unknown> | undefined;
+  #disposed = false;
+
+  /** @param seed what all luck depends on. */
+  constructor(node: DatasetNode, settings: JointSaveSettings, seed: bigint, host: Host) {
+    const ordered = inOrder(node);
+    this.#pipeline = { node: ordered, chain: chainOf(ordered), seed };
+    this.#folder = { host, settings, ledger: new Ledger(host, settings.folder) };
+  }
+
+  /** Does a piece of work. An element that fails ends it, and the save. */
+  async do(work: SaveWork): Promise<Begun | RunReport | Written> {
+    if (work.work === "begin") return await begin(this.#folder, await this.#table(), work.owner);
+    try {
+      if (work.work === "run") return await this.#write(work);
+      return await enter(this.#folder, this.#pipeline, work);
+    } catch (error) {
+      if (!this.#disposed) await this.#noteFailure(work, LeatError.from(error));
+      throw error;
+    }
+  }
+
+  /** Stops what is being done; nothing of it counts. */
+  dispose(): void {
+    this.#disposed = true;
+    this.#running?.return();
+  }
+
+  async #table(): Promise<SplitTable> {
+    const { node, chain } = this.#pipeline;
+    return chain === undefined ? WHOLE : await listSplitTable(node, this.#folder.host);
+  }
+
+  async #write({ id, first, splits }: WorkOf<"run">): Promise<RunReport> {
+    const writer = new RunWriter(this.#folder, id, first, splits.length);
+    try {
+      for (const [i, split] of splits.entries()) {
+        let rest: unknown;
+        await this.#writeSplit(writer, split, (batch) => rest = batch);
+        if (rest !== undefined) await writer.writeRest(first + i, split.index, rest);
+      }
+      return await writer.finish();
+    } finally {
+      writer.abandon();
+    }
+  }
+
+  async #writeSplit(
+    writer: RunWriter,
+    split: WorkOf<"run">["splits"][number],
+    onRemainder: (batch: unknown) => void,
+  ): Promise<void> {
+    await using running = this.#open(split, onRemainder);
+    this.#running = running;
+    for (;;) {
+      const { done, value } = await running.next();
+      // What was stopped ends as if there was no more.
+      if (this.#disposed) throw new LeatError("cancelled", "Saving was stopped");
+      if (done) return;
+      await writer.write(value);
+    }
+  }
+
+  #open(
+    { index, start, stop }: WorkOf<"run">["splits"][number],
+    onRemainder: (batch: unknown) => void,
+  ): DatasetIterator<unknown> {
+    const { node, chain, seed } = this.#pipeline;
+    const { host } = this.#folder;
+    if (chain === undefined) return openIterator(node, { host, seed });
+    return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
+  }
+
+  /** Tells who waits to read. Where nothing can be written any more, they find out by its silence. */
+  async #noteFailure({ id, owner }: WorkOf<"run" | "entry">, error: LeatError): Promise<void> {
+    const { ledger } = this.#folder;
+    try {
+      const head = await ledger.head();
+      if (head?.id !== id || head.joint?.owner !== owner) return;
+      const { code, message } = error;
+      await ledger.begin({ ...head, failure: { code, message } });
+    } catch {
+      // Why it failed is told anyway.
+    }
+  }
+}

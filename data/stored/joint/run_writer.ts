@@ -1,0 +1,162 @@
+/**
+ * The files of one run of splits: chunks, rows that are left over, and a note of both, written last.
+ */
+import { LeatError } from "../../../core/error.ts";
+import { specOf } from "../../components.ts";
+import { ByteReader } from "../../formats/byte_reader.ts";
+import { RecordReader } from "../../formats/tfrecord.ts";
+import { END } from "../../iterator.ts";
+import { type ElementSpec, mergeSpecs } from "../../spec.ts";
+import { EncodedValue } from "../../value_codec.ts";
+import { ChunkWriter } from "../chunk_writer.ts";
+import { readDocument, writeDocument } from "../document.ts";
+import type { Rest } from "../ledger.ts";
+import { type Chunk, within } from "../manifest.ts";
+import { hex64, type JointFolder } from "./folder.ts";
+import type { Written, WrittenRun } from "./work.ts";
+
+const NOTE_FORMAT = "leat-run-1";
+/** Without another wish, a file that has grown to so many bytes is followed by another. */
+const CHUNK_BYTES_MAX = 256 << 20;
+
+/** What is written of a run, in order. */
+export interface RunNote extends WrittenRun {
+  readonly items: readonly ({ readonly chunk: Chunk } | { readonly rest: Rest })[];
+  readonly spec: ElementSpec;
+}
+
+/** Writes a run. Nothing of it counts before its note is there. */
+export class RunWriter {
+  readonly #folder: JointFolder;
+  readonly #name: string;
+  readonly #run: WrittenRun;
+  readonly #items: RunNote["items"][number][] = [];
+  #open: ChunkWriter | undefined;
+  #rests: ChunkWriter | undefined;
+  #restCount = 0;
+  #chunkCount = 0;
+  #spec: ElementSpec;
+  #isSpecKnown = false;
+
+  /** @param first the place of its first split in the order of splits. */
+  constructor(folder: JointFolder, id: string, first: number, count: number) {
+    this.#folder = folder;
+    this.#run = { first, count, attempt: hex64(folder.host) };
+    this.#name = nameOfRun(id, this.#run);
+  }
+
+  async write(element: unknown): Promise<void> {
+    this.#notice(element);
+    const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#folder.settings;
+    const chunk = this.#open ??= await this.#beginChunk();
+    await chunk.write(element);
+    if (chunk.sizeBytes >= chunkBytesMax) await this.#closeChunk();
+  }
+
+  /** Keeps what a split has left over. What other splits add to it comes before what follows. */
+  async writeRest(sequence: number, index: number, rows: unknown): Promise<void> {
+    await this.#closeChunk();
+    const file = `${this.#name}.rest`;
+    const { host, settings } = this.#folder;
+    this.#rests ??= await ChunkWriter.begin(host, settings.folder, file, 0, false);
+    await this.#rests.write(rows);
+    this.#items.push({ rest: { sequence, index, file, record: this.#restCount++ } });
+  }
+
+  /** Puts all of it in its place. */
+  async finish(): Promise<Written & { readonly attempt: string }> {
+    await this.#closeChunk();
+    await this.#rests?.finish();
+    this.#rests = undefined;
+    const note: RunNote = { ...this.#run, items: this.#items, spec: this.#spec };
+    const { host, settings } = this.#folder;
+    const path = within(settings.folder, `${this.#name}.run`);
+    await writeDocument(host, path, NOTE_FORMAT, note);
+    return { attempt: this.#run.attempt, ...writtenIn(note) };
+  }
+
+  /** Gives up; idempotent, and nothing once it is finished. */
+  abandon(): void {
+    this.#open?.abandon();
+    this.#open = undefined;
+    this.#rests?.abandon();
+    this.#rests = undefined;
+  }
+
+  #notice(element: unknown): void {
+    const spec = specOf(element);
+    this.#spec = this.#isSpecKnown ? mergeSpecs(this.#spec, spec, () => undefined) : spec;
+    this.#isSpecKnown = true;
+  }
+
+  async #beginChunk(): Promise<ChunkWriter> {
+    const { host, settings: { folder, compression } } = this.#folder;
+    const number = String(this.#chunkCount++).padStart(4, "0");
+    const compress = compression === "gzip";
+    const name = `${this.#name}-${number}.tfrecord${compress ? ".gz" : ""}`;
+    return await ChunkWriter.begin(host, folder, name, 0, compress);
+  }
+
+  async #closeChunk(): Promise<void> {
+    const chunk = this.#open;
+    if (chunk === undefined) return;
+    const finished = await chunk.finish();
+    this.#open = undefined;
+    this.#items.push({ chunk: finished });
+  }
+}
+
+/** How much a run is. */
+export function writtenIn({ items }: RunNote): Written {
+  let [elements, sizeBytes] = [0, 0];
+  for (const item of items) {
+    if (!("chunk" in item)) continue;
+    elements += item.chunk.count;
+    sizeBytes += item.chunk.sizeBytes;
+  }
+  return { elements, sizeBytes };
+}
+
+/** The note of a run that is written. Errors: `data_loss` where it is missing. */
+export async function readNote(
+  { host, settings }: JointFolder,
+  id: string,
+  run: WrittenRun,
+): Promise<RunNote> {
+  const path = within(settings.folder, `${nameOfRun(id, run)}.run`);
+  const remedy = "Save it again, with { overwrite: true }.";
+  const note = await readDocument<RunNote>(host, path, NOTE_FORMAT, remedy);
+  if (note !== undefined) return note;
+  throw new LeatError("data_loss", `${path} is missing: somebody has removed it. ${remedy}`);
+}
+
+/** What the name of a note says of its run; `undefined` for other names. */
+export function runOfName(id: string, name: string): WrittenRun | undefined {
+  const [, first, count, attempt] = /^-(\d+)-(\d+)-([0-9a-f]{16})\.run$/
+    .exec(name.slice(id.length)) ?? [];
+  if (!name.startsWith(id) || attempt === undefined) return undefined;
+  return { first: Number(first), count: Number(count), attempt };
+}
+
+/** Rows that a split has left over. Errors: `data_loss`, and those of reading files. */
+export async function readRest(
+  { host, settings }: JointFolder,
+  { file: name, record }: Rest,
+): Promise<unknown> {
+  const path = within(settings.folder, name);
+  const file = await host.files.open(path);
+  const records = new RecordReader(ByteReader.of({ path, file, compression: undefined }));
+  try {
+    for (let at = 0;; at++) {
+      const bytes = await records.step();
+      if (bytes === END) throw new LeatError("data_loss", `${path} is cut short.`);
+      if (at === record) return new EncodedValue(bytes as Uint8Array).read();
+    }
+  } finally {
+    records.close();
+  }
+}
+
+function nameOfRun(id: string, { first, count, attempt }: WrittenRun): string {
+  return `${id}-${String(first).padStart(7, "0")}-${count}-${attempt}`;
+}
