@@ -515,7 +515,7 @@ class Dispatcher {
     const { workers } = this.#config;
     if (workers.length === 0 || workers.includes(worker)) return;
     this.#context.world.log(
-      "warn",
+      "info",
       `Worker "${worker}" is not among the listed workers (${
         workers.join(", ")
       }): jobs of static ` +
