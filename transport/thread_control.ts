@@ -11,6 +11,7 @@ import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { World } from "../actors/runtime/world.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import type { LinkLimits } from "./limits.ts";
+import type { StartThread } from "./start_thread.ts";
 
 /**
  * What the module of a node exports as `setup`: it says what runs there. It is called once on the
@@ -24,6 +25,8 @@ export interface NodeContext {
   readonly world: World;
   /** What whoever started the node passed on, by structured clone. */
   readonly config: unknown;
+  /** Starts a thread for the node, which ends with it. */
+  readonly startThread: StartThread;
 }
 
 /** What makes a node out of an empty thread. */
@@ -70,6 +73,13 @@ export interface ThreadControl {
 export interface Introducer {
   /** Joins the asking node, `local`, with another: the answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
+  /**
+   * Starts a thread for the asking node below the hub's own: below another one Deno takes a second to
+   * do so. Answers when it has ended, with the reason. The asker chooses `id`.
+   */
+  runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
+  /** Ends such a thread. */
+  endThread(id: number): void;
 }
 
 /** A node one can talk to from now on. */

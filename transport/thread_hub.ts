@@ -13,6 +13,7 @@ import type { World } from "../actors/runtime/world.ts";
 import { LeatError } from "../core/error.ts";
 import { HubLinks } from "./hub_links.ts";
 import type { LinkLimits } from "./limits.ts";
+import { OwnedThreads } from "./owned_threads.ts";
 import {
   type Introducer,
   type Introduction,
@@ -133,6 +134,7 @@ export class ThreadHub implements AsyncDisposable {
 
   async #startThread(options: ThreadNodeOptions): Promise<ThreadNode> {
     const { world, entry } = this.#options;
+    const owned = new OwnedThreads();
     const introducer: Introducer = {
       introduce: async (local, node) => {
         const isAlive = () => !thread.isEnded;
@@ -140,9 +142,12 @@ export class ThreadHub implements AsyncDisposable {
         if ("error" in outcome) return outcome;
         return comlink.transfer(outcome, [outcome.value.port]);
       },
+      runThread: (id, program, name, port) => owned.run(id, program, name, port),
+      endThread: (id) => owned.end(id),
     };
     const thread: ThreadNode = new ThreadNode(world, entry, options.name, introducer, (error) => {
       this.#threads.delete(thread);
+      owned.close();
       this.#leave(thread, error);
     });
     this.#threads.add(thread);

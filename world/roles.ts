@@ -8,6 +8,7 @@ import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerOptions } from "../actors/worker/worker.ts";
+import type { NodeContext } from "../transport/thread_control.ts";
 import type { SandboxGrants } from "./sandbox/grants.ts";
 import type { WorkerStorage } from "./storage.ts";
 
@@ -52,6 +53,9 @@ export interface Playing {
   close(): Promise<void>;
 }
 
+/** How a role comes by threads. Default: below the node's own. */
+export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
+
 /** Starts a role's actors on a node. */
 export type TakeUp = (system: ActorSystem) => Playing;
 
@@ -62,7 +66,7 @@ export const JOURNAL_NAME = "dispatcher";
  * Loads the program of a role and no other's, so that a node's thread is there the sooner. The answer
  * starts its actors at once: whoever reaches the node finds them.
  */
-export async function loadRole(role: Role): Promise<TakeUp> {
+export async function loadRole(role: Role, threads: RoleThreads = {}): Promise<TakeUp> {
   switch (role.role) {
     case "dispatcher": {
       const { takeUpDispatcher } = await import("./dispatcher_role.ts");
@@ -71,7 +75,7 @@ export async function loadRole(role: Role): Promise<TakeUp> {
     case "worker": {
       const { takeUpWorker } = await import("./worker_role.ts");
       const isInline = role.runners === "inline" && role.sandbox === undefined;
-      if (!isInline) return (system) => takeUpWorker(system, role);
+      if (!isInline) return (system) => takeUpWorker(system, role, threads);
       const { inlineRunners } = await import("./inline_runners.ts");
       return (system) => takeUpWorker(system, role, { runners: inlineRunners(role) });
     }

@@ -9,8 +9,8 @@ import { loadRole, type Playing, type Role } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /** Sets up the node; `config` is its {@linkcode Role}. */
-export async function setup({ world, config }: NodeContext): Promise<NodeParts> {
-  const takeUp = await loadRole(config as Role);
+export async function setup({ world, config, startThread }: NodeContext): Promise<NodeParts> {
+  const takeUp = await loadRole(config as Role, { startThread });
   const connector = webSocketConnector({ world });
   let playing: Playing | undefined;
   return {

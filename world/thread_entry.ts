@@ -11,6 +11,7 @@ import { LeatError, type WireError } from "../core/error.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import { HubLinks } from "../transport/hub_links.ts";
 import type { LinkLimits } from "../transport/limits.ts";
+import type { StartThread } from "../transport/start_thread.ts";
 import {
   type Introducer,
   type NodeContext,
@@ -35,6 +36,7 @@ class NodeThread implements ThreadControl {
   #kinds: Readonly<Record<string, ActorKind>> = {};
   /** Held for as long as the thread lives: comlink gives up calls of a proxy nobody holds. */
   #introducer: comlink.Remote<Introducer> | undefined;
+  #lastThread = 0;
 
   start(start: NodeStart, introductions: MessagePort): Promise<Outcome<NodeId>> {
     this.#introducer = comlink.wrap<Introducer>(introductions);
@@ -77,7 +79,7 @@ class NodeThread implements ThreadControl {
       throw new LeatError("invalid_argument", `${module} exports no function "setup"`);
     }
     const world = new DenoWorld(options as DenoWorldOptions | undefined);
-    const context: NodeContext = { node: name, world, config };
+    const context: NodeContext = { node: name, world, config, startThread: this.#startThread };
     this.#parts = await setup(context);
     const { kinds = {}, supervision, connectors = {}, started } = this.#parts;
     this.#kinds = kinds;
@@ -93,6 +95,14 @@ class NodeThread implements ThreadControl {
     await started?.(this.#system);
     return this.#system.id;
   }
+
+  readonly #startThread: StartThread = (program, name, port, onDeath) => {
+    const id = ++this.#lastThread;
+    const hub = this.#introducer!;
+    const ended = hub.runThread(id, program, name, comlink.transfer(port, [port]));
+    ended.catch((error) => LeatError.from(error).message).then(onDeath);
+    return () => void hub.endThread(id);
+  };
 
   async #dial(node: string, local: NodeId): Promise<Link> {
     const { remote, port } = valueOf(await this.#introducer!.introduce(local, node));

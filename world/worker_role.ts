@@ -8,6 +8,7 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import type { StartThread } from "../transport/start_thread.ts";
 import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
 import { RunnerThreads } from "./runner_threads.ts";
@@ -18,13 +19,15 @@ import { FRONT_KINDS } from "./service_kinds.ts";
 export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   /** Default: runners on threads, as the role says. */
   readonly runners?: RunnerFactory;
+  /** Starts those threads. Default: below the calling one. */
+  readonly startThread?: StartThread;
 }
 
 /** Starts the worker, and with it a thread for its first pipeline. */
 export function takeUpWorker(
   system: ActorSystem,
   role: WorkerRole,
-  { runners = runnersOnThreads(role), ...hooks }: WorkerHooks = {},
+  { startThread, runners = runnersOnThreads(role, startThread), ...hooks }: WorkerHooks = {},
 ): Playing {
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
@@ -44,7 +47,10 @@ export function takeUpWorker(
 
 function runnersOnThreads(
   { storage, storageLatencyMs, services, sandbox }: WorkerRole,
+  startThread: StartThread | undefined,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services };
-  return sandbox === undefined ? new RunnerThreads(reached) : new ConfinedRunners(sandbox, reached);
+  return sandbox === undefined
+    ? new RunnerThreads(reached, startThread)
+    : new ConfinedRunners(sandbox, reached);
 }

@@ -7,6 +7,7 @@ import type { ActorFactory } from "../../actors/runtime/actor.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
+import type { StartThread } from "../../transport/start_thread.ts";
 import type { NodeContext, NodeParts } from "../../transport/thread_control.ts";
 
 /** What the actor on each thread can be asked. */
@@ -52,9 +53,28 @@ const createRemote: ActorFactory<Remote> = (context) => {
   };
 };
 
+/** Has a thread of the node hold the lock of a file for as long as it lives. */
+async function lockOnThread(startThread: StartThread, path: string): Promise<void> {
+  const program = `addEventListener("message", ({ data: port }) => {
+    globalThis.file = Deno.openSync(${JSON.stringify(path)});
+    file.lockSync(true);
+    port.postMessage("locked");
+  }, { once: true });`;
+  const url = `data:application/javascript,${encodeURIComponent(program)}`;
+  const { port1, port2 } = new MessageChannel();
+  await new Promise((resolve) => {
+    port1.onmessage = resolve;
+    startThread(url, "locker", port2, resolve);
+  });
+  port1.close();
+}
+
 /** See `NodeSetup`. */
-export function setup({ config }: NodeContext): NodeParts {
+export async function setup({ config, startThread }: NodeContext): Promise<NodeParts> {
   if (config === "broken") throw new LeatError("not_found", "broken on purpose");
+  if (typeof config === "object") {
+    await lockOnThread(startThread, (config as { lock: string }).lock);
+  }
   return {
     kinds: { remote: () => ({ create: createRemote }) },
     started(system) {

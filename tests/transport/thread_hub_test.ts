@@ -115,6 +115,20 @@ Deno.test("terminate ends a thread that spins, and its name can be used again", 
   assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
 });
 
+Deno.test("the threads of a node end with it, however it ends", async () => {
+  await using home = new Home();
+  const lock = await Deno.makeTempFile({ prefix: "leat-threads-" });
+  using file = await Deno.open(lock);
+  for (const end of [(node: ThreadNode) => node.stop(), (node: ThreadNode) => node.terminate()]) {
+    const node = await home.start("one", { lock });
+    assertEquals(file.tryLockSync(true), false);
+    await end(node);
+    await file.lock(true);
+    await file.unlock();
+  }
+  await Deno.remove(lock);
+});
+
 Deno.test("a patient ask outlives a thread that is started again", async () => {
   await using home = new Home();
   const first = await home.start("one");

@@ -1,0 +1,39 @@
+/**
+ * Threads that the hub has started for a node, which end with it.
+ *
+ * @module
+ */
+import { startThread } from "./start_thread.ts";
+
+/** See the module. Their owner numbers them. */
+export class OwnedThreads {
+  readonly #ends = new Map<number, () => void>();
+  #closed = false;
+
+  /** Starts a thread. Resolves when it has ended, with the reason. */
+  run(id: number, program: string, name: string, port: MessagePort): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    if (this.#closed) {
+      port.close();
+      resolve("its owner is gone");
+      return promise;
+    }
+    const end = startThread(program, name, port, resolve);
+    this.#ends.set(id, () => {
+      end();
+      resolve("it was ended");
+    });
+    return promise;
+  }
+
+  end(id: number): void {
+    this.#ends.get(id)?.();
+    this.#ends.delete(id);
+  }
+
+  /** Ends all of them; no other is started. */
+  close(): void {
+    this.#closed = true;
+    for (const id of [...this.#ends.keys()]) this.end(id);
+  }
+}
