@@ -1,0 +1,116 @@
+/** How many workers the dispatcher wants, from what workers and clients say: by a clock that moves when told to. */
+
+import type { TaskStats } from "../../../actors/worker/protocol.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
+import { TestCluster, type TestWorker } from "./lib.ts";
+
+const SECOND = 1_000;
+
+/** A job of one client on one worker: reports come every five seconds, as often as is looked. */
+class Job {
+  readonly cluster: TestCluster;
+  readonly worker: TestWorker;
+  readonly #clientId: number;
+  #atMs = 0;
+  #taken = 0;
+
+  private constructor(cluster: TestCluster, worker: TestWorker, clientId: number) {
+    this.cluster = cluster;
+    this.worker = worker;
+    this.#clientId = clientId;
+  }
+
+  static async start(cluster: TestCluster): Promise<Job> {
+    const worker = cluster.worker("w");
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+    await worker.heartbeat();
+    return new Job(cluster, worker, clientId);
+  }
+
+  /** The worker makes 100 elements a second without rest; the client waits for this share of its time. */
+  async pass(ms: number, waitingShare: number, workerReports = true): Promise<void> {
+    for (const endMs = this.#atMs + ms; this.#atMs < endMs;) {
+      this.#atMs += 5 * SECOND;
+      this.#taken += 500;
+      if (workerReports) await this.#report();
+      await this.cluster.ask("clientHeartbeat", {
+        clientId: this.#clientId,
+        figures: {
+          atMs: this.#atMs,
+          elements: this.#taken,
+          bytes: 0,
+          waitingMs: waitingShare * this.#atMs,
+          trainingMs: (1 - waitingShare) * this.#atMs,
+          inFlight: 0,
+          bufferedBytes: 0,
+        },
+      });
+      await this.cluster.world.advance(5 * SECOND);
+    }
+  }
+
+  async #report(): Promise<void> {
+    const { name, ref, tasks } = this.worker;
+    const stats = {
+      role: "task",
+      produced: this.#taken,
+      served: this.#taken,
+      servedBytes: 0,
+      bufferedBytes: 0,
+      bytesRead: 0,
+      skipped: 0,
+      waiting: 0,
+      busyMs: this.#atMs,
+      runnerRestarts: 0,
+    } as unknown as TaskStats;
+    await this.cluster.ask("workerHeartbeat", {
+      name,
+      worker: ref,
+      tags: [],
+      tasks: [...tasks.values()].map((task) => ({ ...task, stats })),
+      figures: { atMs: this.#atMs },
+    });
+  }
+
+  async scaling() {
+    return (await this.cluster.ask("describe", null)).scaling;
+  }
+}
+
+Deno.test("a dispatcher wants more workers when trainers wait for busy ones, and says why", async () => {
+  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+  const job = await Job.start(cluster);
+  await job.pass(30 * SECOND, 0.6);
+  const { workers, wanted, text, jobs } = await job.scaling();
+  assertEquals([workers, wanted, jobs[0]!.kind], [1, 2, "more"]);
+  assertMatch(
+    text,
+    /^2 workers wanted, 1 there: job job waits 60 % of its time, and its workers are/,
+  );
+});
+
+Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
+  await using cluster = await TestCluster.start();
+  const job = await Job.start(cluster);
+  await job.pass(60 * SECOND, 0.02);
+  const { wanted, jobs } = await job.scaling();
+  assertEquals([wanted, jobs[0]!.kind], [1, "enough"]);
+});
+
+Deno.test("workers are asked for figures while somebody reads, and old figures decide nothing", async () => {
+  await using cluster = await TestCluster.start();
+  const job = await Job.start(cluster);
+  const before = job.worker.wakes;
+  await job.pass(30 * SECOND, 0.6, false);
+  assertEquals(job.worker.wakes - before >= 5, true);
+  assertEquals((await job.scaling()).jobs[0]!.kind, "unknown");
+});
+
+Deno.test("nobody is asked for figures while nobody reads", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  await worker.heartbeat();
+  await cluster.world.advance(30 * SECOND);
+  assertEquals(worker.wakes, 0);
+});
