@@ -15,7 +15,7 @@ export class InlineHub {
 
   /** For the options of every system that is to be added. */
   readonly connector: Connector = {
-    connect: (node, local) => Promise.resolve(this.#join(node, local)),
+    connect: (node, local) => Promise.try(() => this.#join(node, local)),
   };
 
   /** Whether a node of that name is in this thread. */

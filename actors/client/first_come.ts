@@ -260,12 +260,13 @@ export class FirstComeReader implements Reader {
       open.passed = Math.min(TURNS_PASSED_MAX, 2 * open.passed + 1);
       open.fromTurn = this.#turn + open.passed;
     } else open.passed = 0;
-    if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
     const isNews = answer.kind === "end" && !open.ended;
     if (isNews) this.#end(open);
+    // Before whoever takes the element makes room for a request.
+    this.#offer(open);
+    if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
     this.#endIfDone();
     if (isNews && this.#live === 0 && !feed.closed) refresh();
-    this.#offer(open);
     this.pump();
   }
 

@@ -78,7 +78,7 @@ async function read({ dataset, bytesPerSecond, stepMs = 0, isFar = true, element
 
 Deno.test('"auto" compresses over a slow network, and elements come faster for it', async () => {
   // 8 ms an element at 10 MB/s.
-  const slow = { dataset: SMALLER, bytesPerSecond: 10e6, elements: 600 };
+  const slow = { dataset: SMALLER, bytesPerSecond: 10e6, elements: 1_000 };
   const { compression, reader, ms } = await read(slow);
   assertEquals(compression.active, "zstd");
   assertStringIncludes(compression.reason, "times as fast");

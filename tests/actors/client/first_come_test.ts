@@ -1,0 +1,218 @@
+/**
+ * Reading first come first served: how many requests are open, at whom, and what is made of answers.
+ *
+ * @module
+ */
+import { createClient } from "../../../actors/client/client.ts";
+import { Feed } from "../../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../../actors/client/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import type { Connector } from "../../../actors/runtime/link.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+} from "../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import { compressFrame } from "../../../transport/compression.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { InlineHub } from "../../../world/inline_hub.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+
+type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
+
+/** One node with a reader and a dispatcher that lists what it is told to, and tasks made by hand. */
+class ReaderBench implements AsyncDisposable {
+  readonly feed = new Feed();
+  readonly system: ActorSystem;
+  /** Requests that are open, and the most there were together with elements that waited. */
+  open = 0;
+  outstandingMax = 0;
+  readonly #hub = new InlineHub();
+  readonly #others: ActorSystem[] = [];
+  readonly #tasks: FencedRef<ElementSourceProtocol>[] = [];
+
+  constructor(
+    tasks: readonly { readonly node?: string; readonly answer: Answer }[],
+    maxOutstandingRequests?: number,
+  ) {
+    const connector: Connector = {
+      connect: (node, local) => this.#hub.connector.connect(node, local),
+    };
+    const world = new DenoWorld({ logLevel: "off" });
+    this.system = new ActorSystem({ node: "bench", world, connector });
+    this.#hub.add(this.system);
+    for (const { node, answer } of tasks) this.#addTask(answer, node);
+    this.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          clientHeartbeat: () => ({
+            tasks: this.#tasks.map((source, taskId) => ({ taskId, worker: `w${taskId}`, source })),
+            finished: false,
+          }),
+          releaseClient: () => null,
+        } as never,
+      }),
+    });
+    this.system.spawn<ClientProtocol>({
+      name: "client",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt("bench"),
+          dataset: { datasetId: "d" },
+          parameters: { processingMode: "DYNAMIC", sharing: false },
+          repetition: 0,
+          ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+        }, this.feed),
+    });
+  }
+
+  /** Lets a node be reached that was not. */
+  join(node: string): void {
+    this.#hub.add(this.#others.find((system) => system.id.node === node)!);
+  }
+
+  /** The next element's number. */
+  async next(): Promise<unknown> {
+    const fed = await this.feed.take();
+    if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+    return fed.kind === "element" ? fed.element.bytes[0] : fed.kind;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.system.stop();
+    for (const system of this.#others) await system.stop();
+  }
+
+  #addTask(answer: Answer, node: string | undefined): void {
+    let system = this.system;
+    if (node !== undefined) {
+      system = new ActorSystem({ node, world: new DenoWorld({ logLevel: "off" }) });
+      this.#others.push(system);
+    }
+    this.#tasks.push(system.spawn<ElementSourceProtocol>({
+      name: `task-${this.#tasks.length}`,
+      create: () => ({
+        handlers: {
+          getElement: async (request) => {
+            this.open++;
+            this.outstandingMax = Math.max(this.outstandingMax, this.open + this.feed.length);
+            try {
+              return await answer(request);
+            } finally {
+              this.open--;
+            }
+          },
+          leave: () => null,
+          stats: () => ({}) as never,
+        },
+      }),
+    }));
+  }
+}
+
+/** A task whose elements are all this number. */
+function givesAtOnce(number: number): Answer {
+  return () => ({ kind: "element", element: new Payload(Uint8Array.of(number)) });
+}
+
+/** A task that has nothing for as long as it is watched: it says so to who would rather not wait. */
+function givesNothing(asked: { times: number }): Answer {
+  return async ({ waitMs }) => {
+    asked.times++;
+    if (waitMs === undefined) return await new Promise<never>(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return { kind: "later" };
+  };
+}
+
+Deno.test("a worker that cannot be reached holds no request that another could have, and is read when it is back", async () => {
+  await using bench = new ReaderBench([
+    { node: "far", answer: givesAtOnce(2) },
+    { answer: givesAtOnce(1) },
+  ], 1);
+  for (let element = 0; element < 20; element++) assertEquals(await bench.next(), 1);
+  bench.join("far");
+  while (await bench.next() !== 2);
+  assertEquals(bench.outstandingMax, 1, "the bound holds all the while");
+});
+
+Deno.test("with fewer requests than tasks a slow task keeps none from a fast one", async () => {
+  const asked = { times: 0 };
+  await using bench = new ReaderBench([
+    { answer: givesNothing(asked) },
+    { answer: givesNothing(asked) },
+    { answer: givesAtOnce(1) },
+  ], 1);
+  for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
+  assert(asked.times >= 2, "the slow ones are asked as well");
+  assert(asked.times < 60, `but ever more seldom: ${asked.times} times`);
+  assertEquals(bench.outstandingMax, 1);
+});
+
+Deno.test("slow tasks do not take the requests that fast ones could have", async () => {
+  const slow = { answer: givesNothing({ times: 0 }) };
+  await using bench = new ReaderBench([slow, slow, slow, { answer: givesAtOnce(1) }], 4);
+  for (let element = 0; element < 50; element++) assertEquals(await bench.next(), 1);
+  assert(bench.outstandingMax <= 4, `${bench.outstandingMax} requests and elements`);
+});
+
+Deno.test("maxOutstandingRequests holds from the first element", async () => {
+  const held = Promise.withResolvers<void>();
+  const answer: Answer = async () => {
+    await held.promise;
+    return givesAtOnce(1)({} as GetElementRequest);
+  };
+  await using bench = new ReaderBench(Array.from({ length: 8 }, () => ({ answer })), 3);
+  const first = bench.next();
+  while (bench.open < 3) await new Promise((resolve) => setTimeout(resolve, 0));
+  held.resolve();
+  await first;
+  for (let element = 0; element < 100; element++) await bench.next();
+  assertEquals(bench.outstandingMax, 3);
+});
+
+Deno.test("a thousand tasks are all read in turn", async () => {
+  const tasks = Array.from({ length: 1_000 }, (_, i) => {
+    let given = 0;
+    const answer: Answer = () =>
+      given++ === 0 ? { kind: "element", element: new Payload(Uint8Array.of(i & 127)) } : {
+        kind: "end",
+      };
+    return { answer };
+  });
+  await using bench = new ReaderBench(tasks);
+  let sum = 0;
+  for (let element = 0; element < 1_000; element++) sum += await bench.next() as number;
+  assertEquals(sum, tasks.reduce((total, _, i) => total + (i & 127), 0));
+});
+
+Deno.test("an element that cannot be unpacked is data_loss that names its worker, and costs itself alone", async () => {
+  const frame = encodeMessage({ x: new Float64Array(1_000) });
+  const damaged = compressFrame(frame, "zstd")!;
+  damaged[damaged.length - 3]! ^= 1;
+  const given = [damaged, compressFrame(frame, "gzip")!, frame];
+  await using bench = new ReaderBench([{
+    answer: () => {
+      const bytes = given.shift();
+      return bytes === undefined
+        ? new Promise<never>(() => {})
+        : { kind: "element", element: new Payload(bytes) };
+    },
+  }], 1);
+  const failed = await bench.feed.take();
+  assert(failed.kind === "error");
+  assertEquals(failed.error.code, "data_loss");
+  assertStringIncludes(failed.error.message, 'worker "w0" at bench (task 0)');
+  for (let element = 0; element < 2; element++) {
+    const fed = await bench.feed.take();
+    assert(fed.kind === "element");
+    assertEquals(fed.element.bytes, frame);
+  }
+});

@@ -1,0 +1,106 @@
+/** Whether a task compresses its elements. */
+import { Compressor } from "../../../actors/worker/compressor.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+
+const FRAME = new Uint8Array(100_000);
+
+/** What trying it has brought: zstd at 200 MB/s. */
+const trial = (ratio: number) => ({ bytes: 100_000, compressedBytes: 100_000 * ratio, ms: 0.5 });
+
+/** So many reports of a client, an element after each, and what its trial brings. */
+function reports(
+  compressor: Compressor,
+  count: number,
+  way: { bytesPerSecond: number; waitingShare?: number },
+  ratio = 0.3,
+): void {
+  for (let report = 0; report < count; report++) {
+    compressor.heard({ waitingShare: 0.9, ...way }, { busyMs: 0, bytes: 0 });
+    const { wish } = compressor;
+    compressor.came(FRAME, wish === undefined ? undefined : trial(ratio));
+  }
+}
+
+Deno.test("a Compressor that is told what to do does it, and says so", () => {
+  for (const setting of ["zstd", "gzip"] as const) {
+    const compressor = new Compressor(setting);
+    assertEquals(compressor.wish, { codec: setting, isTrial: false });
+    compressor.heard({ bytesPerSecond: 1e12, waitingShare: 1 }, { busyMs: 0, bytes: 0 });
+    assertEquals(compressor.wish, { codec: setting, isTrial: false });
+    assertEquals(compressor.came(FRAME, trial(0.3)), 100_000);
+    const { active, bytes, compressedBytes } = compressor.figures;
+    assertEquals([active, bytes, compressedBytes], [setting, 100_000, 30_000]);
+  }
+  const none = new Compressor("none");
+  reports(none, 100, { bytesPerSecond: 1e5 });
+  assertEquals([none.wish, none.figures.ms], [undefined, 0]);
+});
+
+Deno.test("an automatic Compressor tries nothing before a client reads over a network", () => {
+  const compressor = new Compressor();
+  for (let element = 0; element < 1_000; element++) {
+    assertEquals(compressor.wish, undefined);
+    compressor.came(FRAME, undefined);
+  }
+});
+
+Deno.test("an automatic Compressor compresses over a slow way, and not over one that is faster than it", () => {
+  const slow = new Compressor();
+  reports(slow, 40, { bytesPerSecond: 10e6 });
+  assertEquals(slow.figures.active, "zstd");
+  assertStringIncludes(slow.figures.reason, "30 % of the bytes are left, at 10 MB/s");
+  const fast = new Compressor();
+  reports(fast, 1_000, { bytesPerSecond: 1_000e6 });
+  assertEquals(fast.figures.active, "none");
+});
+
+Deno.test("an automatic Compressor leaves alone what a pipeline takes longer to make than to send", () => {
+  const compressor = new Compressor();
+  for (let report = 1; report < 40; report++) {
+    // 10 MB/s come out of the pipeline, and 12 MB/s would go over.
+    const making = { busyMs: 100 * report, bytes: 1e6 * report };
+    compressor.heard({ bytesPerSecond: 12e6, waitingShare: 0.9 }, making);
+    assertEquals(compressor.wish, undefined);
+  }
+  assertStringIncludes(compressor.figures.reason, "longer to make than to send");
+});
+
+Deno.test("an automatic Compressor tries what does not get smaller ever more seldom", () => {
+  const compressor = new Compressor();
+  const trials = (elements: number) => {
+    const before = compressor.figures.ms;
+    reports(compressor, elements, { bytesPerSecond: 10e6 }, 1);
+    return (compressor.figures.ms - before) / 0.5;
+  };
+  const first = trials(1_000);
+  assert(first >= 3 && first <= 8, `${first}`);
+  assert(trials(100_000) <= 30);
+  assertEquals(compressor.figures.active, "none");
+  // But when the data changes it is found out.
+  reports(compressor, 40_000, { bytesPerSecond: 10e6 }, 0.2);
+  assertEquals(compressor.figures.active, "zstd");
+});
+
+Deno.test("an automatic Compressor changes its mind neither at once nor at the edge", () => {
+  const compressor = new Compressor();
+  reports(compressor, 40, { bytesPerSecond: 10e6 });
+  assertEquals(compressor.figures.active, "zstd");
+  // Compressed they would come 1.1 times as fast: not worth beginning, and worth going on.
+  reports(compressor, 40, { bytesPerSecond: 180e6 });
+  assertEquals(compressor.figures.active, "zstd");
+  compressor.heard({ bytesPerSecond: 1_000e6, waitingShare: 0.9 }, { busyMs: 0, bytes: 0 });
+  assertEquals(compressor.figures.active, "zstd", "one report is none");
+  reports(compressor, 2, { bytesPerSecond: 1_000e6 });
+  assertEquals(compressor.figures.active, "none");
+  const other = new Compressor();
+  reports(other, 1_000, { bytesPerSecond: 180e6 });
+  assertEquals(other.figures.active, "none");
+});
+
+Deno.test("an automatic Compressor goes on while training loops no longer wait", () => {
+  const compressor = new Compressor();
+  reports(compressor, 40, { bytesPerSecond: 10e6 });
+  reports(compressor, 40, { bytesPerSecond: 10e6, waitingShare: 0 });
+  assertEquals(compressor.figures.active, "zstd");
+  assertStringIncludes(compressor.figures.reason, "hardly wait");
+});
