@@ -138,9 +138,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     }
     try {
       const element = this.#watch.time(this.#pullNow);
-      return element instanceof Promise
-        ? this.#start(() => this.#later(element))
-        : Promise.resolve(this.#resultOf(element));
+      if (!(element instanceof Promise)) return Promise.resolve(this.#resultOf(element));
+      const later = this.#later(element);
+      // Nobody asks for it where the iterator is closed before the call's turn.
+      later.catch(() => {});
+      return this.#start(() => later);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -1,6 +1,8 @@
 /** Disposing, queueing and sharing the thread. */
 
 import { assert, assertEquals } from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset } from "../../data/mod.ts";
 import { turn } from "./lib/collect.ts";
 
@@ -107,4 +109,17 @@ Deno.test("breaking out of a loop disposes", async () => {
   const atOnce = calls;
   await turn(10);
   assertEquals(calls, atOnce);
+});
+
+Deno.test("an iterator that is closed in the middle of next() leaves no rejection behind", async () => {
+  const split = Promise.withResolvers<never>();
+  const iterator = openIterator(Dataset.range(10).node, {
+    splits: { next: () => split.promise, total: () => Promise.resolve(1) },
+  });
+  const next = iterator.next();
+  iterator.return();
+  split.reject(new LeatError("cancelled", "The task has ended"));
+  assertEquals((await next).done, true);
+  // One that nobody handles fails the test.
+  await new Promise((resolve) => setTimeout(resolve, 0));
 });

@@ -7,7 +7,7 @@ import { Dataset, LeatError, type LocalCluster, openIterator } from "../../mod.t
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { testOnEach } from "./carriers.ts";
+import { testInline, testOnEach } from "./carriers.ts";
 
 /** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
 function makeDataset(): Dataset<unknown> {
@@ -108,6 +108,40 @@ testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", 
     assertEquals(await outcomesOf(iterator), wanted.slice(position), `restored at ${position}`);
   }
 });
+
+testInline("a token is refused where the dataset has other splits by now", async (start) => {
+  const folder = await Deno.makeTempDir();
+  const write = (name: string) => Deno.writeTextFile(`${folder}/${name}.txt`, "one\ntwo\nthree\n");
+  for (const name of ["a", "b", "c"]) await write(name);
+  const lines = Dataset.textLines(Dataset.listFiles(`${folder}/*.txt`)).batch(2);
+  await using cluster = await start({ workers: 1 });
+  await using saver = distributed(lines, cluster).iterator();
+  await readOutcomes(saver, 2);
+  const token = await saver.save();
+  await write("0");
+  await using iterator = distributed(lines, cluster).iterator();
+  await iterator.restore(token);
+  const error = await assertRejects(() => iterator.next(), LeatError);
+  assertEquals(error.code, "failed_precondition");
+  assert(error.message.includes("other splits"), error.message);
+  assertEquals((await iterator.next()).done, true, "told once");
+  await Deno.remove(folder, { recursive: true });
+});
+
+testInline(
+  "save of a distributed iterator of another mode is refused with the remedy",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    for (const processingMode of ["OFF", "DYNAMIC", "DATA"] as const) {
+      const job = Dataset.range(10).distribute({ service: cluster, processingMode });
+      await using iterator = job.iterator();
+      await iterator.next();
+      const error = await assertRejects(() => iterator.save(), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assert(error.message.includes("DETERMINISTIC"), error.message);
+    }
+  },
+);
 
 testOnEach("a second reader of a DETERMINISTIC job is refused by name", async (start) => {
   await using cluster = await start();
