@@ -15,13 +15,14 @@ import type { Workload } from "./workload.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runRounds } from "./workload_rounds.ts";
+import { runSharing } from "./workload_sharing.ts";
 
 const HELP = `Crashes a simulated cluster, seed after seed.
 
 Usage: deno run sim/vopr.ts [options]
 
-  --workload W  What the cluster does: dynamic, ordered (DETERMINISTIC) or rounds (coordinated
-                reads). Default: all, each with every seed.
+  --workload W  What the cluster does: dynamic, ordered (DETERMINISTIC), rounds (coordinated
+                reads) or sharing. Default: all, each with every seed.
   --seeds N     How many seeds to run. Default 1000.
   --seed S      The first of them. Default 1.
   --timeline    Print what happened between the nodes, also when all went well.
@@ -40,6 +41,7 @@ const WORKLOADS: Readonly<Record<string, Workload>> = {
   dynamic: runDynamic,
   ordered: runOrdered,
   rounds: runRounds,
+  sharing: runSharing,
 };
 
 const OPTIONS = {

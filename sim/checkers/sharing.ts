@@ -1,0 +1,131 @@
+/**
+ * Checks ephemeral data sharing: each trainer sees a subsequence of what each worker produces, in
+ * order and nothing twice; it misses nothing that was still in the window; and windows keep to their
+ * bounds.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
+import type { ElementAnswer } from "../../actors/worker/protocol.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import type { Violations } from "./checker.ts";
+
+/** What an element of the shared job says of itself. */
+export interface SharedElement {
+  /** Which worker's stream it is of: a number that each task draws. */
+  readonly stream: number;
+  /** Its place there. */
+  readonly place: number;
+}
+
+/** What anything in a window counts for at least, in bytes. */
+const ITEM_BYTES_MIN = 1_024;
+
+/** What came into a worker's window. */
+interface Stream {
+  /** The bytes of everything up to a place, that one included. */
+  readonly sums: number[];
+  /** Whether the worker is still in the life in which it made this. */
+  readonly lives: () => boolean;
+}
+
+/** See the module. */
+export class SharingChecker {
+  readonly #windowBytesMax: number;
+  readonly #violations: Violations;
+  readonly #streams = new Map<number, Stream>();
+  /** The place that each trainer has taken last, by trainer and stream. */
+  readonly #last = new Map<string, number>();
+  /** Streams that a trainer has read since it came, by trainer. */
+  readonly #reading = new Map<string, Set<number>>();
+  #delivered = 0;
+  #skipped = 0;
+
+  constructor(windowBytesMax: number, violations: Violations) {
+    this.#windowBytesMax = windowBytesMax;
+    this.#violations = violations;
+  }
+
+  /** Elements that training loops have taken. */
+  get delivered(): number {
+    return this.#delivered;
+  }
+
+  /** Elements that they have missed while they were there. */
+  get skipped(): number {
+    return this.#skipped;
+  }
+
+  /** What to give to `ActorSystem.inspect` of a worker's node. @param lives Whether this life is not over. */
+  observer(lives: () => boolean): (event: InspectionEvent) => void {
+    return (event) => {
+      if (event.type === "deliver" && event.envelope.kind === "reply") {
+        const { target, body } = event.envelope;
+        if (target.path.includes("/cache-")) this.#produces(body as ElementAnswer | null, lives);
+      } else if (event.type === "send" && event.envelope.kind === "ask") {
+        const { method, body } = event.envelope;
+        if (method === "workerHeartbeat") this.#reports(body as HeartbeatRequest);
+      }
+    };
+  }
+
+  /** A trainer comes, for the first time or again: what its client before had fetched may be lost. */
+  came(trainer: string): void {
+    this.#reading.set(trainer, new Set());
+  }
+
+  /** A training loop has taken an element, before which `skipped` were said to be missed. */
+  took(trainer: string, { stream, place }: SharedElement, skipped: number): void {
+    this.#delivered++;
+    const key = `${trainer} ${stream}`;
+    const last = this.#last.get(key) ?? -1;
+    this.#last.set(key, Math.max(last, place));
+    const what = `${trainer} took ${place} of stream ${stream} after ${last}`;
+    if (place <= last) this.#violations.add(`${what}: twice, or out of order`);
+    const reading = this.#reading.get(trainer)!;
+    if (!reading.has(stream)) {
+      reading.add(stream);
+      return;
+    }
+    const missed = place - last - 1;
+    // What was on its way from a worker that is gone is gone with it.
+    if (missed !== skipped && !this.#streams.get(stream)!.lives()) return;
+    if (missed !== skipped) this.#violations.add(`${what}, and was told of ${skipped} it missed`);
+    if (missed <= 0) return;
+    this.#skipped += missed;
+    const since = this.#bytesFrom(stream, place - 1);
+    if (since > this.#windowBytesMax) return;
+    this.#violations.add(
+      `${what}, though the ${since} bytes from ${place - 1} on fit a window of ` +
+        `${this.#windowBytesMax}`,
+    );
+  }
+
+  /** How much has come into a stream's window from a place on. */
+  #bytesFrom(stream: number, place: number): number {
+    const { sums } = this.#streams.get(stream)!;
+    return sums.at(-1)! - (sums[place - 1] ?? 0);
+  }
+
+  #produces(answer: ElementAnswer | null, lives: () => boolean): void {
+    if (answer?.kind !== "element") return;
+    const { bytes } = answer.element;
+    const { stream, place } = decodeMessage(bytes) as SharedElement;
+    if (!this.#streams.has(stream)) this.#streams.set(stream, { sums: [], lives });
+    const { sums } = this.#streams.get(stream)!;
+    if (place !== sums.length) {
+      this.#violations.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);
+    }
+    sums.push((sums.at(-1) ?? 0) + Math.max(ITEM_BYTES_MIN, bytes.byteLength));
+  }
+
+  #reports({ name, tasks }: HeartbeatRequest): void {
+    const held = tasks.reduce((sum, { frontStats }) => sum + (frontStats?.bufferedBytes ?? 0), 0);
+    if (held <= this.#windowBytesMax) return;
+    this.#violations.add(`${name} holds ${held} bytes, of ${this.#windowBytesMax} for windows`);
+  }
+}
+
+type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
