@@ -4,15 +4,18 @@
  * @module
  */
 import { createCache } from "../../../actors/cache/cache.ts";
+import type { Ref } from "../../../actors/runtime/ref.ts";
+import type { CacheProtocol, ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { ThreadBody } from "../../../transport/thread_body.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
 /** A bench with a cache before its task. An element of the pipeline is some 100 bytes. */
 function cached(dataset: Dataset<unknown>, windowBytesMax: number) {
-  const bench = new TaskBench(dataset);
-  const cache = bench.spawn({
+  const bench = new TaskBench(dataset, { sharing: true });
+  const cache = bench.system.spawn<CacheProtocol>({
     name: "cache",
     create: (context) => createCache(context, { task: bench.task, windowBytesMax }),
   });
@@ -91,3 +94,114 @@ Deno.test("cache bounds its window also where every element fails", async () => 
   assertEquals(stats.skipped > 150, true, `the slow trainer skipped ${stats.skipped}`);
   assertEquals(stats.bufferedBytes <= 10_000, true, `${stats.bufferedBytes} bytes`);
 });
+
+Deno.test("cache makes an element once for any number of trainers, who are all given the same bytes", async () => {
+  const TRAINERS = 64;
+  const { bench, cache } = cached(Dataset.range(100).repeat(), 1 << 20);
+  await using _ = bench;
+  for (let i = 0; i < 10; i++) {
+    const answers = await Promise.all(
+      Array.from({ length: TRAINERS }, (_, t) => bench.get(cache, t, { trainerId: `${t}` })),
+    );
+    assertEquals(new Set(answers.map(opened)), new Set([i]));
+    const buffers = new Set(answers.map((answer) => bytesOf(answer).buffer));
+    assertEquals(buffers.size, 1, "on one thread nothing is copied");
+    // To another thread it is not copied either: it lies in memory that both see.
+    const { parts, transfer } = new ThreadBody(answers[0], true);
+    assertEquals([(parts[0]![2] as Uint8Array).buffer, transfer.length], [[...buffers][0]!, 0]);
+  }
+  const { produced, served } = await statsOf(bench, cache);
+  assert(produced <= 11, `${produced} elements for ${TRAINERS} times 10`);
+  assertEquals(served, 10 * TRAINERS);
+});
+
+Deno.test("cache has the next element made while the front trainer trains, and only that one", async () => {
+  const { bench, cache, read } = cached(Dataset.range(100).repeat(), 1 << 20);
+  await using _ = bench;
+  for (let i = 0; i < 5; i++) {
+    assertEquals(await read("front", 1), i);
+    while ((await statsOf(bench, cache)).produced < i + 2);
+  }
+  for (let i = 0; i < 5; i++) assertEquals(await read("behind", 2), i);
+  const { produced, sharing } = await statsOf(bench, cache);
+  assertEquals(produced, 6, "nobody is at the front who asks for more");
+  assertEquals([sharing!.trainers, sharing!.elements], [2, 6]);
+});
+
+Deno.test("cache counts what was there when it was asked for, and what had to be waited for", async () => {
+  const { bench, cache, read } = cached(Dataset.range(100).repeat(), 1 << 20);
+  await using _ = bench;
+  await read("a", 1);
+  assertEquals((await statsOf(bench, cache)).sharing!.misses, 1);
+  while ((await statsOf(bench, cache)).produced < 2);
+  await read("a", 1);
+  await read("b", 2);
+  const { sharing, served } = await statsOf(bench, cache);
+  assertEquals([sharing!.hits, sharing!.misses, served], [2, 1, 3]);
+});
+
+Deno.test("cache says with an element how many the trainer has missed before it", async () => {
+  const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 4 * 1_024);
+  await using _ = bench;
+  assertEquals(await read("slow", 1), 0);
+  for (let i = 0; i < 20; i++) await read("fast", 2);
+  const answer = await bench.get(cache, 1, { trainerId: "slow" });
+  const { skipped } = await statsOf(bench, cache);
+  assertEquals([answer.kind === "element" && answer.skipped, skipped], [
+    opened(answer) as number - 1,
+    skipped,
+  ]);
+  assert(skipped > 10);
+  const next = await bench.get(cache, 1, { trainerId: "slow" });
+  assertEquals(next.kind === "element" && next.skipped, undefined);
+});
+
+Deno.test("cache counts small elements for what the runtime needs to keep them", async () => {
+  const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 10 * 1_024);
+  await using _ = bench;
+  for (let i = 0; i < 30; i++) await read("t", 1);
+  const { bufferedBytes, sharing } = await statsOf(bench, cache);
+  assertEquals([bufferedBytes, sharing!.elements], [10 * 1_024, 10]);
+});
+
+Deno.test("cache lets its oldest elements go when it is given less room", async () => {
+  const { bench, cache, read } = cached(Dataset.range(1_000).repeat(), 1 << 20);
+  await using _ = bench;
+  for (let i = 0; i < 30; i++) await read("t", 1);
+  const request = { windowBytesMax: 4 * 1_024 };
+  await bench.system.ask(cache, "resize", request, { timeoutMs: 1_000 });
+  const { bufferedBytes, sharing } = await statsOf(bench, cache);
+  assertEquals([bufferedBytes, sharing!.windowBytesMax, sharing!.elements], [4_096, 4_096, 4]);
+  assert(await read("late", 2) as number >= 26);
+});
+
+/** A pipeline of which no element comes. */
+const STUCK = Dataset.range(2).repeat().map((x) => x === 0 ? x : new Promise<number>(() => {}));
+
+Deno.test("cache keeps the element that a client waited for in vain for its trainer's next one", async () => {
+  const { bench, cache, read } = cached(STUCK, 1 << 20);
+  await using _ = bench;
+  assertEquals(await read("t", 1), 0);
+  const waiting = assertRejects(() => read("t", 1), LeatError, "has left");
+  await bench.system.ask(cache, "leave", { clientId: 1 }, { timeoutMs: 1_000 });
+  await waiting;
+  assertEquals((await statsOf(bench, cache)).served, 1);
+});
+
+Deno.test("cache answers later to who has other sources to ask, and its pointer stays", async () => {
+  const { bench, cache, read } = cached(STUCK, 1 << 20);
+  await using _ = bench;
+  assertEquals(await read("t", 1), 0);
+  assertEquals((await bench.get(cache, 1, { trainerId: "t", waitMs: 1 })).kind, "later");
+  const { served, skipped } = await statsOf(bench, cache);
+  assertEquals([served, skipped], [1, 0]);
+});
+
+function statsOf(bench: TaskBench, cache: Ref<CacheProtocol>) {
+  return bench.system.ask(cache, "stats", null, { timeoutMs: 1_000 });
+}
+
+function bytesOf(answer: ElementAnswer): Uint8Array {
+  if (answer.kind !== "element") throw new Error(`no element but ${answer.kind}`);
+  return answer.element.bytes;
+}

@@ -8,7 +8,11 @@ import type { ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
-import type { ElementAnswer, ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
+import type {
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+} from "../../../actors/worker/protocol.ts";
 import { createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
@@ -23,7 +27,7 @@ export class TaskBench implements AsyncDisposable {
   readonly #sequences = new Map<string, number>();
   completed = false;
 
-  constructor(dataset: Dataset<unknown>) {
+  constructor(dataset: Dataset<unknown>, { sharing = false } = {}) {
     const definition: TaskDefinition = {
       taskId: 1,
       iterationId: 1,
@@ -31,7 +35,7 @@ export class TaskBench implements AsyncDisposable {
       repetition: 0,
       seed: "0000000000000001",
       dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },
-      parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing: false },
+      parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing },
     };
     this.task = this.system.spawn<TaskProtocol>({
       name: "task",
@@ -61,7 +65,7 @@ export class TaskBench implements AsyncDisposable {
   get(
     source: FencedRef<ElementSourceProtocol>,
     clientId: number,
-    more: { trainerId?: string; consumerIndex?: number; round?: number } = {},
+    more: Pick<GetElementRequest, "trainerId" | "consumerIndex" | "round" | "waitMs"> = {},
   ): Promise<ElementAnswer> {
     const key = `${source.path} ${clientId}`;
     const sequence = (this.#sequences.get(key) ?? 0) + 1;
