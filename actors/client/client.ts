@@ -18,6 +18,7 @@ import type { Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { FirstComeReader } from "./first_come.ts";
+import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
 import type { HeartbeatReport, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
@@ -54,6 +55,8 @@ export interface ClientOptions {
     readonly behind?: readonly number[];
     /** The digest of the table of splits that the place is in; another one is refused. */
     readonly expectedDigest?: string;
+    /** With consumers: what the numbers of elements follow from. Left out: all of them are wanted. */
+    readonly numbering?: Numbering;
     /** Told the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
@@ -157,10 +160,15 @@ class Client {
     }).catch(() => {});
   }
 
-  /** The client's id. One that is stopped while it joins waits for it: else nobody could release it. */
+  /**
+   * The client's id. One that is stopped while it joins waits for it, or nobody could release it; but
+   * not for a dispatcher that is not there.
+   */
   async #joined(): Promise<number | undefined> {
     const late = Promise.withResolvers<undefined>();
     const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => late.resolve(undefined));
+    this.#context.ask(this.#options.dispatcher, "hello", null, { timeoutMs: RELEASE_TIMEOUT_MS })
+      .catch(() => late.resolve(undefined));
     try {
       return await Promise.race([this.#joining?.catch(() => undefined), late.promise]);
     } finally {

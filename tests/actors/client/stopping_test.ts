@@ -1,0 +1,67 @@
+/** A client that is stopped, in a world whose time stands still: what waits, waits for ever. */
+import { createClient } from "../../../actors/client/client.ts";
+import { Feed } from "../../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../../actors/client/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { settle, SteppedWorld } from "../dispatcher/lib.ts";
+
+function systemWith(dispatcherNode: string) {
+  const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
+  const connector = {
+    connect: (node: string) => Promise.reject(new LeatError("unavailable", `There is no ${node}`)),
+  };
+  const system = new ActorSystem({ node: "bench", world, connector });
+  const feed = new Feed();
+  const client = () =>
+    system.spawn<ClientProtocol>({
+      name: "client",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt(dispatcherNode),
+          dataset: { datasetId: "d" },
+          parameters: { processingMode: "DYNAMIC", sharing: false },
+          repetition: 0,
+        }, feed),
+    });
+  return { system, feed, client };
+}
+
+Deno.test("a client that cannot join is stopped without waiting for its dispatcher", async () => {
+  const { system, feed, client } = systemWith("nowhere");
+  client();
+  await settle();
+  const taken = Promise.resolve(feed.take());
+  taken.catch(() => {});
+  await system.stop();
+  await assertRejects(() => taken, LeatError, "disposed");
+});
+
+Deno.test("a client that is stopped while it joins is released all the same", async () => {
+  const { system, client } = systemWith("bench");
+  const joined = Promise.withResolvers<{ jobId: number; iterationId: number; clientId: number }>();
+  const released: number[] = [];
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        hello: () => ({ version: "0", clusterId: "c", life: 1 }),
+        openIteration: () => joined.promise,
+        releaseClient: ({ clientId }: { clientId: number }) => {
+          released.push(clientId);
+          return null;
+        },
+      } as never,
+    }),
+  });
+  client();
+  await settle();
+  const stopped = system.stopActor("client");
+  await settle();
+  joined.resolve({ jobId: 1, iterationId: 1, clientId: 7 });
+  await stopped;
+  assertEquals(released, [7]);
+  await system.stop();
+});

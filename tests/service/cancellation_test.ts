@@ -1,0 +1,96 @@
+/**
+ * Whoever stops is let go at once: with requests open, while the dispatcher is away, and while a
+ * pipeline makes an element that never comes. Each of these would hang, or leave something behind,
+ * which the test runner sees.
+ */
+import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { testInline, testOnEach } from "./carriers.ts";
+
+/** Three elements, and one that is never made: the function keeps its thread for itself. */
+const endless = () =>
+  Dataset.range(1_000).map((x) => {
+    while (x === 3);
+    return x;
+  });
+
+/** Reads what comes, and asks for what does not. */
+async function readingOn(dataset: Dataset<number>) {
+  const iterator = dataset.iterator();
+  for (let element = 0; element < 3; element++) await iterator.next();
+  const open = iterator.next();
+  // However it ends.
+  const ended = open.then(({ done }) => done === true, (error) => error instanceof LeatError);
+  return { iterator, ended };
+}
+
+testOnEach("an iterator is disposed while an element is made that never comes", async (start) => {
+  await using cluster = await start({ workers: 1, runners: "thread" });
+  const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
+  await iterator.return!();
+  assert(await ended);
+});
+
+testOnEach("a cluster is closed while an element is made that never comes", async (start) => {
+  const cluster = await start({ workers: 2, runners: "thread" });
+  const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
+  await cluster.close();
+  assert(await ended);
+  await iterator.return!();
+});
+
+testInline("an iterator is disposed while the dispatcher is away", async (start) => {
+  await using cluster = await start({ workers: 1, runners: "thread" });
+  const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
+  await cluster.stopDispatcher();
+  await iterator.return!();
+  assert(await ended);
+});
+
+testInline("a worker that dies with requests open lets a reader go", async (start) => {
+  await using cluster = await start({ workers: 1, runners: "thread" });
+  const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
+  await cluster.stopWorker(0);
+  await iterator.return!();
+  assert(await ended);
+});
+
+testInline("many iterators are disposed at once, begun or not", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const dataset = Dataset.range(1_000).repeat().distribute({ service: cluster });
+  const iterators = Array.from({ length: 20 }, () => dataset.iterator());
+  // Some have not begun, some wait for an answer of the dispatcher, some for elements.
+  const open = iterators.slice(5).map((iterator) => iterator.next());
+  await Promise.all(iterators.slice(15).map((iterator) => iterator.next()));
+  await Promise.all(iterators.map((iterator) => iterator.return!()));
+  await Promise.allSettled(open);
+  while ((await cluster.actors()).some(({ kind }) => kind === "client")) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+});
+
+for (const first of ["dispatcher", "worker"] as const) {
+  Deno.test(`servers are closed, the ${first} first, while a trainer waits for an element`, async () => {
+    const listen = { hostname: "127.0.0.1", port: 0, logLevel: "off" } as const;
+    const dispatcher = await serveDispatcher(listen);
+    const worker = await serveWorker({ ...listen, dispatcher: dispatcher.address });
+    const service = dispatcher.address;
+    const { iterator, ended } = await readingOn(endless().distribute({ service }));
+    const servers = first === "worker" ? [worker, dispatcher] : [dispatcher, worker];
+    for (const server of servers) await server.close();
+    await iterator.return!();
+    assert(await ended);
+    // The node that dialled out is stopped with its last iterator.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  });
+}
+
+Deno.test("an iterator is disposed that waits for a dispatcher that is not there", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const service = `ws://127.0.0.1:${listener.addr.port}`;
+  listener.close();
+  const iterator = Dataset.range(10).distribute({ service }).iterator();
+  const open = iterator.next();
+  await iterator.return!();
+  assertEquals((await open).done, true);
+});
