@@ -65,9 +65,10 @@ export class Repeats {
     const askedMs = this.#world.nowMs();
     const answer = this.#answerOnce(request, produce);
     if (!(answer instanceof Promise)) return answer;
-    return answer.then((late) =>
-      "element" in late ? { ...late, heldMs: this.#world.nowMs() - askedMs } : late
-    );
+    return answer.then((late) => {
+      const heldMs = this.#world.nowMs() - askedMs;
+      return "element" in late && heldMs > 0 ? { ...late, heldMs } : late;
+    });
   }
 
   #answerOnce(
