@@ -90,19 +90,14 @@ class SaveClient {
 
   /** A dispatcher that has lost its journal knows nothing of the save: it finds out from the folder. */
   async #untilSaved(): Promise<void> {
-    for (;;) {
-      try {
+    try {
+      for (let isSaved = false; !isSaved;) {
         this.#clientId = await this.#join();
-        return await this.#follow(this.#clientId);
-      } catch (error) {
-        const { code } = LeatError.from(error);
-        const isForgotten = code === "not_found" && this.#clientId !== undefined;
-        // It became whole while nobody could tell.
-        if (code === "already_exists" && this.#hasBegun) return;
-        if (!isForgotten || this.#options.signal?.aborted) throw error;
-        this.#clientId = undefined;
-        await this.#pause();
+        isSaved = await this.#follow(this.#clientId);
       }
+    } catch (error) {
+      // It became whole while nobody could tell.
+      if (!(this.#hasBegun && LeatError.from(error).code === "already_exists")) throw error;
     }
   }
 
@@ -129,12 +124,14 @@ class SaveClient {
     return clientId;
   }
 
-  async #follow(clientId: number): Promise<void> {
+  /** Until it is saved; false: this client is not known any more. */
+  async #follow(clientId: number): Promise<boolean> {
     for (;;) {
       const news = await this.#heartbeat(clientId);
+      if (news === "forgotten") return false;
       if (news?.error !== undefined) throw LeatError.fromWire(news.error);
       if (news?.saving !== undefined) this.#tell(news.saving);
-      if (news?.finished === true) return;
+      if (news?.finished === true) return true;
       this.#options.signal?.throwIfAborted();
       await this.#pause();
       this.#options.signal?.throwIfAborted();
@@ -144,7 +141,7 @@ class SaveClient {
   /** Undefined: the dispatcher is away, and nothing is lost by that. */
   async #heartbeat(
     clientId: number,
-  ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined> {
+  ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
     const { system, dispatcher } = this.#home;
     try {
       return await system.ask(dispatcher, "clientHeartbeat", { clientId }, {
@@ -153,6 +150,7 @@ class SaveClient {
       });
     } catch (error) {
       const failure = LeatError.from(error);
+      if (failure.code === "not_found") return "forgotten";
       if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
       if (failure.code !== "failed_precondition") throw failure;
       throw new LeatError(

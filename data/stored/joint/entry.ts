@@ -12,7 +12,7 @@ import { ChunkWriter } from "../chunk_writer.ts";
 import type { CarriedRest, LedgerEntry, Rest } from "../ledger.ts";
 import { type Chunk, encodeManifest, MANIFEST_NAME, readManifest, within } from "../manifest.ts";
 import { hex64, type JointFolder, tidy } from "./folder.ts";
-import { readNote, readRest } from "./run_writer.ts";
+import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 
 /** What the elements are made by. */
@@ -88,6 +88,9 @@ class EntryWriter {
   readonly #chunks: Chunk[] = [];
   readonly #specs: ElementSpec[] = [];
   readonly #attempt: string;
+  /** The chunk that batches are joined in. */
+  #open: ChunkWriter | undefined;
+  /** How much it wrote itself. */
   joined: Written = { elements: 0, sizeBytes: 0 };
 
   constructor(
@@ -106,27 +109,29 @@ class EntryWriter {
 
   async write(): Promise<LedgerEntry> {
     const { id, number, runs, upTo, isLast } = this.#work;
-    for (const { rows, ...rest } of this.#before) await this.#add(rest, rows);
-    for (const run of runs) {
-      const { items, spec } = await readNote(this.#folder, id, run);
-      if (items.some((item) => "chunk" in item)) this.#specs.push(spec);
-      for (const item of items) {
-        if ("chunk" in item) this.#chunks.push(item.chunk);
-        else await this.#add(item.rest);
+    try {
+      for (const { rows, ...rest } of this.#before) await this.#add(rest, rows);
+      for (const run of runs) await this.#addRun(await readNote(this.#folder, id, run));
+      if (isLast) await this.#writeJoined(await this.#join?.end());
+      await this.#closeChunk();
+    } finally {
+      this.#open?.abandon();
+    }
+    const carried = (this.#join?.carried ?? [])
+      .map(({ sequence, rows }) => ({ ...this.#rests.get(sequence)!, rows }));
+    const spec = specInCommon(this.#specs);
+    return { number, chunks: this.#chunks, spec, joint: { upTo, carried, isLast } };
+  }
+
+  async #addRun({ items, spec }: RunNote): Promise<void> {
+    if (items.some((item) => "chunk" in item)) this.#specs.push(spec);
+    for (const item of items) {
+      if ("rest" in item) await this.#add(item.rest);
+      else {
+        await this.#closeChunk();
+        this.#chunks.push(item.chunk);
       }
     }
-    if (isLast) await this.#writeJoined(await this.#join?.end());
-    const carried = this.#join?.carried ?? [];
-    return {
-      number,
-      chunks: this.#chunks,
-      spec: specInCommon(this.#specs),
-      joint: {
-        upTo,
-        carried: carried.map(({ sequence, rows }) => ({ ...this.#rests.get(sequence)!, rows })),
-        isLast,
-      },
-    };
   }
 
   async #add(rest: Rest, lastRows?: number): Promise<void> {
@@ -135,27 +140,31 @@ class EntryWriter {
     await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
   }
 
-  /** A batch of rows from several splits is a chunk of its own, where it belongs. */
+  /** Batches of rows from several splits are in chunks of their own, where they belong. */
   async #writeJoined(joined: Joined | undefined): Promise<void> {
     if (joined === undefined) return;
     if ("error" in joined) throw joined.error;
+    this.#specs.push(specOf(joined.element));
+    this.#open ??= await this.#beginChunk();
+    await this.#open.write(joined.element);
+  }
+
+  async #beginChunk(): Promise<ChunkWriter> {
     const { host, settings: { folder, compression } } = this.#folder;
     const compress = compression === "gzip";
     const place = String(this.#chunks.length).padStart(6, "0");
-    const name = `${this.#work.id}-joined-${this.#attempt}-${place}.tfrecord${
-      compress ? ".gz" : ""
-    }`;
-    const writer = await ChunkWriter.begin(host, folder, name, 0, compress);
-    try {
-      await writer.write(joined.element);
-      const chunk = await writer.finish();
-      this.#chunks.push(chunk);
-      this.#specs.push(specOf(joined.element));
-      const { elements, sizeBytes } = this.joined;
-      this.joined = { elements: elements + 1, sizeBytes: sizeBytes + chunk.sizeBytes };
-    } finally {
-      writer.abandon();
-    }
+    const suffix = compress ? ".tfrecord.gz" : ".tfrecord";
+    const name = `${this.#work.id}-joined-${this.#attempt}-${place}${suffix}`;
+    return await ChunkWriter.begin(host, folder, name, 0, compress);
+  }
+
+  async #closeChunk(): Promise<void> {
+    const chunk = await this.#open?.finish();
+    this.#open = undefined;
+    if (chunk === undefined) return;
+    this.#chunks.push(chunk);
+    const { elements, sizeBytes } = this.joined;
+    this.joined = { elements: elements + chunk.count, sizeBytes: sizeBytes + chunk.sizeBytes };
   }
 }
 

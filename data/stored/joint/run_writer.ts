@@ -37,6 +37,7 @@ export class RunWriter {
   #chunkCount = 0;
   #spec: ElementSpec;
   #isSpecKnown = false;
+  #isFinished = false;
 
   /** @param first the place of its first split in the order of splits. */
   constructor(folder: JointFolder, id: string, first: number, count: number) {
@@ -72,15 +73,19 @@ export class RunWriter {
     const { host, settings } = this.#folder;
     const path = within(settings.folder, `${this.#name}.run`);
     await writeDocument(host, path, NOTE_FORMAT, note);
+    this.#isFinished = true;
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
-  /** Gives up; idempotent, and nothing once it is finished. */
+  /** Gives up, and leaves nothing; once it is finished, nothing happens. */
   abandon(): void {
+    if (this.#isFinished) return;
+    this.#isFinished = true;
     this.#open?.abandon();
-    this.#open = undefined;
     this.#rests?.abandon();
-    this.#rests = undefined;
+    const { host, settings: { folder } } = this.#folder;
+    const names = this.#items.map((item) => "chunk" in item ? item.chunk.name : item.rest.file);
+    for (const name of new Set(names)) host.newFiles.remove(within(folder, name));
   }
 
   #notice(element: unknown): void {

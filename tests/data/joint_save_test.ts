@@ -1,0 +1,152 @@
+/**
+ * Writers of one folder without a service: what each does with the work that it is handed, and with
+ * storage that fails.
+ */
+import { Dataset, type Host, LeatError } from "../../mod.ts";
+import { installedHost } from "../../data/host.ts";
+import { JointSave } from "../../data/stored/joint/joint_save.ts";
+import type { Begun, RunReport, SaveWork, WrittenRun } from "../../data/stored/joint/work.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+
+const OWNER = "cluster/1";
+
+async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
+}
+
+function writerOf(folder: string, dataset: Dataset<unknown>, host: Host = installedHost()) {
+  const chunkBytesMax = 1 << 20;
+  const settings = {
+    folder,
+    overwrite: false,
+    fingerprint: dataset.fingerprint(),
+    chunkBytesMax,
+  };
+  return new JointSave(dataset.node, settings, 0n, host);
+}
+
+/** Some of the splits of a save that has begun. */
+function run({ id, table }: Begun, first: number, count: number): SaveWork {
+  const splits = table[0]!.map((split, index) => ({ ...split, index }));
+  return { work: "run", owner: OWNER, id, first, splits: splits.slice(first, first + count) };
+}
+
+function entry({ id, table }: Begun, number: number, runs: WrittenRun[], owner = OWNER): SaveWork {
+  const { first, count } = runs.at(-1)!;
+  const upTo = first + count;
+  return { work: "entry", owner, id, number, runs, upTo, isLast: upTo === table[0]!.length };
+}
+
+/** The machine with a disk that holds so many bytes and no more. */
+function withDiskOf(bytesMax: number): Host {
+  const host = installedHost();
+  let left = bytesMax;
+  const newFiles = {
+    remove: (path: string) => host.newFiles.remove(path),
+    create: async (path: string) => {
+      const file = await host.newFiles.create(path);
+      return {
+        append: (bytes: Uint8Array) => {
+          left -= bytes.length;
+          if (left < 0) {
+            throw new LeatError("resource_exhausted", `Cannot write ${path}: disk full`);
+          }
+          return file.append(bytes);
+        },
+        commit: () => file.commit(),
+        abandon: () => file.abandon(),
+      };
+    },
+  };
+  return Object.create(host, {
+    newFiles: { value: newFiles },
+    files: { value: host.files },
+    nowMs: { value: () => host.nowMs() },
+    yield: { value: () => host.yield() },
+    entropy64: { value: () => host.entropy64() },
+  });
+}
+
+Deno.test("a disk that is full ends a run, which leaves nothing, and another goes on", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(8).map((x) => new Uint8Array(1 << 20).fill(x));
+    const broken = writerOf(folder, dataset, withDiskOf(3.5 * 2 ** 20));
+    const begun = await broken.do({ work: "begin", owner: OWNER }) as Begun;
+    const first = { first: 0, count: 2, ...await broken.do(run(begun, 0, 2)) as RunReport };
+    const before = await namesIn(folder);
+    const error = await assertRejects(() => broken.do(run(begun, 2, 4)), LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    assert(error.message.includes(folder), error.message);
+    assertEquals(await namesIn(folder), before);
+
+    const writer = writerOf(folder, dataset);
+    const again = await writer.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    assertEquals([again.id, again.runs.map(({ attempt }) => attempt), again.elements], [
+      begun.id,
+      [first.attempt],
+      2,
+    ]);
+    const rest = { first: 2, count: 6, ...await writer.do(run(begun, 2, 6)) as RunReport };
+    await writer.do(entry(begun, 0, [first, rest], "cluster/2"));
+    const loaded = await Dataset.load<Uint8Array>(folder);
+    assertEquals((await Array.fromAsync(loaded)).map((x) => x[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+Deno.test("work that is done twice counts once", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
+    const [one, other] = [writerOf(folder, dataset), writerOf(folder, dataset)];
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals((await other.do({ work: "begin", owner: OWNER }) as Begun).id, begun.id);
+    const lost = await one.do(run(begun, 0, 10)) as RunReport;
+    const first = { first: 0, count: 10, ...await other.do(run(begun, 0, 10)) as RunReport };
+    assert(lost.attempt !== first.attempt);
+    for (const writer of [one, other]) await writer.do(entry(begun, 0, [first]));
+    const last = { first: 10, count: 30, ...await one.do(run(begun, 10, 30)) as RunReport };
+    for (const writer of [one, other]) await writer.do(entry(begun, 1, [last]));
+    const names = await namesIn(folder);
+    assert(names.every((name) => name === "DONE" || name.endsWith(".tfrecord")), `${names}`);
+    const loaded = await Dataset.load<number[]>(folder);
+    assertEquals(await Array.fromAsync(loaded), await Array.fromAsync(dataset));
+    const code = await assertRejects(() => one.do({ work: "begin", owner: OWNER }), LeatError);
+    assertEquals(code.code, "already_exists");
+  });
+});
+
+Deno.test("a save that somebody else has taken over enters nothing more", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const [one, other] = [writerOf(folder, dataset), writerOf(folder, dataset)];
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await one.do(run(begun, 0, 4)) as RunReport };
+    await other.do({ work: "begin", owner: "cluster/2" });
+    const late = () => one.do(entry(begun, 0, [whole]));
+    assertEquals((await assertRejects(late, LeatError)).code, "aborted");
+    await other.do(entry(begun, 0, [whole], "cluster/2"));
+    assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("save by one process is refused where a save by several is unfinished, and replaces it if told to", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;
+    await writerOf(folder, dataset).do(run(begun, 0, 1));
+    const error = await assertRejects(() => dataset.save(folder), LeatError);
+    assertEquals(error.code, "already_exists");
+    await dataset.save(folder, { overwrite: true });
+    const names = await namesIn(folder);
+    assertEquals(names.filter((name) => !name.endsWith(".tfrecord")), ["DONE"]);
+    assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
