@@ -23,6 +23,8 @@ export async function begin(
   owner: string,
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
+  // Whether one may write is said before what is missing for reading: who may write may read.
+  (await host.newFiles.create(within(path, `${hex64(host)}-begin.run`))).abandon();
   const unfinished = await unfinishedIn(folder);
   const joint = { owner, fingerprint, digest: hashJson(table) };
   const isSame = unfinished?.joint?.fingerprint === fingerprint &&
