@@ -84,5 +84,5 @@ export { type ElementSpec, TensorSpec } from "./spec.ts";
 export type { LoadWait } from "./stored/growing.ts";
 export type { DistributedSaveOptions, DistributedSaveProgress } from "./stored/joint/options.ts";
 export type { SaveProgress } from "./stored/save.ts";
-export type { IteratorStats, OperatorStats } from "./stats.ts";
+export type { IteratorStats, OperatorStats, ServiceRead, ServiceStats } from "./stats.ts";
 export { udf } from "./udf/user_function.ts";

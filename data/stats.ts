@@ -46,6 +46,49 @@ export interface OperatorStats {
    * that they had left the window before it asked.
    */
   readonly skipped?: number;
+  /** Of `distribute` and `fromId` alone, once they have begun: how it goes with the service. */
+  readonly service?: ServiceStats;
+}
+
+/**
+ * Where the time of a training loop goes that reads a service, and what is on its way. Counts only
+ * grow.
+ */
+export interface ServiceStats {
+  /** Elements that the loop has taken, failed ones included, and their encoded size. */
+  readonly elements: number;
+  readonly bytes: number;
+  /** What came from workers, in bytes, compressed as it was. */
+  readonly wireBytes: number;
+  /** How long the loop has waited for elements. */
+  readonly waitingMs: number;
+  /** How long decoding took what it was given, and before that unpacking what came compressed. */
+  readonly decodingMs: number;
+  readonly unpackingMs: number;
+  /** How long the loop was busy between having an element and asking for the next. */
+  readonly trainingMs: number;
+  /** Requests to workers that are open now. */
+  readonly inFlight: number;
+  /** What has arrived and was not taken yet. */
+  readonly bufferedBytes: number;
+  /** Each worker's task; those beyond the first few are left out. */
+  readonly reads: readonly ServiceRead[];
+}
+
+/** How it goes with one worker's task. */
+export interface ServiceRead {
+  readonly worker: string;
+  readonly taskId: number;
+  readonly elements: number;
+  readonly bytes: number;
+  readonly wireBytes: number;
+  /** Requests that are open now. */
+  readonly outstanding: number;
+  /** How long requests were open, summed; and how much of it their elements were not made yet. */
+  readonly answerMs: number;
+  readonly heldMs: number;
+  /** What an empty message takes there and back, where a network lies between. */
+  readonly roundTripMs?: number;
 }
 
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
@@ -67,6 +110,7 @@ export class OperatorMeter {
   #bufferedBytes = 0;
   /** Elements that others were given while nobody here asked; `undefined` where that cannot be. */
   #skipped: number | undefined;
+  #service: (() => ServiceStats | undefined) | undefined;
   /** Bytes from outside of the pipeline; `undefined` for operators that take elements alone. */
   #received: number | undefined;
   /** The same, of datasets that its functions made. */
@@ -134,6 +178,11 @@ export class OperatorMeter {
     this.#skipped = (this.#skipped ?? 0) + elements;
   }
 
+  /** Asks there how it goes with a service. */
+  serves(service: () => ServiceStats | undefined): void {
+    this.#service = service;
+  }
+
   /** Counts bytes that came from outside of the pipeline. */
   received(bytes: number): void {
     this.#received = (this.#received ?? 0) + bytes;
@@ -155,6 +204,7 @@ export class OperatorMeter {
   /** The figures as they are now. `bytesOfInputs`: what the inputs gave. */
   read(bytesOfInputs: number): OperatorStats {
     const bytesPerElement = this.#sampled === 0 ? 0 : this.#sampledBytes / this.#sampled;
+    const service = this.#service?.();
     return {
       operator: this.operator,
       number: this.number,
@@ -166,6 +216,7 @@ export class OperatorMeter {
       waitMs: this.#waitMs,
       bufferedBytes: this.#bufferedBytes,
       ...(this.#skipped === undefined ? {} : { skipped: this.#skipped }),
+      ...(service === undefined ? {} : { service }),
     };
   }
 }

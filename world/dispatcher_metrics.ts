@@ -7,6 +7,7 @@ import type { DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import type {
   ClientRates,
   JobUsage,
+  ReadDescription,
   SharingDescription,
   TaskRates,
 } from "../actors/dispatcher/protocol_figures.ts";
@@ -76,6 +77,25 @@ const client = (
       iteration.readers.flatMap(({ clientId, figures }) =>
         known(figures && of(figures))
           .map((value): Sample => [{ ...labels, client: clientId }, value])
+      )
+    ),
+});
+
+/** The metrics of how one client reads one worker's task. */
+const read = (
+  name: string,
+  help: string,
+  of: (read: ReadDescription) => number | null,
+): Metric => ({
+  name,
+  help,
+  labels: ["job", "iteration", "client", "worker"],
+  samples: ({ jobs }) =>
+    iterationsOf(jobs).flatMap(({ labels, iteration }) =>
+      iteration.readers.flatMap(({ clientId: client, figures }) =>
+        (figures?.reads ?? []).flatMap((one) =>
+          known(of(one)).map((value): Sample => [{ ...labels, client, worker: one.worker }, value])
+        )
       )
     ),
 });
@@ -204,6 +224,26 @@ export const METRICS: readonly Metric[] = [
     "How often its runner died and was started again.",
     ({ runnerRestarts }) => runnerRestarts,
   ),
+  task(
+    "leat_task_compressing",
+    "1 while its elements are compressed.",
+    ({ compression }) => compression && (compression.active === "none" ? 0 : 1),
+  ),
+  task(
+    "leat_task_compression_input_bytes_total",
+    "Bytes of elements that compressing was asked for.",
+    ({ compression }) => compression && compression.bytes,
+  ),
+  task(
+    "leat_task_compression_output_bytes_total",
+    "What was left of them.",
+    ({ compression }) => compression && compression.compressedBytes,
+  ),
+  task(
+    "leat_task_compression_seconds_total",
+    "How long compressing took, and trying what it would bring.",
+    ({ compression }) => compression && MS * compression.ms,
+  ),
   sharing("leat_sharing_window_bytes", "Size of the sliding window.", (one) => one.windowBytes),
   sharing(
     "leat_sharing_window_max_bytes",
@@ -256,8 +296,39 @@ export const METRICS: readonly Metric[] = [
     "What the loop takes for an element by itself, of late.",
     ({ targetProcessingMs }) => targetProcessingMs === null ? null : MS * targetProcessingMs,
   ),
+  client(
+    "leat_client_decoding_seconds_total",
+    "How long decoding took, between the two.",
+    ({ decodingMs = 0 }) => MS * decodingMs,
+  ),
+  client(
+    "leat_client_unpacking_seconds_total",
+    "How long unpacking compressed elements took, as they came.",
+    ({ unpackingMs = 0 }) => MS * unpackingMs,
+  ),
+  client(
+    "leat_client_wire_bytes_total",
+    "Bytes that have come from workers, compressed as they were.",
+    ({ wireBytes = 0 }) => wireBytes,
+  ),
   client("leat_client_open_requests", "Requests to workers that are open.", (one) => one.inFlight),
   client("leat_client_buffered_bytes", "Arrived and not taken.", (one) => one.bufferedBytes),
+  read(
+    "leat_read_answer_seconds",
+    "From a request to its element, of late.",
+    ({ answerMs }) => answerMs === null ? null : MS * answerMs,
+  ),
+  read(
+    "leat_read_held_seconds",
+    "How much of that the element was not made yet.",
+    ({ heldMs }) => heldMs === null ? null : MS * heldMs,
+  ),
+  read(
+    "leat_read_round_trip_seconds",
+    "What an empty message takes there and back, over a network.",
+    ({ roundTripMs }) => roundTripMs === null ? null : MS * roundTripMs,
+  ),
+  read("leat_read_open_requests", "Requests that are open.", (one) => one.outstanding),
   splits("leat_splits", "Splits of the repetition that goes on.", ({ total }) => total),
   splits("leat_splits_handed_out", "Those of them handed out.", ({ handedOut }) => handedOut),
   usage(

@@ -6,13 +6,14 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { ServiceStats } from "../../data/stats.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type {
   DatasetDefinition,
   DispatcherProtocol,
   JobParameters,
 } from "../dispatcher/protocol.ts";
-import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
+import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
@@ -21,7 +22,7 @@ import { FirstComeReader } from "./first_come.ts";
 import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
-import type { HeartbeatReport, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
+import type { Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 
@@ -119,6 +120,7 @@ class Client {
     this.#reader = readerFor(surroundings);
     this.#meter = feed.measure(() => context.world.nowMs());
     feed.onTaken = () => this.#reader.pump();
+    feed.stats = () => this.#figures();
   }
 
   async run(): Promise<void> {
@@ -220,7 +222,7 @@ class Client {
     }
   }
 
-  #figures(): NonNullable<HeartbeatReport["figures"]> {
+  #figures(): ClientFigures & ServiceStats {
     const { inFlight, earlyBytes, orderFigures } = this.#reader;
     const bufferedBytes = this.#feed.bytes + earlyBytes;
     const atMs = this.#context.world.nowMs();
@@ -234,7 +236,7 @@ class Client {
     };
   }
 
-  #readFigures(): Pick<ClientFigures, "unpackingMs" | "wireBytes" | "reads"> {
+  #readFigures(): Pick<ServiceStats, "unpackingMs" | "wireBytes"> & { reads: ReadFigures[] } {
     const { unpackingMs, wireBytes } = this.#totals;
     return { unpackingMs, wireBytes, reads: [...this.#reader.tasks].slice(0, READS_TOLD_MAX) };
   }

@@ -95,6 +95,7 @@ class DistributedIterator extends ElementIterator {
     this.#start = start;
     this.#mode = mode;
     this.#context = context;
+    context.stats.serves(() => this.#feed.stats());
   }
 
   override next(): Pulled<unknown> {

@@ -5,16 +5,22 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage } from "../../transport/codec.ts";
+import type { ServiceStats } from "../../data/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { TakeMeter } from "./take_meter.ts";
 
 /** What there is for the training loop. */
-export type Fed = Extract<
-  ElementAnswer,
-  { kind: "element" | "error" | "remainder" | "split_end" | "end" }
->;
+export type Fed =
+  & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
+  & {
+    /**
+     * DETERMINISTIC with consumers: its number in the stream; of a remainder that of the batch which it
+     * may complete, of a split's end that of what comes next.
+     */
+    readonly number?: number;
+  };
 
 /** Elements that have arrived and were not taken yet. */
 export class Feed {
@@ -24,6 +30,8 @@ export class Feed {
   #closed: Fed | LeatError | undefined;
   #meter: TakeMeter | undefined;
   #nowMs: () => number = () => 0;
+  /** How it goes; undefined before somebody feeds it. */
+  stats: () => ServiceStats | undefined = () => undefined;
   /** Called when something was taken: there is room for more. */
   onTaken: () => void = () => {};
 

@@ -8,15 +8,20 @@ import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
-import type { DatasetNode } from "../../data/node.ts";
-import { DistributeNode, type DistributeOptions } from "../../data/operators/distribute.ts";
+import { type Attributes, type DatasetNode, UNKNOWN_CARDINALITY } from "../../data/node.ts";
+import { attributesOf, type DistributeOptions } from "../../data/operators/distribute.ts";
 import { seedOf } from "../../data/operators/options.ts";
+import { ShardNode } from "../../data/operators/shard.ts";
+import { UnaryNode } from "../../data/operators/unary.ts";
 import { chainOf, distributeChains, type OrderedChain } from "../../data/ordered/chain.ts";
 import { type CarriedRows, type Joined, RemainderJoin } from "../../data/ordered/join.ts";
+import { sizeOf } from "../../data/ordered/split_run.ts";
+import type { ElementSpec } from "../../data/spec.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
+import type { Numbering } from "./numbering.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 
@@ -30,23 +35,80 @@ export function orderedIterator(
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { jobName } = options;
+  const { jobName, numConsumers, consumerIndex } = options;
   const root = distributeChains(input, (chain, number) =>
-    new DistributeNode(chain, {
+    new StreamNode(chain, {
       ...options,
       ...(jobName === undefined || chain === input ? {} : { jobName: `${jobName}/${number}` }),
-    }));
+    }, access));
   const seed = seedOf(input) ?? 0n;
-  if (!(root instanceof DistributeNode) || root.options.processingMode !== options.processingMode) {
-    return context.instead(root, new RandomStream(seed)).makeIterator();
+  if (root instanceof StreamNode) {
+    return streamIterator(root.inputs[0]!, { seed, options, access, context, ownOnly: true });
   }
-  const node = root.inputs[0]!;
+  // What is done here needs all of the stream: a consumer leaves out the others' elements at the end.
+  const graph = numConsumers === undefined
+    ? root
+    : new ShardNode(root, numConsumers, consumerIndex!);
+  return context.instead(graph, new RandomStream(seed)).makeIterator();
+}
+
+/** A chain in a graph that runs here: gives the whole of its stream, whichever consumer reads it. */
+class StreamNode extends UnaryNode {
+  readonly options: DistributeOptions;
+  readonly #access: ServiceAccess;
+
+  constructor(chain: DatasetNode, options: DistributeOptions, access: ServiceAccess) {
+    super("distribute", chain);
+    this.options = options;
+    this.#access = access;
+  }
+
+  override get attributes(): Attributes {
+    return attributesOf(this.options);
+  }
+
+  override get elementSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
+  override get cardinality(): number {
+    return UNKNOWN_CARDINALITY;
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    const seed = seedOf(this.input) ?? 0n;
+    const { options } = this;
+    return streamIterator(this.input, {
+      seed,
+      options,
+      access: this.#access,
+      context,
+      ownOnly: false,
+    });
+  }
+}
+
+interface StreamOptions {
+  readonly seed: bigint;
+  readonly options: DistributeOptions;
+  readonly access: ServiceAccess;
+  readonly context: IteratorContext;
+  /** With consumers: gives what is this one's own, and nothing else. */
+  readonly ownOnly: boolean;
+}
+
+function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
+  const { seed, options, access, context, ownOnly } = stream;
+  const { numConsumers, consumerIndex } = options;
   const chain = chainOf(node)!;
   const base = clientOptions(definitionOf(node, options.compression), options, context.luck.epoch);
   return new OrderedIterator({
     context,
     chain,
     seed,
+    ...(ownOnly && numConsumers !== undefined
+      ? { consumer: { index: consumerIndex!, count: numConsumers } }
+      : {}),
     start: (ordered, feed) =>
       access.read(options.service, options, {
         ...base,
@@ -74,12 +136,16 @@ interface Position {
   /** The table of splits; null before it was heard of. */
   readonly digest: string | null;
   readonly ended: boolean;
+  /** With consumers: the number of the next element, all of them counted. */
+  readonly number?: number;
 }
 
 interface OrderedIteratorOptions {
   readonly context: IteratorContext;
   readonly chain: OrderedChain;
   readonly seed: bigint;
+  /** Which elements are given: of `count` consumers, those of one. Left out: all. */
+  readonly consumer?: { readonly index: number; readonly count: number };
   readonly start: (ordered: NonNullable<ClientOptions["ordered"]>, feed: Feed) => () => void;
 }
 
@@ -98,6 +164,7 @@ class OrderedIterator extends ElementIterator {
     super();
     this.#options = options;
     const { context, chain, seed } = options;
+    context.stats.serves(() => this.#feed.stats());
     this.#join = new RemainderJoin(chain, { host: context.host, seed, epoch: context.luck.epoch });
   }
 
@@ -124,12 +191,36 @@ class OrderedIterator extends ElementIterator {
   #begin(): () => void {
     const restored = this.#restored;
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
-    if (restored === undefined) return this.#options.start({ onTable }, this.#feed);
+    const numbering = this.#numbering();
+    if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
     // Of splits before it only those are produced once more whose rows wait for a batch.
     const { sequence: startAt, carried } = restored;
     const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
-    return this.#options.start({ startAt, behind, onTable, ...expected }, this.#feed);
+    return this.#options.start({ startAt, behind, onTable, ...expected, ...numbering }, this.#feed);
+  }
+
+  #numbering(): { readonly numbering?: Numbering } {
+    const { consumer, chain: { batch } } = this.#options;
+    if (consumer === undefined) return {};
+    const { number = 0, given, carried } = this.#position;
+    const numbering = {
+      first: number - given,
+      batchSize: batch === undefined ? null : sizeOf(batch),
+      carriedRows: carried.reduce((sum, { rows }) => sum + rows, 0),
+    };
+    return { numbering };
+  }
+
+  /** What of a position is about numbers. */
+  #numbered(number: number): Pick<Position, "number"> {
+    return this.#options.consumer === undefined ? {} : { number };
+  }
+
+  /** Whether the element with that number is to be given here. */
+  #isOwn(number: number): boolean {
+    const { consumer } = this.#options;
+    return consumer === undefined || number % consumer.count === consumer.index;
   }
 
   async #pull(): Promise<unknown> {
@@ -161,13 +252,20 @@ class OrderedIterator extends ElementIterator {
       // What has no place is about the whole: reading cannot go on.
       return fed.kind === "error" ? { error: LeatError.fromWire(fed.error) } : undefined;
     }
-    if (fed.kind === "remainder") return await this.#joinRows(place, fed.element);
+    const { number = 0 } = fed;
+    if (fed.kind === "remainder") return await this.#joinRows(place, fed.element, number);
     if (fed.kind === "split_end") {
-      this.#moveTo(place.sequence + 1);
+      this.#moveTo(place.sequence + 1, number);
       return undefined;
     }
     if (this.#isKnown(place)) return undefined;
-    this.#position = { ...this.#position, sequence: place.sequence, given: place.index + 1 };
+    const { sequence, index } = place;
+    this.#position = {
+      ...this.#position,
+      sequence,
+      given: index + 1,
+      ...this.#numbered(number + 1),
+    };
     return fed.kind === "error"
       ? { error: LeatError.fromWire(fed.error) }
       : { element: this.#feed.decode(fed.element) };
@@ -180,7 +278,11 @@ class OrderedIterator extends ElementIterator {
     return sequence < restored.sequence || index < restored.given;
   }
 
-  async #joinRows({ sequence, split }: Place, rows: Payload): Promise<Joined | undefined> {
+  async #joinRows(
+    { sequence, split }: Place,
+    rows: Payload,
+    number: number,
+  ): Promise<Joined | undefined> {
     const restored = this.#restored;
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
@@ -191,19 +293,28 @@ class OrderedIterator extends ElementIterator {
     }
     const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
     // The batch that a split completes is the last of it.
-    if (joined !== undefined) this.#moveTo(sequence + 1);
-    return joined;
+    if (joined === undefined) return undefined;
+    this.#moveTo(sequence + 1, number + 1);
+    return this.#isOwn(number) ? joined : undefined;
   }
 
-  #moveTo(sequence: number): void {
+  #moveTo(sequence: number, number: number): void {
     if (sequence <= this.#position.sequence) return;
-    this.#position = { ...this.#position, sequence, given: 0, carried: this.#join.carried };
+    const { carried } = this.#join;
+    this.#position = {
+      ...this.#position,
+      sequence,
+      given: 0,
+      carried,
+      ...this.#numbered(number),
+    };
   }
 
   async #end(): Promise<Joined | typeof END> {
     const last = await this.#join.end();
+    const isOwn = this.#isOwn(this.#position.number ?? 0);
     this.#position = { ...this.#position, ended: true };
     this.release();
-    return last ?? END;
+    return last !== undefined && isOwn ? last : END;
   }
 }

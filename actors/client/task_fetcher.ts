@@ -97,7 +97,6 @@ export class TaskFetcher {
       outstanding: this.#outstanding,
       answerMs: this.#answerMs,
       heldMs: this.#heldMs,
-      unpackMs: this.#unpackMs,
       ...(roundTripMs === undefined ? {} : { roundTripMs }),
     };
   }

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import type { ServiceRead } from "../../data/stats.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";
 
 /** What a process uses, as the operating system counts it. */
@@ -79,27 +80,28 @@ export interface ClientFigures extends Partial<OrderFigures> {
  */
 export type RoundWait = "loop" | "worker" | "consumers" | "schedule";
 
-/** How it goes with reading one task, as its client counts it. */
-export interface ReadFigures {
-  readonly taskId: number;
-  /** The worker's stable name. */
-  readonly worker: string;
-  /** Elements that have arrived. */
-  readonly elements: number;
-  /** Their encoded size, in bytes, and what of it came over the wire where they were compressed. */
-  readonly bytes: number;
-  readonly wireBytes: number;
-  /** Requests that are open now. */
-  readonly outstanding: number;
-  /** How long requests were open, summed over those that brought an element, in ms. */
-  readonly answerMs: number;
-  /** How much of that they waited at the task for the element to be made, in ms. */
-  readonly heldMs: number;
-  /** What unpacking took, in ms. */
-  readonly unpackMs: number;
-  /** What an empty message takes there and back, in ms; left out where no network lies between. */
-  readonly roundTripMs?: number;
+/** Where a consumer of a coordinated read is. */
+export interface ConsumerPlace {
+  /** The round that its training loop gets next. */
+  readonly round: number;
+  readonly waitsFor: RoundWait;
 }
+
+/** Coordinated reads: how far the consumers are, and who waits for whom. */
+export interface RoundsDescription {
+  /** The lowest and the highest round that a training loop gets next; null before the first. */
+  readonly lowest: number | null;
+  readonly highest: number | null;
+  /** Consumers that are not there. */
+  readonly missing: readonly number[];
+  /** A change of who serves the rounds from this one on, and the consumers that have yet to agree to it. */
+  readonly agreeing: { readonly fromRound: number; readonly awaited: readonly number[] } | null;
+  /** In a sentence or two. */
+  readonly text: string;
+}
+
+/** How it goes with reading one task, as its client counts it. */
+export type ReadFigures = ServiceRead;
 
 /** See {@linkcode ReadFigures}. */
 export interface ReadDescription {
@@ -185,6 +187,8 @@ export interface ClientDescription {
   readonly clientId: number;
   /** Coordinated reads. */
   readonly consumerIndex: number | null;
+  /** Coordinated reads: where it is; left out until it has said so. */
+  readonly place?: ConsumerPlace;
   /** Null until it has said something of itself. */
   readonly figures: ClientRates | null;
 }

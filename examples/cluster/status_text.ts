@@ -32,10 +32,14 @@ export function statusText(state: DispatcherDescription): string {
   const parts = [
     statusLine(state),
     ...active.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
+    ...active.flatMap(({ job, iteration: { rounds } }) =>
+      rounds === undefined ? [] : [`${job.name}, in rounds: ${rounds.text}`]
+    ),
     state.scaling.text,
     ...(jobs.length === 0 ? [] : [jobTable(jobs)]),
     ...(active.length === 0 ? [] : [clientTable(active)]),
     ...sharingTables(active),
+    ...compressionLines(active),
     ...(workers.length === 0 ? [] : [workerTable(state)]),
     ...workers.flatMap(({ name, activity }) =>
       activity.reason === null ? [] : [`${name} (${activity.state}): ${activity.reason}`]
@@ -78,26 +82,46 @@ function clientTable(active: readonly { readonly job: Job; readonly iteration: I
     columns: [
       { heading: "client" },
       { heading: "job" },
+      { heading: "round" },
       { heading: "waits", unit: "%" },
       { heading: "elements/s" },
       { heading: "MB/s" },
+      { heading: "decodes", unit: "%" },
+      { heading: "unpacks", unit: "%" },
       { heading: "needs ms per element" },
       { heading: "requests in flight" },
       { heading: "buffered MB", digits: 1 },
     ],
     rows: active.flatMap(({ job, iteration }) =>
-      iteration.readers.map(({ clientId, consumerIndex, figures }): Cell[] => [
+      iteration.readers.map(({ clientId, consumerIndex, place, figures }): Cell[] => [
         consumerIndex === null ? `${clientId}` : `consumer ${consumerIndex}`,
         job.name,
+        place?.round,
         figures === null ? undefined : percentOf(figures.waitingShare),
         figure(figures?.elementsPerSecond),
         figure(figures && figures.bytesPerSecond / MEGABYTE),
+        figures === null ? undefined : percentOf(figures.decodingShare),
+        figures === null ? undefined : percentOf(figures.unpackingShare),
         figure(figures?.targetProcessingMs),
         figures?.inFlight,
         figures === null ? undefined : figures.bufferedBytes / MEGABYTE,
       ])
     ),
   });
+}
+
+/** What was decided about compressing where there was something to decide. */
+function compressionLines(
+  active: readonly { readonly job: Job; readonly iteration: Iteration }[],
+): string[] {
+  return active.flatMap(({ job, iteration }) =>
+    iteration.tasks.flatMap(({ worker, figures }) => {
+      const { active = "none", bytes = 0, ms = 0, reason = "" } = figures?.compression ?? {};
+      if (active === "none" && bytes === 0 && ms === 0) return [];
+      const how = active === "none" ? "does not compress" : `compresses with ${active}`;
+      return [`${worker} ${how} for ${job.name}: ${reason}`];
+    })
+  );
 }
 
 function sharingTables(

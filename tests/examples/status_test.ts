@@ -48,6 +48,14 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
       misses: 10,
       hitRate: 0.75,
     },
+    compression: {
+      setting: "auto" as const,
+      active: "zstd" as const,
+      reason: "30 % of the bytes are left, at 10 MB/s over the network: 3.00 times as fast",
+      bytes: 1e6,
+      compressedBytes: 3e5,
+      ms: 5,
+    },
   };
   const state: DispatcherDescription = {
     clusterId: "c",
@@ -102,6 +110,7 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertMatch(shown, /w1.*resnet.*75.*3\.0.*10.*40.*1/);
   assertMatch(shown, /w1.*10\.0\.0\.7:5051.*idle.*1.*87.*123.*2\.00.*1\.25.*512/);
   assertStringIncludes(shown, "w1 (idle): Nobody reads its jobs now.");
+  assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
 });
 
 Deno.test("deno task status prints what a dispatcher knows, as tables and as JSON", async () => {

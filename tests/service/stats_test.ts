@@ -18,3 +18,37 @@ Deno.test("distribute counts elements, the bytes that came, and how long workers
     assertStringIncludes(String(iterator.explain()), "distribute(");
   }
 });
+
+Deno.test("distribute tells where a training loop's time goes, and how it goes with each worker", async () => {
+  await using cluster = await LocalCluster.start({
+    workers: 2,
+    carrier: "inline",
+    runners: "inline",
+    logLevel: "off",
+  });
+  for (const processingMode of [ShardingPolicy.OFF, ShardingPolicy.DETERMINISTIC]) {
+    const dataset = Dataset.range(4_000).batch(100)
+      .distribute({ service: cluster, processingMode, compression: "zstd" });
+    await using iterator = dataset.iterator();
+    assertEquals(iterator.stats()[0]!.service, undefined, "nothing has begun");
+    let elements = 0;
+    for await (const _ of iterator) elements++;
+    const { service } = iterator.stats()[0]!;
+    assertEquals(service!.elements, elements);
+    assert(service!.bytes > 8 * 100 * elements);
+    assert(service!.wireBytes < service!.bytes, "they came compressed");
+    assert(service!.unpackingMs > 0 && service!.decodingMs > 0 && service!.waitingMs > 0);
+  }
+  const dataset = Dataset.range(100).repeat().batch(10).distribute({ service: cluster });
+  await using iterator = dataset.iterator();
+  for (let element = 0; element < 40; element++) await iterator.next();
+  const { reads, inFlight } = iterator.stats()[0]!.service!;
+  assertEquals(new Set(reads.map(({ worker }) => worker)).size, 2);
+  assert(
+    reads.every(({ elements, bytes, answerMs, heldMs }) =>
+      elements > 0 && bytes > 80 * elements && answerMs >= heldMs
+    ),
+    JSON.stringify(reads),
+  );
+  assertEquals(reads.reduce((sum, { outstanding }) => sum + outstanding, 0), inFlight);
+});

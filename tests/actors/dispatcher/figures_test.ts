@@ -140,7 +140,6 @@ Deno.test("describe tells where a reader's time goes, and how it goes with each 
     outstanding: 2,
     answerMs: 0,
     heldMs: 0,
-    unpackMs: 0,
     roundTripMs: 3,
   };
   await say(cluster, clientId, { atMs: 0, elements: 1, reads: [read] });
