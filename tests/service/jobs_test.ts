@@ -93,6 +93,38 @@ testInline("a named job is kept while somebody reads it, however slowly", async 
   assertEquals((await Array.fromAsync(reader)).length, 39);
 });
 
+testInline("jobs of different names each have all elements", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const both = [job(cluster, "one"), job(cluster, "other")].map((one) => Array.fromAsync(one));
+  assertEquals((await Promise.all(both)).map(sorted), [upTo(40), upTo(40)]);
+});
+
+testInline("clients of one job divide each repetition of it", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const both = [job(cluster, "j"), job(cluster, "j")].map((one) => Array.fromAsync(one.repeat(3)));
+  assertEquals(sorted((await Promise.all(both)).flat()), upTo(40, 3));
+});
+
+testInline("a client keeps its place while its training loop asks for nothing", async (start) => {
+  const clientTimeoutMs = 100;
+  await using cluster = await start({ workers: 1, clientTimeoutMs, jobGcTimeoutMs: 0 });
+  await using reader = job(cluster, "j").iterator();
+  await reader.next();
+  for (let trainingMs = 0; trainingMs < 4 * clientTimeoutMs;) {
+    const [{ iterations: [iteration] } = { iterations: [] }] = (await cluster.describe()).jobs;
+    trainingMs = iteration!.readers[0]!.figures?.trainingMs ?? 0;
+  }
+  assertEquals((await Array.fromAsync(reader)).length, 39);
+});
+
+testInline("the name of a job that was forgotten is free for other elements", async (start) => {
+  await using cluster = await start({ workers: 1, jobGcTimeoutMs: 20 });
+  assertEquals(sorted(await Array.fromAsync(job(cluster, "j"))), upTo(40));
+  await untilForgotten(cluster);
+  const others = Dataset.range(5).distribute({ service: cluster, jobName: "j" });
+  assertEquals(await Array.fromAsync(others), upTo(5));
+});
+
 testOnEach("a worker that restarts under OFF begins again in another order", async (start) => {
   await using cluster = await start({ workers: 1 });
   const batches = Dataset.range(64).shuffle(64).batch(64).repeat().distribute({ service: cluster });
