@@ -7,13 +7,23 @@
  *
  * @module
  */
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers";
 import { crc32 } from "node:zlib";
 import type { DurableLog, LogContents } from "../actors/runtime/durable_log.ts";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
+import { LogMark } from "./log_mark.ts";
 
 /** Bytes appended and not yet written beyond which `append` refuses: nobody is calling `sync`. */
 const PENDING_BYTES_MAX = 1 << 30;
@@ -45,8 +55,9 @@ export interface SqliteLogOptions {
 }
 
 /**
- * Opens the log in the file `path`, creating it and its folder if need be. Beside it SQLite keeps
- * `path`-wal: the two belong together and are copied together.
+ * Opens the log in the file `path`, creating it and its folder if need be. While it is open SQLite
+ * keeps `path`-wal beside it, and the log `path`-mark, which says how far it was written: they belong
+ * together and are copied together. A log that was closed is one file.
  *
  * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
  * damaged, truncated or no log, `permission_denied` when it may not be read and written; each names
@@ -67,6 +78,7 @@ class SqliteLog implements DurableLog {
   readonly #path: string;
   readonly #database: DatabaseSync;
   readonly #insert: StatementSync;
+  readonly #mark: LogMark;
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   /** The number of the newest record that is written, counted over the whole life of the log. */
@@ -82,6 +94,8 @@ class SqliteLog implements DurableLog {
       if (bytesMax !== undefined) limitSize(this.#database, bytesMax);
       const contents = readContents(this.#database, path);
       this.#written = contents.number + contents.records.length;
+      checkMark(path, this.#written);
+      this.#mark = new LogMark(markOf(path));
       this.#insert = this.#database.prepare(
         "INSERT INTO batch (first, count, crc, body) VALUES (?, ?, ?, ?)",
       );
@@ -142,8 +156,8 @@ class SqliteLog implements DurableLog {
         this.#database.prepare(
           "INSERT OR REPLACE INTO snapshot (only, number, crc, body) VALUES (1, ?, ?, ?)",
         ).run(number, crc32(snapshot), snapshot);
+        return number;
       });
-      this.#wrote(number);
     });
   }
 
@@ -155,6 +169,8 @@ class SqliteLog implements DurableLog {
         if (this.#failure === undefined) this.#writePending();
       } finally {
         this.#database.close();
+        if (exists(walOf(this.#path))) this.#mark.close();
+        else this.#mark.remove();
       }
     });
   }
@@ -162,28 +178,31 @@ class SqliteLog implements DurableLog {
   #writePending(): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#pending.length === 0) return;
-    let number = this.#written;
     this.#transaction(() => {
+      let number = this.#written;
       for (const { count, body } of packBatches(this.#pending)) {
         this.#insert.run(number + 1, count, crc32(body), body);
         number += count;
       }
+      return number;
     });
-    this.#wrote(number);
   }
 
-  #wrote(number: number): void {
-    this.#written = number;
-    this.#pending = [];
-    this.#pendingBytes = 0;
-  }
-
-  /** After a failure it is not known what reached the disk, so nothing more is written. */
-  #transaction(work: () => void): void {
+  /**
+   * Writes all that is pending. After a failure it is not known what reached the disk, so nothing more
+   * is written.
+   *
+   * @param work Answers the number of the newest record.
+   */
+  #transaction(work: () => number): void {
     try {
       this.#database.exec("BEGIN IMMEDIATE");
-      work();
+      const number = work();
       this.#database.exec("COMMIT");
+      this.#mark.write(number);
+      this.#written = number;
+      this.#pending = [];
+      this.#pendingBytes = 0;
     } catch (error) {
       this.#failure = translate(error, this.#path);
       this.#pending = [];
@@ -216,13 +235,14 @@ class SqliteLog implements DurableLog {
  */
 function createIfMissing(path: string): void {
   if (exists(path)) return;
-  if (exists(`${path}-wal`)) {
+  const left = [walOf(path), markOf(path)].filter(exists).map((file) => basename(file));
+  if (left.length > 0) {
     throw new LeatError(
       "data_loss",
-      `${path} is gone, but its ${
-        basename(path)
-      }-wal is there: restore both from a copy, or remove ` +
-        `the latter to begin anew`,
+      `${path} is gone, but of it ${
+        left.join(" and ")
+      } is left: restore all from a copy, or remove ` +
+        `what is left to begin anew`,
     );
   }
   const folder = dirname(path);
@@ -242,6 +262,35 @@ function createIfMissing(path: string): void {
   } finally {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(draft + suffix, { force: true });
   }
+}
+
+/** The write-ahead file that SQLite keeps beside an open log. */
+function walOf(path: string): string {
+  return `${path}-wal`;
+}
+
+function markOf(path: string): string {
+  return `${path}-mark`;
+}
+
+/**
+ * Closing the database will put what can be read of the write-ahead file into it and remove the file:
+ * a copy is kept of one that is not whole.
+ *
+ * @throws {LeatError} `data_loss` when the log ends before its mark.
+ */
+function checkMark(path: string, written: number): void {
+  const marked = LogMark.read(markOf(path)) ?? 0;
+  if (marked <= written) return;
+  const [wal, mark] = [walOf(path), basename(markOf(path))];
+  if (exists(wal)) copyFileSync(wal, `${wal}-damaged`);
+  throw new LeatError(
+    "data_loss",
+    `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
+      `truncated or of another time. Restore both from a copy; or remove ${mark} to go on with what is ` +
+      `left (what came after it is forgotten, so that splits are handed out twice); or move all of them ` +
+      `away to begin anew`,
+  );
 }
 
 function exists(path: string): boolean {
@@ -364,7 +413,8 @@ function readContents(
   const number = row?.number ?? 0;
   const records: Uint8Array[] = [];
   const batches = database.prepare("SELECT first, count, crc, body FROM batch ORDER BY first");
-  for (const { first, count, crc, body } of batches.iterate() as Iterable<BatchRow>) {
+  // Not `iterate()`: of a row that cannot be read it makes the end of the rows.
+  for (const { first, count, crc, body } of batches.all() as unknown as readonly BatchRow[]) {
     const expected = number + records.length + 1;
     if (first !== expected) throw damaged(path, `record ${expected} is missing`);
     if (crc32(body) !== crc) {
@@ -378,8 +428,10 @@ function readContents(
 function damaged(path: string, what: string): LeatError {
   return new LeatError(
     "data_loss",
-    `${path} is damaged: ${what}. Restore it with its ${basename(path)}-wal from a copy, or move ` +
-      `both away to begin anew (what they recorded is then forgotten)`,
+    `${path} is damaged: ${what}. Restore it with its ${
+      basename(walOf(path))
+    } from a copy, or move ` +
+      `it away with all that is called like it to begin anew (what it recorded is then forgotten)`,
   );
 }
 
@@ -402,9 +454,13 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   ]],
 ]);
 
+/** SQLite's extended result code for a page that the file ends in. */
+const SHORT_READ = 522;
+
 function translate(error: unknown, path: string): LeatError {
   if (error instanceof LeatError) return error;
   const { errcode } = error as { errcode?: unknown };
+  if (errcode === SHORT_READ) return damaged(path, "it is cut off");
   const known = typeof errcode === "number" ? CODE_OF_RESULT.get(errcode & 0xff) : undefined;
   if (known !== undefined) {
     return new LeatError(known[0], `${path} ${known[1]} (${(error as Error).message})`, {

@@ -122,6 +122,146 @@ Deno.test("openSqliteLog answers a lost file whose write-ahead file is left with
     assertEquals(error.code, "data_loss");
   }));
 
+/** Where files cost no waiting for a disk, if there is such a place. */
+async function withFastFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "leat-log-" })
+    .catch(() => Deno.makeTempDir({ prefix: "leat-log-" }));
+  try {
+    await body(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The files of a log that was never closed: ten records, each durable before the next. */
+async function abandonedLog(path: string): Promise<Map<string, Uint8Array>> {
+  const log = await openSqliteLog(path);
+  for (let i = 0; i < 10; i++) {
+    log.append(new Uint8Array(300).fill(i));
+    await log.sync();
+  }
+  const files = new Map<string, Uint8Array>();
+  for (const suffix of ["", "-wal", "-mark"]) files.set(suffix, await Deno.readFile(path + suffix));
+  await log.close();
+  return files;
+}
+
+/** Puts these files in place and opens them: what is read, or why not. */
+async function reopened(
+  path: string,
+  files: ReadonlyMap<string, Uint8Array>,
+): Promise<number[] | LeatError> {
+  for (const suffix of ["", "-wal", "-mark", "-wal-damaged"]) {
+    await Deno.remove(path + suffix).catch(() => {});
+  }
+  for (const [suffix, bytes] of files) await Deno.writeFile(path + suffix, bytes);
+  try {
+    const log = await openSqliteLog(path);
+    const { records } = await log.read();
+    await log.close();
+    return records.map((record) => record[0]!);
+  } catch (error) {
+    return LeatError.from(error);
+  }
+}
+
+const ALL = Array.from({ length: 10 }, (_, i) => i);
+
+Deno.test("a write-ahead file cut off or damaged anywhere is data_loss with file and remedy, or nothing is missing", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const wal = files.get("-wal")!;
+    for (let at = 0; at < wal.length; at += 499) {
+      const flipped = wal.slice();
+      flipped[at]! ^= 0x10;
+      for (const damaged of [wal.slice(0, at), flipped]) {
+        const outcome = await reopened(path, new Map(files).set("-wal", damaged));
+        if (!(outcome instanceof LeatError)) {
+          assertEquals(outcome, ALL, `at byte ${at}`);
+          continue;
+        }
+        assertEquals(outcome.code, "data_loss", `at byte ${at}: ${outcome.message}`);
+        assertStringIncludes(outcome.message, path);
+        assertStringIncludes(outcome.message, "begin anew");
+      }
+    }
+    files.delete("-wal");
+    const gone = await reopened(path, files);
+    assert(gone instanceof LeatError && gone.code === "data_loss", String(gone));
+  }));
+
+Deno.test("a write-ahead file that is not whole is kept, and without its mark what is left of it is a prefix", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const wal = files.get("-wal")!;
+    const half = wal.slice(0, wal.length / 2);
+    const refused = await reopened(path, new Map(files).set("-wal", half));
+    assert(refused instanceof LeatError);
+    assertStringIncludes(refused.message, "a.log-mark");
+    assertEquals(await Deno.readFile(`${path}-wal-damaged`), half);
+    const again = await openSqliteLog(path).then(() => undefined, LeatError.from);
+    assertEquals(again?.code, "data_loss", "it stays refused");
+    files.delete("-mark");
+    for (let length = 0; length <= wal.length; length += 499) {
+      const outcome = await reopened(path, new Map(files).set("-wal", wal.slice(0, length)));
+      if (outcome instanceof LeatError) throw outcome;
+      assertEquals(outcome, ALL.slice(0, outcome.length), `${length} bytes`);
+    }
+  }));
+
+Deno.test("a log file cut off anywhere is data_loss with file and remedy", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await filledLog(path);
+    const whole = await Deno.readFile(path);
+    for (let length = 0; length < whole.length; length += 1_021) {
+      const outcome = await reopened(path, new Map([["", whole.slice(0, length)]]));
+      assert(outcome instanceof LeatError, `${length} of ${whole.length} bytes: opened`);
+      assertEquals(outcome.code, "data_loss", `${length} bytes: ${outcome.message}`);
+      assertStringIncludes(outcome.message, path);
+      assertStringIncludes(outcome.message, "begin anew");
+    }
+  }));
+
+Deno.test("a mark that is behind, torn or missing keeps no log from being opened", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const files = await abandonedLog(path);
+    const mark = files.get("-mark")!;
+    const other = await abandonedLog(`${folder}/b.log`);
+    assertEquals(mark, other.get("-mark")!);
+    for (const torn of [mark.slice(0, 5), new Uint8Array(0), new Uint8Array(mark.length)]) {
+      assertEquals(await reopened(path, new Map(files).set("-mark", torn)), ALL);
+    }
+    const early = await openSqliteLog(`${folder}/c.log`);
+    early.append(new Uint8Array(1));
+    await early.sync();
+    const behind = await Deno.readFile(`${folder}/c.log-mark`);
+    await early.close();
+    assertEquals(await reopened(path, new Map(files).set("-mark", behind)), ALL);
+    files.delete("-mark");
+    assertEquals(await reopened(path, files), ALL);
+  }));
+
+Deno.test("an older copy of a log in the place of a newer one is noticed", () =>
+  withFastFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    await filledLog(path);
+    const old = await Deno.readFile(path);
+    const log = await openSqliteLog(path);
+    log.append(new Uint8Array(1));
+    await log.compact(new Uint8Array(10));
+    log.append(new Uint8Array(1));
+    await log.sync();
+    const mark = await Deno.readFile(`${path}-mark`);
+    await log.close();
+    const outcome = await reopened(path, new Map([["", old], ["-mark", mark]]));
+    assert(outcome instanceof LeatError, String(outcome));
+    assertStringIncludes(outcome.message, "holds 200 records, but 202 were written");
+  }));
+
 Deno.test("openSqliteLog says permission_denied where it may not write", async () => {
   const error = await assertRejects(() => openSqliteLog("/proc/leat/a.log"), LeatError);
   assertEquals(error.code, "permission_denied");
