@@ -266,6 +266,48 @@ Deno.test("sharing without a trainer, a job's name, or with rounds is refused at
   }
 });
 
+testInline("trainers of jobs of different names share nothing", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  for (const jobName of ["one", "other"]) {
+    await using reader = trainer(cluster, "t", { jobName });
+    assertEquals((await take(reader, 5))[0], 0);
+  }
+});
+
+testInline("clients of a job that does not share divide its elements", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const endless = () =>
+    Dataset.range(1_000_000).repeat().distribute({ service: cluster, jobName: "j" }).iterator();
+  await using one = endless();
+  await using other = endless();
+  const seen: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    for (const reader of [one, other]) seen.push((await reader.next()).value!);
+  }
+  assertEquals(new Set(seen).size, 40);
+});
+
+testInline("trainers share what is shuffled, sharded and compressed", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const open = (trainerId: string) =>
+    Dataset.range(10_000).shuffle(100).repeat().distribute({
+      service: cluster,
+      jobName: "j",
+      processingMode: "DYNAMIC",
+      compression: "gzip",
+      sharing: { trainerId },
+    }).iterator();
+  await using one = open("one");
+  await using other = open("other");
+  const seen: [number[], number[]] = [[], []];
+  for (let i = 0; i < 200; i++) {
+    for (const [at, reader] of [one, other].entries()) seen[at]!.push((await reader.next()).value!);
+  }
+  for (const numbers of seen) assertEquals(new Set(numbers).size, 200, "a split is one worker's");
+  const both = seen[1].filter((x) => seen[0].includes(x)).length;
+  assert(both > 100, `${both} of 200 elements were seen by both`);
+});
+
 testInline("what /state tells of a window is what the window did", async (start) => {
   await using cluster = await start({ workers: 1, windowBytesMax: 20_000 });
   await using slow = trainer(cluster, "slow", { maxOutstandingRequests: 1 });
