@@ -19,6 +19,8 @@ import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "
 
 /** Time between heartbeats, in ms, unless the service's owner has chosen another. */
 const REFRESH_MS = 1_000;
+/** The first of them, which is doubled up to that: a small save is over soon. */
+const REFRESH_MIN_MS = 10;
 /** How long one heartbeat may go unanswered, in ms; then it is sent again, for as long as it takes. */
 const HEARTBEAT_TIMEOUT_MS = 10_000;
 /** How long saying good-bye may take, in ms. */
@@ -61,6 +63,7 @@ class SaveClient {
   /** The service has begun: what is there now was not there before. */
   #hasBegun = false;
   #told = "";
+  #pauseMs = REFRESH_MIN_MS;
 
   constructor(
     home: ClientHome,
@@ -176,7 +179,8 @@ class SaveClient {
     const { signal } = this.#options;
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const timer = system.world.timer(timings?.refreshMs ?? REFRESH_MS, wake);
+    const timer = system.world.timer(this.#pauseMs, wake);
+    this.#pauseMs = Math.min(2 * this.#pauseMs, timings?.refreshMs ?? REFRESH_MS);
     signal?.addEventListener("abort", wake, { once: true });
     await promise;
     signal?.removeEventListener("abort", wake);
