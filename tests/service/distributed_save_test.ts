@@ -109,6 +109,23 @@ testOnEach(
 );
 
 testInline(
+  "a worker that is stopped gracefully finishes its part of a distributedSave",
+  async (start) => {
+    await inFolder(async (folder) => {
+      const [path, gate] = [`${folder}/saved`, `${folder}/gate`];
+      await using cluster = await start({ workers: 2 });
+      const saving = distributedSave(gated(gate), path, cluster);
+      await begun(path);
+      const stopping = cluster.stopWorker(0, { graceful: true });
+      await open(gate);
+      await Promise.all([saving, stopping]);
+      assertEquals((await loaded<number[]>(path)).flat(), WANTED);
+      assertEquals(await leftIn(path), []);
+    });
+  },
+);
+
+testInline(
   "a distributedSave goes on when the dispatcher restarts, with its journal and without",
   async (start) => {
     for (const keepsJournal of [true, false]) {
