@@ -238,19 +238,21 @@ export class FirstComeReader implements Reader {
       const answer = await answered;
       open.inFlight--;
       this.#inFlight--;
-      if (answer.kind === "element") this.#tune(open, answer, context.world.nowMs() - askedMs);
+      if (answer.kind === "element") this.#tune(open, answer, askedMs);
       this.#came(open, answer);
     })();
     context.run(() => open.taken);
   }
 
-  #tune(open: OpenTask, { element, heldMs = 0 }: Element, answerMs: number): void {
+  #tune(open: OpenTask, { element, heldMs = 0 }: Element, askedMs: number): void {
+    const { context, feed } = this.#around;
     const { byteLength } = element;
     this.#meanBytes = this.#meanBytes === 0
       ? byteLength
       : this.#meanBytes + (byteLength - this.#meanBytes) / OUTSTANDING_MIN;
     const before = open.tuner.wanted;
-    open.tuner.came(answerMs, heldMs, this.#around.feed.isWaitedFor);
+    const nowMs = context.world.nowMs();
+    open.tuner.came(nowMs, nowMs - askedMs, heldMs, feed.isWaitedFor);
     if (!open.ended) this.#wanted += open.tuner.wanted - before;
   }
 

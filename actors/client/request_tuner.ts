@@ -1,10 +1,11 @@
 /**
  * How many requests to keep open at one task.
  *
- * One is served while the next is on its way: that is enough where the way is short. Where the task
- * has its elements ready and the training loop waits all the same, they wait for requests: there are
- * too few on the way. Where requests wait at the task for much longer than they travel, some of them
- * bring nothing forward.
+ * One is served while the next is on its way: that is enough where the way is short. Over a long way
+ * it takes as many as elements come in the time of a request's travel there and back; more only wait
+ * in line. So the number follows what came lately in the time of the shortest travel, twice that, as
+ * long as the training loop waits: where requests were too few it doubles, and where the way or the
+ * task is at its limit it stays.
  *
  * @module
  */
@@ -13,46 +14,45 @@
 export const REQUESTS_START = 2;
 /** Most that are open at one task. */
 export const REQUESTS_MAX = 64;
-/** Answers that are looked at together. */
+/** Answers that are looked at together, at least. */
 const PERIOD = 8;
-/** Requests that wait at the task for this share of their travel are hardly waited for… */
-const READY_SHARE = 0.5;
-/** …and for so many times their travel, needlessly early. */
-const EARLY_TIMES = 4;
-/** Shorter travels are not worth a thought, in ms. */
-const TRAVEL_MIN_MS = 1;
+/** How many times as many as came in the time of a travel: room to find out that more would come. */
+const HEADROOM = 2;
 
 /** See the module. */
 export class RequestTuner {
   #wanted = REQUESTS_START;
   #answers = 0;
   #waitedFor = 0;
-  #travelMs = 0;
-  #heldMs = 0;
+  #sinceMs: number | undefined;
+  /** The shortest so far: longer ones may have waited in line, for each other. */
+  #travelMs = Infinity;
 
   /** How many requests are worth while. */
   get wanted(): number {
     return this.#wanted;
   }
 
-  /** Notes an answer: how long it was asked for, and at the task, and whether the loop waited for it. */
-  came(answerMs: number, heldMs: number, isWaitedFor: boolean): void {
-    this.#travelMs += Math.max(0, answerMs - heldMs);
-    this.#heldMs += heldMs;
+  /**
+   * Notes an answer.
+   *
+   * @param answerMs How long it was asked for.
+   * @param heldMs How much of that it was not made yet.
+   * @param isWaitedFor Whether the training loop waits.
+   */
+  came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
+    this.#sinceMs ??= nowMs;
+    this.#travelMs = Math.min(this.#travelMs, Math.max(0, answerMs - heldMs));
     if (isWaitedFor) this.#waitedFor++;
     if (++this.#answers < Math.max(PERIOD, this.#wanted)) return;
-    const travelMs = this.#travelMs / this.#answers;
-    const meanHeldMs = this.#heldMs / this.#answers;
-    const loopWaits = 2 * this.#waitedFor > this.#answers;
-    if (loopWaits && travelMs >= TRAVEL_MIN_MS && meanHeldMs < READY_SHARE * travelMs) {
-      this.#wanted = Math.min(REQUESTS_MAX, 2 * this.#wanted);
-    } else if (!loopWaits || meanHeldMs > EARLY_TIMES * travelMs) {
-      this.#wanted = Math.max(REQUESTS_START, this.#wanted - 1);
-    }
-    this.#answers =
-      this.#waitedFor =
-      this.#travelMs =
-      this.#heldMs =
-        0;
+    const perMs = this.#answers / Math.max(nowMs - this.#sinceMs, Number.MIN_VALUE);
+    const useful = Math.ceil(HEADROOM * perMs * this.#travelMs);
+    const most = 2 * this.#waitedFor > this.#answers ? 2 * this.#wanted : this.#wanted - 1;
+    // Down in small steps: what comes at once says little of what comes after.
+    const least = this.#wanted - 1;
+    const next = Math.max(least, Math.min(useful, most));
+    this.#wanted = Math.max(REQUESTS_START, Math.min(REQUESTS_MAX, next));
+    this.#sinceMs = nowMs;
+    this.#answers = this.#waitedFor = 0;
   }
 }

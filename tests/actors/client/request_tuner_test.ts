@@ -1,44 +1,68 @@
-/** How many requests are open at one task. */
+/** How many requests are open at one task, by a way and a task of known speed. */
 import {
   REQUESTS_MAX,
   REQUESTS_START,
   RequestTuner,
 } from "../../../actors/client/request_tuner.ts";
-import { assertEquals } from "../../assert.ts";
+import { assert, assertEquals } from "../../assert.ts";
 
-/** So many answers that look alike. */
-function answers(
-  tuner: RequestTuner,
-  count: number,
-  answerMs: number,
-  heldMs: number,
-  waits = true,
-) {
-  for (let answer = 0; answer < count; answer++) tuner.came(answerMs, heldMs, waits);
+interface Way {
+  /** There and back, without waiting in line. */
+  readonly travelMs: number;
+  /** What the slowest of task and way takes for an element. */
+  readonly elementMs: number;
+  /** Whether it is the task that makes them wait. */
+  readonly isHeld?: boolean;
+  readonly loopWaits?: boolean;
 }
 
-Deno.test("RequestTuner asks for more where elements are ready and the way is long, up to a bound", () => {
+/** So many answers, with as many requests open as are wanted. */
+function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number {
+  const { travelMs, elementMs, isHeld = false, loopWaits = true } = way;
+  let freeMs = fromMs;
+  const asked = Array.from({ length: tuner.wanted }, () => fromMs);
+  for (let answer = 0; answer < count; answer++) {
+    const askedMs = asked.shift()!;
+    const startMs = Math.max(freeMs, askedMs + travelMs / 2);
+    freeMs = startMs + elementMs;
+    const nowMs = Math.max(freeMs + travelMs / 2, askedMs + travelMs);
+    const heldMs = isHeld ? freeMs - (askedMs + travelMs / 2) : 0;
+    tuner.came(nowMs, nowMs - askedMs, heldMs, loopWaits);
+    while (asked.length < tuner.wanted) asked.push(nowMs);
+  }
+  return freeMs;
+}
+
+Deno.test("RequestTuner asks for as many as a long way needs, and no more", () => {
   const tuner = new RequestTuner();
   assertEquals(tuner.wanted, REQUESTS_START);
-  answers(tuner, 8, 100, 1);
-  assertEquals(tuner.wanted, 4);
-  answers(tuner, 1_000, 100, 1);
+  // 10 elements come in the time of a travel.
+  read(tuner, 1_000, { travelMs: 100, elementMs: 10 });
+  assert(tuner.wanted >= 10 && tuner.wanted <= 24, `${tuner.wanted}`);
+});
+
+Deno.test("RequestTuner never asks for more than its bound", () => {
+  const tuner = new RequestTuner();
+  read(tuner, 5_000, { travelMs: 1_000, elementMs: 0.1 });
   assertEquals(tuner.wanted, REQUESTS_MAX);
 });
 
-Deno.test("RequestTuner asks for no more where the training loop does not wait, or requests wait", () => {
-  const tuner = new RequestTuner();
-  answers(tuner, 100, 100, 1, false);
-  assertEquals(tuner.wanted, REQUESTS_START);
-  answers(tuner, 100, 100, 80);
-  assertEquals(tuner.wanted, REQUESTS_START, "the task makes them no faster");
-  answers(tuner, 100, 0.5, 0);
-  assertEquals(tuner.wanted, REQUESTS_START, "the way is short");
+Deno.test("RequestTuner asks for no more where more would only wait in line", () => {
+  const short = new RequestTuner();
+  read(short, 1_000, { travelMs: 0.2, elementMs: 5 });
+  assert(short.wanted <= 3, "the way is short, and full");
+  const slow = new RequestTuner();
+  read(slow, 1_000, { travelMs: 20, elementMs: 100, isHeld: true });
+  assertEquals(slow.wanted, REQUESTS_START, "the task is slow");
+  const rested = new RequestTuner();
+  read(rested, 1_000, { travelMs: 100, elementMs: 10, loopWaits: false });
+  assertEquals(rested.wanted, REQUESTS_START, "the training loop is");
 });
 
 Deno.test("RequestTuner takes back what brings nothing any more", () => {
   const tuner = new RequestTuner();
-  answers(tuner, 40, 100, 1);
-  answers(tuner, 10_000, 100, 99);
+  const nowMs = read(tuner, 1_000, { travelMs: 100, elementMs: 5 });
+  assert(tuner.wanted > 10);
+  read(tuner, 3_000, { travelMs: 100, elementMs: 5, loopWaits: false }, nowMs);
   assertEquals(tuner.wanted, REQUESTS_START);
 });
