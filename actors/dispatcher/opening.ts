@@ -246,8 +246,8 @@ function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number)
   }
   if (repetition > 0) {
     throw invalid(
-      `Sharing reads one stream without end, so there is no repetition ${repetition} of it; put ` +
-        `.repeat() before .distribute() instead of after it`,
+      `Sharing reads one stream without end, so there is no repetition ${repetition} of it: put ` +
+        `.repeat() before .distribute() instead of after it, and make a dataset anew for each iterator`,
     );
   }
 }

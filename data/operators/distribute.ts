@@ -41,7 +41,16 @@ export interface DistributeOptions {
   readonly consumerIndex?: number;
   /** How many consumers read the job in rounds; needs `consumerIndex` and `jobName`. */
   readonly numConsumers?: number;
-  /** Shares what workers produce with other trainers, each reading all that it can keep up with. */
+  /**
+   * Shares what workers produce with the other trainers of the job (tf.data service paper, section
+   * 3.5): each worker keeps a window of its newest elements, and each trainer reads there at its own
+   * pace. The fastest makes new elements come; one too slow for the window misses the oldest
+   * (`stats()[…].skipped`); one that joins starts with the oldest of the window. Needs `jobName` and a
+   * dataset without end.
+   *
+   * `trainerId` names the place in the windows: who comes back under it goes on there (a dataset of
+   * its own for each iterator), and two that read under one id at once divide the elements.
+   */
   readonly sharing?: { readonly trainerId: string };
   /**
    * Requests in flight and elements waiting, together, from the first element on. Default: at least
@@ -156,9 +165,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
     throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
   }
   checkConsumers(operator, jobName, consumerIndex, numConsumers);
-  if (sharing !== undefined && (typeof sharing?.trainerId !== "string" || !sharing.trainerId)) {
-    throw invalidArgument(operator, "sharing.trainerId", "a non-empty string", sharing);
-  }
+  checkSharing(operator, sharing, jobName, numConsumers);
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
@@ -214,6 +221,30 @@ function checkTargets(operator: string, options: DistributeOptions): void {
   if (!Array.isArray(targetTags) || !targetTags.every(isTag)) {
     throw invalidArgument(operator, "targetTags", "an array of non-empty strings", targetTags);
   }
+}
+
+function checkSharing(
+  operator: string,
+  sharing: DistributeOptions["sharing"],
+  jobName: unknown,
+  numConsumers: unknown,
+): void {
+  if (sharing === undefined) return;
+  if (typeof sharing?.trainerId !== "string" || sharing.trainerId === "") {
+    throw invalidArgument(operator, "sharing.trainerId", "a non-empty string", sharing?.trainerId);
+  }
+  if (jobName === undefined) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: jobName must be set with sharing, so that the trainers meet in one job`,
+    );
+  }
+  if (numConsumers === undefined) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: a job can share its data between trainers or coordinate reads, but not both; ` +
+      "leave sharing or numConsumers out",
+  );
 }
 
 function checkConsumers(
