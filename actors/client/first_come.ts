@@ -16,7 +16,7 @@ import {
   type ReaderSurroundings,
   sourceKey,
 } from "./reader.ts";
-import { REQUESTS_START, RequestTuner } from "./request_tuner.ts";
+import { REQUESTS_START } from "./request_tuner.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Requests in flight and elements waiting unless the user says otherwise, or more are worth while. */
@@ -28,12 +28,11 @@ const PATIENCE_MS = 20;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
 const TURNS_PASSED_MAX = 256;
 
-type Element = Extract<ElementAnswer, { readonly kind: "element" }>;
-
 interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
-  readonly tuner: RequestTuner;
+  /** How many requests are worth while, when that was last looked at. */
+  wanted: number;
   inFlight: number;
   /** Of them, those that have given up their place. */
   withoutPlace: number;
@@ -152,7 +151,7 @@ export class FirstComeReader implements Reader {
     const open: OpenTask = {
       task,
       fetcher,
-      tuner: new RequestTuner(),
+      wanted: REQUESTS_START,
       inFlight: 0,
       withoutPlace: 0,
       ended: false,
@@ -175,9 +174,9 @@ export class FirstComeReader implements Reader {
   }
 
   /** How many requests may be open at a task: its share, where all together may have only so many. */
-  #mostOf({ tuner }: OpenTask): number {
+  #mostOf({ wanted }: OpenTask): number {
     const { maxOutstandingRequests: most = Infinity } = this.#around.options;
-    return most < REQUESTS_START * this.#live ? 1 : tuner.wanted;
+    return most < REQUESTS_START * this.#live ? 1 : wanted;
   }
 
   #isAskable(open: OpenTask): boolean {
@@ -227,7 +226,6 @@ export class FirstComeReader implements Reader {
     open.inFlight++;
     this.#inFlight++;
     const before = open.taken;
-    const askedMs = context.world.nowMs();
     const isScarce = maxOutstandingRequests < this.#live;
     const answered = open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).catch((error) =>
       this.#failed(open, LeatError.from(error))
@@ -238,26 +236,23 @@ export class FirstComeReader implements Reader {
       const answer = await answered;
       open.inFlight--;
       this.#inFlight--;
-      if (answer.kind === "element") this.#tune(open, answer, askedMs);
+      if (answer.kind === "element") this.#noteSize(answer.element.byteLength);
       this.#came(open, answer);
     })();
     context.run(() => open.taken);
   }
 
-  #tune(open: OpenTask, { element, heldMs = 0 }: Element, askedMs: number): void {
-    const { context, feed } = this.#around;
-    const { byteLength } = element;
-    this.#meanBytes = this.#meanBytes === 0
-      ? byteLength
-      : this.#meanBytes + (byteLength - this.#meanBytes) / OUTSTANDING_MIN;
-    const before = open.tuner.wanted;
-    const nowMs = context.world.nowMs();
-    open.tuner.came(nowMs, nowMs - askedMs, heldMs, feed.isWaitedFor);
-    if (!open.ended) this.#wanted += open.tuner.wanted - before;
+  #noteSize(bytes: number): void {
+    const mean = this.#meanBytes;
+    this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }
 
   #came(open: OpenTask, answer: ElementAnswer): void {
     const { feed, refresh } = this.#around;
+    if (!open.ended) {
+      this.#wanted += open.fetcher.wanted - open.wanted;
+      open.wanted = open.fetcher.wanted;
+    }
     if (answer.kind === "later") {
       open.passed = Math.min(TURNS_PASSED_MAX, 2 * open.passed + 1);
       open.fromTurn = this.#turn + open.passed;
@@ -276,7 +271,7 @@ export class FirstComeReader implements Reader {
     if (open.ended) return;
     open.ended = true;
     this.#live--;
-    this.#wanted -= open.tuner.wanted;
+    this.#wanted -= open.wanted;
   }
 
   /** A task that is gone is no error of the data: its worker was lost, and the dispatcher deals with it. */

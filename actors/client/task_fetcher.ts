@@ -15,6 +15,7 @@ import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
 import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
+import { RequestTuner } from "./request_tuner.ts";
 import { WayMeter } from "./way_meter.ts";
 
 /** How often a far task is told how it is read, at most, in ms. */
@@ -45,6 +46,7 @@ export class TaskFetcher {
   readonly #fetcher: ElementFetcher;
   readonly #isFar: boolean;
   readonly #way = new WayMeter();
+  readonly #tuner = new RequestTuner();
   #wayToldMs: number;
   #roundTripMs = -Infinity;
   #probing: Promise<void> | undefined;
@@ -83,6 +85,11 @@ export class TaskFetcher {
       ...(trainerId === undefined ? {} : { trainerId }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
     });
+  }
+
+  /** How many requests are worth while. */
+  get wanted(): number {
+    return this.#tuner.wanted;
   }
 
   /** What came of it so far. */
@@ -129,6 +136,7 @@ export class TaskFetcher {
     this.#around.totals.wireBytes += byteLength;
     this.#answerMs += nowMs - askedMs;
     this.#heldMs += heldMs;
+    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#around.feed.isWaitedFor);
     if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;
   }
