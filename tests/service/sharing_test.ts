@@ -210,7 +210,7 @@ testInline(
   },
 );
 
-testInline("sharing is refused where there is no one stream without end", async (start) => {
+testInline("sharing a finite dataset is refused with the remedy", async (start) => {
   await using cluster = await start({ workers: 1 });
   const shared = { jobName: "j", sharing: { trainerId: "t" } };
   const share = { service: cluster, ...shared };
@@ -225,13 +225,21 @@ testInline("sharing is refused where there is no one stream without end", async 
       assert(error.code === "invalid_argument" && error.message.includes(".repeat()"), `${error}`);
     }
   }
-  const endless = Dataset.range(10).repeat().distribute(share);
-  await using once = endless.iterator();
-  await once.next();
-  await using again = endless.iterator();
-  const error = await assertRejects(() => again.next(), LeatError, "repetition 1");
-  assertEquals(error.code, "invalid_argument");
 });
+
+testInline(
+  "a second iterator of one dataset is refused: a shared stream is not repeated",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const share = { service: cluster, jobName: "j", sharing: { trainerId: "t" } };
+    const endless = Dataset.range(10).repeat().distribute(share);
+    await using once = endless.iterator();
+    await once.next();
+    await using again = endless.iterator();
+    const error = await assertRejects(() => again.next(), LeatError, "repetition 1");
+    assertEquals(error.code, "invalid_argument");
+  },
+);
 
 testInline("a job is shared by all of its clients or by none", async (start) => {
   await using cluster = await start({ workers: 1 });
