@@ -185,9 +185,12 @@ for (const [name, [dataset, wanted]] of Object.entries(PIPELINES)) {
 Deno.test("DYNAMIC refuses what cannot be split", async () => {
   await using cluster = await startCluster();
   for (const [name, dataset] of Object.entries(REFUSED)) {
-    const distributed = dataset.distribute({ service: cluster, processingMode: "DYNAMIC" });
-    await using iterator = distributed.iterator();
-    const error = await assertRejects(() => iterator.next(), LeatError);
+    const read = async () => {
+      await using iterator = dataset.distribute({ service: cluster, processingMode: "DYNAMIC" })
+        .iterator();
+      await iterator.next();
+    };
+    const error = await assertRejects(read, LeatError);
     assertEquals(error.code, "unimplemented", name);
     assert(error.message.includes("Splitting is not implemented for"), error.message);
   }
