@@ -25,6 +25,7 @@ interface Place {
   isPassed: boolean;
   readonly node: DatasetNode;
   readonly stats: OperatorMeter;
+  readonly luckNumber: number;
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
@@ -128,9 +129,9 @@ export class IteratorContext {
     return this.#iteration.deterministic;
   }
 
-  /** The operator's number in its graph: pre-order, the last operator being 0. */
-  get operatorNumber(): number {
-    return this.#place.stats.number;
+  /** The operator's number among those of its graph that are no settings: pre-order, from 0. */
+  get luckNumber(): number {
+    return this.#place.luckNumber;
   }
 
   /** Makes the iterator of this operator itself. */
@@ -172,7 +173,7 @@ export class IteratorContext {
   /** The luck of this operator in an epoch and split: Philox over all of these. */
   randomStream(epoch = this.luck.epoch): RandomStream {
     const { root, split } = this.luck;
-    return new RandomStream(root(), [this.operatorNumber, epoch, split]);
+    return new RandomStream(root(), [this.luckNumber, epoch, split]);
   }
 
   /** The luck of this operator's functions: tasks of one job, each with its own elements, differ in it. */
@@ -278,9 +279,12 @@ interface Sources {
 /** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as meters have it. */
 function placesOf(root: DatasetNode, opener?: OperatorMeter): Place {
   let numbers = 0;
+  let settings = 0;
   // What lies below a splittable source is read whole by every task, and so are replicated inputs.
   const place = (node: DatasetNode, among: Sources | undefined): Place => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
+    const luckNumber = stats.number - settings;
+    if (node.isSetting) settings++;
     const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
     const sourceIndex = isSource ? among && among.count++ : undefined;
     const replicated = replicatedInputOf(node);
@@ -288,7 +292,7 @@ function placesOf(root: DatasetNode, opener?: OperatorMeter): Place {
     const inputs = node.inputs.map((input, i) =>
       place(input, i === replicated ? undefined : below)
     );
-    return { node, stats, sourceIndex, inputs, shared: undefined, isPassed: false };
+    return { node, stats, luckNumber, sourceIndex, inputs, shared: undefined, isPassed: false };
   };
   return place(root, { count: 0, isJoint: false });
 }

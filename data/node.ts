@@ -40,6 +40,11 @@ export abstract class DatasetNode {
   /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
   abstract get cardinality(): number;
 
+  /** Whether it only says how the others run. Then no luck depends on where, or whether, it stands. */
+  get isSetting(): boolean {
+    return false;
+  }
+
   /** Starts running. Cheap: nothing is read before the first `next()`. */
   abstract makeIterator(context: IteratorContext): ElementIterator;
 

@@ -37,6 +37,10 @@ export class OptionsNode extends SameElementsNode {
     return { seed: this.seed, deterministic: this.deterministic };
   }
 
+  override get isSetting(): boolean {
+    return true;
+  }
+
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index);
   }

@@ -299,6 +299,28 @@ Deno.test("apply gives what its function makes, which must be a dataset", async 
   assertThrows(() => Dataset.range(3).apply((() => 5) as never), LeatError);
 });
 
+Deno.test("withOptions changes no luck, wherever and however often it stands", async () => {
+  type Step = (dataset: Dataset<unknown>) => Dataset<unknown>;
+  const steps: Step[] = [
+    (dataset) => dataset.shuffle(8),
+    (dataset) => dataset.map((x, { random }) => [x, random.next()]),
+    (dataset) => Dataset.sampleFromDatasets([dataset, Dataset.range(5).shuffle(5)]),
+    (dataset) => dataset.filter((_, { random }) => random.next() < 0.8),
+  ];
+  const withOptionsAfter = (places: readonly number[]) => {
+    let dataset: Dataset<unknown> = Dataset.range(20);
+    for (const [i, step] of steps.entries()) {
+      if (places.includes(i)) dataset = dataset.withOptions({ deterministic: true });
+      dataset = step(dataset);
+    }
+    return collect(dataset.withOptions({ seed: 7 }));
+  };
+  const wanted = await withOptionsAfter([]);
+  for (const places of [[0], [1], [2], [3], [0, 1, 2, 3]]) {
+    assertEquals(await withOptionsAfter(places), wanted, `before steps ${places}`);
+  }
+});
+
 Deno.test("luck inside flatMap differs from element to element and repeats by seed", async () => {
   const dataset = Dataset.range(3).flatMap((_, { Dataset }) =>
     Dataset.range(4).map((_, { random }) => random.int(1_000_000))
