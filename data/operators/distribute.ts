@@ -157,10 +157,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
 ): O {
   const { service, jobName, consumerIndex, numConsumers, sharing } = options;
   const { maxOutstandingRequests } = options;
-  const address: unknown = typeof service === "object" ? service?.address : service;
-  if (typeof address !== "string" || address === "") {
-    throw invalidArgument(operator, "service", "an address such as ws://host:port", service);
-  }
+  checkService(operator, service);
   if (jobName !== undefined && (typeof jobName !== "string" || jobName === "")) {
     throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
   }
@@ -173,6 +170,25 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   checkTargets(operator, options);
   if (options.processingMode === undefined) return options;
   return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
+}
+
+/** A cluster of this process goes by a name, with neither colon nor slash; all others are URLs of a host. */
+function checkService(operator: string, service: unknown): void {
+  const address: unknown = isPlace(service) ? service.address : service;
+  if (typeof address === "string" && /^([^:/]+|wss?:\/\/[^/@?#]+\/?)$/.test(address)) return;
+  const isBare = typeof address === "string" && /^[^:/]+:\d+$/.test(address);
+  throw invalidArgument(
+    operator,
+    "service",
+    `ws://host:port, wss://host:port (with TLS), or a LocalCluster${
+      isBare ? ` (here ws://${address})` : ""
+    }`,
+    address ?? service,
+  );
+}
+
+function isPlace(service: unknown): service is { readonly address: unknown } {
+  return typeof service === "object" && service !== null && "address" in service;
 }
 
 function checkPolicy(operator: string, policy: unknown): ShardingPolicy | CustomShardingPolicy {

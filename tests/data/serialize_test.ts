@@ -165,7 +165,13 @@ Deno.test("distribute checks its options", () => {
     const make = () => Dataset.range(3).distribute({ service: SERVICE, ...options } as never);
     assertStringIncludes(assertThrows(make, LeatError).message, named);
   };
-  refuse({ service: "" }, "service");
+  for (const service of ["", "http://x", "s3://bucket/key", "ws://", "ws://host/path"]) {
+    refuse({ service }, `service must be ws://host:port, wss://host:port (with TLS), or a`);
+    refuse({ service: { address: service } }, `got "${service}"`);
+  }
+  refuse({ service: "10.0.0.5:5050" }, "here ws://10.0.0.5:5050");
+  refuse({ service: 5050 }, "got 5050");
+  refuse({ service: undefined }, "got undefined");
   refuse({ processingMode: "SOME" }, "one of OFF, DYNAMIC");
   refuse({ numConsumers: 2 }, "both consumerIndex and numConsumers");
   refuse({ numConsumers: 2, consumerIndex: 0 }, "jobName");

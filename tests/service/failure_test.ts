@@ -191,17 +191,6 @@ Deno.test("a service where nobody answers is unavailable, with address and remed
   assertEquals(error.code, "unavailable");
 });
 
-Deno.test("a service address that is none is refused, naming it", async () => {
-  await using iterator = Dataset.range(1).distribute({ service: "http://x" })
-    .iterator();
-  const error = await assertRejects(
-    () => iterator.next(),
-    LeatError,
-    "http://x",
-  );
-  assertEquals(error.code, "invalid_argument");
-});
-
 testOnEach(
   "a client that is disposed while it joins leaves nothing behind",
   async (start) => {
