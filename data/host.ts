@@ -71,8 +71,8 @@ export interface NewFile {
   /** Puts the file under its name, in place of what had it, once its bytes are safe on disk. */
   commit(): Promise<void>;
   /**
-   * Gives the file up: nothing of it stays. Synchronous and idempotent. False where there was nothing
-   * to give up, because it is in its place.
+   * Gives the file up: nothing of it stays, nor of folders that were made for it and are empty.
+   * Synchronous and idempotent. False where there was nothing to give up, because it is in its place.
    */
   abandon(): boolean;
 }

@@ -2,7 +2,7 @@
  * Files that this process makes: written beside their place, locked meanwhile, and put there whole.
  */
 
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../core/error.ts";
 import type { NewFile, NewFiles } from "../data/host.ts";
@@ -27,6 +27,8 @@ export const PARTIAL_SUFFIX = ".partial";
  * ```
  */
 export class DenoNewFiles implements NewFiles {
+  readonly #folders = new MadeFolders();
+
   /**
    * @throws {LeatError} `already_exists` while somebody else makes this file; `unimplemented` for `s3:`, `http:` and other far storage;
    * `permission_denied`, `resource_exhausted` as the system says.
@@ -34,11 +36,16 @@ export class DenoNewFiles implements NewFiles {
   async create(path: string): Promise<NewFile> {
     const local = localPath(path);
     const partial = local + PARTIAL_SUFFIX;
+    const folder = dirname(local);
     try {
-      await Deno.mkdir(dirname(local), { recursive: true });
       for (;;) {
-        const file = await lockedFile(local, partial);
-        if (file !== undefined) return new PartialFile(local, partial, file);
+        await this.#folders.enter(folder);
+        const file = await lockedFile(local, partial).catch((error) => {
+          this.#folders.givenUp(folder);
+          throw error;
+        });
+        if (file !== undefined) return new PartialFile(local, partial, file, this.#folders);
+        this.#folders.givenUp(folder);
       }
     } catch (error) {
       throw writeError(local, error);
@@ -52,6 +59,73 @@ export class DenoNewFiles implements NewFiles {
     } catch (error) {
       throw writeError(local, error);
     }
+    this.#folders.tidy(dirname(local));
+  }
+}
+
+/** The folders that were made for files in the making: they go with them, unless something comes into its place. */
+class MadeFolders {
+  readonly #made = new Set<string>();
+  /** How many files are in the making, by their folder. */
+  readonly #inMaking = new Map<string, number>();
+
+  /** A file is begun in a folder, which is made if need be, with those above it. */
+  async enter(path: string): Promise<void> {
+    const folder = resolve(path);
+    const missing: string[] = [];
+    for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
+    if (missing.length > 0) await Deno.mkdir(path, { recursive: true });
+    const count = this.#inMaking.get(folder) ?? 0;
+    if (count === 0) this.#keep(folder); // whoever made it has long been done
+    for (const made of missing) this.#made.add(made);
+    this.#inMaking.set(folder, count + 1);
+  }
+
+  /** A file is in its place. It may still be taken away while others of its folder are in the making. */
+  placed(path: string): void {
+    const folder = resolve(path);
+    if (this.#left(folder) === 0) this.#keep(folder);
+  }
+
+  /** A file was given up. */
+  givenUp(path: string): void {
+    this.#left(resolve(path));
+    this.tidy(path);
+  }
+
+  /** Removes a folder that was made here, and those above it, as long as they are empty. */
+  tidy(path: string): void {
+    for (let at = resolve(path); this.#made.has(at); at = dirname(at)) {
+      try {
+        Deno.removeSync(at);
+      } catch {
+        return; // something is in it
+      }
+      this.#made.delete(at);
+    }
+  }
+
+  #left(folder: string): number {
+    const count = this.#inMaking.get(folder)! - 1;
+    if (count === 0) this.#inMaking.delete(folder);
+    else this.#inMaking.set(folder, count);
+    return count;
+  }
+
+  #keep(folder: string): void {
+    for (let at = folder; this.#made.delete(at); at = dirname(at));
+  }
+}
+
+/** Also of what this program may not look at: that was not made by it. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotCapable) return true;
+    throw error;
   }
 }
 
@@ -65,9 +139,10 @@ function localPath(path: string): string {
   );
 }
 
-/** The empty, locked file; `undefined` where it was put in its place, or removed, before it could be locked. */
+/** The empty, locked file; `undefined` where it was put in its place, or removed with or without its folder, before it could be locked. */
 async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
-  const file = await Deno.open(partial, { write: true, create: true });
+  const file = await openIn(dirname(path), partial);
+  if (file === undefined) return undefined;
   try {
     if (!file.tryLockSync(true)) {
       throw new LeatError(
@@ -88,6 +163,16 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
   return undefined;
 }
 
+/** `undefined` where the folder has gone since it was made: whoever shared it has given up. */
+async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
+  try {
+    return await Deno.open(path, { write: true, create: true });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound && !(await isThere(folder))) return undefined;
+    throw error;
+  }
+}
+
 async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
   try {
     const [held, named] = [await file.stat(), await Deno.stat(path)];
@@ -102,12 +187,14 @@ async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
 class PartialFile implements NewFile {
   readonly #path: string;
   readonly #partial: string;
+  readonly #folders: MadeFolders;
   #file: Deno.FsFile | undefined;
 
-  constructor(path: string, partial: string, file: Deno.FsFile) {
+  constructor(path: string, partial: string, file: Deno.FsFile, folders: MadeFolders) {
     this.#path = path;
     this.#partial = partial;
     this.#file = file;
+    this.#folders = folders;
   }
 
   append(bytes: Uint8Array): void {
@@ -126,6 +213,7 @@ class PartialFile implements NewFile {
       if (this.#file === undefined) return; // abandoned meanwhile
       Deno.renameSync(this.#partial, this.#path); // still locked, so that nobody takes it for left behind
       this.#file = undefined;
+      this.#folders.placed(dirname(this.#path));
       file.close();
     } catch (error) {
       throw writeError(this.#path, error);
@@ -142,6 +230,7 @@ class PartialFile implements NewFile {
       // It stays behind unlocked, to be begun anew.
     }
     file.close();
+    this.#folders.givenUp(dirname(this.#path));
     return true;
   }
 

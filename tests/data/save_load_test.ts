@@ -106,6 +106,21 @@ Deno.test("save leaves nothing where an element fails, and what was there stays"
   });
 });
 
+Deno.test("save that fails leaves no folder that it made, and all that were there", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/mine`);
+    const failing = Dataset.range(5).map(failingOn(3));
+    for (const compression of [undefined, "gzip"] as const) {
+      const options = { compression, chunkBytesMax: 1 }; // a file for each element
+      for (const path of ["made", "mine", "mine/made/deep"]) {
+        assertEquals(await codeOf(() => failing.save(`${folder}/${path}`, options)), "data_loss");
+        assertEquals(await namesIn(folder), ["mine"]);
+        assertEquals(await namesIn(`${folder}/mine`), []);
+      }
+    }
+  });
+});
+
 Deno.test("save writes files of chunkBytesMax, tells how far it is, and workers share them", async () => {
   await inFolder(async (path) => {
     const told: number[] = [];

@@ -40,6 +40,42 @@ Deno.test("DenoNewFiles.create makes a file that is there once it is committed",
   });
 });
 
+Deno.test("DenoNewFiles removes the folders it made for what is given up, and no others", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/mine`);
+    const lock = await files.create(`${folder}/mine/new/deep/DONE`);
+    const part = await files.create(`${folder}/mine/new/deep/part`);
+    await part.commit();
+    assertEquals(lock.abandon(), true);
+    assertEquals(await namesIn(`${folder}/mine/new/deep`), ["part"]);
+    files.remove(`${folder}/mine/new/deep/part`);
+    assertEquals(await namesIn(`${folder}/mine`), []);
+    await (await files.create(`${folder}/mine/new/file`)).commit();
+    files.remove(`${folder}/mine/new/file`);
+    assertEquals(await namesIn(`${folder}/mine/new`), []); // it was done, and is somebody's now
+    (await files.create(`${folder}/mine/new/file`)).abandon();
+    assertEquals(await namesIn(`${folder}/mine`), ["new"]);
+    (await files.create(`${folder}/mine/other/file`)).abandon();
+    assertEquals(await namesIn(`${folder}/mine`), ["new"]);
+    (await files.create(`${folder}/mine/file`)).abandon();
+    assertEquals(await namesIn(folder), ["mine"]);
+  });
+});
+
+Deno.test("DenoNewFiles.create makes its folder again where another writer has given it up", async () => {
+  await inFolder(async (folder) => {
+    const others = new DenoNewFiles();
+    const races = Array.from({ length: 20 }, async (_, i) => {
+      const file = await (i % 2 === 0 ? files : others).create(`${folder}/race/${i}`);
+      if (i > 0) return void file.abandon();
+      file.append(bytes("kept"));
+      await file.commit();
+    });
+    await Promise.all(races);
+    assertEquals(await namesIn(`${folder}/race`), ["0"]);
+  });
+});
+
 Deno.test("DenoNewFiles.create refuses a second writer, naming the lock, until the first gives up", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/file`;
