@@ -1,8 +1,10 @@
 /**
- * Crashes that a run has planned: of each role one node, while the work is under way.
+ * Crashes that a run has planned: of each role one node, while the work is under way, or nodes of one
+ * role at counted messages.
  *
  * @module
  */
+import type { InspectionEvent } from "../actors/runtime/inspection.ts";
 import type { SimCluster } from "./cluster.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
@@ -22,12 +24,22 @@ export type Role = "dispatcher" | "worker" | "client";
 /** All of them. */
 export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
 
+/** A crash that comes with a message that the first node of a role is given, or is about to send. */
+export interface CrashPoint {
+  readonly role: Role;
+  /** Counts the messages of each of the node's lives from 1. */
+  readonly message: number;
+  /** How many of its lives end so. Default 1. */
+  readonly lives?: number;
+}
+
 /** What crashes. */
 export interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;
   /** Of each of these roles one node crashes. */
   readonly roles: readonly Role[];
+  readonly point?: CrashPoint | undefined;
   readonly onCrash: (node: SimNode) => void;
 }
 
@@ -46,9 +58,10 @@ export class Crashes {
   readonly #planned: PlannedCrash[] = [];
   #restarts = 0;
 
-  constructor(cluster: SimCluster, { nodes, roles, onCrash }: CrashesOptions) {
+  constructor(cluster: SimCluster, { nodes, roles, point, onCrash }: CrashesOptions) {
     this.#cluster = cluster;
     this.#onCrash = onCrash;
+    if (point !== undefined) this.#watch(cluster.node(nodes[point.role][0]!), point);
     const luck = cluster.random.fork("crashes");
     for (const role of roles) {
       const names = nodes[role];
@@ -73,7 +86,36 @@ export class Crashes {
     }
   }
 
-  #crash({ role, node }: PlannedCrash, luck: SimRandom): void {
+  /** Counts the messages of the life that has begun. */
+  #watch(node: SimNode, point: CrashPoint): void {
+    const { role, message, lives = 1 } = point;
+    if (lives === 0) return;
+    let count = 0;
+    node.system.inspect(({ type }: InspectionEvent) => {
+      if (type !== "deliver" && type !== "send") return;
+      this.#cluster.counters.tally(`${role}_messages`);
+      if (++count !== message) return;
+      const luck = this.#cluster.random.fork(`crash ${lives} at message ${message}`);
+      const life = node.lives;
+      this.#restarts++;
+      const crash = () => {
+        if (!node.isUp || node.lives !== life) this.#restarts--;
+        else {this.#crash({ role, node }, luck, () =>
+            this.#watch(node, { ...point, lives: lives - 1 }));}
+      };
+      // Now: a message that would have left does not. Or while what it has caused is under way. A
+      // training loop is no actor: nothing would silence it in the turn in which its node is struck.
+      const delayMs = luck.pick([0, 0, 0.3, 1]);
+      if (delayMs === 0 && role !== "client") crash();
+      else this.#cluster.after(delayMs, "crash", crash);
+    });
+  }
+
+  #crash(
+    { role, node }: Pick<PlannedCrash, "role" | "node">,
+    luck: SimRandom,
+    onStarted: () => void = () => {},
+  ): void {
     const { counters, network } = this.#cluster;
     counters.tally(`${role}_crashed`);
     const silent = luck.chance(network.faults.silentCrashProbability);
@@ -82,6 +124,7 @@ export class Crashes {
     this.#cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
       this.#restarts--;
       if (!node.isUp) node.start();
+      onStarted();
     });
   }
 }

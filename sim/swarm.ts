@@ -4,8 +4,8 @@
  * @module
  */
 import { Counters } from "./counters.ts";
-import { ROLES } from "./crashes.ts";
-import { drawFaults, formatOptions } from "./options.ts";
+import { type Role, ROLES } from "./crashes.ts";
+import { drawFaults, formatOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
 import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
 
@@ -30,9 +30,31 @@ export function drawOptions(seed: bigint): RunOptions {
   return { seed, crashes, faults: drawFaults(random) };
 }
 
+/**
+ * The same run again and again, in which nothing goes wrong but that a node of a role crashes: at its
+ * first message, at its second, and so on to its last.
+ *
+ * @param stride Crashes at every so many messages only.
+ */
+export async function crashPoints(
+  workload: Workload,
+  { seed, role, stride = 1 }: { seed: bigint; role: Role; stride?: number },
+): Promise<RunOptions[]> {
+  const run = { seed, faults: NO_FAULTS };
+  const calm = await workload({ ...run, crashPoint: { role, message: Infinity } });
+  const messages = calm.cluster.counters.get(`${role}_messages`);
+  const points: RunOptions[] = [];
+  for (let message = 1; message <= messages; message += stride) {
+    points.push({ ...run, crashPoint: { role, message } });
+  }
+  return points;
+}
+
 /** One line: everything about a run that its seed does not say by itself. */
-export function formatRun({ seed, crashes = [], faults }: RunOptions): string {
-  return `SEED=${seed} crashes=${crashes.join(",") || "none"} ${formatOptions(faults)}`;
+export function formatRun({ seed, crashes = [], crashPoint, faults }: RunOptions): string {
+  const roles = crashes.join(",") || "none";
+  const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
+  return `SEED=${seed} crashes=${roles}${point} ${formatOptions(faults)}`;
 }
 
 /**

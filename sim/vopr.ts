@@ -10,8 +10,10 @@
  */
 import { parseArgs } from "node:util";
 import { FAULTS } from "./counters.ts";
-import { drawOptions, formatRun, runSwarm } from "./swarm.ts";
-import type { Workload } from "./workload.ts";
+import { ROLES } from "./crashes.ts";
+import { NO_FAULTS } from "./options.ts";
+import { crashPoints, drawOptions, formatRun, runSwarm } from "./swarm.ts";
+import type { RunOptions, Workload } from "./workload.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runRounds } from "./workload_rounds.ts";
@@ -21,10 +23,12 @@ const HELP = `Crashes a simulated cluster, seed after seed.
 
 Usage: deno run sim/vopr.ts [options]
 
-  --workload W  What the cluster does: dynamic, ordered (DETERMINISTIC), rounds (coordinated
+  --workload W  What the cluster does: dynamic, off, ordered (DETERMINISTIC), rounds (coordinated
                 reads) or sharing. Default: all, each with every seed.
   --seeds N     How many seeds to run. Default 1000.
   --seed S      The first of them. Default 1.
+  --crash R     Draws no faults, but crashes the dispatcher, a worker or a client (R) at each of its
+                messages in turn, or at one (R@N), in the run of the seed.
   --timeline    Print what happened between the nodes, also when all went well.
   --hashes      Print the hash of each seed's trace.
   --help        Print this.
@@ -39,6 +43,7 @@ const PROGRESS_LINES = 10;
 
 const WORKLOADS: Readonly<Record<string, Workload>> = {
   dynamic: runDynamic,
+  off: (options) => runDynamic({ ...options, mode: "OFF" }),
   ordered: runOrdered,
   rounds: runRounds,
   sharing: runSharing,
@@ -48,6 +53,7 @@ const OPTIONS = {
   workload: { type: "string" },
   seeds: { type: "string", default: "1000" },
   seed: { type: "string", default: "1" },
+  crash: { type: "string" },
   timeline: { type: "boolean", default: false },
   hashes: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
@@ -72,54 +78,73 @@ async function main(): Promise<number> {
       `--workload must be one of ${Object.keys(WORKLOADS).join(", ")}, got "${unknown}"`,
     );
   }
-  const seeds = Number(values.seeds);
-  const first = BigInt(values.seed);
+  const seed = BigInt(values.seed);
   let status = 0;
   for (const name of names) {
+    const runs = values.crash === undefined
+      ? Array.from({ length: Number(values.seeds) }, (_, i) => drawOptions(seed + BigInt(i)))
+      : await crashesAt(name, seed, values.crash);
     const failed = values.timeline
-      ? await showTimeline(name, first)
-      : await hunt(name, first, seeds, values.hashes);
+      ? await showTimeline(name, runs[0]!)
+      : await hunt(name, runs, values.hashes);
     status ||= failed;
   }
   return status;
 }
 
-async function hunt(name: string, first: bigint, seeds: number, hashes: boolean): Promise<number> {
+/** The runs that `--crash` asks for. */
+async function crashesAt(name: string, seed: bigint, where: string): Promise<RunOptions[]> {
+  const [, role, message] = /^(\w+)(?:@(\d+))?$/.exec(where) ?? [];
+  const known = ROLES.find((each) => each === role);
+  if (known === undefined) {
+    throw new TypeError(
+      `--crash must be one of ${ROLES.join(", ")}, as in ${ROLES[0]}@7, got "${where}"`,
+    );
+  }
+  if (message === undefined) return await crashPoints(WORKLOADS[name]!, { seed, role: known });
+  return [{ seed, faults: NO_FAULTS, crashPoint: { role: known, message: Number(message) } }];
+}
+
+async function hunt(name: string, runs: readonly RunOptions[], hashes: boolean): Promise<number> {
   const startMs = performance.now();
   let done = 0;
-  const runs = function* () {
-    for (let i = 0; i < seeds; i++) yield drawOptions(first + BigInt(i));
-  };
   const { counters, failed, events } = await runSwarm(
     WORKLOADS[name]!,
-    runs(),
-    ({ seed }, { hash, violations }) => {
+    runs,
+    (options, { hash, violations }) => {
+      const { seed } = options;
       if (hashes) console.log(`${name} ${seed} ${hash}`);
       if (violations.length > 0) {
         console.log(
           `SEED=${seed} failed; repeat it with: ` +
-            `deno run sim/vopr.ts --workload ${name} --seed ${seed} --timeline`,
+            `deno run sim/vopr.ts --workload ${name} ${flagsOf(options)} --timeline`,
         );
       }
-      if (++done % Math.ceil(seeds / PROGRESS_LINES) === 0) {
-        console.error(`${name}: ${done}/${seeds} seeds`);
+      if (++done % Math.ceil(runs.length / PROGRESS_LINES) === 0) {
+        console.error(`${name}: ${done}/${runs.length} runs`);
       }
     },
   );
   const tookMs = performance.now() - startMs;
   console.log(
-    `${name}: ${done} seeds, ${events} events in ${(tookMs / 1_000).toFixed(1)} s ` +
+    `${name}: ${done} runs, ${events} events in ${(tookMs / 1_000).toFixed(1)} s ` +
       `(${Math.round(events / tookMs)} events per ms); ${failed.length} failed`,
   );
   for (const [what, count] of counters.entries()) console.log(`  ${what.padEnd(24)} ${count}`);
-  for (const { options } of failed.slice(0, TIMELINES_MAX)) await showTimeline(name, options.seed);
+  for (const { options } of failed.slice(0, TIMELINES_MAX)) await showTimeline(name, options);
   if (failed.length > 0) return 1;
-  if (seeds >= COVERAGE_SEEDS_MIN) counters.expectAll(FAULTS);
+  const isDrawn = runs.every(({ crashPoint }) => crashPoint === undefined);
+  if (isDrawn && runs.length >= COVERAGE_SEEDS_MIN) counters.expectAll(FAULTS);
   return 0;
 }
 
-async function showTimeline(name: string, seed: bigint): Promise<number> {
-  const options = drawOptions(seed);
+/** What repeats a run. */
+function flagsOf({ seed, crashPoint }: RunOptions): string {
+  if (crashPoint === undefined) return `--seed ${seed}`;
+  return `--seed ${seed} --crash ${crashPoint.role}@${crashPoint.message}`;
+}
+
+async function showTimeline(name: string, options: RunOptions): Promise<number> {
   console.log(`${name}: ${formatRun(options)}`);
   const { violations, cluster } = await WORKLOADS[name]!({ ...options, readable: true });
   for (const line of cluster.trace.lines) console.log(line);

@@ -6,7 +6,13 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { SimCluster } from "./cluster.ts";
-import { CRASH_AFTER_MAX_MS, type Crashes, DOWN_MAX_MS, type Role } from "./crashes.ts";
+import {
+  CRASH_AFTER_MAX_MS,
+  type Crashes,
+  type CrashPoint,
+  DOWN_MAX_MS,
+  type Role,
+} from "./crashes.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 
@@ -23,6 +29,8 @@ export interface RunOptions {
   readonly faults: FaultOptions;
   /** Of each of these roles one node crashes. Default: of none. */
   readonly crashes?: readonly Role[];
+  /** A crash at a counted message. Default: none. */
+  readonly crashPoint?: CrashPoint;
   /** See {@linkcode SimCluster}. */
   readonly readable?: boolean;
 }

@@ -1,12 +1,15 @@
 /**
- * A small cluster that reads one dataset under `DYNAMIC` sharding: a dispatcher, three workers and
- * two clients of one job.
+ * A small cluster that reads one dataset under `DYNAMIC` sharding, or `OFF`: a dispatcher, three workers
+ * and two clients of one job.
  *
- * What must hold: no element is taken twice, whatever happens; every element is taken once, if
- * nothing has crashed; and once the cluster has healed, every client reaches the end.
+ * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
+ * workers' lives); every element is taken once (`OFF`: once of each worker), if no worker and no client
+ * has crashed; and once the cluster has healed, every client reaches the end.
  *
  * @module
  */
+import type { Feed } from "../actors/client/feed.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { LeatError } from "../core/error.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
@@ -17,7 +20,7 @@ import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { SplitLedger } from "./checkers/split_ledger.ts";
 import { SimCluster } from "./cluster.ts";
-import { Crashes } from "./crashes.ts";
+import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
@@ -40,6 +43,10 @@ const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 export interface DynamicOptions extends RunOptions {
   /** Puts something before the dispatcher's journal, to see what comes of it. */
   readonly wrapJournal?: (node: SimNode) => NonNullable<DispatcherConfig["wrapJournal"]>;
+  /** Default DYNAMIC. */
+  readonly mode?: "DYNAMIC" | "OFF";
+  /** Clients have the dataset by its id, under which they register it first. Default false. */
+  readonly registered?: boolean;
 }
 
 /** Runs one seed. */
@@ -60,6 +67,7 @@ export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
 }
 
 const DATASET = Dataset.range(SPLITS);
+const DATASET_ID = "numbers";
 const DEFINITION = {
   graph: serializeGraph(DATASET.node),
   fingerprint: fingerprintGraph(DATASET.node),
@@ -69,7 +77,7 @@ const DEFINITION = {
 class DynamicRun {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
-  readonly deliveries = new DeliveryChecker(SPLITS, this.violations);
+  readonly deliveries: DeliveryChecker;
   readonly #options: DynamicOptions;
   readonly #ledger = new SplitLedger(this.violations);
   readonly #crashes: Crashes;
@@ -77,6 +85,8 @@ class DynamicRun {
 
   constructor(options: DynamicOptions) {
     this.#options = options;
+    const lives = WORKERS.length + (this.#crashed("worker") ? 1 : 0);
+    this.deliveries = new DeliveryChecker(SPLITS, this.violations, this.#isOff ? lives : 1);
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
@@ -87,6 +97,7 @@ class DynamicRun {
     this.#crashes = new Crashes(this.cluster, {
       nodes: NODES,
       roles: crashes,
+      point: options.crashPoint,
       onCrash: ({ name }) => this.#ended.delete(name),
     });
   }
@@ -97,12 +108,19 @@ class DynamicRun {
       this.#crashes,
       () => this.#ended.size === CLIENTS.length,
     );
-    if (!this.#losesElements) this.deliveries.expectAll();
+    if (this.#crashed("client")) return;
+    // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
+    const lost = this.#crashed("worker") ? 1 : 0;
+    this.deliveries.expectAll((this.#isOff ? WORKERS.length : 1) - lost);
   }
 
-  /** A dispatcher that crashes loses nothing: what it had not journaled it had told nobody. */
-  get #losesElements(): boolean {
-    return this.#options.crashes?.some((role) => role !== "dispatcher") ?? false;
+  get #isOff(): boolean {
+    return this.#options.mode === "OFF";
+  }
+
+  #crashed(role: Role): boolean {
+    const { crashes = [], crashPoint } = this.#options;
+    return crashPoint?.role === role || crashes.includes(role);
   }
 
   #bootDispatcher(node: SimNode): void {
@@ -113,17 +131,11 @@ class DynamicRun {
 
   /** A training loop: takes an element, takes a step, takes the next. */
   #bootClient(node: SimNode): void {
-    const feed = startClient(node, {
-      dataset: DEFINITION,
-      parameters: { processingMode: ShardingPolicy.DYNAMIC, sharing: false },
-      jobName: "job",
-      repetition: 0,
-      requestTimeoutMs: REQUEST_TIMEOUT_MS,
-      firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
-    });
     const consumer = `${node.name} (life ${node.lives})`;
-    const luck = node.world.random.fork("training");
+    const { world, host } = node;
+    const luck = world.random.fork("training");
     const train = async () => {
+      const feed = await this.#open(node);
       for (;;) {
         const fed = await feed.take();
         if (fed.kind === "end") break;
@@ -133,11 +145,31 @@ class DynamicRun {
         const element = decodeMessage(fed.element.bytes);
         this.deliveries.took({ element, consumer, timeMs: scheduler.nowUs / 1_000 });
         this.#crashes.delivered(this.deliveries.delivered);
-        await node.host.sleep(luck.between(0, STEP_MAX_MS));
+        await host.sleep(luck.between(0, STEP_MAX_MS));
       }
     };
     train().catch((error) => {
       this.violations.add(`${consumer} failed: ${LeatError.from(error).message}`);
     }).finally(() => this.#ended.add(node.name));
+  }
+
+  async #open(node: SimNode): Promise<Feed> {
+    const { mode = ShardingPolicy.DYNAMIC, registered = false } = this.#options;
+    if (registered) {
+      await node.system.ask(
+        dispatcherAt(DISPATCHER_NODE),
+        "registerDataset",
+        { ...DEFINITION, datasetId: DATASET_ID },
+        { timeoutMs: FIRST_ANSWER_TIMEOUT_MS, attemptMs: REQUEST_TIMEOUT_MS },
+      );
+    }
+    return startClient(node, {
+      dataset: registered ? { datasetId: DATASET_ID } : DEFINITION,
+      parameters: { processingMode: mode, sharing: false },
+      jobName: "job",
+      repetition: 0,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
+    });
   }
 }

@@ -112,7 +112,7 @@ class OrderedRun {
   #ended = false;
 
   constructor(
-    { seed, faults, readable = false, crashes = [], tamper }: OrderedOptions,
+    { seed, faults, readable = false, crashes = [], crashPoint, tamper }: OrderedOptions,
     pipeline: PipelineName,
     epochs: number,
     wanted: readonly string[],
@@ -141,6 +141,7 @@ class OrderedRun {
     this.#crashes = new Crashes(this.cluster, {
       nodes: NODES,
       roles: crashes,
+      point: crashPoint,
       onCrash: ({ name }) => {
         if (name === TRAINER) this.#ended = false;
       },
@@ -215,9 +216,10 @@ class OrderedRun {
 
   /** No task, no reader and no job is left of what is over, once those that vanished are missed. */
   async #expectNothingLeft(): Promise<void> {
-    const { host, system } = this.cluster.node(TRAINER);
+    // From a node that does not crash any more.
+    const { host, system } = this.cluster.node(WORKERS.at(-1)!);
     const isLeft = () =>
-      this.cluster.nodes.flatMap(({ system }) => system.actors())
+      this.cluster.nodes.filter(({ isUp }) => isUp).flatMap(({ system }) => system.actors())
         .some(({ kind }) => kind === "task" || kind === "client");
     let jobs = Infinity;
     const look = async () => {
@@ -229,7 +231,11 @@ class OrderedRun {
       }
     };
     look().catch((error) => this.violations.add(LeatError.from(error).message));
-    await runUntil(this.cluster, () => jobs === 0 && !isLeft(), "the job and its tasks are gone");
+    await runUntil(
+      this.cluster,
+      () => jobs === 0 && this.#crashes.over && !isLeft(),
+      "the job and its tasks are gone",
+    );
   }
 }
 

@@ -95,7 +95,7 @@ class RoundsRun {
   readonly #lives = new Map<string, string>();
   #clients = 0;
 
-  constructor({ seed, faults, readable = false, crashes = [], tamper }: RoundsOptions) {
+  constructor({ seed, faults, readable = false, crashes = [], crashPoint, tamper }: RoundsOptions) {
     this.cluster = new SimCluster({
       seed,
       faults,
@@ -128,7 +128,12 @@ class RoundsRun {
         this.#train(node, index);
       });
     }
-    this.#crashes = new Crashes(this.cluster, { nodes: NODES, roles: crashes, onCrash: () => {} });
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      point: crashPoint,
+      onCrash: () => {},
+    });
   }
 
   async toTheEnd(): Promise<void> {

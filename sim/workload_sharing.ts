@@ -113,7 +113,7 @@ class SharingRun {
   /** Elements that each trainer still wants. */
   readonly #wanted = new Map(Object.entries(TRAINERS).map(([id, { elements }]) => [id, elements]));
 
-  constructor({ seed, faults, readable = false, crashes = [] }: RunOptions) {
+  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("sharing");
     const windowBytesMax = luck.pick(WINDOW_BYTES);
@@ -131,7 +131,12 @@ class SharingRun {
     for (const [id, habits] of Object.entries(TRAINERS)) {
       this.cluster.addNode(id, (node) => this.#bootTrainer(node, habits));
     }
-    this.#crashes = new Crashes(this.cluster, { nodes: NODES, roles: crashes, onCrash: () => {} });
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: NODES,
+      roles: crashes,
+      point: crashPoint,
+      onCrash: () => {},
+    });
   }
 
   async toTheEnd(): Promise<void> {

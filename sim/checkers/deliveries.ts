@@ -1,5 +1,5 @@
 /**
- * Checks what training loops were given: each element of a range at most once, or exactly once.
+ * Checks what training loops were given: each element of a range at most so often, or exactly so often.
  *
  * @module
  */
@@ -15,17 +15,20 @@ export interface DeliveredElement {
 /** Watches the deliveries of one iteration over `Dataset.range(count)`, to all its consumers together. */
 export class DeliveryChecker {
   readonly #count: number;
-  readonly #first = new Map<unknown, DeliveredElement>();
+  readonly #timesMax: number;
+  readonly #taken = new Map<unknown, DeliveredElement[]>();
   readonly #violations: Violations;
 
-  constructor(count: number, violations: Violations) {
+  /** @param timesMax How often each element may be delivered. */
+  constructor(count: number, violations: Violations, timesMax = 1) {
     this.#count = count;
+    this.#timesMax = timesMax;
     this.#violations = violations;
   }
 
   /** Elements delivered so far, repetitions not counted. */
   get delivered(): number {
-    return this.#first.size;
+    return this.#taken.size;
   }
 
   /** An element has reached a training loop. */
@@ -36,18 +39,20 @@ export class DeliveryChecker {
     ) {
       this.#violations.add(`${describe(delivery)}, which is no element of the dataset`);
     }
-    const first = this.#first.get(element);
-    if (first === undefined) this.#first.set(element, delivery);
-    else this.#violations.add(`${describe(delivery)}, and before that ${describe(first)}`);
+    const before = this.#taken.get(element) ?? [];
+    this.#taken.set(element, [...before, delivery]);
+    if (before.length < this.#timesMax) return;
+    this.#violations.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
   }
 
-  /** Everything is over, and nothing has crashed: every element must have been delivered. */
-  expectAll(): void {
+  /** Everything is over: every element must have been delivered so often. */
+  expectAll(times = 1): void {
     const missing: number[] = [];
     for (let element = 0; element < this.#count; element++) {
-      if (!this.#first.has(element)) missing.push(element);
+      if ((this.#taken.get(element)?.length ?? 0) < times) missing.push(element);
     }
-    if (missing.length > 0) this.#violations.add(`elements never delivered: ${missing.join(", ")}`);
+    if (missing.length === 0) return;
+    this.#violations.add(`elements delivered less than ${times} times: ${missing.join(", ")}`);
   }
 }
 

@@ -1,0 +1,68 @@
+/**
+ * One crash, anywhere: a node is crashed at its n-th message, for many n over a whole job, and what is
+ * promised holds each time. `deno run sim/vopr.ts --crash ROLE` does so at every message.
+ */
+import { type Role, ROLES } from "../../sim/crashes.ts";
+import { NO_FAULTS } from "../../sim/options.ts";
+import { crashPoints, formatRun, runSwarm } from "../../sim/swarm.ts";
+import type { RunOptions, Workload } from "../../sim/workload.ts";
+import { runDynamic } from "../../sim/workload_dynamic.ts";
+import { runOrdered } from "../../sim/workload_ordered.ts";
+import { runRounds } from "../../sim/workload_rounds.ts";
+import { runSharing } from "../../sim/workload_sharing.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+/** How many points of a job are tried here, about. */
+const POINTS = 20;
+
+const WORKLOADS: Readonly<Record<string, Workload>> = {
+  "a DYNAMIC job": runDynamic,
+  "a job of a registered dataset": (options) => runDynamic({ ...options, registered: true }),
+  "an OFF job": (options) => runDynamic({ ...options, mode: "OFF" }),
+  "a DETERMINISTIC job": runOrdered,
+  "a coordinated job": runRounds,
+  "a sharing job": runSharing,
+};
+
+/** Runs them all and fails on the first that breaks a promise. */
+async function expectAllKept(workload: Workload, runs: readonly RunOptions[]) {
+  const { counters, failed } = await runSwarm(
+    workload,
+    runs,
+    (_, { violations }) => violations.length > 0,
+  );
+  for (const { options, violations } of failed) {
+    throw new Error(`${formatRun(options)}\n  ${violations.join("\n  ")}`);
+  }
+  return counters;
+}
+
+async function sweep(workload: Workload, role: Role): Promise<void> {
+  const all = await crashPoints(workload, { seed: 1n, role });
+  const stride = Math.ceil(all.length / POINTS);
+  const some = all.filter((_, i) => i % stride === 0);
+  const counters = await expectAllKept(workload, some);
+  // One or another comes to lie behind the end of the job, as crashes shift what follows.
+  assert(counters.get(`${role}_crashed`) >= 0.8 * some.length);
+}
+
+for (const [job, workload] of Object.entries(WORKLOADS)) {
+  for (const role of ROLES) {
+    Deno.test(`${job} keeps its promises wherever a ${role} crashes and comes back`, () =>
+      sweep(workload, role));
+  }
+}
+
+Deno.test("fifty restarts of the dispatcher in one job lose nothing and hand out nothing twice", async () => {
+  const crashPoint = { role: "dispatcher", message: 4, lives: 50 } as const;
+  for (const workload of [runDynamic, runOrdered]) {
+    const run = { seed: 1n, faults: NO_FAULTS, crashPoint };
+    const counters = await expectAllKept(workload, [run]);
+    assertEquals(counters.get("dispatcher_crashed"), 50);
+  }
+});
+
+Deno.test("fifty restarts of a worker in one job hand out nothing twice, and it ends", async () => {
+  const crashPoint = { role: "worker", message: 5, lives: 50 } as const;
+  await expectAllKept(runDynamic, [{ seed: 1n, faults: NO_FAULTS, crashPoint }]);
+});
