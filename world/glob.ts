@@ -36,9 +36,11 @@ export interface Glob {
 
 /** Takes a pattern apart. */
 export function parseGlob(pattern: string): Glob {
-  const { prefix, base, glob } = picomatch.scan(pattern);
-  const start = unescape(prefix + base);
-  return { start, folder: start === "" || start.endsWith("/") ? start : `${start}/`, glob };
+  // Escaped braces hide the wildcards between them from `scan`, though not from `picomatch` itself.
+  const { prefix, base, glob } = picomatch.scan(pattern.replace(/\\[{}]/g, "\\_"));
+  const start = unescape(pattern.slice(0, prefix.length + base.length));
+  const folder = start === "" || start.endsWith("/") ? start : `${start}/`;
+  return { start, folder, glob: glob === "" ? "" : pattern.slice(-glob.length) };
 }
 
 /** The error of a listing that outgrows {@linkcode LISTED_FILES_MAX}. */
@@ -125,9 +127,10 @@ async function statOrNothing(path: string): Promise<Deno.FileInfo | undefined> {
   }
 }
 
-/** Whether every bracket that opens in `segment` closes there. */
+/** Whether every bracket that opens in `segment` closes there. Escaped ones are letters like others. */
 function isBalanced(segment: string): boolean {
-  const count = (bracket: RegExp) => segment.match(bracket)?.length ?? 0;
+  const brackets = segment.replace(/\\./g, "");
+  const count = (bracket: RegExp) => brackets.match(bracket)?.length ?? 0;
   return count(/[{([]/g) === count(/[})\]]/g);
 }
 

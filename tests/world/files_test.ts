@@ -89,6 +89,7 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
     "a/b/c/4.txt",
   ];
   const odd = ["[x].txt", "a/s p.txt", "é.txt", "b/1.txt", ".git/5.txt", "a*b/6.txt"];
+  odd.push("[0]/[1].rec", "[0]/{2}.rec", "[0]/3.rec");
   const all = Object.fromEntries([...names, ...odd].map((name) => [name, ""]));
   await withFolder(all, async (folder) => {
     const cases: [pattern: string, ...found: string[]][] = [
@@ -108,6 +109,14 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
       ["**/6.txt", "a*b/6.txt"],
       ["a\\*b/*", "a*b/6.txt"],
       ["a/1.txt", "a/1.txt"],
+      ["\\[0\\]/*.rec", "[0]/3.rec", "[0]/[1].rec", "[0]/{2}.rec"],
+      ["\\[*\\]/\\[*\\].rec", "[0]/[1].rec"],
+      ["*/\\{*\\}.rec", "[0]/{2}.rec"],
+      ["\\[0\\]/\\{*\\}.rec", "[0]/{2}.rec"],
+      ["*/\\[*.rec", "[0]/[1].rec"],
+      ["**/\\[[0-9]\\].rec", "[0]/[1].rec"],
+      ["\\[0\\]/{\\[1\\],3}.rec", "[0]/3.rec", "[0]/[1].rec"],
+      ["\\[0\\]/\\{2\\}.rec", "[0]/{2}.rec"],
       ["a/s p.txt", "a/s p.txt"],
       ["a"],
       ["a/"],
