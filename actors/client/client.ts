@@ -214,7 +214,8 @@ class Client {
         attemptMs: ATTEMPT_MS,
       });
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-      this.#reader.learn(answer);
+      // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
+      if (!this.#feed.closed) this.#reader.learn(answer);
     } catch (error) {
       const failure = LeatError.from(error);
       // A client that has tasks goes on without a dispatcher.

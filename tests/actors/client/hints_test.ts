@@ -6,9 +6,15 @@
 import { createClient } from "../../../actors/client/client.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";
-import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import {
+  dispatcherAt,
+  type DispatcherProtocol,
+  type RoundSchedule,
+  type TaskSource,
+} from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
-import { assertEquals } from "../../assert.ts";
+import type { ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
+import { assert, assertEquals } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
 const REFRESH_MS = 60_000;
@@ -18,11 +24,15 @@ class ClientBench implements AsyncDisposable {
   readonly world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
   readonly system = new ActorSystem({ node: "bench", world: this.world });
   heartbeats = 0;
+  /** Elements asked of the only task. */
+  requests = 0;
   /** Answers to heartbeats wait for it. */
   held: Promise<void> | undefined;
+  tasks: TaskSource[] = [];
+  schedules: RoundSchedule[] = [];
   readonly #client;
 
-  constructor() {
+  constructor(rounds: { readonly numConsumers?: number } = {}) {
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
@@ -31,9 +41,9 @@ class ClientBench implements AsyncDisposable {
           clientHeartbeat: async () => {
             this.heartbeats++;
             await this.held;
-            return { tasks: [], finished: false };
+            return { tasks: this.tasks, finished: false, schedules: this.schedules };
           },
-          releaseClient: () => null,
+          releaseClient: () => this.held?.then(() => null) ?? null,
         } as never,
       }),
     });
@@ -43,11 +53,30 @@ class ClientBench implements AsyncDisposable {
         createClient(context, {
           dispatcher: dispatcherAt("bench"),
           dataset: { datasetId: "d" },
-          parameters: { processingMode: "DYNAMIC", sharing: false },
+          parameters: { processingMode: "OFF", sharing: false, ...rounds },
           repetition: 0,
           refreshMs: REFRESH_MS,
         }, new Feed()),
     });
+  }
+
+  /** From now on there is a task, which has nothing to give. */
+  addTask(): void {
+    const source = this.system.spawn<ElementSourceProtocol>({
+      name: "task",
+      create: () => ({
+        handlers: {
+          getElement: () => {
+            this.requests++;
+            return new Promise<never>(() => {});
+          },
+          leave: () => null,
+          stats: () => ({}) as never,
+        },
+      }),
+    });
+    this.tasks = [{ taskId: 1, worker: "w", source }];
+    this.schedules = [{ version: 1, fromRound: 0, taskIds: [1] }];
   }
 
   async wake(): Promise<void> {
@@ -92,4 +121,23 @@ Deno.test("a client makes up for a hint that it missed at its next regular heart
   assertEquals(bench.heartbeats, 1);
   await bench.world.advance(REFRESH_MS);
   assertEquals(bench.heartbeats, 2);
+});
+
+Deno.test("a client that is stopped asks nothing of the tasks that its last heartbeat's answer names", async () => {
+  for (const rounds of [{}, { numConsumers: 2 }]) {
+    await using bench = new ClientBench(rounds);
+    bench.addTask();
+    await settle();
+    assert(bench.requests > 0);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    bench.held = promise;
+    await bench.wake();
+    const stopping = bench.system.stopActor("client");
+    await settle();
+    bench.requests = 0;
+    resolve();
+    await settle();
+    assertEquals(bench.requests, 0);
+    await stopping;
+  }
 });
