@@ -180,7 +180,8 @@ export class RoundReader implements Reader {
     const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
     this.#absent = absent;
     if (isSame) return;
-    for (const round of this.#rounds) if (round.answer !== undefined) this.#confirm(round);
+    // Those that are agreed on leave the list.
+    for (const round of [...this.#rounds]) if (round.answer !== undefined) this.#confirm(round);
   }
 
   /** A schedule without some tasks was accepted: what those have not answered is not taken any more. */

@@ -14,7 +14,8 @@ import type { Iteration, Task, Worker } from "./entities.ts";
 import type { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
-import type { TaskDescription } from "./protocol_figures.ts";
+import type { ConsumerPlace, TaskDescription } from "./protocol_figures.ts";
+import { describeRounds } from "./round_places.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
@@ -33,6 +34,8 @@ export interface SoftState {
   readonly wallOffsetMs: number;
   /** When a worker was last heard of, in monotonic time. */
   heardMs(worker: string): number;
+  /** Coordinated reads: where a consumer is, if it has said so. */
+  placeOf(clientId: number): ConsumerPlace | undefined;
   /** Why a worker's address does not answer, if it does not. */
   unreachable(worker: string): string | undefined;
 }
@@ -109,6 +112,7 @@ function describeIteration(
     readers,
     tasks,
     bottleneck: bottleneckOf(figures),
+    ...(figures.rounds === undefined ? {} : { rounds: figures.rounds }),
     optimalWorkers: optimalWorkers(figures),
     finished,
     ...(finished || missing.length === 0 ? {} : { workersMissing: missing }),
@@ -128,18 +132,26 @@ export function iterationFigures(
   iteration: Iteration,
 ): IterationFigures {
   const { iterationId, finished } = iteration;
+  const { sharing, numConsumers } = parametersOf(state, iteration);
   const tasks = [...state.tasksOfIteration(iterationId)];
   const unreachable = tasks.map(({ worker }) => worker)
     .filter((worker) => soft.unreachable(worker) !== undefined);
   return {
     tasks: tasks.map((task) => describeTask(soft.figures, task)),
-    readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => ({
-      clientId,
-      consumerIndex,
-      figures: soft.figures.ofClient(clientId),
-    })),
+    readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => {
+      const place = consumerIndex === null ? undefined : soft.placeOf(clientId);
+      return {
+        clientId,
+        consumerIndex,
+        ...(place === undefined ? {} : { place }),
+        figures: soft.figures.ofClient(clientId),
+      };
+    }),
     finished,
-    sharing: parametersOf(state, iteration).sharing,
+    sharing,
+    ...(numConsumers === undefined || iteration.ordered !== null ? {} : {
+      rounds: describeRounds(state, iteration, (clientId) => soft.placeOf(clientId)),
+    }),
     unreachable: new Set(unreachable),
   };
 }

@@ -6,6 +6,7 @@
 import type {
   Bottleneck,
   ClientDescription,
+  RoundsDescription,
   TaskDescription,
   WorkerActivity,
 } from "./protocol_figures.ts";
@@ -24,24 +25,28 @@ export interface IterationFigures {
   readonly finished: boolean;
   /** Whether its clients read one stream together. */
   readonly sharing: boolean;
+  /** Coordinated reads. */
+  readonly rounds?: RoundsDescription;
   /** Names of workers whose address does not answer. */
   readonly unreachable: ReadonlySet<string>;
 }
 
 /**
  * What its clients would take if they never waited, and what one worker makes if it never rests, in
- * elements a second. Clients that share a stream set its pace together: the fastest counts alone.
+ * elements a second. Clients that share a stream set its pace together: the fastest counts alone. Those
+ * that read in rounds go as fast as the slowest of them.
  * Workers that cannot be reached make nothing for anybody. Null until there is a figure of both.
  */
 export function ratesOf(
-  { tasks, readers, sharing, unreachable }: IterationFigures,
+  { tasks, readers, sharing, rounds, unreachable }: IterationFigures,
 ): { readonly demand: number; readonly madeByOne: number } | null {
   const wanted = readers.flatMap(({ figures }) => rateOf(figures?.targetProcessingMs));
   const made = tasks.filter(({ worker }) => !unreachable.has(worker))
     .flatMap(({ figures }) => rateOf(figures?.processingMs));
   if (wanted.length === 0 || made.length === 0) return null;
+  const inStep = rounds === undefined ? sum(wanted) : wanted.length * Math.min(...wanted);
   return {
-    demand: sharing ? Math.max(...wanted) : sum(wanted),
+    demand: sharing ? Math.max(...wanted) : inStep,
     madeByOne: sum(made) / made.length,
   };
 }
@@ -97,6 +102,15 @@ function trainersWait(
   const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
   const waited = `${percent(waitingShare)} of their time`;
   const workers = counted(measured.length, "worker");
+  const apart = iteration.readers.filter(({ place }) =>
+    place?.waitsFor === "consumers" || place?.waitsFor === "schedule"
+  );
+  if (iteration.rounds !== undefined && 2 * busy < measured.length && apart.length > 0) {
+    return {
+      kind: "trainers_wait",
+      text: `Trainers wait ${waited}, in their rounds for one another: ${iteration.rounds.text}`,
+    };
+  }
   if (2 * busy < measured.length) {
     return {
       kind: "trainers_wait",

@@ -139,7 +139,7 @@ export function createDispatcher(
         })),
       registerDataset: (request) => dispatcher.turn((turn) => registerDataset(turn, request)),
       getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
-      openIteration: (request) => dispatcher.turn((turn) => openIteration(turn, request)),
+      openIteration: (request) => dispatcher.openIteration(request),
       clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
       releaseClient: ({ clientId, cancel }) => dispatcher.releaseClient(clientId, cancel),
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
@@ -260,6 +260,18 @@ class Dispatcher {
     return this.turn(({ state }) => look(state));
   }
 
+  openIteration(
+    request: RequestOf<DispatcherProtocol, "openIteration">,
+  ):
+    | AnswerOf<DispatcherProtocol, "openIteration">
+    | Promise<
+      AnswerOf<DispatcherProtocol, "openIteration">
+    > {
+    return this.turn((turn) =>
+      openIteration(turn, request, (clientId) => this.#consumers.placeOf(clientId))
+    );
+  }
+
   clientHeartbeat(
     request: RequestOf<DispatcherProtocol, "clientHeartbeat">,
     { source }: Delivery,
@@ -377,6 +389,7 @@ class Dispatcher {
       nowMs,
       wallOffsetMs: wallMs - nowMs,
       heardMs: (worker) => this.#workersHeardMs.get(worker) ?? nowMs,
+      placeOf: (clientId) => this.#consumers.placeOf(clientId),
       unreachable: (worker) => this.#reach.unreachable(worker),
     };
   }

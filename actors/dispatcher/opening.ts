@@ -13,6 +13,7 @@ import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
+import type { ConsumerPlace } from "./protocol_figures.ts";
 import type { Turn } from "./turn.ts";
 
 /** The cardinality of a dataset without end, as clients write it. */
@@ -21,11 +22,17 @@ const ENDLESS = -1;
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
+type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
+
 /** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
 const CONSUMERS_MAX = 65_536;
 
-/** See `DispatcherProtocol.openIteration`. */
-export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
+/**
+ * See `DispatcherProtocol.openIteration`.
+ *
+ * @param placeOf Where a consumer of a coordinated read is, if it has said so.
+ */
+export function openIteration(turn: Turn, request: OpenRequest, placeOf: PlaceOf): OpenAnswer {
   const { state } = turn;
   const known = state.clientOfRequest(request.requestId);
   if (known !== undefined) return answerOf(turn, known);
@@ -38,7 +45,7 @@ export function openIteration(turn: Turn, request: OpenRequest): OpenAnswer {
   const isAnew = found !== undefined && beginsAnew(turn, found, request);
   if (isAnew) forgetIteration(turn, found);
   const running = isAnew ? undefined : found;
-  if (running !== undefined) checkReaders(turn, running, parameters, consumerIndex);
+  if (running !== undefined) checkReaders(turn, running, request, placeOf);
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
@@ -289,8 +296,8 @@ function describeParameters(parameters: JobParameters): string {
 function checkReaders(
   { state }: Turn,
   iteration: Iteration,
-  { processingMode, save }: JobParameters,
-  consumerIndex: number | null,
+  { parameters: { processingMode, save }, consumerIndex }: OpenRequest,
+  placeOf: PlaceOf,
 ): void {
   if (save !== undefined) return;
   if (processingMode === ShardingPolicy.DETERMINISTIC) {
@@ -305,15 +312,19 @@ function checkReaders(
         `stream has one reader. Give each reader a jobName of its own`,
     );
   }
-  if (consumerIndex === null) return;
+  if (consumerIndex === undefined) return;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (client.consumerIndex !== consumerIndex) continue;
+    const place = placeOf(client.clientId);
     throw new LeatError(
       "failed_precondition",
       `Consumer index ${consumerIndex} of job "${
         state.jobs.get(iteration.jobId)?.name
       }" is held by ` +
-        `client ${client.clientId}, which is alive. If that is this consumer before a restart, try ` +
+        `client ${client.clientId}, which is alive` +
+        `${
+          place === undefined ? "" : ` and is at round ${place.round}`
+        }. If that is this consumer before a restart, try ` +
         `again when it has timed out; otherwise give each consumer an index of its own`,
     );
   }

@@ -26,6 +26,7 @@ import type {
   ClientDescription,
   ClientFigures,
   JobUsage,
+  RoundsDescription,
   RoundWait,
   TaskDescription,
   WorkerActivity,
@@ -368,6 +369,8 @@ export interface DispatcherDescription {
       readonly readers: readonly ClientDescription[];
       readonly tasks: readonly TaskDescription[];
       readonly bottleneck: Bottleneck;
+      /** Coordinated reads. */
+      readonly rounds?: RoundsDescription;
       /**
        * How many workers of the mean throughput its clients could use: the sum of their rates (under
        * sharing the greatest) over what one worker makes. Null until both are known.

@@ -26,7 +26,7 @@
 import { type Client, isServing, type Iteration, type Proposal } from "./entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { RoundSchedule } from "./protocol.ts";
-import type { RoundWait } from "./protocol_figures.ts";
+import type { ConsumerPlace, RoundWait } from "./protocol_figures.ts";
 import type { Turn } from "./turn.ts";
 import { ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
 
@@ -53,7 +53,7 @@ export interface ConsumerReport {
 /** What consumers last said. Soft state: after a restart they say it again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
-  readonly #places = new Map<number, { readonly round: number; readonly waitsFor: RoundWait }>();
+  readonly #places = new Map<number, ConsumerPlace>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
 
@@ -62,7 +62,7 @@ export class Consumers {
   }
 
   /** The round that its training loop gets next, and whom it waits for. */
-  placeOf(clientId: number): { readonly round: number; readonly waitsFor: RoundWait } | undefined {
+  placeOf(clientId: number): ConsumerPlace | undefined {
     return this.#places.get(clientId);
   }
 

@@ -18,6 +18,7 @@ import {
   type GetElementRequest,
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
+  type WayFigures,
 } from "../worker/protocol.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
@@ -71,6 +72,8 @@ class Reads {
   readonly #config: ReadsConfig;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
+  /** How a consumer reads, for the task to know: the newest that it was not told. */
+  #way: WayFigures | undefined;
   readonly #rounds: Rounds;
   /** Rounds that were asked for and not begun, each with what begins it. */
   readonly #waiting = new Map<number, () => void>();
@@ -79,6 +82,7 @@ class Reads {
   /** The next group of elements: being gathered while the round before it is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
   #produced = 0;
+  #skipped = 0;
   #served = 0;
 
   constructor(context: ActorContext, config: ReadsConfig) {
@@ -99,7 +103,8 @@ class Reads {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    const { consumerIndex, round, floor = 0 } = request;
+    const { consumerIndex, round, floor = 0, way } = request;
+    if (way !== undefined) this.#way = way;
     if (consumerIndex === undefined || round === undefined) {
       throw new LeatError(
         "invalid_argument",
@@ -147,7 +152,7 @@ class Reads {
       served: this.#served,
       bufferedBytes: this.#rounds.bytes,
       bytesRead: 0,
-      skipped: 0,
+      skipped: this.#skipped,
     };
   }
 
@@ -215,6 +220,7 @@ class Reads {
     const gathering = this.#next!;
     const late = Promise.withResolvers<readonly ElementAnswer[]>();
     const timer = this.#context.timer(this.#config.skipAfterMs, () => {
+      this.#skipped++;
       late.resolve(Array<ElementAnswer>(this.#config.numConsumers).fill({ kind: "skip" }));
     });
     return Promise.race([
@@ -234,8 +240,10 @@ class Reads {
 
   async #gather(): Promise<readonly ElementAnswer[]> {
     const { numConsumers } = this.#config;
+    const wanted = this.#way === undefined ? {} : { way: this.#way };
+    this.#way = undefined;
     const answers = await Promise.all(
-      Array.from({ length: numConsumers }, () => this.#fetcher.fetch()),
+      Array.from({ length: numConsumers }, (_, i) => this.#fetcher.fetch(i === 0 ? wanted : {})),
     );
     this.#produced += numConsumers;
     const end = answers.find((answer) => answer.kind === "end");

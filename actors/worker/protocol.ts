@@ -177,7 +177,10 @@ export interface ElementSourceStats {
   readonly bufferedBytes: number;
   /** Bytes that the task's pipeline has read from files. */
   readonly bytesRead: number;
-  /** Sharing: elements skipped by trainers that fell behind the window. */
+  /**
+   * Sharing: elements skipped by trainers that fell behind the window. Coordinated reads: rounds that
+   * all consumers have skipped because they were late.
+   */
   readonly skipped: number;
   readonly sharing?: SharingStats;
 }

@@ -1,5 +1,6 @@
 /**
- * Coordinated reads: which task serves which round, while tasks and consumers come and go.
+ * Coordinated reads: which task serves which round, while tasks and consumers come and go, which
+ * rounds of a lost task are kept, and what people are told of it.
  *
  * @module
  */
@@ -12,6 +13,8 @@ const COORDINATED = { jobName: "rounds", processingMode: "OFF", numConsumers: 2 
 /** A consumer that keeps to the protocol and reads a task by noting which it was. */
 class Consumer {
   readonly read: number[] = [];
+  /** Rounds that it has read and its training loop was not given. */
+  held: number[] = [];
   readonly clientId: number;
   readonly #cluster: TestCluster;
   readonly #dead: ReadonlySet<number>;
@@ -30,8 +33,12 @@ class Consumer {
     const lostTask = this.lost ? this.taskOf(this.nextRound!) : undefined;
     const { schedules = [], proposed } = await this.#cluster.ask("clientHeartbeat", {
       clientId: this.clientId,
-      ...(this.nextRound === undefined ? {} : { nextRound: this.nextRound }),
+      ...(this.nextRound === undefined ? {} : {
+        nextRound: this.nextRound,
+        deliveredRound: this.held[0] ?? this.nextRound,
+      }),
       ...(this.proposed === undefined ? {} : { acceptedSchedule: this.proposed.version }),
+      heldRounds: this.held,
       ...(lostTask === undefined ? {} : { lostTasks: [{ taskId: lostTask }] }),
     });
     this.schedules = schedules;
@@ -138,20 +145,130 @@ Deno.test("a consumer that accepted reads nothing of the proposed rounds before 
   assertEquals(a.read, b.read);
 });
 
-Deno.test("a task that all consumers have lost is replaced, and a round that one had read is made up to the other", async () => {
+Deno.test("of the rounds of a lost task those are kept that all consumers hold, and another task serves the others", async () => {
   const { cluster, dead, workers, join } = await coordinatedCluster(2);
   await using _ = cluster;
   const [a, b] = [await join(0), await join(1)];
   for (const worker of workers) await worker.heartbeat();
   await readUntil([a, b], 10);
   const lostTask = a.taskOf(10)!;
-  assertEquals([a.step(), a.nextRound], [true, 11]);
+  // Both hold round 10 and one has given it on; round 12 is held by one of them, and 11 is another's.
+  for (let round = 10; round < 13; round++) a.step();
+  for (let round = 10; round < 12; round++) b.step();
+  assertEquals([a.read[12], b.read[10]], [lostTask, lostTask]);
+  Object.assign(a, { held: [11, 12] });
+  Object.assign(b, { held: [10, 11] });
   dead.add(lostTask);
   await readUntil([a, b], 60);
-  assertEquals([a.read[10], a.read.length], [lostTask, b.read.length]);
-  assertNotEquals(b.read[10], lostTask);
-  assertEquals(a.read.slice(11), b.read.slice(11));
-  assert(!b.read.slice(10).includes(lostTask));
+  const agreed = a.schedules.at(-1)!;
+  assertEquals(agreed.kept, [11, 10]);
+  assertEquals(a.schedules, b.schedules);
+  assertNotEquals(a.taskOf(12), lostTask);
+  assertEquals(a.read.slice(13), b.read.slice(13));
+  assert(!b.read.slice(12).includes(lostTask));
+});
+
+Deno.test("what a consumer holds when it accepts a schedule counts, and outlives the dispatcher", async () => {
+  const { cluster, dead, workers, join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  dead.add(a.taskOf(10)!);
+  Object.assign(a, { held: [8], lost: true });
+  Object.assign(b, { held: [8], lost: true });
+  for (const consumer of [a, b]) consumer.step();
+  for (const consumer of [a, b, a]) await consumer.heartbeat();
+  await cluster.restart();
+  a.held = [];
+  await a.heartbeat();
+  await b.heartbeat();
+  await b.heartbeat();
+  assertEquals(b.schedules.at(-1)!.kept, [8]);
+});
+
+Deno.test("with the last task over and none to come, all consumers are given an empty schedule to end at", async () => {
+  const { cluster, dead, workers: [one, two], join } = await coordinatedCluster(2);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of [one!, two!]) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  for (const worker of [one!, two!]) {
+    for (const taskId of worker.tasks.keys()) worker.complete(taskId);
+    await worker.heartbeat();
+  }
+  await readUntil([a, b], 20);
+  assertEquals(a.schedules.at(-1)!.taskIds.length, 2, "what has completed is still read");
+  dead.add(a.schedules.at(-1)!.taskIds[0]!).add(a.schedules.at(-1)!.taskIds[1]!);
+  for (const { name, ref: worker } of [one!, two!]) {
+    await cluster.ask("workerHeartbeat", { name, worker, tags: [], tasks: [], leaving: true });
+  }
+  for (let i = 0; i < 4; i++) for (const consumer of [a, b]) await consumer.heartbeat();
+  assertEquals([a.schedules.at(-1)!.taskIds, a.schedules], [[], b.schedules]);
+});
+
+Deno.test("a consumer is told who takes no part: those that are gone, and before their first round those that came later", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil([a, b], 10);
+  const absent = async () =>
+    (await cluster.ask("clientHeartbeat", { clientId: a.clientId })).absent;
+  assertEquals(await absent(), undefined);
+  await cluster.ask("releaseClient", { clientId: b.clientId });
+  assertEquals(await absent(), [{ consumerIndex: 1, beforeRound: null }]);
+  const again = await join(1);
+  assertEquals(await absent(), [{ consumerIndex: 1, beforeRound: null }]);
+  await readUntil([a, again], 30);
+  const beforeRound = again.read.findIndex((taskId) => taskId !== undefined);
+  assertEquals(await absent(), [{ consumerIndex: 1, beforeRound }]);
+  assertEquals(
+    (await cluster.ask("clientHeartbeat", { clientId: again.clientId })).absent,
+    undefined,
+  );
+});
+
+Deno.test("describe says at which round each consumer is, and who waits for whom", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil([a, b], 10);
+  const said = async () => {
+    const { jobs: [job] } = await cluster.ask("describe", null);
+    const { rounds, readers } = job!.iterations[0]!;
+    return { ...rounds!, places: readers.map(({ place }) => place) };
+  };
+  const say = (
+    clientId: number,
+    deliveredRound: number,
+    waitsFor: "consumers" | "loop" | "worker",
+  ) => cluster.ask("clientHeartbeat", { clientId, nextRound: 10, deliveredRound, waitsFor });
+  await say(a.clientId, 9, "consumers");
+  await say(b.clientId, 7, "loop");
+  const { text, lowest, highest, places } = await said();
+  assertEquals([lowest, highest], [7, 9]);
+  assertEquals(places, [{ round: 9, waitsFor: "consumers" }, { round: 7, waitsFor: "loop" }]);
+  assertEquals(text, "For round 9 consumer 0 waits for consumer 1, which is at round 7.");
+  await say(b.clientId, 9, "worker");
+  assertEquals(
+    (await said()).text,
+    'For round 9 consumer 1 waits for worker "worker-0". ' +
+      "For round 9 consumer 0 waits for consumer 1, which is at round 9, too.",
+  );
+  const late = cluster.worker("late");
+  await late.heartbeat();
+  await late.heartbeat();
+  await a.heartbeat();
+  await a.heartbeat();
+  const { agreeing, text: agreeingText } = await said();
+  assertEquals(agreeing, { fromRound: 11, awaited: [1] });
+  assert(
+    agreeingText.startsWith("Who serves the rounds from 11 on waits for consumer 1 to agree."),
+  );
+  await cluster.ask("releaseClient", { clientId: b.clientId });
+  assertEquals((await said()).missing, [1]);
 });
 
 Deno.test("a task that one consumer cannot reach for long is replaced for all", async () => {
