@@ -14,6 +14,7 @@ import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "./protocol_figures.ts";
+import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
 /** The cardinality of a dataset without end, as clients write it. */
@@ -40,7 +41,7 @@ export function openIteration(turn: Turn, request: OpenRequest, placeOf: PlaceOf
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   if (jobName !== undefined) forgetSave(turn, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
-  if (existing !== undefined) checkAgreement(existing, parameters);
+  if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const isAnew = found !== undefined && beginsAnew(turn, found, request);
   if (isAnew) forgetIteration(turn, found);
@@ -260,9 +261,9 @@ function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number)
 }
 
 /** Clients of one job must mean the same by it. */
-function checkAgreement(job: Job, parameters: JobParameters): void {
-  const existing = describeParameters(job.parameters);
-  const requested = describeParameters(parameters);
+function checkAgreement(state: DispatcherState, job: Job, parameters: JobParameters): void {
+  const existing = describeParameters(state, job.parameters);
+  const requested = describeParameters(state, parameters);
   if (existing === requested) return;
   if (job.parameters.save !== undefined) {
     throw new LeatError(
@@ -277,16 +278,17 @@ function checkAgreement(job: Job, parameters: JobParameters): void {
   );
 }
 
-function describeParameters(parameters: JobParameters): string {
+function describeParameters(state: DispatcherState, parameters: JobParameters): string {
   const { datasetId, processingMode, policy, numConsumers, sharing, ordered, save } = parameters;
   const { targetWorkers = "auto", targetTags = [] } = parameters;
   const mode = policy === undefined
     ? processingMode
     : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;
+  const { compression = "auto" } = state.datasets.get(datasetId) ?? {};
   return `{ datasetId: "${datasetId}", processingMode: "${mode}", ` +
     `numConsumers: ${
       numConsumers ?? "none"
-    }, sharing: ${sharing}, targetWorkers: "${targetWorkers}"` +
+    }, sharing: ${sharing}, compression: "${compression}", targetWorkers: "${targetWorkers}"` +
     `${targetTags.length === 0 ? "" : `, targetTags: ${JSON.stringify(targetTags)}`}` +
     `${ordered === undefined ? "" : `, seed: 0x${ordered.seed}, shuffled: ${ordered.shuffled}`}` +
     `${save === undefined ? "" : `, save: ${JSON.stringify(save)}`} }`;

@@ -162,6 +162,18 @@ testInline("one id stands for one compression, and a mismatch shows both", async
   assert(error.message.includes('"zstd"'), error.message);
 });
 
+testInline("clients of one job agree on compression, or are shown what differs", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const read = (compression: "zstd" | "gzip") =>
+    compressible().distribute({ service: cluster, jobName: "job", compression }).iterator();
+  await using first = read("zstd");
+  await first.next();
+  await using second = read("gzip");
+  const error = await assertRejects(() => second.next(), LeatError, 'compression: "zstd"');
+  assertEquals(error.code, "invalid_argument");
+  assert(error.message.includes('compression: "gzip"'), error.message);
+});
+
 Deno.test("distribute and registerDataset refuse compressions that there are not", async () => {
   const options = { service: "ws://127.0.0.1:1", compression: "snappy" as "zstd" };
   const error = assertThrows(() => compressible().distribute(options), LeatError, "snappy");
