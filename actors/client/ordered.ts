@@ -10,8 +10,9 @@
 import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
-import type { ElementAnswer, Place } from "../worker/protocol.ts";
+import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
+import { StreamNumbers } from "./numbering.ts";
 import {
   type HeartbeatNews,
   type HeartbeatReport,
@@ -37,6 +38,12 @@ const LATER_MS = 20;
 /** An answer that has a place in the stream. */
 type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
 
+/** What is asked of a task. */
+interface WantedSplit {
+  readonly upTo?: number;
+  readonly own?: Own;
+}
+
 interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
@@ -58,6 +65,8 @@ interface ArrivedSplit {
   whole: boolean;
 }
 
+type Passed = Extract<Placed, { readonly kind: "passed" }>;
+
 /** See the module. */
 export class OrderedReader implements Reader {
   readonly #around: ReaderSurroundings;
@@ -66,6 +75,10 @@ export class OrderedReader implements Reader {
   /** Where the stream goes on, and the splits before that of which rows are needed once more. */
   readonly #startAt: number;
   readonly #behind: readonly number[];
+  /** Where only a consumer's own elements are read: which those are. */
+  readonly #numbers: StreamNumbers | undefined;
+  /** Of what waits for the training loop, in its order: whether an element of its own comes of it. */
+  readonly #ownFed: boolean[] = [];
   #clientId = -1;
   #turn = 0;
   /** The split that is given on next. */
@@ -85,7 +98,8 @@ export class OrderedReader implements Reader {
   constructor(around: ReaderSurroundings) {
     this.#around = around;
     this.#headOfLine = new BlockedMeter(() => around.context.world.nowMs());
-    const { startAt = 0, behind = [] } = around.options.ordered ?? {};
+    const { startAt = 0, behind = [], numbering } = around.options.ordered ?? {};
+    this.#numbers = numbering === undefined ? undefined : new StreamNumbers(numbering);
     this.#startAt = startAt;
     this.#behind = behind;
     this.#head = this.#mark = this.#markTold = behind[0] ?? startAt;
@@ -137,6 +151,7 @@ export class OrderedReader implements Reader {
       });
       this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 });
     }
+    if (ordered?.left !== undefined) this.#tellLeft(ordered.left);
     if (ordered !== undefined && this.#total === Infinity) {
       this.#checkTable(ordered.digest);
       this.#total = ordered.total;
@@ -151,8 +166,12 @@ export class OrderedReader implements Reader {
     const isFull = this.#isFull;
     // A full window is emptied by whoever takes elements, unless the one that is next is missing.
     if (feed.closed || (isFull && feed.length > 0)) return;
-    const wanted = isFull ? { upTo: this.#head } : {};
-    const isAsked = (task: OpenTask) => !task.ended && !(isFull && task.lackedUpTo >= this.#head);
+    // Which elements are its own is known of the split that is next, and of no later one.
+    const isBounded = isFull || this.#numbers !== undefined;
+    if (this.#numbers !== undefined && !this.#hasRoom) return;
+    const wanted = this.#wanted(isBounded);
+    const isAsked = (task: OpenTask) =>
+      !task.ended && !(isBounded && task.lackedUpTo >= this.#head);
     const tasks = [...this.#tasks.values()].filter(isAsked);
     for (let full = 0; full < tasks.length;) {
       const task = tasks[this.#turn++ % tasks.length]!;
@@ -180,40 +199,88 @@ export class OrderedReader implements Reader {
     return this.#bytes + feed.bytes >= bufferBytesMax || this.#elements >= WINDOW_ELEMENTS_MAX;
   }
 
-  /** Gives on what is next, as far as it is there and there is room. */
-  #giveOn(): void {
+  /**
+   * Whether more may wait for the training loop. Where there are other consumers only its own elements
+   * count, or, where those are not known here, only the window: a consumer has to take in what lies
+   * between its elements, or the others could not go on to theirs.
+   */
+  get #hasRoom(): boolean {
     const { feed, options } = this.#around;
     const most = options.maxOutstandingRequests ?? READY_MAX;
-    while (feed.length < most && !feed.closed) {
+    if (this.#numbers !== undefined) {
+      this.#ownFed.splice(0, this.#ownFed.length - feed.length);
+      return this.#ownFed.filter(Boolean).length < most;
+    }
+    return options.parameters.numConsumers !== undefined || feed.length < most;
+  }
+
+  /** Whether what is read now is counted: what is read once more for its rows has been before. */
+  get #isCounted(): boolean {
+    return this.#numbers !== undefined && this.#head >= this.#startAt;
+  }
+
+  #isOwn(number: number): boolean {
+    const { parameters: { numConsumers = 1 }, consumerIndex = 0 } = this.#around.options;
+    return number % numConsumers === consumerIndex;
+  }
+
+  #wanted(isBounded: boolean): WantedSplit {
+    return {
+      ...(isBounded ? { upTo: this.#head } : {}),
+      ...(this.#isCounted ? { own: this.#numbers!.ownOf(this.#head) } : {}),
+    };
+  }
+
+  /** Gives on what is next, as far as it is there and there is room. */
+  #giveOn(): void {
+    const { feed } = this.#around;
+    while (!feed.closed && this.#hasRoom) {
       if (this.#head >= this.#total) return feed.end();
       const split = this.#splits.get(this.#head);
       const item = split?.items.shift();
       if (item === undefined) return;
       this.#elements--;
       if ("element" in item) this.#bytes -= item.element.byteLength;
+      const counted = this.#isCounted ? this.#numbers!.count(item) : undefined;
       if (item.kind === "split_end") {
         this.#splits.delete(this.#head);
         this.#head = this.#after(this.#head);
       }
-      feed.push(item);
+      if (item.kind === "passed") continue;
+      if (this.#numbers !== undefined) {
+        this.#ownFed.push(counted?.isElement === true && this.#isOwn(counted.number));
+      }
+      feed.push(counted === undefined ? item : { ...item, number: counted.number });
     }
   }
 
-  #fetch(open: OpenTask, wanted: { readonly upTo?: number }): void {
+  /**
+   * Tells every task which consumers have left, so that it keeps nothing for them. Said again and again:
+   * a word may be lost.
+   */
+  #tellLeft(left: readonly number[]): void {
+    for (const { task: { source } } of this.#tasks.values()) {
+      for (const consumerIndex of left) {
+        this.#around.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
+      }
+    }
+  }
+
+  #fetch(open: OpenTask, wanted: WantedSplit): void {
     open.inFlight++;
     this.#around.context.run(async () => {
       const answer = await open.fetcher.fetch(wanted).catch((error): ElementAnswer =>
         failedAnswer(LeatError.from(error))
       );
       open.inFlight--;
-      this.#came(open, answer);
+      this.#came(open, answer, wanted.upTo ?? this.#head);
     });
   }
 
-  #came(open: OpenTask, answer: ElementAnswer): void {
+  #came(open: OpenTask, answer: ElementAnswer, upTo: number): void {
     if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
     else if (answer.kind === "error") this.#around.feed.fail(LeatError.fromWire(answer.error));
-    else if (answer.kind === "later") this.#pause(open);
+    else if (answer.kind === "later") this.#pause(open, upTo);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
       if (this.#lacksTasks) this.#around.refresh();
@@ -222,8 +289,8 @@ export class OrderedReader implements Reader {
   }
 
   /** Somebody else has what is next; or this task, in a while, if it is lost there. */
-  #pause(open: OpenTask): void {
-    open.lackedUpTo = this.#head;
+  #pause(open: OpenTask, upTo: number): void {
+    open.lackedUpTo = upTo;
     this.#around.context.timer(LATER_MS, () => {
       open.lackedUpTo = -1;
       this.pump();
@@ -242,16 +309,14 @@ export class OrderedReader implements Reader {
       split = { items: [], early: new Map(), arrived: 0, whole: false };
       this.#splits.set(sequence, split);
     }
-    if (index < split.arrived || split.whole || split.early.has(index)) return;
+    if (endOf(answer) <= split.arrived || split.whole || split.early.has(index)) return;
     this.#elements++;
     if ("element" in answer) this.#bytes += answer.element.byteLength;
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#around.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
     split.early.set(index, answer);
-    for (;;) {
-      const next = split.early.get(split.arrived);
-      if (next === undefined) break;
-      split.early.delete(split.arrived++);
+    for (let next = takeNext(split); next !== undefined; next = takeNext(split)) {
+      split.arrived = endOf(next);
       split.items.push(next);
       split.whole ||= next.kind === "split_end";
     }
@@ -288,6 +353,23 @@ export class OrderedReader implements Reader {
       ),
     );
   }
+}
+
+/** What follows what has arrived of a split, if it is there. */
+function takeNext({ early, arrived }: ArrivedSplit): Placed | undefined {
+  const next = early.get(arrived) ?? early.values().find((item) => reaches(item, arrived));
+  if (next !== undefined) early.delete(next.place.index);
+  return next;
+}
+
+/** Runs of what is passed over may begin elsewhere where a split is produced again. */
+function reaches(item: Placed, arrived: number): boolean {
+  return item.place.index <= arrived && endOf(item) > arrived;
+}
+
+/** The index that follows. */
+function endOf(item: Placed): number {
+  return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
 }
 
 /** A task that is gone is the dispatcher's business: another produces what it owed. */

@@ -52,7 +52,7 @@ export function newsFor(
     ...orderedNews(iteration),
     ...savingNews(iteration),
   };
-  if (consumerIndex === null) return news;
+  if (consumerIndex === null || iteration.ordered !== null) return news;
   const schedules = firstVersion === null
     ? []
     : rounds.schedules.filter(({ version }) => version >= firstVersion);
@@ -67,7 +67,15 @@ export function newsFor(
 
 function orderedNews({ ordered, splits }: Iteration) {
   if (ordered === null || splits === null) return {};
-  return { ordered: { total: splitCount(splits.bounds, 0), digest: splits.digest } };
+  const indices = ordered.consumers?.map(({ state }, index) => state === "left" ? index : -1) ?? [];
+  const left = indices.filter((index) => index >= 0);
+  return {
+    ordered: {
+      total: splitCount(splits.bounds, 0),
+      digest: splits.digest,
+      ...(left.length === 0 ? {} : { left }),
+    },
+  };
 }
 
 /** Everything that the client can read, tasks that completed included. */

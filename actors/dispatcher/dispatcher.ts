@@ -288,7 +288,7 @@ class Dispatcher {
         heardConsumer(turn, client, this.#consumers, request, this.#config.lostTaskTimeoutMs);
         reviewRounds(turn, iteration.iterationId, this.#consumers);
       }
-      if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, request);
+      if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, client, request);
       this.#figures.clientHeard(this.#state, client.clientId, request.figures);
       return newsFor(this.#state, client);
     });

@@ -60,6 +60,15 @@ export interface Ordered {
   done: readonly number[];
   /** Whose task has ended before the reader had them; ascending. They are handed out again. */
   lost: number[];
+  /** How far each consumer is, by its index; `mark` and `done` are what all have. Null: one reader. */
+  readonly consumers: OrderedConsumer[] | null;
+}
+
+/** How far one of several readers of a stream is. */
+export interface OrderedConsumer {
+  state: "awaited" | "reading" | "left";
+  mark: number;
+  done: readonly number[];
 }
 
 /** The splits of an iteration and how far they have been handed out. */

@@ -60,6 +60,7 @@ export function openIteration(turn: Turn, request: OpenRequest, placeOf: PlaceOf
     requestId,
     consumerIndex,
     ...(process === undefined ? {} : { process }),
+    ...beginningOf(request),
   });
   serveNewClient(turn, state.clients.get(clientId)!);
   return { jobId, iterationId, clientId };
@@ -73,6 +74,13 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
+/** DETERMINISTIC: where a consumer begins, which may be elsewhere than the others. */
+function beginningOf({ parameters, startAt, behind = [] }: OpenRequest) {
+  const isConsumer = parameters.ordered !== undefined && parameters.numConsumers !== undefined;
+  if (!isConsumer || startAt === undefined) return {};
+  return { startAt, ...(behind.length === 0 ? {} : { behind }) };
+}
+
 function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
   return { jobId: state.iterations.get(iterationId)!.jobId, iterationId, clientId };
 }
@@ -84,15 +92,19 @@ function createJob(turn: Turn, name: string | null, parameters: JobParameters): 
   return jobId;
 }
 
-/** One that was restored takes the stream over from a reader that may be thought to be alive still. */
+/**
+ * One that was restored takes the stream over from a reader that may be thought to be alive still. Of
+ * several consumers the first that is restored begins it anew for all, and the others come to it.
+ */
 function beginsAnew(
   { state }: Turn,
-  { iterationId }: Iteration,
-  { parameters, startAt }: OpenRequest,
+  { iterationId, ordered }: Iteration,
+  { parameters, startAt, consumerIndex = -1 }: OpenRequest,
 ): boolean {
   if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
   if (parameters.save !== undefined) return false;
-  return startAt !== undefined || state.clientsOfIteration(iterationId).size === 0;
+  if (state.clientsOfIteration(iterationId).size === 0) return true;
+  return startAt !== undefined && ordered?.consumers?.[consumerIndex]?.state !== "awaited";
 }
 
 function createIteration(
@@ -134,7 +146,9 @@ function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): voi
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
   }
-  if (numConsumers !== undefined) checkCoordination(request, numConsumers, cardinality);
+  const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
+  if (numConsumers !== undefined) checkConsumers(request, numConsumers);
+  if (numConsumers !== undefined && !isOrdered) checkCoordination(request, cardinality);
   if (sharing) checkSharing(request, cardinality);
   checkTargets(parameters);
   if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
@@ -183,10 +197,10 @@ function checkOrdered(
 ): void {
   const { numConsumers, sharing, ordered, save } = parameters;
   if (save !== undefined) checkSave(jobName, cardinality);
-  if (numConsumers !== undefined || sharing) {
+  if (sharing || save !== undefined && numConsumers !== undefined) {
     throw new LeatError(
       "unimplemented",
-      `A "${ShardingPolicy.DETERMINISTIC}" job has one reader; numConsumers and sharing go with ` +
+      `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; sharing goes with ` +
         `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
     );
   }
@@ -212,16 +226,12 @@ function checkSave(jobName: string | undefined, cardinality: number): void {
   }
 }
 
-function checkCoordination(
-  { jobName, parameters, consumerIndex = -1 }: OpenRequest,
+function checkConsumers(
+  { jobName, consumerIndex = -1 }: OpenRequest,
   numConsumers: number,
-  cardinality: number,
 ): void {
   if (jobName === undefined) {
     throw invalid("Coordinated reads need a jobName that all consumers give");
-  }
-  if (parameters.sharing) {
-    throw invalid("A job can share its data between trainers or coordinate reads, but not both");
   }
   if (!(Number.isSafeInteger(numConsumers) && 1 <= numConsumers && numConsumers <= CONSUMERS_MAX)) {
     throw invalid(
@@ -234,6 +244,12 @@ function checkCoordination(
     throw invalid(
       `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
     );
+  }
+}
+
+function checkCoordination({ parameters }: OpenRequest, cardinality: number): void {
+  if (parameters.sharing) {
+    throw invalid("A job can share its data between trainers or coordinate reads, but not both");
   }
   if (cardinality >= 0) {
     throw invalid(
@@ -302,7 +318,15 @@ function checkReaders(
   placeOf: PlaceOf,
 ): void {
   if (save !== undefined) return;
-  if (processingMode === ShardingPolicy.DETERMINISTIC) {
+  if (iteration.ordered?.consumers?.[consumerIndex ?? -1]?.state === "left") {
+    throw new LeatError(
+      "failed_precondition",
+      `Consumer ${consumerIndex} of job "${state.jobs.get(iteration.jobId)?.name}" has left ` +
+        `repetition ${iteration.repetition}, and others go on without it. Restore all consumers ` +
+        "from what they saved at one step, or choose another jobName",
+    );
+  }
+  if (processingMode === ShardingPolicy.DETERMINISTIC && consumerIndex === undefined) {
     const [reader] = state.clientsOfIteration(iteration.iterationId);
     if (reader === undefined) return;
     throw new LeatError(

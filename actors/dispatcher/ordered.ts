@@ -10,7 +10,7 @@ import { splitOrder } from "../../data/ordered/order.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Iteration, Ordered, Splits } from "./entities.ts";
+import type { Client, Iteration, Ordered, Splits } from "./entities.ts";
 import { isReceived, parametersOf } from "./iterations.ts";
 import { type DispatcherProtocol, SPARE_SERIES } from "./protocol.ts";
 import { isNew } from "./split_requests.ts";
@@ -80,18 +80,26 @@ export function answerWith(
   return { split: { ...splitAt(bounds, 0, index), index, sequence }, total: splitCount(bounds, 0) };
 }
 
-/** Notes what the reader says it has. */
+/** Notes what a reader says it has. */
 export function noteReceived(
   turn: Turn,
   iteration: Iteration,
+  { consumerIndex }: Client,
   { mark, done = [] }: { readonly mark?: number; readonly done?: readonly number[] },
 ): void {
   const ordered = orderedOf(iteration);
-  if (mark === undefined || mark < ordered.mark) return;
-  const isNews = mark > ordered.mark || done.some((at) => !ordered.done.includes(at));
+  const known = ordered.consumers?.[consumerIndex ?? 0] ?? ordered;
+  if (mark === undefined || mark < known.mark) return;
+  const isNews = mark > known.mark || done.some((at) => !known.done.includes(at));
   if (!isNews) return;
   const { iterationId } = iteration;
-  turn.commit({ type: "sequences_received", iterationId, mark, done });
+  turn.commit({
+    type: "sequences_received",
+    iterationId,
+    mark,
+    done,
+    ...(consumerIndex === null ? {} : { consumerIndex }),
+  });
 }
 
 /** Lost splits come first: the reader waits for one of them. */

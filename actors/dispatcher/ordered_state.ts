@@ -5,10 +5,66 @@
  */
 import type { Ordered } from "./entities.ts";
 
-/** The beginning, at a split; of some before it, the reader needs rows once more. */
-export function orderedFrom(startAt: number, behind: readonly number[] = []): Ordered {
+/** Where a reader begins: at a split, and with some before it of which it needs rows once more. */
+export interface Beginning {
+  readonly startAt: number;
+  readonly behind?: readonly number[] | undefined;
+}
+
+/** The beginning of a stream. @param numConsumers Left out: it has one reader. */
+export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: number): Ordered {
   const [mark = startAt] = behind;
-  return { mark, next: startAt, assigned: [], done: [], lost: [...behind] };
+  const consumers = numConsumers === undefined
+    ? null
+    : Array.from({ length: numConsumers }, () => ({ state: "awaited" as const, mark, done: [] }));
+  return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
+}
+
+/** A consumer has come. What it wants of splits before the others' beginning is handed out again. */
+export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
+  const [mark = startAt] = behind;
+  const done: number[] = [];
+  for (let at = mark; at < startAt; at++) if (!behind.includes(at)) done.push(at);
+  Object.assign(ordered.consumers![index]!, { state: "reading", mark, done });
+  const known = new Set([...ordered.assigned.map(({ sequence }) => sequence), ...ordered.lost]);
+  for (let at = mark; at < ordered.next; at++) {
+    if (!known.has(at) && !done.includes(at) && !ordered.done.includes(at)) ordered.lost.push(at);
+  }
+  ordered.lost.sort((a, b) => a - b);
+  receive(ordered, ...common(ordered));
+}
+
+/** A consumer has left: nobody waits for it any more. */
+export function leave(ordered: Ordered, index: number): void {
+  Object.assign(ordered.consumers![index]!, { state: "left", mark: 0, done: [] });
+  receive(ordered, ...common(ordered));
+}
+
+/** One of several has these splits whole. */
+export function receiveFor(
+  ordered: Ordered,
+  index: number,
+  mark: number,
+  done: readonly number[],
+): void {
+  const consumer = ordered.consumers![index]!;
+  // What it never wanted is no news to it: it is done since it has come.
+  const earlier = consumer.done.filter((at) => at >= mark && !done.includes(at));
+  Object.assign(consumer, { mark, done: [...earlier, ...done].sort((a, b) => a - b) });
+  receive(ordered, ...common(ordered));
+}
+
+/** What all consumers that have not left have whole: all before a split, and some beyond it. */
+function common(ordered: Ordered): [mark: number, done: readonly number[]] {
+  const present = ordered.consumers!.filter(({ state }) => state !== "left");
+  if (present.length === 0) return [ordered.mark, ordered.done];
+  const mark = Math.min(...present.map((consumer) => consumer.mark));
+  const candidates = new Set(present.flatMap(({ done }) => done));
+  const furthest = Math.max(...present.map((consumer) => consumer.mark));
+  for (let at = mark + 1; at < furthest; at++) candidates.add(at);
+  const hasAll = (at: number) =>
+    present.every((consumer) => at < consumer.mark || consumer.done.includes(at));
+  return [mark, [...candidates].filter((at) => at > mark && hasAll(at)).sort((a, b) => a - b)];
 }
 
 /** A task produces the split from now on. */

@@ -239,7 +239,12 @@ export interface DispatcherProtocol {
       readonly beforeRound: number | null;
     }[];
     /** DETERMINISTIC: how many splits there are, once they are listed, and a digest of their table. */
-    readonly ordered?: { readonly total: number; readonly digest: string };
+    readonly ordered?: {
+      readonly total: number;
+      readonly digest: string;
+      /** With consumers: those that have left, by index. What they had still to take nobody wants. */
+      readonly left?: readonly number[];
+    };
     /** A save: how far it is, once it has begun. */
     readonly saving?: SavingNews;
   };

@@ -75,6 +75,9 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
+    /** DETERMINISTIC with consumers: where it begins. */
+    readonly startAt?: number;
+    readonly behind?: readonly number[];
   }
   | {
     readonly type: "client_released";
@@ -120,6 +123,8 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly mark: number;
     readonly done: readonly number[];
+    /** With consumers: which of them has it. */
+    readonly consumerIndex?: number;
   }
   /** A save has begun, or goes on: what its folder holds. */
   | {

@@ -25,6 +25,7 @@
  */
 import { type Client, isServing, type Iteration, type Proposal } from "./entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { RoundSchedule } from "./protocol.ts";
 import type { ConsumerPlace, RoundWait } from "./protocol_figures.ts";
 import type { Turn } from "./turn.ts";
@@ -96,7 +97,8 @@ export class Consumers {
 
 /** Whether the iteration's rounds are coordinated. */
 export function isCoordinated(turn: Turn, iteration: Iteration): boolean {
-  return parametersOf(turn.state, iteration).numConsumers !== undefined;
+  const { numConsumers, processingMode } = parametersOf(turn.state, iteration);
+  return numConsumers !== undefined && processingMode !== ShardingPolicy.DETERMINISTIC;
 }
 
 /** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */

@@ -13,11 +13,12 @@ import {
   type Iteration,
   type Job,
   noRounds,
+  type Ordered,
   type Rounds,
   type Task,
   type Worker,
 } from "./entities.ts";
-import { assign, lose, orderedFrom, receive } from "./ordered_state.ts";
+import { assign, join, leave, lose, orderedFrom, receive, receiveFor } from "./ordered_state.ts";
 import type { JournalRecord } from "./records.ts";
 import {
   assignEntry,
@@ -101,7 +102,10 @@ export class DispatcherState {
     // Older snapshots know of no order and of no fixed workers.
     copy.jobs.forEach((job) => state.#addJob({ ...job, workers: job.workers ?? null }));
     copy.iterations.forEach((iteration) => {
-      const { ordered = null, shardsDone = [], saving = null } = iteration;
+      const { shardsDone = [], saving = null } = iteration;
+      const ordered = iteration.ordered
+        ? { ...iteration.ordered, consumers: iteration.ordered.consumers ?? null }
+        : null;
       const { rounds } = iteration;
       // Who has accepted a schedule without saying what it holds accepts it again.
       const isOld = rounds.proposal !== null && (rounds.proposal.held as unknown) === undefined;
@@ -302,7 +306,11 @@ export class DispatcherState {
 
   #applyToClient(record: RecordOf<"client_opened" | "client_released">): void {
     if (record.type === "client_opened") {
-      const { type: _, process = null, ...client } = record;
+      const { type: _, process = null, startAt = 0, behind, ...client } = record;
+      const { ordered } = need(this.#iterations.get(client.iterationId), record);
+      if (ordered?.consumers && client.consumerIndex !== null) {
+        join(ordered, client.consumerIndex, { startAt, behind });
+      }
       return this.#addClient({ ...client, process, firstVersion: null });
     }
     const client = need(this.#clients.get(record.clientId), record);
@@ -311,7 +319,8 @@ export class DispatcherState {
     this.#clientsOfIteration.get(client.iterationId)?.delete(client);
     this.#released.set(client.clientId, client.iterationId);
     trimOldest(this.#released, RELEASED_CLIENTS_KEPT);
-    const { rounds } = need(this.#iterations.get(client.iterationId), record);
+    const { rounds, ordered } = need(this.#iterations.get(client.iterationId), record);
+    if (ordered?.consumers && client.consumerIndex !== null) leave(ordered, client.consumerIndex);
     rounds.reached = Math.max(rounds.reached, record.nextRound ?? 0);
   }
 
@@ -376,6 +385,12 @@ export class DispatcherState {
     }
   }
 
+  #receive(ordered: Ordered, record: RecordOf<"sequences_received">): void {
+    const { consumerIndex, mark, done } = record;
+    if (consumerIndex === undefined) receive(ordered, mark, done);
+    else receiveFor(ordered, consumerIndex, mark, done);
+  }
+
   #noteCompleted(iteration: Iteration, { taskId, worker }: Task): void {
     iteration.anyCompleted = true;
     if (iteration.ordered !== null) lose(iteration.ordered, taskId);
@@ -404,7 +419,8 @@ export class DispatcherState {
         splitsError: null,
         saving: null,
       };
-      const ordered = startAt === undefined ? null : orderedFrom(startAt, behind);
+      const { numConsumers } = need(this.#jobs.get(record.jobId), record).parameters;
+      const ordered = startAt === undefined ? null : orderedFrom({ startAt, behind }, numConsumers);
       return this.#addIteration({ ...created, ...fresh, rounds: noRounds(), ordered });
     }
     const iteration = need(this.#iterations.get(record.iterationId), record);
@@ -424,7 +440,7 @@ export class DispatcherState {
         iteration.splitsError = record.error;
         return;
       case "sequences_received":
-        return receive(need(iteration.ordered ?? undefined, record), record.mark, record.done);
+        return this.#receive(need(iteration.ordered ?? undefined, record), record);
       case "schedule_proposed":
       case "schedule_accepted":
       case "schedule_committed":

@@ -6,12 +6,13 @@
 import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { ActorContext } from "../runtime/actor.ts";
-import { Fifo } from "../runtime/fifo.ts";
-import type { ElementAnswer, Place } from "./protocol.ts";
+import type { Own, Place } from "./protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
+import { type SplitItem, SplitItems } from "./split_items.ts";
 
-/** Produced ahead of any request. */
+/** Produced ahead of any request: consumers read in turn, and others' splits are to be there by then. */
 const AHEAD_ELEMENTS_MAX = 2;
+const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps asked of the runner at a time: it takes the next while the one before is on its way here. */
 const PULLING_MAX = 2;
 /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
@@ -25,6 +26,8 @@ export type AssignedSplit = OnlySplit & { readonly sequence: number };
 /** What a held split tells its task. */
 export interface HeldSplitOptions {
   readonly context: ActorContext;
+  /** How many read the split. */
+  readonly readers: number;
   /** Takes the runner's next step in a split. */
   readonly next: (runner: Runner, only: OnlySplit) => Promise<RunnerOutcome>;
   /** Whether a runner is the task's still: what another says does not count, not even that it ends. */
@@ -39,8 +42,7 @@ export interface HeldSplitOptions {
 export class HeldSplit {
   readonly #split: AssignedSplit;
   readonly #options: HeldSplitOptions;
-  readonly #ready = new Fifo<ElementAnswer>();
-  #readyBytes = 0;
+  readonly #ready: SplitItems;
   #runner: Runner | undefined;
   #pulling = 0;
   #produced = 0;
@@ -53,14 +55,16 @@ export class HeldSplit {
   constructor(split: AssignedSplit, options: HeldSplitOptions) {
     this.#split = split;
     this.#options = options;
+    this.#ready = new SplitItems(options.readers);
   }
 
   get sequence(): number {
     return this.#split.sequence;
   }
 
-  get hasReady(): boolean {
-    return this.#ready.length > 0;
+  /** Whether something of it is ready for that reader. */
+  hasReadyFor(reader: number): boolean {
+    return this.#ready.hasFor(reader);
   }
 
   get isSpent(): boolean {
@@ -68,7 +72,7 @@ export class HeldSplit {
   }
 
   get readyBytes(): number {
-    return this.#readyBytes;
+    return this.#ready.bytes;
   }
 
   /** Elements that were produced, those that failed included. */
@@ -84,9 +88,10 @@ export class HeldSplit {
       // It gives the same as the one before, and what that gave is passed over.
       this.#known = this.#produced;
     }
-    const most = waiting + AHEAD_ELEMENTS_MAX;
+    const { readers } = this.#options;
+    const most = waiting + (readers === 1 ? AHEAD_ELEMENTS_MAX : AHEAD_FOR_CONSUMERS_MAX);
     while (
-      !this.ended && this.#pulling < PULLING_MAX && this.#readyBytes < AHEAD_BYTES_MAX &&
+      !this.ended && this.#pulling < PULLING_MAX && this.#ready.bytes < AHEAD_BYTES_MAX &&
       this.#ready.length + this.#pulling < most
     ) {
       this.#pull(runner);
@@ -112,10 +117,13 @@ export class HeldSplit {
     });
   }
 
-  take(): ElementAnswer {
-    const answer = this.#ready.shift()!;
-    if ("element" in answer) this.#readyBytes -= answer.element.byteLength;
-    return answer;
+  take(reader: number, own?: Own): SplitItem {
+    return this.#ready.take(reader, own);
+  }
+
+  /** A reader wants nothing of it, or nothing more. */
+  pass(reader: number): void {
+    this.#ready.pass(reader);
   }
 
   #came(outcome: RunnerOutcome): void {
@@ -126,7 +134,7 @@ export class HeldSplit {
     }
     const place = this.#place();
     this.#produced++;
-    this.#push(
+    this.#ready.push(
       outcome.kind === "error"
         ? { kind: "error", error: outcome.error, place }
         : { kind: outcome.kind, element: new Payload(outcome.frame), place },
@@ -138,18 +146,13 @@ export class HeldSplit {
     if (this.#restarts++ < RESTARTS_MAX) return;
     const place = this.#place();
     this.#produced++;
-    this.#push({ kind: "error", error: error.toWire(), place });
+    this.#ready.push({ kind: "error", error: error.toWire(), place });
     this.#end();
   }
 
   #end(): void {
     this.ended = true;
-    this.#push({ kind: "split_end", place: this.#place() });
-  }
-
-  #push(answer: ElementAnswer): void {
-    this.#ready.push(answer);
-    if ("element" in answer) this.#readyBytes += answer.element.byteLength;
+    this.#ready.push({ kind: "split_end", place: this.#place() });
   }
 
   #place(): Place {

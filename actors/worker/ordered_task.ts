@@ -12,7 +12,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { Compressor } from "./compressor.ts";
 import { HeldSplit } from "./held_split.ts";
-import type { ElementAnswer, GetElementRequest, TaskStats } from "./protocol.ts";
+import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
 import type { TaskOptions, TaskProtocol } from "./task.ts";
 import { TaskMeter } from "./task_meter.ts";
@@ -30,8 +30,8 @@ export function createOrderedTask(
   return {
     handlers: {
       getElement: (request) => task.getElement(request),
-      leave: ({ clientId }) => {
-        task.leave(clientId);
+      leave: ({ clientId, consumerIndex }) => {
+        task.leave(clientId, consumerIndex);
         return null;
       },
       stats: () => task.stats(),
@@ -42,10 +42,18 @@ export function createOrderedTask(
   };
 }
 
-interface Waiting {
-  readonly clientId: number;
+/** What is wanted, and by whom. */
+interface Wish {
+  /** Which of the readers: a consumer's index, or 0. */
+  readonly reader: number;
   /** Nothing of a split beyond this one is wanted. */
   readonly upTo: number;
+  readonly own: Own | undefined;
+}
+
+interface Waiting {
+  readonly clientId: number;
+  readonly wish: Wish;
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
@@ -54,6 +62,10 @@ class OrderedTask {
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
   readonly #splits: TaskSplits;
+  /** How many read the task, each all of it or what is its own. */
+  readonly #readers: number;
+  /** Per reader the first split that it wants anything of. */
+  readonly #wantedFrom: number[];
   /** In the order of the stream. */
   #held: HeldSplit[] = [];
   #waiting: Waiting[] = [];
@@ -72,6 +84,8 @@ class OrderedTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
+    this.#readers = options.definition.parameters.numConsumers ?? 1;
+    this.#wantedFrom = Array<number>(this.#readers).fill(0);
     this.#meter = new TaskMeter(() => context.world.nowMs());
     this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
@@ -105,13 +119,16 @@ class OrderedTask {
     return this.#repeats.answer(request, () => this.#take(request));
   }
 
-  leave(clientId: number): void {
+  /** Elements that only a consumer that has left had still to take are kept for nobody. */
+  leave(clientId: number, consumerIndex: number | undefined): void {
     this.#repeats.leave(clientId);
+    if (consumerIndex !== undefined) this.#pass(consumerIndex, Infinity);
     const left = this.#waiting.filter((waiting) => waiting.clientId === clientId);
     this.#waiting = this.#waiting.filter((waiting) => waiting.clientId !== clientId);
     for (const { answer } of left) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
     }
+    this.#progress();
   }
 
   stats(): TaskStats {
@@ -133,43 +150,70 @@ class OrderedTask {
     };
   }
 
-  #take({ clientId, upTo = Infinity }: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    const now = this.#answerUpTo(upTo);
+  #take(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+    const { clientId, upTo = Infinity, own } = request;
+    const wish = { reader: this.#readerOf(request), upTo, own };
+    if (own !== undefined) this.#pass(wish.reader, own.sequence);
+    const now = this.#answerTo(wish);
     if (now !== undefined) {
       this.#progress();
       return now;
     }
     const answer = Promise.withResolvers<ElementAnswer>();
-    this.#waiting.push({ clientId, upTo, answer });
+    this.#waiting.push({ clientId, wish, answer });
     this.#progress();
     return answer.promise;
   }
 
+  #readerOf({ consumerIndex: index = 0 }: GetElementRequest): number {
+    if (Number.isInteger(index) && index >= 0 && index < this.#readers) return index;
+    throw new LeatError(
+      "invalid_argument",
+      `Consumer index ${index} is out of range: the job has ${this.#readers} consumers`,
+    );
+  }
+
+  /** The reader wants nothing of splits before this one. */
+  #pass(reader: number, sequence: number): void {
+    if (!(sequence > (this.#wantedFrom[reader] ?? Infinity))) return;
+    this.#wantedFrom[reader] = sequence;
+    for (const held of this.#held) {
+      if (held.sequence < sequence) held.pass(reader);
+    }
+    this.#dropSpent();
+  }
+
+  #dropSpent(): void {
+    const spent = this.#held.filter((held) => held.isSpent);
+    if (spent.length === 0) return;
+    for (const { produced } of spent) this.#produced += produced;
+    this.#held = this.#held.filter((held) => !held.isSpent);
+  }
+
   /** The answer to a request, unless it has to wait. */
-  #answerUpTo(upTo: number): ElementAnswer | undefined {
-    const ready = this.#held.find((held) => held.hasReady);
-    if (ready !== undefined && ready.sequence <= upTo) return this.#takeFrom(ready);
+  #answerTo({ reader, upTo, own }: Wish): ElementAnswer | undefined {
+    const ready = this.#held.find((held) => held.hasReadyFor(reader));
+    if (ready !== undefined && ready.sequence <= upTo) {
+      return this.#takeFrom(ready, reader, own?.sequence === ready.sequence ? own : undefined);
+    }
     if (this.#ended) return { kind: "end" };
     // What is wanted may be on its way here; else its reader is to look elsewhere.
     const isComing = this.#held.some(({ sequence, ended }) => sequence <= upTo && !ended);
     return ready === undefined || isComing ? undefined : { kind: "later" };
   }
 
-  #takeFrom(held: HeldSplit): ElementAnswer {
-    const answer = held.take();
+  #takeFrom(held: HeldSplit, reader: number, own: Own | undefined): ElementAnswer {
+    const answer = held.take(reader, own);
     this.#meter.handOut(answer);
-    if (held.isSpent) {
-      this.#produced += held.produced;
-      this.#held = this.#held.filter((other) => other !== held);
-    }
+    this.#dropSpent();
     return answer;
   }
 
   /** Serves who waits, keeps the first split going that is not produced whole, and asks for more. */
   #progress(): void {
     if (this.#ended) return;
-    this.#waiting = this.#waiting.filter(({ upTo, answer }) => {
-      const now = this.#answerUpTo(upTo);
+    this.#waiting = this.#waiting.filter(({ wish, answer }) => {
+      const now = this.#answerTo(wish);
       if (now !== undefined) answer.resolve(now);
       return now === undefined;
     });
@@ -209,12 +253,16 @@ class OrderedTask {
       }
       const held = new HeldSplit(split, {
         context: this.#context,
+        readers: this.#readers,
         next: (runner, only) => this.#next(runner, only),
         isCurrent: (runner) => runner === this.#runner,
         onProgress: () => this.#progress(),
         onRunnerDied: (runner, error) => this.#runnerDied(runner, error),
       });
       this.#held = [...this.#held, held].sort((a, b) => a.sequence - b.sequence);
+      this.#wantedFrom.forEach((from, reader) => {
+        if (held.sequence < from) held.pass(reader);
+      });
     } catch (error) {
       this.#refused(LeatError.from(error));
     }
@@ -248,7 +296,8 @@ class OrderedTask {
       seed,
       epoch: repetition,
       splits: false,
-      shared: false,
+      // What goes to several is not to be moved away by one of them.
+      shared: this.#readers > 1,
     };
     return this.#meter.watch(runners.start(settings, this.#splits));
   }

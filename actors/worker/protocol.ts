@@ -96,6 +96,8 @@ export type ElementAnswer =
   | ({ readonly kind: "error"; readonly error: WireError; readonly place?: Place } & Skipped)
   /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
   | ({ readonly kind: "remainder"; readonly element: Payload; readonly place: Place } & Held)
+  /** DETERMINISTIC: so many elements from this place on are other consumers' own. */
+  | { readonly kind: "passed"; readonly place: Place; readonly count: number }
   /** DETERMINISTIC: nothing more comes of the split. `place.index` counts what came. */
   | { readonly kind: "split_end"; readonly place: Place }
   /** There is nothing in `waitMs`; DETERMINISTIC: or nothing yet of the splits that were asked for. */
@@ -104,6 +106,17 @@ export type ElementAnswer =
   | { readonly kind: "end" }
   /** Coordinated reads: this round is skipped by all consumers. */
   | { readonly kind: "skip" };
+
+/**
+ * DETERMINISTIC: which elements of a split are a consumer's own: of n consumers, those whose number in
+ * the stream leaves its index when divided by n. Of splits before this one it wants nothing.
+ */
+export interface Own {
+  /** The split, by its place in the order of splits. */
+  readonly sequence: number;
+  /** The number in the stream of the first element of it. */
+  readonly number: number;
+}
 
 /** Asks for one element. */
 export interface GetElementRequest {
@@ -114,7 +127,7 @@ export interface GetElementRequest {
   readonly acknowledged: number;
   /** Sharing: whose pointer to move. */
   readonly trainerId?: string;
-  /** Coordinated reads. */
+  /** With consumers: which of them this is. */
   readonly consumerIndex?: number;
   readonly round?: number;
   /** Coordinated reads: this consumer wants nothing of rounds before this one any more. */
@@ -123,6 +136,8 @@ export interface GetElementRequest {
   readonly absent?: readonly number[];
   /** DETERMINISTIC: nothing is wanted now of splits beyond this place in their order. */
   readonly upTo?: number;
+  /** DETERMINISTIC with consumers: only this consumer's own elements are wanted of a split. */
+  readonly own?: Own;
   /**
    * The client would rather ask another source than wait for longer, in ms: if there is no element by
    * then, the answer is `later`. A source may not know it, and let it wait.
@@ -132,6 +147,9 @@ export interface GetElementRequest {
   readonly way?: WayFigures;
 }
 
+/** Who leaves, where one consumer says it of another: clients count from 1. */
+export const SOME_CLIENT = 0;
+
 /** What clients ask of a task, a cache or a scheduler. */
 export interface ElementSourceProtocol {
   /**
@@ -140,8 +158,10 @@ export interface ElementSourceProtocol {
    * @throws `failed_precondition` for a round that was served before, or a client that has left.
    */
   getElement(request: GetElementRequest): ElementAnswer;
-  /** Forgets a client and what is kept for it; idempotent. */
-  leave(request: { readonly clientId: number }): null;
+  /**
+   * Forgets a client and what is kept for it; idempotent. Of a consumer that has left others say so, too.
+   */
+  leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
   /** Figures for people. */
   stats(request: null): ElementSourceStats;
 }

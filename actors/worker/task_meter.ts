@@ -6,6 +6,9 @@
 import type { ElementAnswer } from "./protocol.ts";
 import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "./runner.ts";
 
+/** Answers that give nothing. */
+const NO_ELEMENTS: ReadonlySet<ElementAnswer["kind"]> = new Set(["split_end", "end", "passed"]);
+
 /** Counts that only grow, over all runners that the task has had. */
 export class TaskMeter {
   readonly #nowMs: () => number;
@@ -51,7 +54,7 @@ export class TaskMeter {
 
   /** Notes what a client gets. */
   handOut(answer: ElementAnswer): void {
-    if (answer.kind === "split_end" || answer.kind === "end") return;
+    if (NO_ELEMENTS.has(answer.kind)) return;
     this.#served++;
     if ("element" in answer) this.#servedBytes += answer.element.byteLength;
   }

@@ -352,7 +352,8 @@ class Worker {
       const config = { task, windowBytesMax: this.#windowPart };
       return await this.#place(held, "cache", config);
     }
-    if (parameters.numConsumers !== undefined) {
+    const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
+    if (parameters.numConsumers !== undefined && !isOrdered) {
       const config = { task, numConsumers: parameters.numConsumers, skipAfterMs };
       return await this.#place(held, "reads", config);
     }

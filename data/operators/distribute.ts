@@ -37,9 +37,14 @@ export interface DistributeOptions {
   readonly processingMode?: ShardingPolicy | CustomShardingPolicy;
   /** Clients that name the same job share its elements. */
   readonly jobName?: string;
-  /** Which consumer of a coordinated job this is, from 0; needs `numConsumers` and `jobName`. */
+  /** Which consumer of the job this is, from 0; needs `numConsumers` and `jobName`. */
   readonly consumerIndex?: number;
-  /** How many consumers read the job in rounds; needs `consumerIndex` and `jobName`. */
+  /**
+   * How many consumers read the job, one beside the other; needs `consumerIndex` and `jobName`. Under
+   * DETERMINISTIC consumer i gets those elements of the stream whose number leaves i when divided by
+   * `numConsumers`, each produced once and sent to its consumer alone (all of them to all, where
+   * operators run at the reader); who runs ahead waits for the others. Otherwise they read in rounds.
+   */
   readonly numConsumers?: number;
   /**
    * Shares what workers produce with the other trainers of the job (tf.data service paper, section
@@ -110,8 +115,11 @@ export class DistributeNode extends UnaryNode {
   override get cardinality(): number {
     const once = this.input.cardinality;
     const { processingMode, numConsumers } = this.options;
-    if (numConsumers !== undefined) return Infinity;
     const mode = modeOf(processingMode);
+    if (numConsumers !== undefined && mode === ShardingPolicy.DETERMINISTIC) {
+      return UNKNOWN_CARDINALITY;
+    }
+    if (numConsumers !== undefined) return Infinity;
     const isKept = once === Infinity && KEEPS_ENDLESS.has(mode) ||
       once === 0 && (KEEPS_ENDLESS.has(mode) || mode === ShardingPolicy.FILE_OR_DATA);
     return isKept ? once : UNKNOWN_CARDINALITY;

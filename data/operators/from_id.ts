@@ -52,7 +52,10 @@ export class FromIdNode extends DatasetNode {
   }
 
   override get cardinality(): number {
-    return this.options.numConsumers === undefined ? UNKNOWN_CARDINALITY : Infinity;
+    const { numConsumers, processingMode } = this.options;
+    const isInRounds = numConsumers !== undefined &&
+      processingMode !== ShardingPolicy.DETERMINISTIC;
+    return isInRounds ? Infinity : UNKNOWN_CARDINALITY;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

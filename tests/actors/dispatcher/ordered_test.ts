@@ -7,6 +7,7 @@
 import fc from "fast-check";
 import { endClient } from "../../../actors/dispatcher/clients.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
+import type { OrderedConsumer } from "../../../actors/dispatcher/entities.ts";
 import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
 import {
   decodeRecords,
@@ -246,12 +247,26 @@ class Decider implements Turn {
       if (!refused) throw error;
     }
     for (const { ordered } of this.state.iterations.values()) {
-      const { mark, next, assigned, done, lost } = ordered!;
+      const { mark, next, assigned, done, lost, consumers } = ordered!;
       const kept = [...assigned.map(({ sequence }) => sequence), ...lost];
       assertEquals(new Set(kept).size, kept.length, "a split is in two places");
       assert([...kept, ...done].every((at) => at >= mark), "something below the mark is kept");
+      if (consumers !== null) {
+        this.#checkConsumers(consumers, kept, next);
+        continue;
+      }
       assert(next <= Math.max(mark + WINDOW_SPLITS, mark), "the window is exceeded");
       assert(kept.length <= WINDOW_SPLITS);
+    }
+  }
+
+  /** What a consumer that reads has yet to get, up to where splits were handed out, is being produced. */
+  #checkConsumers(consumers: readonly OrderedConsumer[], kept: number[], next: number): void {
+    for (const { state, mark, done } of consumers) {
+      if (state !== "reading") continue;
+      for (let at = mark; at < next; at++) {
+        assert(done.includes(at) || kept.includes(at), `split ${at} is lost for a consumer`);
+      }
     }
   }
 
@@ -262,12 +277,18 @@ class Decider implements Turn {
       case "open":
         openIteration(this, {
           requestId: `r${++this.#requests}`,
-          jobName: `job ${a % 2}`,
-          parameters: { datasetId: "1", sharing: false, ...ORDERED },
+          jobName: `job ${a % 3}`,
+          parameters: {
+            datasetId: "1",
+            sharing: false,
+            ...ORDERED,
+            ...(a % 3 === 2 ? { numConsumers: 2 } : {}),
+          },
           repetition: 0,
+          ...(a % 3 === 2 ? { consumerIndex: b % 2 } : {}),
           ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
           ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
-        });
+        }, () => undefined);
         return;
       case "release":
         return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", null);
@@ -306,9 +327,15 @@ class Decider implements Turn {
       }
       case "received": {
         if (iteration?.splits == null) return;
-        const { mark, next } = iteration.ordered!;
-        const to = Math.min(next, mark + a % 3);
-        noteReceived(this, iteration, {
+        const client = pick(
+          new Map([...state.clientsOfIteration(iteration.iterationId)].entries()),
+          b,
+        );
+        if (client === undefined) return;
+        const { mark, next, consumers } = iteration.ordered!;
+        const own = consumers?.[client.consumerIndex ?? 0]?.mark ?? mark;
+        const to = Math.max(own, Math.min(next, own + a % 3));
+        noteReceived(this, iteration, client, {
           mark: to,
           done: b % 2 === 0 ? [] : [to + 1].filter((at) => at < next),
         });

@@ -1,0 +1,79 @@
+/**
+ * What came of a split and is kept until all of its readers have taken it.
+ *
+ * @module
+ */
+import type { ElementAnswer, Own, Place } from "./protocol.ts";
+
+/** What comes of a split: each has a place. */
+export type SplitItem = ElementAnswer & { readonly place: Place };
+
+/** See the module. Items are numbered by their place in the split. */
+export class SplitItems {
+  /** From `#first` on. */
+  #items: SplitItem[] = [];
+  #first = 0;
+  #bytes = 0;
+  /** Per reader the number of the item that it takes next; Infinity: it wants nothing of the split. */
+  readonly #cursors: number[];
+
+  constructor(readers: number) {
+    this.#cursors = Array<number>(readers).fill(0);
+  }
+
+  /** Those that some reader has not taken. */
+  get length(): number {
+    return this.#items.length;
+  }
+
+  /** Their size in bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(item: SplitItem): void {
+    this.#items.push(item);
+    if ("element" in item) this.#bytes += item.element.byteLength;
+    this.#trim();
+  }
+
+  /** Whether there is something that the reader has not taken. */
+  hasFor(reader: number): boolean {
+    return this.#cursors[reader]! < this.#first + this.#items.length;
+  }
+
+  /**
+   * The next item of a reader. Of those that are other readers' own only the place is given, of as
+   * many at once as there are.
+   */
+  take(reader: number, own: Own | undefined): SplitItem {
+    const from = this.#cursors[reader]!;
+    const item = this.#items[from - this.#first]!;
+    let to = from;
+    while (own !== undefined && this.#isAnothers(to, reader, own)) to++;
+    this.#cursors[reader] = Math.max(to, from + 1);
+    this.#trim();
+    return to === from ? item : { kind: "passed", place: item.place, count: to - from };
+  }
+
+  /** The reader wants nothing of the split, or nothing more. */
+  pass(reader: number): void {
+    this.#cursors[reader] = Infinity;
+    this.#trim();
+  }
+
+  #isAnothers(at: number, reader: number, own: Own): boolean {
+    const item = this.#items[at - this.#first];
+    return (item?.kind === "element" || item?.kind === "error") &&
+      (own.number + at) % this.#cursors.length !== reader;
+  }
+
+  #trim(): void {
+    const taken = Math.min(Math.min(...this.#cursors) - this.#first, this.#items.length);
+    if (taken <= 0) return;
+    for (const item of this.#items.splice(0, taken)) {
+      if ("element" in item) this.#bytes -= item.element.byteLength;
+    }
+    this.#first += taken;
+  }
+}
