@@ -126,16 +126,17 @@ export class Supervisor<C extends SupervisedCell> {
     const delayMs = this.#nextDelayMs();
     if (delayMs === undefined) {
       this.#children.delete(child.spec.name);
-      this.#owner.giveUp(
-        new LeatError(
-          "internal",
-          `"${child.spec.name}" died ${this.#restartsMs.length} times within ${this.#rules.periodMs} ms`,
-          { cause: error },
-        ),
-      );
+      this.#owner.giveUp(this.#tooOften(child, error));
       return;
     }
     await this.#restart(cell, child, delayMs);
+  }
+
+  #tooOften({ spec: { name } }: Child<C>, error: LeatError | undefined): LeatError {
+    const often =
+      `"${name}" died ${this.#restartsMs.length} times within ${this.#rules.periodMs} ms`;
+    const last = error === undefined ? "" : `, last of this: ${error.message}`;
+    return new LeatError("internal", often + last, { cause: error });
   }
 
   /** Counts a restart; `undefined` when it is one too many. */

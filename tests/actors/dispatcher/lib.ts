@@ -32,6 +32,7 @@ export class SteppedWorld implements World {
   readonly #openLog: (name: string) => Promise<DurableLog>;
   readonly #timers = new Set<{ dueMs: number; fn: () => void }>();
   #nowMs = 1_000;
+  #wallOffsetMs = 1_700_000_000_000;
 
   constructor(openLog: (name: string) => Promise<DurableLog>) {
     this.random = this.#real.random;
@@ -43,7 +44,7 @@ export class SteppedWorld implements World {
   }
 
   wallMs(): number {
-    return 1_700_000_000_000 + this.#nowMs;
+    return this.#wallOffsetMs + this.#nowMs;
   }
 
   timer(delayMs: number, fn: () => void): Timer {
@@ -64,6 +65,11 @@ export class SteppedWorld implements World {
 
   fault(_point: string): boolean {
     return false;
+  }
+
+  /** The wall clock is set, forwards or backwards; no time passes. */
+  stepWallClock(byMs: number): void {
+    this.#wallOffsetMs += byMs;
   }
 
   /** Time passes while this thread does nothing: timers are late. */
@@ -130,6 +136,8 @@ export class TestCluster implements AsyncDisposable {
   readonly world: SteppedWorld;
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
+  /** The most that a journal opened from now on may grow to. */
+  diskBytes: number | undefined;
   readonly #folder = Deno.makeTempDirSync({ prefix: "leat-dispatcher-" });
   #config: DispatcherConfig;
   #journalNumber = 0;
@@ -139,7 +147,12 @@ export class TestCluster implements AsyncDisposable {
   private constructor(config: DispatcherConfig) {
     this.#config = config;
     this.world = new SteppedWorld(async () =>
-      new GatedLog(await openSqliteLog(this.journalPath), () => this.#gate?.promise)
+      new GatedLog(
+        await openSqliteLog(this.journalPath, {
+          ...(this.diskBytes === undefined ? {} : { bytesMax: this.diskBytes }),
+        }),
+        () => this.#gate?.promise,
+      )
     );
     this.system = new ActorSystem({ node: "test", world: this.world });
     this.dispatcher = { node: "test", path: "/dispatcher" };

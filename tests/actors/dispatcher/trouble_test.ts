@@ -1,0 +1,168 @@
+/**
+ * A dispatcher in trouble: its disk is full, its clock jumps, strangers talk to it, its journal is long
+ * or gone.
+ *
+ * @module
+ */
+import { openSqliteLog } from "../../../world/sqlite_log.ts";
+import { DispatcherState, encodeSnapshot } from "../../../actors/dispatcher/state.ts";
+import { decodeRecords } from "../../../actors/dispatcher/records.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
+
+const HOUR_MS = 3_600_000;
+
+const take = (cluster: TestCluster, taskId: number, number: number) =>
+  cluster.ask("getSplit", { taskId, number, source: 0, repetition: 0 });
+
+Deno.test("with a full disk under its journal a dispatcher hands out nothing that it could forget, says so, and goes on once there is room", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(10_000));
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  await take(cluster, taskId, 1);
+  cluster.diskBytes = 200 * 1024;
+  await cluster.restart();
+  const given = new Map<number, number>();
+  let refused: LeatError | undefined;
+  for (let number = 2; refused === undefined; number++) {
+    try {
+      given.set(number, (await take(cluster, taskId, number)).split!.index);
+      // Something larger than a split, so that it is full soon.
+      await cluster.dataset(`${number} ${"x".repeat(10_000)}`);
+    } catch (error) {
+      refused = LeatError.from(error);
+    }
+  }
+  assertEquals(refused.code, "unavailable");
+  assertStringIncludes(refused.message, "the disk is full; make room");
+  assertStringIncludes(refused.message, cluster.journalPath);
+  const newest = Math.max(...given.keys());
+  cluster.diskBytes = undefined;
+  await settle();
+  await cluster.world.advance(1_000);
+  for (const number of [2, newest]) {
+    assertEquals(
+      (await take(cluster, taskId, number)).split!.index,
+      given.get(number),
+      "as before",
+    );
+    if (newest === 2) break;
+  }
+  const next = (await take(cluster, taskId, newest + 1)).split!.index;
+  assert(![...given.values()].includes(next), `split ${next} was handed out before`);
+});
+
+Deno.test("a dispatcher whose disk stays full gives up, saying why and what to do", async () => {
+  await using cluster = await TestCluster.start();
+  cluster.diskBytes = 100 * 1024;
+  await cluster.restart();
+  let failed: LeatError | undefined;
+  cluster.system.failed.then((error) => failed = error);
+  for (let size = 2 ** 16; failed === undefined; size = Math.max(1, size / 2)) {
+    const asked = cluster.dataset(`${size} ${crypto.randomUUID()} ${"x".repeat(size)}`);
+    asked.catch(() => {});
+    await settle();
+    await cluster.world.advance(5_000);
+  }
+  const { message } = await cluster.system.failed;
+  assertStringIncludes(message, "the disk is full; make room and start again");
+});
+
+Deno.test("a wall clock that jumps by hours, forwards and backwards, ends nobody and keeps nobody", async () => {
+  await using cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
+  const worker = cluster.worker("w", tableOf(10));
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const tasks = await worker.heartbeat();
+  for (const hours of [1, -2, 24 * 365, -24 * 365 * 60]) {
+    cluster.world.stepWallClock(hours * HOUR_MS);
+    await cluster.world.advance(20_000);
+    assertEquals(await worker.heartbeat(), tasks, `after ${hours} hours`);
+    await cluster.ask("clientHeartbeat", { clientId });
+  }
+  await cluster.restart();
+  await cluster.ask("clientHeartbeat", { clientId });
+  assertEquals((await cluster.ask("describe", null)).workers.map(({ alive }) => alive), [true]);
+  // Whoever is silent is missed by the time that passes, whatever the wall clock says.
+  await cluster.world.advance(70_000);
+  assertEquals((await cluster.ask("describe", null)).workers.map(({ alive }) => alive), [false]);
+});
+
+Deno.test("a dispatcher that stood still for hours expires nobody at once, and later whoever stays silent", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(10));
+  const { clientId } = await cluster.open(await cluster.dataset());
+  const tasks = await worker.heartbeat();
+  cluster.world.stall(10 * HOUR_MS);
+  await cluster.world.advance(10_000);
+  assertEquals(await worker.heartbeat(), tasks);
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.world.advance(130_000);
+  const { message } = await cluster.refused("clientHeartbeat", { clientId });
+  assertStringIncludes(message, "make a new iterator");
+});
+
+Deno.test("a dispatcher that has lost its journal tells workers to drop their tasks, and clients and tasks that they are unknown", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(10));
+  const { clientId } = await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  await using other = await TestCluster.start();
+  const stranger = other.worker("w", tableOf(10));
+  stranger.tasks.set(taskId, worker.tasks.get(taskId)!);
+  assertEquals(await stranger.heartbeat(), []);
+  const unknown = await other.refused("clientHeartbeat", { clientId });
+  assertEquals(unknown.code, "not_found");
+  assertStringIncludes(unknown.message, "make a new iterator");
+  const split = await other.refused("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
+  assertStringIncludes(split.message, `${taskId}`);
+  assertEquals(await other.ask("releaseClient", { clientId }), null);
+  // It serves those who come now, the same worker among them.
+  const again = await other.open(await other.dataset());
+  assertEquals((await stranger.heartbeat()).length, 1);
+  await other.ask("clientHeartbeat", { clientId: again.clientId });
+});
+
+/** The state that a journal holds, as a start would find it. */
+async function stateOf(cluster: TestCluster): Promise<{ bytes: number; records: number }> {
+  await cluster.system.stopActor("dispatcher");
+  const log = await openSqliteLog(cluster.journalPath);
+  const { snapshot, records } = await log.read();
+  await log.close();
+  const state = new DispatcherState();
+  assertEquals(snapshot, undefined);
+  let count = 0;
+  for (const record of records.flatMap(decodeRecords)) {
+    state.apply(record);
+    count++;
+  }
+  await cluster.restart();
+  return { bytes: encodeSnapshot(state.snapshot()).byteLength, records: count };
+}
+
+async function openAndLeave(cluster: TestCluster, datasetId: string, names: readonly string[]) {
+  const opened = await Promise.all(names.map((jobName) => cluster.open(datasetId, { jobName })));
+  await Promise.all(opened.map(({ clientId }) => cluster.ask("releaseClient", { clientId })));
+}
+
+Deno.test("ten thousand clients that open jobs and leave are forgotten", async () => {
+  await using cluster = await TestCluster.start({ jobGcTimeoutMs: 1_000, journalRecordsMax: 1e9 });
+  const worker: TestWorker = cluster.worker("w", tableOf(1));
+  const datasetId = await cluster.dataset();
+  const names = Array.from({ length: 2_000 }, (_, i) => `job ${i}`);
+  await openAndLeave(cluster, datasetId, names);
+  await cluster.world.advance(5_000);
+  await worker.heartbeat();
+  const before = await stateOf(cluster);
+  for (let round = 0; round < 4; round++) {
+    await openAndLeave(cluster, datasetId, names);
+    await cluster.world.advance(5_000);
+    assertEquals(await worker.heartbeat(), []);
+  }
+  const { jobs } = await cluster.ask("describe", null);
+  assertEquals(jobs, []);
+  const after = await stateOf(cluster);
+  assert(after.records > 30_000, `${after.records} records`);
+  assert(after.bytes < 1.05 * before.bytes, `${after.bytes} bytes, ${before.bytes} before`);
+});
