@@ -7,8 +7,9 @@
 import { Tensor } from "../../core/tensor.ts";
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
+import { decompressFrame, isCompressed } from "../../transport/compression.ts";
 import { Images } from "../../world/images.ts";
-import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { RangeServer } from "./range_server.ts";
 import { Sandbox, settingsOf } from "./sandbox_lib.ts";
 
@@ -83,6 +84,12 @@ Deno.test("confined runners run single splits, list them, and count what they re
   );
   assertEquals((await single.next({ index: 3, start: 6, stop: 9 })).kind, "remainder");
   single.dispose();
+  const smaller = runners.start(settingsOf(Dataset.range(1_000).batch(1_000)), none);
+  const compressed = await smaller.next(undefined, { codec: "zstd", isTrial: false });
+  assert(compressed.kind === "element" && isCompressed(compressed.frame));
+  assertEquals(compressed.trial!.compressedBytes, compressed.frame.length);
+  assertEquals((decodeMessage(decompressFrame(compressed.frame)) as Tensor).size, 1_000);
+  smaller.dispose();
   const [table] = await runners.listSplits(Dataset.range(600).batch(10).serialize());
   assertEquals(table![0], { start: 0, stop: 10 });
 });
