@@ -109,7 +109,11 @@ export class ElementFetcher {
   /** Stops, and tells the source to keep nothing for this client. */
   leave(): void {
     this.stop();
-    this.#context.tell(this.source, "leave", { clientId: this.#options.clientId });
+    const { clientId, consumerIndex } = this.#options;
+    this.#context.tell(this.source, "leave", {
+      clientId,
+      ...(consumerIndex === undefined ? {} : { consumerIndex }),
+    });
   }
 
   /**
