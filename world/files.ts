@@ -3,6 +3,7 @@
  * far one.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
 import { listGlob } from "./glob.ts";
@@ -150,10 +151,11 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
       `A storage latency is a number of milliseconds from 0 up, not ${latencyMs}.`,
     );
   }
-  const later = () => new Promise<void>((resolve) => setTimeout(resolve, latencyMs));
+  const later = (signal?: AbortSignal) =>
+    sleep(latencyMs, undefined, signal === undefined ? {} : { signal });
   return {
     async open(path, signal) {
-      await later();
+      await later(signal);
       const file = await files.open(path, signal);
       return {
         sizeBytes: file.sizeBytes,
@@ -165,7 +167,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
       };
     },
     async list(pattern, signal) {
-      await later();
+      await later(signal);
       return await files.list(pattern, signal);
     },
   };

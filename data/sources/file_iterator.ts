@@ -30,6 +30,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
   readonly #node: FileSourceNode;
   readonly #meter: ReadingMeter;
   readonly #open = new Set<OpenReading>();
+  readonly #closing = new AbortController();
 
   constructor(context: IteratorContext, node: FileSourceNode) {
     super(context, inputOf(context, node));
@@ -67,6 +68,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 
   protected override release(): void {
+    this.#closing.abort();
+
     for (const { reader } of this.#open) reader.close();
     this.#open.clear();
     super.release();
@@ -79,6 +82,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
     try {
       return await this.context.waitFor(this.#openReading(path, fromOf));
     } catch (error) {
+      if (this.disposed) return undefined;
       throw this.stats.failed(error);
     }
   }
@@ -87,9 +91,13 @@ export abstract class FileSourceIterator extends UnaryIterator {
     path: unknown,
     fromOf: (source: SourceFile) => Promise<ReadFrom>,
   ): Promise<OpenReading | undefined> {
-    const opened = await this.#node.openFile(this.context.host, path);
+    const { signal } = this.#closing;
+    const opened = await this.#node.openFile(this.context.host, path, signal);
     const file = new MeteredFile(opened.file, this.context);
     const source = { ...opened, file };
+    // What the format reads first may take long, too.
+    const giveUp = () => file.close();
+    signal.addEventListener("abort", giveUp, { once: true });
     let held: { close(): void } = file;
     try {
       if (!this.disposed) {
@@ -108,6 +116,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
     } catch (error) {
       held.close();
       throw error;
+    } finally {
+      signal.removeEventListener("abort", giveUp);
     }
   }
 }

@@ -3,6 +3,7 @@
  * file and part without a table of how many parts each file has. The run of a file's last part reaches to the next file's first number.
  */
 
+import { mapAtOnce } from "../../core/at_once.ts";
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
@@ -33,15 +34,7 @@ export async function listFileParts(
   paths: readonly string[],
   host: Host,
 ): Promise<Split[]> {
-  const counts = new Array<number>(paths.length);
-  let next = 0;
-  const countSome = async () => {
-    while (next < paths.length) {
-      const file = next++;
-      counts[file] = await countParts(node, paths[file]!, host);
-    }
-  };
-  await Promise.all(Array.from({ length: COUNTED_AT_ONCE }, countSome));
+  const counts = await mapAtOnce(paths, COUNTED_AT_ONCE, (path) => countParts(node, path, host));
   return counts.flatMap((count, file) =>
     Array.from({ length: count }, (_, part) => ({
       start: file * PARTS_PER_FILE_MAX + part,
@@ -77,6 +70,7 @@ export class FileParts extends ElementIterator<FilePart> {
   readonly #context: IteratorContext;
   readonly #listing: FileListing;
   readonly #splits: SplitReader;
+  readonly #closing = new AbortController();
   /** `undefined` before the first `next()`. */
   #paths: readonly string[] | undefined;
   #position = 0;
@@ -104,13 +98,15 @@ export class FileParts extends ElementIterator<FilePart> {
   }
 
   protected override release(): void {
+    this.#closing.abort();
     this.#paths = undefined;
   }
 
   async #start(): Promise<FilePart | typeof END> {
     try {
-      this.#paths = await this.#listing.list(this.#context.host);
+      this.#paths = await this.#listing.list(this.#context.host, this.#closing.signal);
     } catch (error) {
+      if (this.disposed) return END;
       // Without a listing no split can be read, and taking them would keep them from other tasks.
       this.dispose();
       throw error;

@@ -93,18 +93,18 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Opens one file; the caller closes it.
+   * Opens one file; the caller closes it. It is given up once `signal` is aborted.
    *
    * @throws {LeatError} `invalid_argument` for what is no path, and whatever the host makes of the file.
    */
-  async openFile(host: Host, path: unknown): Promise<SourceFile> {
+  async openFile(host: Host, path: unknown, signal?: AbortSignal): Promise<SourceFile> {
     if (typeof path !== "string") {
       throw new LeatError(
         "invalid_argument",
         `${this.kind}: the dataset of files must give paths, got ${show(path)}`,
       );
     }
-    const file = await host.files.open(path);
+    const file = await host.files.open(path, signal);
     return { path, file, compression: compressionOf(path, this.compression) };
   }
 

@@ -13,8 +13,11 @@ import { cutFiles, type Split } from "../splits.ts";
 
 /** A dataset of names that can be listed without running it. */
 export interface FileListing {
-  /** All names, in an order that depends on them alone. Fails where there are none to be found. */
-  list(host: Host): Promise<readonly string[]>;
+  /**
+   * All names, in an order that depends on them alone. Fails where there are none to be found, and once
+   * `signal` is aborted.
+   */
+  list(host: Host, signal?: AbortSignal): Promise<readonly string[]>;
   /** What is listed, for messages. */
   readonly description: string;
 }

@@ -2,6 +2,7 @@
  * `listFiles`: the names of the files that match a pattern.
  */
 
+import { mapAtOnce } from "../../core/at_once.ts";
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { checkBoolean, checkSeed, show } from "../check.ts";
@@ -13,6 +14,9 @@ import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from 
 import { TensorSpec } from "../spec.ts";
 import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
 import { checkPaths, type FileListing } from "./files.ts";
+
+/** How many patterns are listed at once: far storage takes its time for each. */
+const LISTED_AT_ONCE = 16;
 
 /** How files are listed. */
 export interface ListFilesOptions {
@@ -64,12 +68,17 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   /**
-   * The listing, sorted.
+   * The listing, sorted. It is given up once `signal` is aborted.
    *
    * @throws {LeatError} `not_found` naming the patterns where nothing matches.
    */
-  async list(host: Host): Promise<string[]> {
-    const lists = await Promise.all(this.patterns.map((pattern) => host.files.list(pattern)));
+  async list(host: Host, signal?: AbortSignal): Promise<string[]> {
+    const { files } = host;
+    const lists = await mapAtOnce(
+      this.patterns,
+      LISTED_AT_ONCE,
+      (pattern) => files.list(pattern, signal),
+    );
     const paths = [...new Set(lists.flat())].sort();
     if (paths.length > 0) return paths;
     throw new LeatError("not_found", `listFiles: no file matches ${this.description}`);
@@ -95,6 +104,7 @@ class ListFilesIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #node: ListFilesNode;
   readonly #splits: SplitReader | undefined;
+  readonly #closing = new AbortController();
   /** `undefined` before the first `next()`. */
   #paths: readonly string[] | undefined;
   /** Of `#paths`, once somebody has asked for it: there may be a million. */
@@ -149,6 +159,7 @@ class ListFilesIterator extends ElementIterator {
     try {
       await this.#list();
     } catch (error) {
+      if (this.disposed) return END;
       this.#context.stats.failed(error);
       // Without a listing no split can be read, and taking them would keep them from other tasks.
       this.dispose();
@@ -166,7 +177,7 @@ class ListFilesIterator extends ElementIterator {
   /** Lists the files, in the order of this iteration. */
   async #list(): Promise<void> {
     const { host } = this.#context;
-    this.#paths = await this.#context.waitFor(this.#node.list(host));
+    this.#paths = await this.#context.waitFor(this.#node.list(host, this.#closing.signal));
     if (this.disposed || this.#splits !== undefined) return;
     if (this.#node.shuffle) this.#paths = shuffled(this.#paths, this.#luck());
     this.#stop = this.#paths.length;
@@ -201,6 +212,8 @@ class ListFilesIterator extends ElementIterator {
   }
 
   protected override release(): void {
+    this.#closing.abort();
+
     this.#paths = [];
     this.#position = this.#stop = 0;
   }

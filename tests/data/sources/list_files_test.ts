@@ -36,6 +36,22 @@ Deno.test("listFiles takes several patterns, and gives a file that matches two o
   });
 });
 
+Deno.test("listFiles lists many patterns several at once, some of them later", async () => {
+  const local = new DenoHost();
+  let open = 0, most = 0;
+  const list = async (pattern: string) => {
+    most = Math.max(most, ++open);
+    await local.yield();
+    open--;
+    return [pattern.slice(0, -1)];
+  };
+  const host = new DenoHost({ files: { open: (path) => local.files.open(path), list } });
+  const names = Array.from({ length: 100 }, (_, i) => `far/${100 + i}`);
+  const node = new ListFilesNode(names.map((name) => `${name}*`), { shuffle: false });
+  assertEquals(await collect(node, { host }), names);
+  assertEquals(most, 16);
+});
+
 Deno.test("listFiles shuffles by default, in another order in every epoch", async () => {
   await withFiles(FILES, async (folder) => {
     const node = new ListFilesNode(`${folder}/*.rec`);

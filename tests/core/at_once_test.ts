@@ -1,0 +1,32 @@
+/** `mapAtOnce`. */
+
+import { mapAtOnce } from "../../core/at_once.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+
+const turn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+
+Deno.test("mapAtOnce keeps the order of items, with so many calls open and no more", async () => {
+  let open = 0, most = 0;
+  const answers = await mapAtOnce([5, 1, 4, 2, 3], 2, async (turns) => {
+    most = Math.max(most, ++open);
+    for (let i = 0; i < turns; i++) await turn();
+    open--;
+    return turns * 10;
+  });
+  assertEquals(answers, [50, 10, 40, 20, 30]);
+  assertEquals(most, 2);
+  assertEquals(await mapAtOnce([], 2, () => Promise.resolve(1)), []);
+});
+
+Deno.test("mapAtOnce begins no call after one has failed", async () => {
+  const begun: number[] = [];
+  const work = mapAtOnce([0, 1, 2, 3, 4], 2, async (item) => {
+    begun.push(item);
+    await turn();
+    if (item === 1) throw new Error("no");
+  });
+  await assertRejects(() => work, Error, "no");
+  await turn();
+  await turn();
+  assertEquals(begun, [0, 1, 2]);
+});
