@@ -96,6 +96,27 @@ export function pipelinedLoad(
   };
 }
 
+/** A load that calls `step` again and again. It gives how much of its time counts, in milliseconds. */
+export function sequentialLoad(
+  step: () => Promise<number>,
+  close: () => void | Promise<void> = () => {},
+): Load {
+  return {
+    async window(ms) {
+      let units = 0;
+      let elapsedMs = 0;
+      do {
+        elapsedMs += await step();
+        units++;
+      } while (elapsedMs < ms);
+      return units / elapsedMs * 1000;
+    },
+    async [Symbol.asyncDispose]() {
+      await close();
+    },
+  };
+}
+
 /** Keeps `inFlight` calls of `step` under way until `isOver`, and gives the sum of what they returned. */
 export async function drive(
   inFlight: number,

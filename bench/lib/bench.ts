@@ -11,8 +11,10 @@ import { type Load, median } from "../bare/load.ts";
 export interface Bench {
   /** Short, unique, for `--filter` and the table. */
   readonly name: string;
-  /** What the table shows per second: what both loads count, times `scale`. */
+  /** What the table shows: what both loads count per second, times `scale`. */
   readonly unit: string;
+  /** The table shows how long one takes instead, and `unit` is `"ms"`. Ratios are of rates either way. */
+  readonly isDuration?: boolean;
   /** The lowest ratio of Leat to bare that is accepted. */
   readonly floor: number;
   /** How much of `unit` one of what the loads count is. Default: 1. */
@@ -37,7 +39,7 @@ export interface RatioOptions {
 export interface RatioResult {
   readonly name: string;
   readonly unit: string;
-  /** Medians of the rates. */
+  /** Medians of the rates, or how long one takes. */
   readonly bare: number;
   readonly leat: number;
   /** The median of the rounds' ratios, each of two neighbouring turns. */
@@ -62,12 +64,13 @@ export async function runRatio(bench: Bench, options: RatioOptions = {}): Promis
       leat: scale * await leat.window(windowMs),
     });
   }
+  const shown = (rate: number) => bench.isDuration === true ? 1000 / rate : rate;
   const ratio = median(rounds.map((round) => round.leat / round.bare));
   return {
     name: bench.name,
     unit: bench.unit,
-    bare: median(rounds.map((round) => round.bare)),
-    leat: median(rounds.map((round) => round.leat)),
+    bare: shown(median(rounds.map((round) => round.bare))),
+    leat: shown(median(rounds.map((round) => round.leat))),
     ratio,
     floor: bench.floor,
     passed: ratio >= bench.floor,

@@ -1,0 +1,28 @@
+/**
+ * Starting a Web Worker that imports nothing, until its first message is here.
+ *
+ * @module
+ */
+
+import { type Figure, type Load, measure, type MeasureOptions } from "./load.ts";
+import { printFigure, sequentialLoad } from "./load.ts";
+
+/** The load; its unit is a thread. */
+export function open(): Load {
+  return sequentialLoad(async () => {
+    const began = performance.now();
+    const worker = new Worker(new URL("./thread_start_worker.ts", import.meta.url), {
+      type: "module",
+    });
+    await new Promise((resolve) => worker.onmessage = resolve);
+    const tookMs = performance.now() - began;
+    worker.terminate();
+    return tookMs;
+  });
+}
+
+export function run(options?: MeasureOptions): Promise<Figure> {
+  return measure("bare thread, started", "threads/s", open, options);
+}
+
+if (import.meta.main) printFigure(await run());

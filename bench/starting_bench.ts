@@ -1,0 +1,66 @@
+/**
+ * How soon there is a batch: of a job that has just begun, and of a worker that has just been added.
+ * Against starting a bare thread.
+ *
+ * @module
+ */
+
+import { Dataset, LocalCluster } from "../mod.ts";
+import { type Load, sequentialLoad } from "./bare/load.ts";
+import * as thread from "./bare/thread_start.ts";
+import type { Bench } from "./lib/bench.ts";
+
+export const benches: Bench[] = [
+  {
+    name: "start: first batch of a new job",
+    unit: "ms",
+    isDuration: true,
+    floor: 0.15,
+    bare: thread.open,
+    leat: openNewJobs,
+  },
+  {
+    name: "start: first batch of an added worker",
+    unit: "ms",
+    isDuration: true,
+    floor: 0.02,
+    bare: thread.open,
+    leat: openAddedWorkers,
+  },
+];
+
+/** A job of the cluster: batches of ten numbers. */
+function batchesOf(service: LocalCluster) {
+  return Dataset.range(100).batch(10).distribute({ service, processingMode: "DYNAMIC" }).iterator();
+}
+
+/** Job after job on a cluster that runs; the unit is a job. */
+async function openNewJobs(): Promise<Load> {
+  const cluster = await LocalCluster.start({ workers: 2, carrier: "thread" });
+  const step = async () => {
+    const began = performance.now();
+    await using batches = batchesOf(cluster);
+    await batches.next();
+    return performance.now() - began;
+  };
+  return sequentialLoad(step, () => cluster.close());
+}
+
+/** A job waits in a cluster without workers, and one is added; the unit is a worker. */
+function openAddedWorkers(): Load {
+  return sequentialLoad(async () => {
+    await using cluster = await LocalCluster.start({ workers: 0, carrier: "thread" });
+    await using batches = batchesOf(cluster);
+    const first = batches.next();
+    await clientOf(cluster);
+    const began = performance.now();
+    await cluster.addWorker();
+    await first;
+    return performance.now() - began;
+  });
+}
+
+/** Resolves when the job's client has joined it. */
+async function clientOf(cluster: LocalCluster): Promise<void> {
+  while ((await cluster.describe()).jobs[0]?.iterations[0]?.clients !== 1);
+}
