@@ -51,21 +51,22 @@ export class TaskBench implements AsyncDisposable {
     });
   }
 
-  spawn(
-    spec: Omit<ChildSpec<ElementSourceProtocol>, "create"> & {
-      readonly create: (
-        context: ActorContext<ElementSourceProtocol>,
-      ) => ReturnType<ChildSpec<ElementSourceProtocol>["create"]>;
+  spawn<P extends ElementSourceProtocol = ElementSourceProtocol>(
+    spec: Omit<ChildSpec<P>, "create"> & {
+      readonly create: (context: ActorContext<P>) => ReturnType<ChildSpec<P>["create"]>;
     },
-  ): FencedRef<ElementSourceProtocol> {
-    return this.system.spawn<ElementSourceProtocol>(spec);
+  ): FencedRef<P> {
+    return this.system.spawn<P>(spec);
   }
 
   /** Asks for the next element of a client, acknowledging all before it. */
   get(
     source: FencedRef<ElementSourceProtocol>,
     clientId: number,
-    more: Pick<GetElementRequest, "trainerId" | "consumerIndex" | "round" | "waitMs"> = {},
+    more: Pick<
+      GetElementRequest,
+      "trainerId" | "consumerIndex" | "round" | "floor" | "absent" | "waitMs"
+    > = {},
   ): Promise<ElementAnswer> {
     const key = `${source.path} ${clientId}`;
     const sequence = (this.#sequences.get(key) ?? 0) + 1;

@@ -9,11 +9,12 @@ import { Dataset } from "../../../mod.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
+import type { ElementAnswer, RoundSourceProtocol } from "../../../actors/worker/protocol.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
 function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterMs = 60_000) {
   const bench = new TaskBench(dataset);
-  const reads = bench.spawn({
+  const reads = bench.spawn<RoundSourceProtocol>({
     name: "reads",
     create: (context) => createReads(context, { task: bench.task, numConsumers, skipAfterMs }),
   });
@@ -64,7 +65,7 @@ Deno.test("reads skips a late round for all consumers and gives its elements to 
     name: "late",
     create: () => ({
       handlers: {
-        async getElement() {
+        async getElement(): Promise<ElementAnswer> {
           const element = new Payload(encodeMessage(produced++));
           await gate.promise;
           return { kind: "element", element };
@@ -77,7 +78,10 @@ Deno.test("reads skips a late round for all consumers and gives its elements to 
     }),
   });
   const config = { task: late, numConsumers: 2, skipAfterMs: 10 };
-  const reads = bench.spawn({ name: "reads", create: (context) => createReads(context, config) });
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) => createReads(context, config),
+  });
   const read = async (consumerIndex: number, round: number) =>
     opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
   assertEquals([await read(0, 0), await read(1, 0)], ["skip", "skip"]);
@@ -113,4 +117,96 @@ Deno.test("reads keeps only what consumers have yet to come for", async () => {
   assertEquals(held >= 5 * bytes && held < 6 * bytes, true, `${held} bytes`);
   const error = await assertRejects(() => read(0, 24), LeatError, "which it was given");
   assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("reads says that a round is held by all when all have said so, but for those that take no part", async () => {
+  const { bench, reads, read } = coordinated(Dataset.range(100).repeat(), 3);
+  await using _ = bench;
+  const heard: string[] = [];
+  const confirm = (consumerIndex: number, round: number, absent?: number[]) =>
+    bench.system.ask(
+      reads,
+      "confirm",
+      { consumerIndex, round, ...(absent === undefined ? {} : { absent }) },
+      { timeoutMs: 10_000 },
+    ).then(() => heard.push(`${consumerIndex} of ${round}`));
+  for (const round of [0, 1]) await Promise.all([0, 1, 2].map((index) => read(index, round)));
+  const first = [confirm(0, 0), confirm(1, 0)];
+  const alone = confirm(0, 1);
+  await confirm(2, 0);
+  await Promise.all(first);
+  assertEquals(heard.toSorted(), ["0 of 0", "1 of 0", "2 of 0"]);
+  // One of the others is gone, so that it is waited for by nobody who knows that.
+  await confirm(1, 1, [2]);
+  assertEquals(heard.length, 4);
+  await confirm(0, 1, [2]);
+  assertEquals(heard.length, 5);
+  await confirm(2, 1);
+  await alone;
+  await confirm(2, 1);
+  const error = await assertRejects(() => confirm(1, 7), LeatError, "round 1 has been reached");
+  assertEquals(error.code, "failed_precondition");
+  await assertRejects(() => confirm(3, 1), LeatError, "3 consumers");
+  await assertRejects(() => confirm(0, 1, [9]), LeatError, "Consumer index 9");
+});
+
+/** Rounds of two elements of 10,000 bytes, of which 20,000 may wait for a consumer that lags. */
+function bounded() {
+  const dataset = Dataset.range(100).repeat().map((_x, { bytes }) => new Uint8Array(bytes), {
+    captures: { bytes: 10_000 },
+  });
+  const bench = new TaskBench(dataset);
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) =>
+      createReads(context, {
+        task: bench.task,
+        numConsumers: 2,
+        skipAfterMs: 60_000,
+        heldBytesMax: 20_000,
+      }),
+  });
+  const answered: string[] = [];
+  const read = async (consumerIndex: number, round: number, more = {}) => {
+    opened(await bench.get(reads, consumerIndex, { consumerIndex, round, ...more }));
+    answered.push(`${consumerIndex} of ${round}`);
+  };
+  const heldBytes = async () =>
+    (await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 })).bufferedBytes;
+  return { bench, read, answered, heldBytes };
+}
+
+Deno.test("reads begins no round while too many bytes wait for a consumer that lags, until it comes", async () => {
+  const { bench, read, answered, heldBytes } = bounded();
+  await using _ = bench;
+  await read(0, 0);
+  await read(0, 1);
+  const next = read(0, 2);
+  // What the lagging one asks for is answered after all that could be done before.
+  assertEquals(await heldBytes() < 21_000, true);
+  assertEquals(answered, ["0 of 0", "0 of 1"]);
+  await read(1, 0);
+  await next;
+  assertEquals(answered.slice(2).toSorted(), ["0 of 2", "1 of 0"]);
+});
+
+Deno.test("reads begins a round that comes before what waits, however much that is", async () => {
+  const { bench, read, answered } = bounded();
+  await using _ = bench;
+  await read(0, 10);
+  await read(0, 11);
+  await Promise.all([read(0, 9), read(1, 9)]);
+  assertEquals(answered.length, 4);
+});
+
+Deno.test("reads keeps no bytes for consumers that take no part, nor of rounds that nobody wants", async () => {
+  const { bench, read, answered } = bounded();
+  await using _ = bench;
+  await read(0, 0);
+  await read(0, 1);
+  await read(0, 2, { floor: 2, absent: [1] });
+  await read(0, 3, { floor: 2, absent: [1] });
+  // The other has come back, and begins later.
+  await Promise.all([read(0, 5, { floor: 5 }), read(1, 5, { floor: 5 })]);
+  assertEquals(answered.length, 6);
 });
