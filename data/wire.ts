@@ -1,6 +1,7 @@
 /**
  * The wire form of a graph: canonical JSON, equal for equal graphs, so that its digest is the
- * dataset's fingerprint.
+ * dataset's fingerprint. Operators' arguments and the names of captures are sorted; what elements are
+ * made of keeps the order of its keys.
  *
  * JSON's own values stand for themselves. Everything else is an object with one key that begins with
  * a dollar sign; a key of the user's that begins with one is written with one more.
@@ -52,12 +53,19 @@ export function fingerprintGraph(root: DatasetNode): string {
 export function encodeNode(node: DatasetNode, writer = new ValueWriter()): unknown {
   let attributes: unknown;
   try {
-    attributes = writer.write(writer.attributesOf(node));
+    attributes = writer.write(byName(writer.attributesOf(node)));
   } catch (cause) {
     const { code, message } = LeatError.from(cause, "invalid_argument");
     throw new LeatError(code, `Cannot serialise ${node.kind}: ${message}`, { cause });
   }
   return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
+}
+
+/** Attributes have no order, unlike the components of elements. */
+function byName(attributes: Attributes): Attributes {
+  return Object.fromEntries(
+    Object.entries(attributes).sort(([a], [b]) => a < b ? -1 : 1),
+  );
 }
 
 /** The graph that `encodeNode` wrote. */
@@ -102,10 +110,9 @@ export class ValueWriter {
     }
   }
 
-  /** Absent where `undefined`; keys in the order of their code units. */
+  /** Absent where `undefined`. */
   protected entries(object: Record<string, unknown>): [string, unknown][] {
-    const entries = Object.entries(object).filter(([, part]) => part !== undefined);
-    return entries.sort(([a], [b]) => a < b ? -1 : 1);
+    return Object.entries(object).filter(([, part]) => part !== undefined);
   }
 
   protected function({ fn, captures }: NodeFunction): unknown {

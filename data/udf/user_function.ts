@@ -251,7 +251,9 @@ function serializeCaptures(captures: Captures): WireCaptures {
     }
     throw cannotCapture(value, path);
   };
-  const values = copy(captures, []) as Record<string, unknown>;
+  const names = Object.keys(captures).sort();
+  const byName = Object.fromEntries(names.map((name) => [name, captures[name]]));
+  const values = copy(byName, []) as Record<string, unknown>;
   return { values, functions };
 }
 

@@ -4,12 +4,14 @@ import {
   assert,
   assertEquals,
   assertMatch,
+  assertNotEquals,
   assertStringIncludes,
   assertThrows,
 } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { tensor } from "../../core/tensor.ts";
-import { AUTOTUNE, Dataset, TensorSpec, udf } from "../../data/mod.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { AUTOTUNE, Dataset, specOf, TensorSpec, udf } from "../../data/mod.ts";
 import { registerIterator, registerNode } from "../../data/node.ts";
 import { collect } from "./lib/collect.ts";
 
@@ -116,6 +118,49 @@ Deno.test("fingerprints are digests that tell arguments, functions and captures 
   const fingerprints = datasets.map((dataset) => dataset.fingerprint());
   assertEquals(new Set(fingerprints).size, datasets.length);
   assertMatch(fingerprints[0]!, /^[0-9a-f]{64}$/);
+});
+
+Deno.test("serialize keeps the order of an element's components, in data, captures and specs", async () => {
+  const element = { z: 1, a: { y: new Float32Array(2), b: 2 }, m: 3 };
+  const orders = (dataset: Dataset<unknown>) =>
+    collect(dataset).then((elements) => elements.map((at) => JSON.stringify(keysOf(at))));
+  const spec = specOf(element);
+  const datasets: Dataset<unknown>[] = [
+    Dataset.from([element]),
+    Dataset.fromTensors(element),
+    Dataset.fromTensorSlices({ z: [1], a: { y: [2], b: [3] }, m: [4] }),
+    Dataset.range(1).scan(element, (state) => [state, state]),
+    Dataset.range(1).map((_, { made }) => made, { captures: { made: element }, spec }),
+    Dataset.from([element]).batch(1),
+  ];
+  const wanted = JSON.stringify(["z", ["a", ["y", "b"]], "m"]);
+  for (const dataset of datasets) {
+    const again = Dataset.deserialize(dataset.serialize());
+    assertEquals(await orders(again), [wanted]);
+    assertEquals(again.fingerprint(), dataset.fingerprint());
+    if (dataset.elementSpec !== undefined) {
+      assertEquals(keysOf(again.elementSpec), keysOf(dataset.elementSpec));
+    }
+  }
+});
+
+/** The keys of a structure, in their order. */
+function keysOf(tree: unknown): unknown {
+  if (!isPlainObject(tree)) return undefined;
+  return Object.entries(tree).map(([key, part]) => isPlainObject(part) ? [key, keysOf(part)] : key);
+}
+
+Deno.test("a fingerprint depends on the order of components, not on that of arguments and captures", () => {
+  const add = (x: number, { a, b }: { a: number; b: number }) => x + a + b;
+  const made = (captures: { a: number; b: number }) =>
+    Dataset.range(3).map(add as never, { captures }).fingerprint();
+  assertEquals(made({ a: 1, b: 2 }), made({ b: 2, a: 1 }));
+  const [ab, ba] = [{ a: 1, b: 2 }, { b: 2, a: 1 }].map((at) => Dataset.from([at]).fingerprint());
+  assertNotEquals(ab, ba);
+  assertEquals(
+    Dataset.range(3).batch(2, { dropRemainder: true, numParallelCalls: 1 }).fingerprint(),
+    Dataset.range(3).batch(2, { numParallelCalls: 1, dropRemainder: true }).fingerprint(),
+  );
 });
 
 Deno.test("deserialize refuses anything that serialize did not write", () => {
