@@ -59,7 +59,9 @@ export interface DistributeOptions {
   readonly sharing?: { readonly trainerId: string };
   /**
    * Requests in flight and elements waiting, together, from the first element on. Default: at least
-   * 16, and as many as keep the workers' answers coming, within 256 MiB.
+   * 16, and as many as keep the workers' answers coming, within 256 MiB. Of a coordinated job:
+   * rounds ahead of the training loop, at most 32, by default 4, within 256 MiB; so far a consumer
+   * can be ahead of another.
    */
   readonly maxOutstandingRequests?: number;
   /**
