@@ -85,6 +85,9 @@ async function startTask(
     create: () => ({
       handlers: {
         listSplits: () => ({ table }),
+        beginSave: () => {
+          throw new LeatError("unimplemented", "It saves nothing");
+        },
         drain: () => true,
         leave: () => null,
         wake: () => null,

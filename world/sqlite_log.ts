@@ -83,6 +83,8 @@ class SqliteLog implements DurableLog {
   #pendingBytes = 0;
   /** The number of the newest record that is written, counted over the whole life of the log. */
   #written = 0;
+  /** What was found at opening, until it is read or written to: it may be large. */
+  #found: LogContents | undefined;
   #flush: Promise<void> | undefined;
   #failure: LeatError | undefined;
   #closed = false;
@@ -93,6 +95,7 @@ class SqliteLog implements DurableLog {
     try {
       if (bytesMax !== undefined) limitSize(this.#database, bytesMax);
       const contents = readContents(this.#database, path);
+      this.#found = contents;
       this.#written = contents.number + contents.records.length;
       checkMark(path, this.#written);
       this.#mark = new LogMark(markOf(path));
@@ -109,7 +112,8 @@ class SqliteLog implements DurableLog {
     return Promise.try(() => {
       this.#check();
       try {
-        const { snapshot, records } = readContents(this.#database, this.#path);
+        const { snapshot, records } = this.#found ?? readContents(this.#database, this.#path);
+        this.#found = undefined;
         return { snapshot, records };
       } catch (error) {
         throw translate(error, this.#path);
@@ -195,6 +199,7 @@ class SqliteLog implements DurableLog {
    * @param work Answers the number of the newest record.
    */
   #transaction(work: () => number): void {
+    this.#found = undefined;
     try {
       this.#database.exec("BEGIN IMMEDIATE");
       const number = work();

@@ -186,7 +186,13 @@ class Client {
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
       : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (patience) =>
-        this.#context.ask(dispatcher, "registerDataset", dataset, patience))).datasetId;
+        this.#context.ask(
+          dispatcher,
+          "registerDataset",
+          { ...dataset, transient: true },
+          patience,
+        )))
+        .datasetId;
     const request = {
       requestId: this.#context.random.hex64(),
       ...(jobName === undefined ? {} : { jobName }),

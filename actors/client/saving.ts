@@ -111,7 +111,10 @@ class SaveClient {
     const { datasetId } = await firstAnswer(
       dispatcher,
       timeoutMs,
-      (patience) => system.ask(dispatcher, "registerDataset", this.#definition, patience),
+      (patience) => {
+        const request = { ...this.#definition, transient: true } as const;
+        return system.ask(dispatcher, "registerDataset", request, patience);
+      },
     );
     const request = {
       requestId,

@@ -21,7 +21,7 @@ import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./client_hints.ts";
 import { clientOf, endClient, newsFor } from "./clients.ts";
-import { datasetOf, registerDataset } from "./datasets.ts";
+import { datasetOf, registerDataset, unusedDatasets } from "./datasets.ts";
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
@@ -52,6 +52,8 @@ const WAITING_MAX = 100_000;
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
+/** So long, in ms, a client that has registered a dataset may take to open its job at least. */
+const DATASET_UNUSED_MIN_MS = 60_000;
 /** Whoever looks finds figures no older than this, in ms, or asks for new ones. */
 const FIGURES_FRESH_MS = 1_000;
 /** Workers that are asked for new figures at a time, those with the oldest first. */
@@ -65,7 +67,10 @@ export interface DispatcherConfig {
   readonly workerTimeoutMs?: number;
   /** A client silent for longer is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
-  /** An iteration without clients is forgotten after this; -1: never. Default 300,000. */
+  /**
+   * An iteration without clients is forgotten after this, and so is a dataset that was registered for
+   * jobs alone when there is none left; -1: never. Default 300,000.
+   */
   readonly jobGcTimeoutMs?: number;
   /**
    * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
@@ -137,7 +142,7 @@ export function createDispatcher(
           clusterId: state.clusterId,
           life: state.lives,
         })),
-      registerDataset: (request) => dispatcher.turn((turn) => registerDataset(turn, request)),
+      registerDataset: (request) => dispatcher.registerDataset(request),
       getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
       openIteration: (request) => dispatcher.openIteration(request),
       clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
@@ -171,6 +176,8 @@ class Dispatcher {
   /** Monotonic times at which workers and clients were last heard of. */
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
+  /** Since when, as far as was looked, no job uses transient datasets. */
+  readonly #unusedSinceMs = new Map<string, number>();
   /** Since when iterations have had no client. */
   readonly #idleSinceMs = new Map<number, number>();
   /** Requests for splits, or work, that there is not yet, by iteration. */
@@ -258,6 +265,19 @@ class Dispatcher {
 
   read<A>(look: (state: DispatcherState) => A): A | Promise<A> {
     return this.turn(({ state }) => look(state));
+  }
+
+  registerDataset(
+    request: RequestOf<DispatcherProtocol, "registerDataset">,
+  ):
+    | AnswerOf<DispatcherProtocol, "registerDataset">
+    | Promise<AnswerOf<DispatcherProtocol, "registerDataset">> {
+    return this.turn((turn) => {
+      const answer = registerDataset(turn, request);
+      // Whoever registers it is about to use it.
+      this.#unusedSinceMs.delete(answer.datasetId);
+      return answer;
+    });
   }
 
   openIteration(
@@ -680,6 +700,19 @@ class Dispatcher {
       const iteration = state.iterations.get(iterationId)!;
       if (isSave(state, iteration) && !isSaveOver(iteration)) continue;
       turn.commit({ type: "iteration_collected", iterationId });
+    }
+    this.#forgetDatasets(turn, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
+  }
+
+  #forgetDatasets({ state, nowMs, commit }: Turn, afterMs: number): void {
+    const unused = new Set(unusedDatasets(state));
+    for (const datasetId of this.#unusedSinceMs.keys()) {
+      if (!unused.has(datasetId)) this.#unusedSinceMs.delete(datasetId);
+    }
+    for (const datasetId of unused) {
+      const sinceMs = this.#unusedSinceMs.get(datasetId) ?? nowMs;
+      this.#unusedSinceMs.set(datasetId, sinceMs);
+      if (nowMs - sinceMs >= afterMs) commit({ type: "dataset_forgotten", datasetId });
     }
   }
 }

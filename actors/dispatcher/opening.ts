@@ -10,6 +10,7 @@ import type { Client, Iteration, Job } from "./entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
@@ -139,6 +140,7 @@ function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): voi
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
   }
+  if (jobName !== undefined) checkName("jobName", jobName);
   if (!Number.isSafeInteger(repetition) || repetition < 0) {
     throw invalid(`repetition must be a count from 0, got ${repetition}`);
   }

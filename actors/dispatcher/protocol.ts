@@ -153,6 +153,8 @@ export interface DispatcherProtocol {
     readonly cardinality: number;
     readonly compression?: Exclude<ElementCompression, "auto">;
     readonly datasetId?: string;
+    /** Nobody will ask for it later but the jobs that use it: it is forgotten after the last of them. */
+    readonly transient?: true;
   }): { readonly datasetId: string };
 
   /** @throws `not_found`. */

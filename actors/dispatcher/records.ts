@@ -16,7 +16,11 @@ export type JournalRecord =
   | { readonly type: "cluster_created"; readonly clusterId: string }
   /** A dispatcher began to work on this journal. */
   | { readonly type: "dispatcher_started"; readonly incarnation: string; readonly wallMs: number }
-  | ({ readonly type: "dataset_registered" } & DatasetDefinition)
+  | ({ readonly type: "dataset_registered"; readonly transient?: true } & DatasetDefinition)
+  /** One that was transient is so no more. */
+  | { readonly type: "dataset_kept"; readonly datasetId: string }
+  /** A transient one that no job uses. */
+  | { readonly type: "dataset_forgotten"; readonly datasetId: string }
   | {
     readonly type: "job_created";
     readonly jobId: number;

@@ -44,12 +44,14 @@ export interface StateSnapshot {
   readonly clusterId: string;
   readonly lives: number;
   readonly lastIds: {
+    readonly dataset?: number;
     readonly job: number;
     readonly iteration: number;
     readonly task: number;
     readonly client: number;
   };
   readonly datasets: readonly Dataset[];
+  readonly transient?: readonly string[];
   readonly jobs: readonly Job[];
   readonly iterations: readonly Iteration[];
   readonly tasks: readonly Task[];
@@ -59,13 +61,16 @@ export interface StateSnapshot {
 }
 
 const SNAPSHOT_FORMAT = 1;
+/** Ids that could have been given, as far as they can be counted; whoever chooses one skips those before it. */
+const NUMBERED = /^[1-9][0-9]{0,14}$/;
 
 /** See the module. Readers see the entities as they are; only `apply` changes them. */
 export class DispatcherState {
   #clusterId = "";
   #lives = 0;
-  readonly #lastIds = { job: 0, iteration: 0, task: 0, client: 0 };
+  readonly #lastIds = { dataset: 0, job: 0, iteration: 0, task: 0, client: 0 };
   readonly #datasets = new Map<string, Dataset>();
+  readonly #transient = new Set<string>();
   readonly #jobs = new Map<number, Job>();
   readonly #iterations = new Map<number, Iteration>();
   readonly #tasks = new Map<number, Task>();
@@ -99,6 +104,7 @@ export class DispatcherState {
     // A deep copy: the state changes its entities.
     const copy = structuredClone(snapshot);
     copy.datasets.forEach((dataset) => state.#addDataset(dataset));
+    copy.transient?.forEach((datasetId) => state.#transient.add(datasetId));
     // Older snapshots know of no order and of no fixed workers.
     copy.jobs.forEach((job) => state.#addJob({ ...job, workers: job.workers ?? null }));
     copy.iterations.forEach((iteration) => {
@@ -139,6 +145,7 @@ export class DispatcherState {
       lives: this.#lives,
       lastIds: this.#lastIds,
       datasets: [...this.#datasets.values()],
+      transient: [...this.#transient],
       jobs: [...this.#jobs.values()],
       iterations: [...this.#iterations.values()],
       tasks: [...this.#tasks.values()],
@@ -156,6 +163,10 @@ export class DispatcherState {
   /** How many dispatchers have worked on this journal. */
   get lives(): number {
     return this.#lives;
+  }
+
+  get nextDatasetId(): number {
+    return this.#lastIds.dataset + 1;
   }
 
   get nextJobId(): number {
@@ -176,6 +187,11 @@ export class DispatcherState {
 
   get datasets(): ReadonlyMap<string, Dataset> {
     return this.#datasets;
+  }
+
+  /** The ids of the datasets that are forgotten once no job uses them. */
+  get transientDatasets(): ReadonlySet<string> {
+    return this.#transient;
   }
 
   get jobs(): ReadonlyMap<number, Job> {
@@ -255,9 +271,15 @@ export class DispatcherState {
         this.#lives++;
         return;
       case "dataset_registered": {
-        const { type: _, ...dataset } = record;
+        const { type: _, transient = false, ...dataset } = record;
+        if (transient) this.#transient.add(dataset.datasetId);
         return this.#addDataset(dataset);
       }
+      case "dataset_kept":
+        this.#transient.delete(record.datasetId);
+        return;
+      case "dataset_forgotten":
+        return this.#removeDataset(need(this.#datasets.get(record.datasetId), record));
       case "job_created": {
         const { type: _, workers = null, ...job } = record;
         return this.#addJob({ ...job, workers });
@@ -509,11 +531,26 @@ export class DispatcherState {
   }
 
   #addDataset(dataset: Dataset): void {
-    this.#datasets.set(dataset.datasetId, dataset);
+    const { datasetId } = dataset;
+    if (NUMBERED.test(datasetId)) {
+      this.#lastIds.dataset = Math.max(this.#lastIds.dataset, Number(datasetId));
+    }
+    this.#datasets.set(datasetId, dataset);
     const likeness = likenessOf(dataset);
     if (!this.#datasetOfLikeness.has(likeness)) {
       this.#datasetOfLikeness.set(likeness, dataset.datasetId);
     }
+  }
+
+  #removeDataset(dataset: Dataset): void {
+    const { datasetId } = dataset;
+    this.#datasets.delete(datasetId);
+    this.#transient.delete(datasetId);
+    const likeness = likenessOf(dataset);
+    if (this.#datasetOfLikeness.get(likeness) !== datasetId) return;
+    const next = [...this.#datasets.values()].find((other) => likenessOf(other) === likeness);
+    if (next === undefined) this.#datasetOfLikeness.delete(likeness);
+    else this.#datasetOfLikeness.set(likeness, next.datasetId);
   }
 
   #addJob(job: Job): void {

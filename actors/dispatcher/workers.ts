@@ -8,6 +8,7 @@ import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import { formatRef, sameActor } from "../runtime/ref.ts";
 import type { Task } from "./entities.ts";
 import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
+import { checkName } from "./names.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
 import { isServedBy } from "./targets.ts";
@@ -31,7 +32,10 @@ export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): Heartbea
     );
   }
   if (request.leaving === true) return leave(turn, request);
-  if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) register(turn, request);
+  if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
+    for (const word of [name, ...request.tags]) checkName("A worker's name or tag", word);
+    register(turn, request);
+  }
   const endedTasks = tasks.filter((status) => !report(turn, name, status))
     .map(({ taskId }) => taskId);
   return { newTasks: tasksToStart(turn, request), endedTasks };

@@ -315,6 +315,9 @@ export class TestWorker {
             if (this.table instanceof LeatError) throw this.table;
             return { table: this.table };
           },
+          beginSave: () => {
+            throw new LeatError("unimplemented", "It saves nothing");
+          },
           drain: () => true,
           leave: () => null,
           wake: () => {

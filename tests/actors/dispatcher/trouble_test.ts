@@ -146,6 +146,111 @@ async function openAndLeave(cluster: TestCluster, datasetId: string, names: read
   await Promise.all(opened.map(({ clientId }) => cluster.ask("releaseClient", { clientId })));
 }
 
+Deno.test("a dataset that was registered for jobs alone is forgotten after the last of them, and its id is not given again", async () => {
+  await using cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
+  const register = async (name: string, transient: boolean) => {
+    const graph = new TextEncoder().encode(name);
+    const request = { graph, fingerprint: name, cardinality: 1 };
+    const { datasetId } = await cluster.ask("registerDataset", {
+      ...request,
+      ...(transient ? { transient: true } : {}),
+    });
+    return datasetId;
+  };
+  const isKnown = (datasetId: string) =>
+    cluster.ask("getDataset", { datasetId }).then(() => true, () => false);
+  const datasets = [
+    await register("used", true),
+    await register("unused", true),
+    await register("asked for", false),
+    await register("asked for later", true),
+  ];
+  assertEquals(datasets, ["1", "2", "3", "4"]);
+  assertEquals(await register("asked for later", false), "4");
+  const { clientId } = await cluster.open("1");
+  const beat = async () => {
+    for (let i = 0; i < 3; i++) {
+      await cluster.world.advance(30_000);
+      await cluster.ask("clientHeartbeat", { clientId });
+    }
+  };
+  await beat();
+  assertEquals(await Promise.all(datasets.map(isKnown)), [true, false, true, true]);
+  await cluster.restart();
+  assertEquals(await Promise.all(datasets.map(isKnown)), [true, false, true, true]);
+  assertEquals(await register("unused", true), "5");
+  await cluster.restart({ journalRecordsMax: 1 });
+  assertEquals(await register("another", true), "6", "also after a compaction");
+  await cluster.restart();
+  await cluster.ask("releaseClient", { clientId });
+  await cluster.world.advance(600_000);
+  await cluster.restart();
+  assertEquals(await Promise.all([...datasets, "5", "6"].map(isKnown)), [
+    false,
+    false,
+    true,
+    true,
+    false,
+    false,
+  ]);
+  assertEquals(await register("used", true), "7");
+});
+
+Deno.test("a dataset that is registered again is not forgotten before its job is opened", async () => {
+  await using cluster = await TestCluster.start({ jobGcTimeoutMs: 1_000 });
+  const request = {
+    graph: new Uint8Array(1),
+    fingerprint: "f",
+    cardinality: 1,
+    transient: true,
+  } as const;
+  for (let i = 0; i < 5; i++) {
+    const { datasetId } = await cluster.ask("registerDataset", request);
+    await cluster.world.advance(50_000);
+    assertEquals(datasetId, "1");
+  }
+  await cluster.open("1");
+});
+
+Deno.test("names and graphs that are too long are refused, with their length and the limit", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const long = "x".repeat(1_000_000);
+  const graph = new Uint8Array(200 * 2 ** 20);
+  const refusals = [
+    await cluster.refused("openIteration", cluster.openRequest(datasetId, { jobName: long })),
+    await cluster.refused("registerDataset", {
+      graph: new Uint8Array(1),
+      fingerprint: "f",
+      cardinality: 1,
+      datasetId: long,
+    }),
+    await cluster.refused("workerHeartbeat", {
+      name: long,
+      worker: cluster.worker("w").ref,
+      tags: [],
+      tasks: [],
+    }),
+    await cluster.refused("registerDataset", { graph, fingerprint: "g", cardinality: 1 }),
+  ];
+  for (const { code, message } of refusals) {
+    assertEquals(code, "invalid_argument");
+    assert(message.length < 400, message);
+  }
+  assertStringIncludes(refusals[0]!.message, "at most 1024 characters, got 1000000");
+  assertStringIncludes(refusals[3]!.message, "from files");
+});
+
+Deno.test("a graph of many megabytes is kept over a restart", async () => {
+  await using cluster = await TestCluster.start();
+  const graph = new Uint8Array(30 * 2 ** 20).fill(7);
+  const request = { graph, fingerprint: "large", cardinality: 1 };
+  const { datasetId } = await cluster.ask("registerDataset", request);
+  await cluster.restart();
+  const kept = (await cluster.ask("getDataset", { datasetId })).graph;
+  assertEquals([kept.byteLength, kept[0], kept.at(-1)], [graph.byteLength, 7, 7]);
+});
+
 Deno.test("ten thousand clients that open jobs and leave are forgotten", async () => {
   await using cluster = await TestCluster.start({ jobGcTimeoutMs: 1_000, journalRecordsMax: 1e9 });
   const worker: TestWorker = cluster.worker("w", tableOf(1));
