@@ -1,18 +1,26 @@
 /**
- * Splits handed out through the dispatcher actor, each durable before it is answered, beside rows
- * appended to bare SQLite: `FULL`, 64 to a transaction, as 64 tasks ask at a time.
+ * What the dispatcher does, and what its journal costs: splits handed out, each durable before it is
+ * answered, beside rows appended to bare SQLite (`FULL`, 64 to a transaction, as 64 tasks ask at a time)
+ * and beside a dispatcher that keeps its journal in memory; heartbeats beside asks of an actor that does
+ * nothing; and a start on a long journal beside one on a short one.
  *
  * @module
  */
+import { setImmediate } from "node:timers";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
-import type { Ref } from "../actors/runtime/ref.ts";
+import type { JournalRecord } from "../actors/dispatcher/records.ts";
+import { openJournal } from "../actors/dispatcher/recovery.ts";
+import type { DurableLog } from "../actors/runtime/durable_log.ts";
+import type { RequestOf } from "../actors/runtime/protocol.ts";
+import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { DenoWorld } from "../world/deno_world.ts";
+import { MemoryLog } from "../world/memory_log.ts";
 import { openSqliteLog } from "../world/sqlite_log.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
+import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
 import { open as openSqlite } from "./bare/sqlite.ts";
 import type { Bench } from "./lib/bench.ts";
 
@@ -27,26 +35,56 @@ export const benches: Bench[] = [{
   unit: "splits/s",
   floor: 0.25,
   bare: () => openSqlite("FULL", IN_FLIGHT),
-  leat: openSplits,
+  leat: () => openSplits(onDisk()),
+}, {
+  name: "journal: splits, beside none",
+  unit: "splits/s",
+  floor: 0.05,
+  bare: () => openSplits(inMemory()),
+  leat: () => openSplits(onDisk()),
+}, {
+  name: "dispatcher: heartbeats, beside asks",
+  unit: "asks/s",
+  floor: 0.1,
+  bare: openAsks,
+  leat: openHeartbeats,
+}, {
+  name: "journal: start after 119,000 splits, beside 19,000",
+  unit: "ms",
+  isDuration: true,
+  floor: 0.5,
+  bare: () => openStarts(19_000),
+  leat: () => openStarts(119_000),
 }];
 
+/** Where a dispatcher keeps its journal. */
+interface Place {
+  openLog(name: string): Promise<DurableLog>;
+  remove(): Promise<void>;
+}
+
+function onDisk(): Place {
+  const folder = Deno.makeTempDirSync({ prefix: "leat-bench-" });
+  return {
+    openLog: (name) => openSqliteLog(`${folder}/${name}.log`),
+    remove: () => Deno.remove(folder, { recursive: true }),
+  };
+}
+
+function inMemory(): Place {
+  return {
+    openLog: () => Promise.resolve(new MemoryLog()),
+    remove: () => Promise.resolve(),
+  };
+}
+
 /** As many tasks as are in flight, each asking for one split after the other of a dataset that repeats. */
-async function openSplits(): Promise<Load> {
-  const folder = await Deno.makeTempDir({ prefix: "leat-bench-" });
-  const openLog = (name: string) => openSqliteLog(`${folder}/${name}.log`);
-  const system = new ActorSystem({
-    node: "bench",
-    world: new DenoWorld({ openLog, logLevel: "warn" }),
-  });
-  const dispatcher = dispatcherAt("bench");
-  system.spawn<DispatcherProtocol>({
-    name: "dispatcher",
-    create: (context) => createDispatcher(context),
-  });
+async function openSplits(place: Place): Promise<Load> {
+  const { system, dispatcher } = startDispatcher(place);
   await openJob(system, dispatcher);
   const idle: Asker[] = [];
   while (idle.length < IN_FLIGHT) {
-    const taskId = await startTask(system, dispatcher, `worker-${idle.length}`);
+    const { taskId } = await startTask(system, dispatcher, `worker-${idle.length}`);
     idle.push(new Asker(system, dispatcher, taskId));
   }
   const step = async () => {
@@ -57,9 +95,119 @@ async function openSplits(): Promise<Load> {
   };
   return pipelinedLoad(IN_FLIGHT, step, async () => {
     await system.stop();
-    await Deno.remove(folder, { recursive: true });
+    await place.remove();
   });
 }
+
+function startDispatcher({ openLog }: Place) {
+  const system = new ActorSystem({
+    node: "bench",
+    world: new DenoWorld({ openLog, logLevel: "warn" }),
+  });
+  const dispatcher = dispatcherAt("bench");
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: (context) => createDispatcher(context),
+  });
+  return { system, dispatcher };
+}
+
+/** Heartbeats of as many workers as are in flight, each with a task. */
+async function openHeartbeats(): Promise<Load> {
+  const place = onDisk();
+  const { system, dispatcher } = startDispatcher(place);
+  await openJob(system, dispatcher);
+  const idle: RequestOf<DispatcherProtocol, "workerHeartbeat">[] = [];
+  while (idle.length < IN_FLIGHT) {
+    const name = `worker-${idle.length}`;
+    const { taskId, worker } = await startTask(system, dispatcher, name);
+    const source = { node: "bench", path: `/${name}/task`, incarnation: "1" };
+    idle.push({ name, worker, tags: [], tasks: [{ taskId, source, completed: false }] });
+  }
+  const step = async () => {
+    const request = idle.pop()!;
+    await system.ask(dispatcher, "workerHeartbeat", request, { timeoutMs: TIMEOUT_MS });
+    idle.push(request);
+    return 1;
+  };
+  return pipelinedLoad(IN_FLIGHT, step, async () => {
+    await system.stop();
+    await place.remove();
+  });
+}
+
+/** Asks of an actor that answers and does nothing. */
+function openAsks(): Load {
+  type Idle = { leave(request: null): null };
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "warn" }) });
+  const idle = system.spawn<Idle>({
+    name: "idle",
+    create: () => ({ handlers: { leave: () => null } }),
+  });
+  const step = async () => {
+    await system.ask(idle, "leave", null, { timeoutMs: TIMEOUT_MS });
+    return 1;
+  };
+  return pipelinedLoad(IN_FLIGHT, step, () => system.stop());
+}
+
+/** What a dispatcher does before it answers: opening its journal, checking it, and replaying it. */
+async function openStarts(splits: number): Promise<Load> {
+  const place = onDisk();
+  const open = async () => await openJournal(await place.openLog("dispatcher"), JOURNAL_OPTIONS);
+  const { state, journal } = await open();
+  const commit = (record: JournalRecord) => {
+    journal.append(record);
+    state.apply(record);
+  };
+  for (const record of JOB_RECORDS) commit(record);
+  for (let i = 0; i < splits; i++) {
+    const [repetition, index, number] = [Math.floor(i / SPLITS), i % SPLITS, i + 1];
+    commit({ type: "split_assigned", taskId: 1, source: 0, repetition, index, number });
+    if (number % IN_FLIGHT === 0) await journal.committed();
+  }
+  await journal.close();
+  const step = async () => {
+    const began = performance.now();
+    const opened = await open();
+    const tookMs = performance.now() - began;
+    await opened.journal.close();
+    return tookMs;
+  };
+  return sequentialLoad(step, () => place.remove());
+}
+
+const JOURNAL_OPTIONS = {
+  recordsMax: 20_000,
+  bytesMax: 16 * 2 ** 20,
+  macrotask: (fn: () => void) => void setImmediate(fn),
+  onFailure: () => {},
+};
+
+const JOB_RECORDS: readonly JournalRecord[] = [
+  { type: "cluster_created", clusterId: "00000000deadbeef" },
+  {
+    type: "dataset_registered",
+    datasetId: "1",
+    graph: new Uint8Array(1_000),
+    fingerprint: "bench",
+    cardinality: -1,
+  },
+  {
+    type: "job_created",
+    jobId: 1,
+    name: "bench",
+    parameters: { datasetId: "1", processingMode: "DYNAMIC", sharing: false },
+  },
+  { type: "iteration_created", iterationId: 1, jobId: 1, repetition: 0, seed: "0" },
+  { type: "task_created", taskId: 1, iterationId: 1, worker: "w", seed: "0" },
+  {
+    type: "splits_listed",
+    iterationId: 1,
+    bounds: [Float64Array.from({ length: 2 * SPLITS }, (_, i) => (i + 1) >> 1)],
+    digest: "bench",
+  },
+];
 
 async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>): Promise<void> {
   const dataset = { graph: new Uint8Array(1_000), fingerprint: "bench", cardinality: -1 };
@@ -73,12 +221,12 @@ async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>)
   }, patience);
 }
 
-/** Registers a worker that can list splits and does nothing else, and gives the task it got. */
+/** Registers a worker that can list splits and does nothing else, and gives it and the task it got. */
 async function startTask(
   system: ActorSystem,
   dispatcher: Ref<DispatcherProtocol>,
   name: string,
-): Promise<number> {
+): Promise<{ readonly taskId: number; readonly worker: FencedRef<WorkerProtocol> }> {
   const table = [Array.from({ length: SPLITS }, (_, i) => ({ start: i, stop: i + 1 }))];
   const worker = system.spawn<WorkerProtocol>({
     name,
@@ -99,7 +247,7 @@ async function startTask(
   const { newTasks } = await system.ask(dispatcher, "workerHeartbeat", request, patience);
   const [task] = newTasks;
   if (task === undefined) throw new LeatError("internal", `${name} was given no task`);
-  return task.taskId;
+  return { taskId: task.taskId, worker };
 }
 
 /** Asks for splits as a task does. */
