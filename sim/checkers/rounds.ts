@@ -54,14 +54,11 @@ export class RoundsChecker {
     for (const other of this.#steps.keys()) if (other !== life) this.#compare(life, other, round);
   }
 
-  /** These lives read together: they must have met in some step. */
-  expectTogether(lives: readonly string[]): void {
-    for (const [i, life] of lives.entries()) {
-      for (const other of lives.slice(i + 1)) {
-        if (this.#ahead.has(`${life} ${other}`)) continue;
-        this.#violations.add(`${life} and ${other} never took a step together`);
-      }
-    }
+  /** Whether each two of these lives have met in some step. */
+  haveMet(lives: readonly string[]): boolean {
+    return lives.every((life, i) =>
+      lives.slice(i + 1).every((other) => this.#ahead.has(`${life} ${other}`))
+    );
   }
 
   #compare(life: string, other: string, round: string): void {
