@@ -100,10 +100,10 @@ class DistributedIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed || this.#ended) return END;
-    // Nothing is asked of the service before the first `next()`.
-    this.#stop ??= this.#start(this.#feed);
     let fed: Fed | Promise<Fed>;
     try {
+      // Nothing is asked of the service before the first `next()`.
+      this.#stop ??= this.#start(this.#feed);
       fed = this.#feed.take();
     } catch (error) {
       return this.#failed(error);

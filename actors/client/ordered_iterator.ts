@@ -101,7 +101,6 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
   const { seed, options, access, context, ownOnly } = stream;
   const { numConsumers, consumerIndex } = options;
   const chain = chainOf(node)!;
-  const base = clientOptions(definitionOf(node, options.compression), options, context.luck.epoch);
   return new OrderedIterator({
     context,
     chain,
@@ -109,15 +108,15 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
     ...(ownOnly && numConsumers !== undefined
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
       : {}),
-    start: (ordered, feed) =>
-      access.read(options.service, options, {
-        ...base,
-        parameters: {
-          ...base.parameters,
-          ordered: { seed: hex64(seed), shuffled: chain.shuffled },
-        },
-        ordered,
-      }, feed),
+    start: (ordered, feed) => {
+      const dataset = definitionOf(node, options.compression);
+      const reading = clientOptions(dataset, options, context.luck.epoch);
+      const parameters = {
+        ...reading.parameters,
+        ordered: { seed: hex64(seed), shuffled: chain.shuffled },
+      };
+      return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
+    },
   });
 }
 
@@ -170,7 +169,12 @@ class OrderedIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed || this.#failed || this.#position.ended) return END;
-    this.#stop ??= this.#begin();
+    try {
+      this.#stop ??= this.#begin();
+    } catch (error) {
+      this.#failed = true;
+      throw error;
+    }
     return this.#pull();
   }
 
