@@ -1,0 +1,150 @@
+/**
+ * A dispatcher that comes back elsewhere: clients and workers keep the address that they were given, and
+ * find it again when that leads to another place, as the name of a host or a load balancer's may.
+ */
+import {
+  Dataset,
+  type DispatcherServer,
+  serveDispatcher,
+  serveWorker,
+  type Tensor,
+} from "../../mod.ts";
+import { assertEquals } from "../assert.ts";
+
+const QUIET = { logLevel: "off" } as const;
+
+/** An address that leads wherever it is told, or nowhere. */
+class Door implements AsyncDisposable {
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #open = new Set<Deno.Conn>();
+  readonly #serving: Promise<void>;
+  #port: number | undefined;
+
+  constructor() {
+    this.#serving = this.#serve();
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#listener.addr as Deno.NetAddr).port}`;
+  }
+
+  /** Leads there from now on; who came through it before is cut off. */
+  leadTo(server: DispatcherPort | undefined): void {
+    this.#port = server?.port;
+    for (const end of this.#open) this.#close(end);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.leadTo(undefined);
+    this.#listener.close();
+    await this.#serving;
+  }
+
+  async #serve(): Promise<void> {
+    for await (const near of this.#listener) {
+      const port = this.#port;
+      const far = port === undefined
+        ? undefined
+        : await Deno.connect({ hostname: "127.0.0.1", port }).catch(() => undefined);
+      if (far === undefined) near.close();
+      else for (const [from, to] of [[near, far], [far, near]] as const) this.#pass(from, to);
+    }
+  }
+
+  async #pass(from: Deno.Conn, to: Deno.Conn): Promise<void> {
+    this.#open.add(from);
+    try {
+      await from.readable.pipeTo(to.writable);
+    } catch {
+      // It was cut off.
+    }
+    this.#close(from);
+    this.#close(to);
+  }
+
+  #close(end: Deno.Conn): void {
+    if (!this.#open.delete(end)) return;
+    try {
+      end.close();
+    } catch {
+      // Its streams have closed it.
+    }
+  }
+}
+
+interface DispatcherPort {
+  readonly server: DispatcherServer;
+  readonly port: number;
+}
+
+/** A dispatcher on a port of its own, which others know by the door. */
+async function behind(door: Door, journal?: string): Promise<DispatcherPort> {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr as Deno.NetAddr;
+  listener.close();
+  const server = await serveDispatcher({
+    ...QUIET,
+    port,
+    advertise: door.address,
+    ...(journal === undefined ? {} : { journal }),
+  });
+  return { server, port };
+}
+
+const DATASET = Dataset.range(400).batch(5);
+const ALL = Array.from({ length: 400 }, (_, i) => i);
+
+async function numbersOf(
+  service: string,
+  onBatch: (count: number) => Promise<void> | void = () => {},
+): Promise<number[]> {
+  const seen: number[] = [];
+  let count = 0;
+  const batches = DATASET.distribute({
+    service,
+    processingMode: "DYNAMIC",
+    maxOutstandingRequests: 2,
+  });
+  for await (const batch of batches) {
+    seen.push(...(batch as Tensor).data as Float64Array);
+    await onBatch(++count);
+  }
+  return seen.sort((a, b) => a - b);
+}
+
+Deno.test("a dispatcher that comes back on another port behind its address goes on: exactly once", async () => {
+  const journal = await Deno.makeTempDir();
+  await using door = new Door();
+  const service = `ws://${door.address}`;
+  let dispatcher = await behind(door, journal);
+  door.leadTo(dispatcher);
+  const worker = await serveWorker({ ...QUIET, dispatcher: service });
+  try {
+    const ports = new Set([dispatcher.port]);
+    const seen = await numbersOf(service, async (count) => {
+      if (count !== 10 && count !== 20) return;
+      door.leadTo(undefined);
+      await dispatcher.server.close();
+      dispatcher = await behind(door, journal);
+      ports.add(dispatcher.port);
+      door.leadTo(dispatcher);
+    });
+    assertEquals(seen, ALL);
+    assertEquals(ports.size, 3);
+  } finally {
+    await worker.close();
+    await dispatcher.server.close();
+    await Deno.remove(journal, { recursive: true });
+  }
+});
+
+Deno.test("client, worker and dispatcher may start in that order", async () => {
+  await using door = new Door();
+  const service = `ws://${door.address}`;
+  const reading = numbersOf(service);
+  await using _worker = await serveWorker({ ...QUIET, dispatcher: service });
+  const dispatcher = await behind(door);
+  door.leadTo(dispatcher);
+  assertEquals(await reading, ALL);
+  await dispatcher.server.close();
+});
