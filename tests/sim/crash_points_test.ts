@@ -53,6 +53,27 @@ for (const [job, workload] of Object.entries(WORKLOADS)) {
   }
 }
 
+Deno.test("crashes at every message show a dispatcher that answers before its journal is durable", async () => {
+  const workload: Workload = (options) =>
+    runDynamic({
+      ...options,
+      wrapJournal: () => (journal) => ({
+        append: (record) => journal.append(record),
+        committed() {
+          journal.committed()?.catch(() => {});
+          return undefined;
+        },
+        close: () => journal.close(),
+      }),
+    });
+  const { failed } = await runSwarm(
+    workload,
+    await crashPoints(workload, { seed: 1n, role: "dispatcher" }),
+    (_, { violations }) => violations.length > 0,
+  );
+  assert(failed.length > 0, "nobody has noticed");
+});
+
 Deno.test("fifty restarts of the dispatcher in one job lose nothing and hand out nothing twice", async () => {
   const crashPoint = { role: "dispatcher", message: 4, lives: 50 } as const;
   for (const workload of [runDynamic, runOrdered]) {
