@@ -11,6 +11,7 @@ import { SimNetwork, type Tamper } from "./network.ts";
 import { type Boot, SimNode } from "./node.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
+import { SharedFiles } from "./shared_files.ts";
 import { type RunLimits, Scheduler } from "./scheduler.ts";
 import { Trace } from "./trace.ts";
 import type { SimLogLine } from "./world.ts";
@@ -57,6 +58,8 @@ export class SimCluster {
   readonly network: SimNetwork;
   readonly faultPoints: FaultPoints;
   readonly kinds: Readonly<Record<string, ActorKind>>;
+  /** What pipelines on all nodes read and write. */
+  readonly files = new SharedFiles();
   readonly #nodes = new Map<string, SimNode>();
   readonly #readable: boolean;
   #logs: SimLogLine[] = [];

@@ -1,21 +1,19 @@
 /**
- * What pipelines meet on a simulated node: its time and luck, and nothing else of a machine.
+ * What pipelines meet on a simulated node: its time and luck, the files that all nodes share, and
+ * nothing else of a machine.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
-import type { AudioCodec, Files, Host, ImageCodec, NewFiles, OpenFile } from "../data/host.ts";
+import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
 import type { SimRandom } from "./random.ts";
 import type { SimWorld } from "./world.ts";
 
-/** See the module. Files are those handed to it, in memory; images, sound and modules there are none. */
+/** See the module. Files are those that the cluster shares; images, sound and modules there are none. */
 export class SimHost implements Host {
   readonly files: Files;
-  readonly newFiles: NewFiles = {
-    create: (path) => Promise.reject(absent(`"${path}" is not written`)),
-    remove: () => {},
-  };
+  readonly newFiles: NewFiles;
   readonly images: ImageCodec = {
     decode: (): Tensor => {
       throw absent("images are not decoded");
@@ -35,13 +33,11 @@ export class SimHost implements Host {
   readonly #world: SimWorld;
   readonly #luck: SimRandom;
 
-  constructor(world: SimWorld, files: ReadonlyMap<string, Uint8Array> = new Map()) {
+  constructor(world: SimWorld, { files, newFiles }: Pick<Host, "files" | "newFiles">) {
     this.#world = world;
     this.#luck = world.random.fork("host");
-    this.files = {
-      open: (path) => openInMemory(files, path),
-      list: (pattern) => Promise.resolve([...files.keys()].filter((path) => path === pattern)),
-    };
+    this.files = files;
+    this.newFiles = newFiles;
   }
 
   nowMs(): number {
@@ -77,22 +73,6 @@ export class SimHost implements Host {
   importModule(url: string): Promise<Record<string, unknown>> {
     return Promise.reject(absent(`"${url}" is not imported`));
   }
-}
-
-function openInMemory(files: ReadonlyMap<string, Uint8Array>, path: string): Promise<OpenFile> {
-  const bytes = files.get(path);
-  if (bytes === undefined) {
-    return Promise.reject(new LeatError("not_found", `There is no file "${path}"`));
-  }
-  return Promise.resolve({
-    sizeBytes: bytes.length,
-    read(into: Uint8Array, offset: number): number {
-      const part = bytes.subarray(offset, offset + into.length);
-      into.set(part);
-      return part.length;
-    },
-    close() {},
-  });
 }
 
 function absent(what: string): LeatError {

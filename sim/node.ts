@@ -99,7 +99,7 @@ export class SimNode {
       connector: network.connector(life),
       kinds: this.#cluster.kinds,
     });
-    this.#running = { life, world, system, host: new SimHost(world) };
+    this.#running = { life, world, system, host: new SimHost(world, this.#cluster.files.of(life)) };
     network.listen(life, system.id, (link) => system.attach(link));
     system.failed.then(() => this.#gaveUp(life));
     this.#boot(this);

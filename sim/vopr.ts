@@ -17,6 +17,7 @@ import type { RunOptions, Workload } from "./workload.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runRounds } from "./workload_rounds.ts";
+import { runSaving } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
 
 const HELP = `Crashes a simulated cluster, seed after seed.
@@ -24,7 +25,7 @@ const HELP = `Crashes a simulated cluster, seed after seed.
 Usage: deno run sim/vopr.ts [options]
 
   --workload W  What the cluster does: dynamic, off, ordered (DETERMINISTIC), rounds (coordinated
-                reads) or sharing. Default: all, each with every seed.
+                reads), sharing or saving (distributedSave). Default: all, each with every seed.
   --seeds N     How many seeds to run. Default 1000.
   --seed S      The first of them. Default 1.
   --crash R     Draws no faults, but crashes the dispatcher, a worker or a client (R) at each of its
@@ -47,6 +48,7 @@ const WORKLOADS: Readonly<Record<string, Workload>> = {
   ordered: runOrdered,
   rounds: runRounds,
   sharing: runSharing,
+  saving: runSaving,
 };
 
 const OPTIONS = {

@@ -9,6 +9,7 @@ import type { RunOptions, Workload } from "../../sim/workload.ts";
 import { runDynamic } from "../../sim/workload_dynamic.ts";
 import { runOrdered } from "../../sim/workload_ordered.ts";
 import { runRounds } from "../../sim/workload_rounds.ts";
+import { runSaving } from "../../sim/workload_saving.ts";
 import { runSharing } from "../../sim/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -22,6 +23,7 @@ const WORKLOADS: Readonly<Record<string, Workload>> = {
   "a DETERMINISTIC job": runOrdered,
   "a coordinated job": runRounds,
   "a sharing job": runSharing,
+  "a save": runSaving,
 };
 
 /** Runs them all and fails on the first that breaks a promise. */
