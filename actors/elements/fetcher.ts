@@ -4,11 +4,11 @@
  *
  * @module
  */
-import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
+import type { Timer } from "../runtime/world.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
@@ -41,13 +41,29 @@ export type Wanted = Omit<
   "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
 >;
 
-/** Fetches elements from one source, exactly once each. */
+/** A call of `fetch` that has not come back. */
+interface Fetching {
+  readonly sequence: number;
+  readonly wanted: Wanted;
+  readonly resolve: (answer: ElementAnswer) => void;
+  readonly reject: (error: unknown) => void;
+  /** How often it was asked for. */
+  attempts: number;
+  /** When it is asked for again; infinite while it is not asked for. */
+  dueMs: number;
+}
+
+/**
+ * Fetches elements from one source, exactly once each. There is one timer for all that is fetched, and
+ * no promise but the caller's and the ask's: this is done for every element there is.
+ */
 export class ElementFetcher {
   readonly source: Ref<ElementSourceProtocol>;
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
+  readonly #open = new Set<Fetching>();
   readonly #answered = new Set<number>();
-  readonly #ending = new Ending();
+  #timer: Timer | undefined;
   #sequence = 0;
   #acknowledged = 0;
   #stopped = false;
@@ -73,37 +89,24 @@ export class ElementFetcher {
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
    * `cancelled` after `stop()`.
    */
-  async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
+  fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
-    const answered = Promise.withResolvers<ElementAnswer>();
-    for (let failures = 0;; failures++) {
-      if (this.#stopped) throw stoppedError();
-      try {
-        const answer = await this.#ending.before(this.#attempt(sequence, wanted, answered));
-        this.#acknowledge(sequence);
-        return answer;
-      } catch (error) {
-        if (this.#stopped) throw stoppedError();
-        if (!isTransient(error)) {
-          // The failure is what came of it: the source need not keep it, nor what it could not send.
-          this.#acknowledge(sequence);
-          throw error;
-        }
-        if (error.code === "unavailable") this.#options.onUnreachable?.(error);
-        if (error.code !== "deadline_exceeded") await this.#ending.before(this.#pause(failures));
-        const { whenBack } = this.#options;
-        if (error.code === "unavailable" && whenBack !== undefined) {
-          await this.#ending.before(whenBack());
-        }
-      }
-    }
+    if (this.#stopped) return Promise.reject(stoppedError());
+    return new Promise((resolve, reject) => {
+      const fetching = { sequence, wanted, resolve, reject, attempts: 0, dueMs: Infinity };
+      this.#open.add(fetching);
+      this.#attempt(fetching);
+    });
   }
 
   /** Ends all fetching: open calls are rejected with `cancelled`. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
-    this.#ending.come(stoppedError());
+    this.#timer?.cancel();
+    const error = stoppedError();
+    for (const { reject } of this.#open) reject(error);
+    this.#open.clear();
   }
 
   /** Stops, and tells the source to keep nothing for this client. */
@@ -120,27 +123,20 @@ export class ElementFetcher {
    * Asks once, and waits for a while. An answer to an attempt before counts as well: it may hold the
    * only copy of the element, which was moved to this thread while the thread had no time for it.
    */
-  async #attempt(
-    sequence: number,
-    wanted: Wanted,
-    answered: PromiseWithResolvers<ElementAnswer>,
-  ): Promise<ElementAnswer> {
-    const asked = this.#ask(sequence, wanted);
-    asked.then(answered.resolve, () => {});
-    const late = Promise.withResolvers<never>();
-    const timer = this.#context.timer(this.#options.requestTimeoutMs, () => {
-      late.reject(
-        new LeatError("deadline_exceeded", "The element takes long; it is asked for again"),
-      );
+  #attempt(fetching: Fetching): void {
+    const { requestTimeoutMs } = this.#options;
+    const attempt = ++fetching.attempts;
+    fetching.dueMs = this.#context.world.nowMs() + requestTimeoutMs;
+    this.#askAgainIn(requestTimeoutMs);
+    this.#ask(fetching).then((answer) => {
+      if (this.#settle(fetching)) fetching.resolve(answer);
+    }, (error) => {
+      if (!this.#open.has(fetching) || attempt !== fetching.attempts) return;
+      this.#context.run(() => this.#failed(fetching, error));
     });
-    try {
-      return await Promise.race([answered.promise, asked, late.promise]);
-    } finally {
-      timer.cancel();
-    }
   }
 
-  #ask(sequence: number, wanted: Wanted): Promise<ElementAnswer> {
+  #ask({ sequence, wanted }: Fetching): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
     const request: GetElementRequest = {
       clientId,
@@ -155,9 +151,47 @@ export class ElementFetcher {
     });
   }
 
-  #acknowledge(sequence: number): void {
-    this.#answered.add(sequence);
+  /** Asks again for what takes long. */
+  #askAgain(): void {
+    this.#timer = undefined;
+    const nowMs = this.#context.world.nowMs();
+    const late: Fetching[] = [];
+    let nextMs = Infinity;
+    for (const fetching of this.#open) {
+      if (fetching.dueMs <= nowMs) late.push(fetching);
+      else nextMs = Math.min(nextMs, fetching.dueMs);
+    }
+    if (nextMs < Infinity) this.#askAgainIn(nextMs - nowMs);
+    for (const fetching of late) this.#attempt(fetching);
+  }
+
+  #askAgainIn(delayMs: number): void {
+    this.#timer ??= this.#context.timer(delayMs, () => this.#askAgain());
+  }
+
+  async #failed(fetching: Fetching, error: unknown): Promise<void> {
+    if (!isTransient(error)) {
+      // The failure is what came of it: the source need not keep it, nor what it could not send.
+      this.#settle(fetching);
+      return fetching.reject(error);
+    }
+    const { onUnreachable, whenBack } = this.#options;
+    const isUnreachable = error.code === "unavailable";
+    if (isUnreachable) onUnreachable?.(error);
+    if (error.code !== "deadline_exceeded") {
+      fetching.dueMs = Infinity;
+      await this.#pause(fetching.attempts - 1);
+    }
+    if (isUnreachable) await whenBack?.();
+    if (this.#open.has(fetching)) this.#attempt(fetching);
+  }
+
+  /** Whether it was open. */
+  #settle(fetching: Fetching): boolean {
+    if (!this.#open.delete(fetching)) return false;
+    this.#answered.add(fetching.sequence);
     while (this.#answered.delete(this.#acknowledged + 1)) this.#acknowledged++;
+    return true;
   }
 
   #pause(failures: number): Promise<void> {
