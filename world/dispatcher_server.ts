@@ -13,6 +13,7 @@ import { dispatcherPages } from "./dispatcher_pages.ts";
 import { takeUpDispatcher } from "./dispatcher_role.ts";
 import { JOURNAL_NAME } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
+import { checkDispatcherConfig } from "./service_options.ts";
 
 /** How long reading the journal may take before the start counts as failed, in ms. */
 const START_TIMEOUT_MS = 120_000;
@@ -79,6 +80,7 @@ export interface DispatcherServer extends AsyncDisposable {
 export async function serveDispatcher(
   config: DispatcherServerConfig = {},
 ): Promise<DispatcherServer> {
+  checkDispatcherConfig(config);
   const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } =
     config;
   const { scaling } = config;

@@ -16,17 +16,21 @@ import {
 import type { Ref } from "../actors/runtime/ref.ts";
 import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
+import { show } from "../data/check.ts";
 import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { LocalFleet } from "./local_fleet.ts";
 import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
+import { checkClusterOptions, checkWorkerOptions } from "./service_options.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
 const NODE_TIMEOUT_MS = 10_000;
+/** Asked again when the node has been started anew meanwhile: the link to its former life is lost. */
+const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
 /** How long clients have to fetch what a worker that is stopped gracefully still holds, in ms. */
 const DRAIN_TIMEOUT_MS = 5_000;
 /** The same for one that is not needed any more, in ms: nobody waits for it to end. */
@@ -134,8 +138,13 @@ export class LocalCluster implements AsyncDisposable {
     this.#forget.push(registerHome(this.#name, () => this.home()));
   }
 
-  /** Starts a cluster; resolves when all workers are registered. */
+  /**
+   * Starts a cluster; resolves when all workers are registered.
+   *
+   * @throws LeatError `invalid_argument` for options that there are not, or that make no sense.
+   */
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
+    checkClusterOptions(options);
     const { min, max } = workerRange(options);
     const cluster = new LocalCluster(options);
     try {
@@ -166,6 +175,7 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Starts another worker; resolves with its index once it is registered. */
   async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
+    checkWorkerOptions(options);
     const index = this.#workers.length;
     this.#workers.push({
       name: this.#nameOf(index),
@@ -248,9 +258,8 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Everything the dispatcher knows. */
   async describe(): Promise<DispatcherDescription> {
-    return await this.#fleet.home.ask(dispatcherAt(this.#dispatcherNode()), "describe", null, {
-      timeoutMs: NODE_TIMEOUT_MS,
-    });
+    const dispatcher = dispatcherAt(this.#dispatcherNode());
+    return await this.#fleet.home.ask(dispatcher, "describe", null, PATIENTLY);
   }
 
   /** The actors of every node that runs. */
@@ -258,9 +267,7 @@ export class LocalCluster implements AsyncDisposable {
     const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
     const names = [...nodes.flatMap((node) => node?.id.node ?? []), ...Object.values(this.#fronts)];
     const lists = await Promise.all(
-      names.map((node) =>
-        this.#fleet.home.ask(nodeActorOf(node), "list", null, { timeoutMs: NODE_TIMEOUT_MS })
-      ),
+      names.map((node) => this.#fleet.home.ask(nodeActorOf(node), "list", null, PATIENTLY)),
     );
     return lists.flat();
   }
@@ -453,13 +460,14 @@ export class LocalCluster implements AsyncDisposable {
 
 /** How many workers there are at least and at most. */
 function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
-  const range = typeof workers === "number" ? { min: workers, max: workers } : workers;
+  const isRange = typeof workers === "object" && workers !== null;
+  const range = isRange ? workers : { min: workers, max: workers };
   const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
   if (wrong === undefined && range.min <= range.max) return range;
   throw new LeatError(
     "invalid_argument",
     wrong === undefined
       ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
-      : `workers must be a whole number from 0 on, got ${wrong}`,
+      : `workers must be a whole number from 0 on, got ${show(wrong)}`,
   );
 }

@@ -13,6 +13,7 @@ import type { Playing, WorkerRole } from "./roles.ts";
 import { type SandboxGrants, sandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
+import { checkWorkerConfig } from "./service_options.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 import { takeUpWorker } from "./worker_role.ts";
@@ -151,6 +152,7 @@ class Server implements WorkerServer {
   #closed: Promise<void> | undefined;
 
   constructor(config: WorkerServerConfig) {
+    checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false } = config;
     checkTags(config.tags);

@@ -1,0 +1,175 @@
+/**
+ * Checks of how clusters and servers are set up: what is misspelt or makes no sense is said when they
+ * are started, and not by what they do not do later.
+ *
+ * @module
+ */
+import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
+import { LeatError } from "../core/error.ts";
+import { invalidArgument, show } from "../data/check.ts";
+import type { DispatcherServerConfig } from "./dispatcher_server.ts";
+import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster.ts";
+import type { ServiceNodeConfig } from "./service_node.ts";
+import type { WorkerStorage } from "./storage.ts";
+import type { WorkerServerConfig } from "./worker_server.ts";
+
+/** What an option has to be, in words, and whether a value is that. */
+type Check = readonly [wanted: string, holds: (value: unknown) => boolean];
+
+/** Every option and no other: the compiler sees to that. */
+type Checks<O> = { readonly [name in keyof Required<O>]: Check };
+
+const isNumber = (value: unknown): value is number => Number.isFinite(value);
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+
+const oneOf = (...words: readonly string[]): Check => [
+  `one of ${words.join(", ")}`,
+  (value) => words.includes(value as string),
+];
+
+/** Checked where it is used. */
+const ANYTHING: Check = ["", () => true];
+const OBJECT: Check = ["an object", isObject];
+const BOOLEAN: Check = ["a boolean", (value) => typeof value === "boolean"];
+const TEXT: Check = ["a non-empty string", (value) => typeof value === "string" && value !== ""];
+const TAGS: Check = [
+  "an array of non-empty strings",
+  (value) => Array.isArray(value) && value.every(TEXT[1]),
+];
+const TIME: Check = ["a number of ms of at least 0", (value) => isNumber(value) && value >= 0];
+const TIME_OR_NEVER: Check = [
+  `${TIME[0]}, or -1 for never`,
+  (value) => TIME[1](value) || value === -1,
+];
+const BYTES: Check = ["a number of bytes above 0", (value) => isNumber(value) && value > 0];
+const CARRIER = oneOf("inline", "thread", "websocket");
+
+const storage: Checks<WorkerStorage> = {
+  storage: OBJECT,
+  storageLatencyMs: TIME,
+  services: OBJECT,
+};
+
+const worker: Checks<LocalWorkerOptions> = {
+  ...storage,
+  tags: TAGS,
+  runners: oneOf("thread", "inline"),
+  heartbeatMs: TIME,
+};
+
+const { tags: _tags, ...everyWorker } = worker;
+
+const cluster: Checks<LocalClusterOptions> = {
+  ...everyWorker,
+  workers: ANYTHING,
+  scaling: OBJECT,
+  carrier: CARRIER,
+  placement: OBJECT,
+  journal: TEXT,
+  clientRefreshMs: TIME,
+  workerTimeoutMs: TIME,
+  clientTimeoutMs: TIME,
+  jobGcTimeoutMs: TIME_OR_NEVER,
+  windowBytesMax: BYTES,
+  skipAfterMs: TIME,
+  logLevel: oneOf("debug", "info", "warn", "error", "off"),
+};
+
+const placement: Checks<NonNullable<LocalClusterOptions["placement"]>> = {
+  dispatcher: CARRIER,
+  worker: CARRIER,
+  cache: CARRIER,
+  reads: CARRIER,
+};
+
+const scaling: Checks<ScalingOptions> = {
+  minWorkers: ANYTHING,
+  maxWorkers: ANYTHING,
+  intervalMs: ANYTHING,
+  measureMs: ANYTHING,
+  downAfterMs: ANYTHING,
+};
+
+const node: Checks<ServiceNodeConfig> = {
+  hostname: TEXT,
+  port: [
+    "an integer from 0 to 65535",
+    (port) => Number.isInteger(port) && port as number >>> 16 === 0,
+  ],
+  advertise: TEXT,
+  token: TEXT,
+  cert: TEXT,
+  key: TEXT,
+  ca: TEXT,
+  insecure: BOOLEAN,
+  logLevel: cluster.logLevel,
+};
+
+const dispatcherServer: Checks<DispatcherServerConfig> = {
+  ...node,
+  journal: TEXT,
+  workers: ANYTHING,
+  scaling: OBJECT,
+  workerTimeoutMs: TIME,
+  clientTimeoutMs: TIME,
+  jobGcTimeoutMs: TIME_OR_NEVER,
+  windowSplits: [
+    "an integer of at least 1",
+    (value) => Number.isSafeInteger(value) && value as number > 0,
+  ],
+};
+
+const workerServer: Checks<WorkerServerConfig> = {
+  ...node,
+  ...storage,
+  dispatcher: ANYTHING,
+  name: TEXT,
+  tags: ANYTHING,
+  local: BOOLEAN,
+  heartbeatMs: TIME,
+  dispatcherTimeoutMs: TIME,
+  windowBytesMax: BYTES,
+  skipAfterMs: TIME,
+  ownProcess: BOOLEAN,
+  sandbox: ANYTHING,
+};
+
+/** @throws {LeatError} `invalid_argument` that names the option and the value. */
+export function checkClusterOptions(options: LocalClusterOptions): void {
+  check("LocalCluster", cluster, options);
+  check("LocalCluster: placement", placement, options.placement ?? {});
+  check("LocalCluster: scaling", scaling, options.scaling ?? {});
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkWorkerOptions(options: LocalWorkerOptions): void {
+  check("addWorker", worker, options);
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkDispatcherConfig(config: DispatcherServerConfig): void {
+  check("serveDispatcher", dispatcherServer, config);
+  check("serveDispatcher: scaling", scaling, config.scaling ?? {});
+}
+
+/** @throws {LeatError} As {@linkcode checkClusterOptions}. */
+export function checkWorkerConfig(config: WorkerServerConfig): void {
+  check("serveWorker", workerServer, config);
+}
+
+function check<O extends object>(what: string, checks: Checks<O>, options: O): void {
+  if (!isObject(options)) throw invalidArgument(what, "options", "an object", options);
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    const wanted = Object.hasOwn(checks, name) ? checks[name as keyof O] : undefined;
+    if (wanted === undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: there is no option ${show(name)}; its options are ${
+          Object.keys(checks).join(", ")
+        }`,
+      );
+    }
+    if (!wanted[1](value)) throw invalidArgument(what, name, wanted[0], value);
+  }
+}
