@@ -29,7 +29,7 @@ export const WINDOW = {
 export function openReaderHome(
   { dispatcher, token }: Deployment,
 ): { readonly address: string } & Disposable {
-  const address = `chaos at ${dispatcher.address}`;
+  const address = `chaos ${new URL(dispatcher.address).port}`;
   const forget = registerHome(address, () => {
     const home = openHome(dispatcher.address, { token });
     return { ...home, timings: { ...home.timings, bufferBytesMax: WINDOW.bytes } };

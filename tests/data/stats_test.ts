@@ -148,6 +148,7 @@ async function fileRows(folder: string): Promise<Record<string, Row>> {
       Dataset.fixedLengthRecords(at("lines.txt"), { recordBytes: 7 }),
       ...[2, 1],
     ],
+    growing: [await Dataset.load(at("saved"), { wait: true }), 9],
     imageFolder: [Dataset.imageFolder(at("images")), 1, 1],
     jsonLines: [Dataset.jsonLines(at("lines.json")), 2, 1],
     listFiles: [Dataset.listFiles(at("lines.*")), 2],
