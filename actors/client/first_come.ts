@@ -28,12 +28,16 @@ const PATIENCE_MS = 20;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
 const TURNS_PASSED_MAX = 256;
 
+/** A request, and what came of it: answers are taken in the order of requests. */
+interface Request {
+  answer?: ElementAnswer;
+}
+
 interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   /** How many requests are worth while, when that was last looked at. */
   wanted: number;
-  inFlight: number;
   /** Of them, those that have given up their place. */
   withoutPlace: number;
   /** It has no more for this client: it said so, or it is gone for good. */
@@ -46,8 +50,8 @@ interface OpenTask {
   fromTurn: number;
   /** How many turns it was passed over lately. */
   passed: number;
-  /** When all answers to the requests so far have been taken in: they are, in the order of requests. */
-  taken: Promise<void>;
+  /** Those in flight and not taken in yet, oldest first. */
+  readonly requests: Request[];
 }
 
 /** See the module. */
@@ -152,14 +156,13 @@ export class FirstComeReader implements Reader {
       task,
       fetcher,
       wanted: REQUESTS_START,
-      inFlight: 0,
       withoutPlace: 0,
       ended: false,
       gone: false,
       inRing: false,
       fromTurn: 0,
       passed: 0,
-      taken: Promise.resolve(),
+      requests: [],
     };
     return open;
   }
@@ -180,7 +183,7 @@ export class FirstComeReader implements Reader {
   }
 
   #isAskable(open: OpenTask): boolean {
-    return !open.ended && open.inFlight < this.#mostOf(open);
+    return !open.ended && open.requests.length < this.#mostOf(open);
   }
 
   /** Puts a task that can be asked into the ring. */
@@ -223,23 +226,27 @@ export class FirstComeReader implements Reader {
   #fetch(open: OpenTask): void {
     const { context, options } = this.#around;
     const { maxOutstandingRequests = Infinity } = options;
-    open.inFlight++;
     this.#inFlight++;
-    const before = open.taken;
+    const request: Request = {};
+    open.requests.push(request);
     const isScarce = maxOutstandingRequests < this.#live;
-    const answered = open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).catch((error) =>
-      this.#failed(open, LeatError.from(error))
+    context.run(() =>
+      open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).then(
+        (answer) => this.#answered(open, request, answer),
+        (error) => this.#answered(open, request, this.#failed(open, LeatError.from(error))),
+      )
     );
-    open.taken = (async () => {
-      // What was lost on the way and asked for again comes late: a task's elements keep their order.
-      await before;
-      const answer = await answered;
-      open.inFlight--;
+  }
+
+  /** What was lost on the way and asked for again comes late: a task's elements keep their order. */
+  #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
+    request.answer = answer;
+    for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
+      open.requests.shift();
       this.#inFlight--;
-      if (answer.kind === "element") this.#noteSize(answer.element.byteLength);
-      this.#came(open, answer);
-    })();
-    context.run(() => open.taken);
+      if (next.kind === "element") this.#noteSize(next.element.byteLength);
+      this.#came(open, next);
+    }
   }
 
   #noteSize(bytes: number): void {

@@ -63,7 +63,7 @@ export class Repeats {
     produce: () => ElementAnswer | Promise<ElementAnswer>,
   ): ElementAnswer | Promise<ElementAnswer> {
     const askedMs = this.#world.nowMs();
-    const answer = this.#answerOnce(request, produce);
+    const answer = this.#answerOnce(request, produce, askedMs);
     if (!(answer instanceof Promise)) return answer;
     return answer.then((late) => {
       const heldMs = this.#world.nowMs() - askedMs;
@@ -74,8 +74,9 @@ export class Repeats {
   #answerOnce(
     request: GetElementRequest,
     produce: () => ElementAnswer | Promise<ElementAnswer>,
+    nowMs: number,
   ): ElementAnswer | Promise<ElementAnswer> {
-    const client = this.#heard(request);
+    const client = this.#heard(request, nowMs);
     const { sequence } = request;
     if (sequence <= client.acknowledged) {
       throw new LeatError(
@@ -146,8 +147,7 @@ export class Repeats {
     return pending.asked.promise;
   }
 
-  #heard(request: GetElementRequest): Client {
-    const now = this.#world.nowMs();
+  #heard(request: GetElementRequest, now: number): Client {
     let client = this.#clients.get(request.clientId);
     if (client === undefined) {
       client = { answers: new Map(), early: new Map(), begun: 0, acknowledged: 0, heardMs: now };
