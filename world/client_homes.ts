@@ -95,7 +95,7 @@ export class Homes {
 
 /** What a service is called that is none. */
 const NOT_LOCAL =
-  "service (unless it is a LocalCluster that runs in this very thread; what other " +
+  "service (unless it is a LocalCluster that runs in this very thread and is not closed; what other " +
   "threads and hosts are to read it serves with serveDispatcher and serveWorker)";
 
 /** Refuses to dial what must not be. */
