@@ -95,6 +95,11 @@ class FullBatchesNode extends UnaryNode {
     return { size: this.size };
   }
 
+  /** Not an operator of the user's: the luck of theirs is what it is where they run without it. */
+  override get isSetting(): boolean {
+    return true;
+  }
+
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
   }
