@@ -34,6 +34,16 @@ export interface EncodeOptions {
   readonly bytesMax?: number;
   /** What to write into. Default `"arraybuffer"`. */
   readonly into?: "arraybuffer" | "shared";
+  /**
+   * Whether to leave more room before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
+   * envelope of one that it travels in as a {@linkcode Payload}. Default `false`.
+   */
+  readonly roomForEnvelope?: boolean;
+  /**
+   * A message up to this size is written into the room before its payload where it has only one, and
+   * that has room: the payload is not copied. Default 0.
+   */
+  readonly inPlaceBytesMax?: number;
 }
 
 /** How {@linkcode decodeMessage} reads. */
@@ -49,11 +59,11 @@ export interface DecodeOptions {
 
 /**
  * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null,
- * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once. Keys
- * whose value is `undefined` are left out.
+ * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or not
+ * at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
  *
- * @returns The message, alone in a buffer of exactly `headroomBytes` and its own length, to keep or
- * to transfer.
+ * @returns The message, alone in a buffer that ends with it, to keep or to transfer; around a payload
+ * that was not copied, which still is where it was.
  * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an
  * array, functions, symbols, Map, Set, Date and other class instances, bigints beyond 64 bits, text
  * with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode
@@ -86,7 +96,8 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
   const byteLength = endOf(plan.parts, packed.length);
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-  const frame = allocate(byteLength, options);
+  const frame = aroundPayload(plan.parts, packed.length, byteLength, options) ??
+    allocate(byteLength, options);
   frame.set(packed);
   if (plan.parts.length > 0) writePayloads(frame, plan.parts, packed.length);
   if (packed.length > POOL_BYTES_MAX) packr.useBuffer(Buffer.allocUnsafeSlow(POOL_BYTES));
@@ -112,6 +123,11 @@ export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPT
 }
 
 const NO_OPTIONS = {};
+
+/** Smaller messages are copied: that takes less than room before each of them. */
+export const ROOM_FROM_BYTES = 64 * 2 ** 10;
+/** More than the envelope of an element takes. A multiple of 64 keeps payloads aligned. */
+const ENVELOPE_ROOM_BYTES = 1_024;
 
 const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
 
@@ -146,8 +162,20 @@ addExtension(
 /** What msgpackr hands to an extension's `pack` and its type declarations leave out. */
 type AllocateForWrite = (bytes: number) => { target: Uint8Array; position: number };
 
+/** The message's place around its only payload, if there is room for the rest before that. */
+function aroundPayload(
+  parts: readonly PayloadPart[],
+  envelopeEnd: number,
+  byteLength: number,
+  { inPlaceBytesMax = 0 }: EncodeOptions,
+): Uint8Array | undefined {
+  if (parts.length !== 1 || byteLength > inPlaceBytesMax) return undefined;
+  return parts[0]!.payload?.takeRoom(payloadStart(envelopeEnd));
+}
+
 function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
-  const { headroomBytes = 0 } = options;
+  const hasRoom = options.roomForEnvelope === true && byteLength >= ROOM_FROM_BYTES;
+  const headroomBytes = hasRoom ? ENVELOPE_ROOM_BYTES : options.headroomBytes ?? 0;
   const size = headroomBytes + byteLength;
   if (options.into === "shared") {
     return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);
@@ -175,7 +203,8 @@ function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], positio
 function writePart(target: Uint8Array, part: PayloadPart): void {
   const { source } = part;
   if (!Array.isArray(source)) {
-    target.set(source);
+    // A payload that the message was written around is where it belongs.
+    if (source.buffer !== target.buffer) target.set(source);
   } else if (typeof source[0] === "string") {
     encoder.encodeInto((source as string[]).join(""), target);
   } else {

@@ -17,19 +17,42 @@ export class Payload {
    * reach one.
    */
   readonly shared: boolean;
+  /**
+   * Whether nothing else lies in the buffer: what is before the bytes is room for a message's
+   * envelope, and all of it may move.
+   */
+  readonly isAlone: boolean;
+  #roomTaken = false;
 
   /**
    * @param bytes Kept, not copied.
-   * @param options `shared`: default is whether the bytes lie on a `SharedArrayBuffer`.
+   * @param options `shared`: default is whether the bytes lie on a `SharedArrayBuffer`. `isAlone`:
+   * default is whether they are all of their buffer.
    */
-  constructor(bytes: Uint8Array, options: { readonly shared?: boolean } = {}) {
+  constructor(
+    bytes: Uint8Array,
+    options: { readonly shared?: boolean; readonly isAlone?: boolean } = {},
+  ) {
     this.bytes = bytes;
     this.shared = options.shared ?? bytes.buffer instanceof SharedArrayBuffer;
+    this.isAlone = options.isAlone ?? bytes.buffer.byteLength === bytes.byteLength;
   }
 
   /** How many bytes there are. */
   get byteLength(): number {
     return this.bytes.byteLength;
+  }
+
+  /**
+   * The so many bytes before these, and these: to write an envelope there instead of copying them.
+   * Given once, as a message that was written there may wait to be sent; and only where there is room.
+   */
+  takeRoom(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
+    const { buffer, byteOffset } = this.bytes;
+    if (this.#roomTaken || !this.isAlone || this.shared) return undefined;
+    if (byteOffset < byteLength || !(buffer instanceof ArrayBuffer)) return undefined;
+    this.#roomTaken = true;
+    return new Uint8Array(buffer, byteOffset - byteLength, byteLength + this.byteLength);
   }
 
   /**

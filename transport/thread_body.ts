@@ -139,8 +139,7 @@ export class ThreadBody {
         throw this.#refusal("a payload that was handed over before");
       }
       // Only a buffer that holds nothing else may move, or its other parts would be gone.
-      const isWhole = bytes.buffer.byteLength === bytes.byteLength;
-      if (!isWhole || payload.shared || this.#kept) bytes = bytes.slice();
+      if (!payload.isAlone || payload.shared || this.#kept) bytes = bytes.slice();
       const buffer = bytes.buffer as ArrayBuffer;
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
     }
@@ -175,7 +174,7 @@ export function joinThreadBody(value: unknown, parts: readonly ThreadPart[]): un
 function partValue(part: ThreadPart): unknown {
   switch (part[1]) {
     case "payload":
-      return new Payload(part[2], { shared: part[3] });
+      return new Payload(part[2], { shared: part[3], isAlone: !part[3] });
     case "tensor":
       return new Tensor(part[2], part[3], part[4] as DTypeArrays[DType]);
     case "ragged":

@@ -137,7 +137,7 @@ export class HeldSplit {
     this.#ready.push(
       outcome.kind === "error"
         ? { kind: "error", error: outcome.error, place }
-        : { kind: outcome.kind, element: new Payload(outcome.frame), place },
+        : { kind: outcome.kind, element: new Payload(outcome.frame, { isAlone: true }), place },
     );
   }
 

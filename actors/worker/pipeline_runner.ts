@@ -213,7 +213,7 @@ export class PipelineRunner implements Runner {
 
   #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
     const into = this.#settings.shared ? "shared" : "arraybuffer";
-    const frame = encodeMessage(element, { into });
+    const frame = encodeMessage(element, { into, roomForEnvelope: true });
     if (wish === undefined) return { frame };
     const { codec, isTrial } = wish;
     const startMs = this.#host.nowMs();

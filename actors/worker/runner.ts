@@ -62,7 +62,10 @@ export interface CompressionTrial {
   readonly ms: number;
 }
 
-/** One step of a pipeline. A frame that compressing would not make smaller is left as it is. */
+/**
+ * One step of a pipeline. A frame lies at the end of a buffer of its own. One that compressing would
+ * not make smaller is left as it is.
+ */
 export type RunnerOutcome =
   | { readonly kind: "element"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "error"; readonly error: WireError }

@@ -232,7 +232,7 @@ class Task {
       this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
     }
     const answer: ElementAnswer = "frame" in outcome
-      ? { kind: "element", element: new Payload(outcome.frame) }
+      ? { kind: "element", element: new Payload(outcome.frame, { isAlone: true }) }
       : { kind: "error", error: outcome.error };
     if (this.#fenced(answer)) return;
     const waiting = this.#waiting.shift();

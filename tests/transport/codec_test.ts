@@ -10,6 +10,7 @@ import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import {
   decodeMessage,
   encodeMessage,
+  type EncodeOptions,
   ENVELOPE_DEPTH_MAX,
   PAYLOAD_ALIGNMENT,
 } from "../../transport/codec.ts";
@@ -196,6 +197,40 @@ Deno.test("Payload carries an encoded message that decodes in place where it arr
   const { t } = decodeMessage(batch.bytes) as { t: Tensor };
   assertStrictEquals((t.data as Float32Array).buffer, frame.buffer);
   assertEquals(t.toArray(), [1, 2]);
+});
+
+Deno.test("encodeMessage writes around a payload that has room before it, once, and otherwise copies", () => {
+  const inner = encodeMessage({ x: new Float32Array(32_768) }, { roomForEnvelope: true });
+  const payload = new Payload(inner, { isAlone: true });
+  const before = inner.slice();
+  const options = { inPlaceBytesMax: 2 ** 20 };
+  const [first, second] = [3, 4].map((sequence) => encodeMessage({ sequence, payload }, options));
+  assertStrictEquals(first!.buffer, inner.buffer);
+  assert(second!.buffer !== inner.buffer, "the first message may still wait to be sent");
+  for (const [i, frame] of [first!, second!].entries()) {
+    assertEquals(frame, encodeMessage({ sequence: 3 + i, payload: new Payload(before) }));
+  }
+  assertEquals(inner, before);
+});
+
+Deno.test("encodeMessage copies a payload that is not alone, is shared, has no room, or is too large", () => {
+  const at = (into: "arraybuffer" | "shared") =>
+    encodeMessage(
+      { x: new Float32Array(32_768) },
+      { roomForEnvelope: true, into } as EncodeOptions,
+    );
+  const cases: [Payload, number][] = [
+    [new Payload(at("arraybuffer")), 2 ** 20],
+    [new Payload(at("arraybuffer"), { isAlone: true, shared: true }), 2 ** 20],
+    [new Payload(at("shared"), { isAlone: true }), 2 ** 20],
+    [new Payload(at("arraybuffer").slice(), { isAlone: true }), 2 ** 20],
+    [new Payload(at("arraybuffer"), { isAlone: true }), 2 ** 16],
+  ];
+  for (const [payload, inPlaceBytesMax] of cases) {
+    const frame = encodeMessage({ payload }, { inPlaceBytesMax });
+    assert(frame.buffer !== payload.bytes.buffer);
+    assertEquals((decodeMessage(frame) as { payload: Payload }).payload.bytes, payload.bytes);
+  }
 });
 
 Deno.test("Payload on shared memory encodes, and says that it is shared", () => {

@@ -471,7 +471,8 @@ async function payloadsIntact(carrier: CarrierUnderTest): Promise<void> {
     shared: new Payload(shared),
     empty: new Payload(new Uint8Array(0)),
   }));
-  near.send(tellOf(new Payload(Uint8Array.from({ length: 999 }, (_, i) => i % 256))));
+  const withRoom = new Uint8Array(2_048 + 999).map((_, i) => i % 256).subarray(2_048);
+  near.send(tellOf(new Payload(withRoom, { isAlone: true })));
   await carrier.run(inbox.has(2));
   const [first, second] = inbox.envelopes.map(bodyOf) as [
     Record<string, unknown> & { inner: Payload[]; shared: Payload; empty: Payload },

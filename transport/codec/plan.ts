@@ -33,6 +33,8 @@ export class RawMsgpack {
 export interface PayloadPart {
   readonly byteLength: number;
   readonly source: Uint8Array | string[] | Uint8Array[];
+  /** What the bytes were given as, if they may have room for the envelope before them. */
+  readonly payload?: Payload;
 }
 
 /** -0 as a float64: msgpackr would write the integer 0. */
@@ -177,7 +179,8 @@ export class MessagePlan {
 
   #payload(payload: Payload, depth: number): RawMsgpack {
     const bytes = ext(EXT.PAYLOAD);
-    putUint32(bytes, this.#add(payload.bytes, depth));
+    const { bytes: source, byteLength } = payload;
+    putUint32(bytes, this.#push({ byteLength, source, payload }, depth));
     return sealed(bytes);
   }
 

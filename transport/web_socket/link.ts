@@ -18,6 +18,7 @@ import {
   readAck,
   readBatch,
   readFragment,
+  WHOLE_BYTES_MAX,
   writeAck,
 } from "./frames.ts";
 import { byeReason, writeBye } from "./hello.ts";
@@ -139,7 +140,12 @@ export class WebSocketLink implements Link {
   #encode(envelope: Envelope): Uint8Array {
     const bytesMax = this.#messageBytesMax;
     try {
-      return encodeMessage(envelope, { headroomBytes: FRAGMENT_HEADROOM_BYTES, bytesMax });
+      return encodeMessage(envelope, {
+        headroomBytes: FRAGMENT_HEADROOM_BYTES,
+        bytesMax,
+        // The headers of fragments are written over the message.
+        inPlaceBytesMax: WHOLE_BYTES_MAX,
+      });
     } catch (error) {
       if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
       const bytes = error.details?.byteLength;
