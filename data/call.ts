@@ -10,6 +10,7 @@ import type { IteratorContext } from "./context.ts";
 import { example } from "./formats/example.ts";
 import type { AudioCodec, Host, ImageCodec } from "./host.ts";
 import { type Attributes, facade } from "./node.ts";
+import type { SpecCheck } from "./spec_check.ts";
 import type { OperatorMeter } from "./stats.ts";
 import { Stopwatch } from "./stopwatch.ts";
 import {
@@ -161,19 +162,26 @@ export class Call {
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
+  /** What its results are held to; nothing, where whoever calls it looks at them. */
+  readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
   #loaded = false;
   #stopped = false;
   #stream: RandomStream | undefined;
 
-  /** `overlapping`: calls may begin before earlier ones have settled. */
-  constructor(fn: BoundFunction, context: IteratorContext, overlapping = false) {
+  /** `overlapping`: calls may begin before earlier ones have settled. `check`: of results that are elements. */
+  constructor(
+    fn: BoundFunction,
+    context: IteratorContext,
+    { overlapping = false, check }: { overlapping?: boolean; check?: SpecCheck } = {},
+  ) {
     this.#bound = fn;
     this.#context = context;
     this.#stats = context.stats;
     this.#watch = new Stopwatch(context.host, context.stats);
     this.#repeatWatch = new Stopwatch(context.host, context.stats);
     this.#overlapping = overlapping;
+    this.#check = check;
   }
 
   /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
@@ -251,7 +259,7 @@ export class Call {
   /** Waits for what a call returned. */
   async settle(result: unknown, index = this.index - 1): Promise<unknown> {
     try {
-      return await result;
+      return this.#checked(await result);
     } catch (error) {
       throw this.failure(error, index);
     }
@@ -268,7 +276,7 @@ export class Call {
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
       const result = invoke(this.fn, arity, first, second, extra);
-      return isThenable(result) ? this.settle(result, index) : result;
+      return isThenable(result) ? this.settle(result, index) : this.#checked(result);
     } catch (error) {
       throw this.failure(error, index);
     } finally {
@@ -295,7 +303,7 @@ export class Call {
       const loaded = await loading;
       if (this.#stopped) throw new LeatError("cancelled", "the iterator was disposed");
       if (!this.#loaded) this.#accept(loaded);
-      return await invoke(this.fn, arity, first, second, this.#makeExtra(index));
+      return this.#checked(await invoke(this.fn, arity, first, second, this.#makeExtra(index)));
     } catch (error) {
       throw this.failure(error, index);
     }
@@ -310,10 +318,14 @@ export class Call {
     try {
       const extra = this.#makeExtra(index);
       const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));
-      return isThenable(result) ? this.settle(result, index) : result;
+      return isThenable(result) ? this.settle(result, index) : this.#checked(result);
     } catch (error) {
       throw this.failure(error, index);
     }
+  }
+
+  #checked(result: unknown): unknown {
+    return this.#check === undefined ? result : this.#check.checked(result);
   }
 
   async #repeatLater(

@@ -119,7 +119,11 @@ export interface MapOptions<C extends Captures> extends FunctionOptions<C> {
   readonly numParallelCalls?: number;
   /** Whether elements keep their order then; by default what `withOptions` says (true). */
   readonly deterministic?: boolean;
-  /** What the function returns, for `elementSpec` and for the dtype of batched numbers. */
+  /**
+   * What the function returns, for `elementSpec` and for the dtype of batched numbers. An element that
+   * is something else (dtype, shape or structure) fails with `invalid_argument`; a part of the spec
+   * that is `undefined`, and a length of null, take anything.
+   */
   readonly spec?: ElementSpec;
 }
 

@@ -11,6 +11,7 @@ import type { DatasetNode } from "./node.ts";
 import { deterministicOf, seedOf } from "./operators/options.ts";
 import { decodeIteration, encodeIteration, type SavedIteration } from "./saving.ts";
 import { restoreShared, saveShared } from "./shared_state.ts";
+import { isWhole, missingIn } from "./spec_check.ts";
 import type { SplitSource } from "./splits.ts";
 import { type IteratorStats, OperatorMeter } from "./stats.ts";
 import { Stopwatch } from "./stopwatch.ts";
@@ -299,7 +300,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   #resultOf(element: unknown): IteratorResult<T, undefined> {
-    if (element !== END) return { done: false, value: element as T };
+    if (element !== END) {
+      if (isWhole(element)) return { done: false, value: element as T };
+      const { stats } = this.#context;
+      throw stats.failed(missingIn(element, `${stats.operator}: an element it gives`));
+    }
     this.#ended = true;
     this.#endedAtMs ??= this.#context.host.nowMs();
     return DONE;

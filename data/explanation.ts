@@ -7,7 +7,7 @@ import { isPlainObject } from "../core/tree.ts";
 import { show } from "./check.ts";
 import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
 import { NodeFunction } from "./call.ts";
-import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
+import { type ElementSpec, specText, TensorSpec } from "./spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
 import type { OperatorStats } from "./stats.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
@@ -66,7 +66,7 @@ export class Explanation {
         ? "endless"
         : `${at.cardinality}`;
       const call = `${at.operator}(${at.arguments})`;
-      const spec = describeSpec(at.elementSpec);
+      const spec = specText(at.elementSpec);
       const indent = "  ".repeat(at.depth);
       const line = `${indent}${at.number} ${call} → ${count} ${
         at.cardinality === 1 ? "element" : "elements"
@@ -115,7 +115,7 @@ function describeArgument(value: unknown): string {
     if (fn instanceof ModuleFunction) return `${fn.name} of ${fn.module}`;
     return shorten(fn.toString().replace(/\s+/g, " "));
   }
-  if (value instanceof TensorSpec) return describeSpec(value);
+  if (value instanceof TensorSpec) return specText(value);
   if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) {
     if (value.length > VALUES_MAX) return `${value.length} values`;
@@ -134,16 +134,4 @@ function isAutotune(name: string, value: unknown): boolean {
 
 function shorten(text: string): string {
   return text.length > ARGUMENT_LENGTH_MAX ? `${text.slice(0, ARGUMENT_LENGTH_MAX)}…` : text;
-}
-
-function describeSpec(spec: ElementSpec): string {
-  if (spec === undefined) return "unknown";
-  if (spec instanceof TensorSpec) {
-    return spec.shape.length === 0
-      ? spec.dtype
-      : `${spec.dtype}[${spec.shape.map((at) => at ?? "?").join(", ")}]`;
-  }
-  if (isTuple(spec)) return `[${spec.map(describeSpec).join(", ")}]`;
-  const parts = Object.entries(spec).map(([name, part]) => `${name}: ${describeSpec(part)}`);
-  return `{ ${parts.join(", ")} }`;
 }

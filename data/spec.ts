@@ -77,6 +77,19 @@ export function isTuple(spec: ElementSpec): spec is readonly ElementSpec[] {
   return Array.isArray(spec);
 }
 
+/** A spec in words: `{ x: float32[2, ?], y: int64 }`. */
+export function specText(spec: ElementSpec): string {
+  if (spec === undefined) return "unknown";
+  if (spec instanceof TensorSpec) {
+    return spec.shape.length === 0
+      ? spec.dtype
+      : `${spec.dtype}[${spec.shape.map((at) => at ?? "?").join(", ")}]`;
+  }
+  if (isTuple(spec)) return `[${spec.map(specText).join(", ")}]`;
+  const parts = Object.entries(spec).map(([name, part]) => `${name}: ${specText(part)}`);
+  return `{ ${parts.join(", ")} }`;
+}
+
 /**
  * What elements of either spec have in common: dimensions that differ vary, and an unknown part
  * leaves it unknown. `differ` is called where they cannot be elements of one dataset.

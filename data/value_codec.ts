@@ -47,7 +47,7 @@ export class EncodedValue {
   }
 }
 
-/** Writes values as they are, with their keys in the order they had. */
+/** Puts what is no JSON behind it. */
 class BinaryWriter extends ValueWriter {
   readonly #chunks: Uint8Array[] = [];
   bytesLength = 0;
@@ -58,10 +58,6 @@ class BinaryWriter extends ValueWriter {
       into.set(chunk, offset);
       offset += chunk.length;
     }
-  }
-
-  protected override entries(object: Record<string, unknown>): [string, unknown][] {
-    return Object.entries(object);
   }
 
   protected override bytes(bytes: Uint8Array): unknown {

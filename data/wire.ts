@@ -61,10 +61,12 @@ export function encodeNode(node: DatasetNode, writer = new ValueWriter()): unkno
   return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
 }
 
-/** Attributes have no order, unlike the components of elements. */
+/** Attributes have no order, unlike the components of elements; one that is undefined was left out. */
 function byName(attributes: Attributes): Attributes {
   return Object.fromEntries(
-    Object.entries(attributes).sort(([a], [b]) => a < b ? -1 : 1),
+    Object.entries(attributes)
+      .filter(([, value]) => value !== undefined)
+      .sort(([a], [b]) => a < b ? -1 : 1),
   );
 }
 
@@ -81,7 +83,7 @@ export function decodeNode(wire: unknown, reader = new ValueReader(), depth = 0)
 }
 
 /**
- * Writes values as JSON: as a graph's attributes, canonically. Others override what they write
+ * Writes values as JSON, components in the order they have. Others override what they write
  * differently.
  */
 export class ValueWriter {
@@ -108,11 +110,6 @@ export class ValueWriter {
       default:
         return this.opaque(value);
     }
-  }
-
-  /** Absent where `undefined`. */
-  protected entries(object: Record<string, unknown>): [string, unknown][] {
-    return Object.entries(object).filter(([, part]) => part !== undefined);
   }
 
   protected function({ fn, captures }: NodeFunction): unknown {
@@ -147,7 +144,7 @@ export class ValueWriter {
     }
     if (!isPlainObject(value)) return this.opaque(value);
     return Object.fromEntries(
-      this.entries(value).map(([key, part]) => [
+      Object.entries(value).map(([key, part]) => [
         key.startsWith("$") ? `$${key}` : key,
         this.write(part),
       ]),

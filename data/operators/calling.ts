@@ -7,6 +7,7 @@ import { InputBlock } from "../block.ts";
 import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
+import type { SpecCheck } from "../spec_check.ts";
 import { AGAIN } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
@@ -41,9 +42,10 @@ export abstract class CallingIterator extends UnaryIterator {
   /** What came of a call within a block that is for `next()` to answer; its value may be a promise. */
   #outcome: Answer | undefined;
 
-  constructor(context: IteratorContext, fn: NodeFunction) {
+  /** `check`: what the function's results are held to, where they are elements. */
+  constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
     super(context);
-    this.call = new Call(fn, context);
+    this.call = new Call(fn, context, check === undefined ? {} : { check });
   }
 
   /**

@@ -61,7 +61,7 @@ export class DatasetFetcher {
   ) {
     this.#context = context;
     this.#input = input;
-    this.#call = new Call(fn, context, true);
+    this.#call = new Call(fn, context, { overlapping: true });
     this.#limits = limits;
     this.#placed = placed;
     this.#meter = new BufferMeter(context.stats);

@@ -7,12 +7,14 @@ import { type HeldElements, heldFrom } from "../held.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class FlatMapNode extends UnaryNode {
   readonly fn: NodeFunction;
+  readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
   /** `spec`: what the datasets that `fn` makes give, where the user says so. */
@@ -20,6 +22,7 @@ export class FlatMapNode extends UnaryNode {
     super("flatMap", input);
     this.fn = fn;
     this.#spec = checkSpec("flatMap", spec);
+    this.check = SpecCheck.of(this.#spec);
   }
 
   override get attributes(): Attributes {
@@ -35,7 +38,7 @@ export class FlatMapNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): FlatMapIterator {
-    return new FlatMapIterator(context, this.fn);
+    return new FlatMapIterator(context, this);
   }
 }
 
@@ -54,10 +57,12 @@ interface FlatMapState {
 
 class FlatMapIterator extends UnaryIterator implements Stepping {
   readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
   #current: Opened | undefined;
 
-  constructor(context: IteratorContext, fn: NodeFunction) {
+  constructor(context: IteratorContext, { fn, check }: FlatMapNode) {
     super(context);
+    this.#check = check;
     this.#call = new Call(fn, context);
   }
 
@@ -79,7 +84,8 @@ class FlatMapIterator extends UnaryIterator implements Stepping {
       this.#close();
       return AGAIN;
     }
-    return this.stats.gave(element);
+    if (this.#check === undefined || this.#check.fits(element)) return this.stats.gave(element);
+    throw this.stats.failed(this.#check.failure(element, "flatMap: an element of its datasets"));
   }
 
   #outer(outer: unknown): unknown {

@@ -3,7 +3,7 @@
  */
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import type { ElementIterator } from "../iterator.ts";
+import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import {
   type Attributes,
   DatasetNode,
@@ -13,6 +13,7 @@ import {
 } from "../node.ts";
 import { ShardingPolicy } from "../sharding_policy.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 
 /** How a registered dataset is read. How it is compressed was said when it was registered. */
@@ -59,7 +60,9 @@ export class FromIdNode extends DatasetNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return iteratorFactory("fromId")(this, context);
+    const elements = iteratorFactory("fromId")(this, context);
+    const check = SpecCheck.of(this.options.spec);
+    return check === undefined ? elements : new CheckedIterator(elements, check, context);
   }
 }
 
@@ -67,3 +70,46 @@ registerNode("fromId", {
   fromWire: ({ datasetId, ...options }) =>
     new FromIdNode(options as unknown as DistributeOptions, datasetId),
 });
+
+/** Holds what a service gives to what the user says of it. */
+class CheckedIterator extends ElementIterator {
+  readonly #elements: ElementIterator;
+  readonly #check: SpecCheck;
+  readonly #context: IteratorContext;
+
+  constructor(elements: ElementIterator, check: SpecCheck, context: IteratorContext) {
+    super();
+    this.#elements = elements;
+    this.#check = check;
+    this.#context = context;
+  }
+
+  override next(): Pulled<unknown> {
+    const element = this.#elements.next();
+    return element instanceof Promise ? this.#later(element) : this.#checked(element);
+  }
+
+  async #later(pending: Promise<unknown>): Promise<unknown> {
+    return this.#checked(await pending);
+  }
+
+  #checked(element: unknown): unknown {
+    if (element === END || this.#check.fits(element)) return element;
+    const { stats } = this.#context;
+    throw stats.failed(
+      this.#check.failure(element, "fromId: an element of the registered dataset"),
+    );
+  }
+
+  protected override saveState(): Promise<unknown> {
+    return this.#elements.save();
+  }
+
+  protected override restoreState(state: unknown): Promise<void> {
+    return this.#elements.restore(state);
+  }
+
+  protected override release(): void {
+    this.#elements.dispose();
+  }
+}

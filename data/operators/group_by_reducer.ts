@@ -8,6 +8,7 @@ import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN } from "../stepping.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
 import { checkKey } from "./grouping.ts";
 import { UnaryNode } from "./unary.ts";
@@ -23,6 +24,7 @@ export interface ReducerFunctions {
 
 export class GroupByReducerNode extends UnaryNode {
   readonly functions: ReducerFunctions;
+  readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
   /** `spec`: what the last of the functions gives, where the user says so. */
@@ -36,6 +38,7 @@ export class GroupByReducerNode extends UnaryNode {
     }
     this.functions = functions;
     this.#spec = checkSpec("groupByReducer", spec);
+    this.check = SpecCheck.of(this.#spec);
   }
 
   override get attributes(): Attributes {
@@ -51,7 +54,7 @@ export class GroupByReducerNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): GroupByReducerIterator {
-    return new GroupByReducerIterator(context, this.functions);
+    return new GroupByReducerIterator(context, this.functions, this.check);
   }
 }
 
@@ -79,12 +82,18 @@ class GroupByReducerIterator extends ElementwiseIterator {
   readonly #init: Call;
   readonly #reduce: Call;
   readonly #finalize: Call | undefined;
+  readonly #check: SpecCheck | undefined;
   readonly #states = new Map<number, unknown>();
   /** The keys that are still to be given, the least last; once all of the input was read. */
   #left: number[] | undefined;
 
-  constructor(context: IteratorContext, { key, init, reduce, finalize }: ReducerFunctions) {
+  constructor(
+    context: IteratorContext,
+    { key, init, reduce, finalize }: ReducerFunctions,
+    check: SpecCheck | undefined,
+  ) {
     super(context);
+    this.#check = check;
     this.#key = new Call(key, context);
     this.#init = new Call(init, context);
     this.#reduce = new Call(reduce, context);
@@ -120,7 +129,10 @@ class GroupByReducerIterator extends ElementwiseIterator {
     const state = this.#states.get(key);
     this.#states.delete(key);
     const given = this.#finalize === undefined ? state : this.#finalize.two(state, key);
-    return then(given, (given) => this.stats.gave(given));
+    return then(given, (given) => {
+      if (this.#check === undefined || this.#check.fits(given)) return this.stats.gave(given);
+      throw this.#check.failure(given, `groupByReducer: the element of key ${key}`);
+    });
   }
 
   protected override async saveState(): Promise<GroupByReducerState> {

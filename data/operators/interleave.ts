@@ -9,6 +9,7 @@ import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
 import { ParallelInterleave } from "./parallel_interleave.ts";
@@ -16,6 +17,9 @@ import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 /** How many datasets are open at once by default; recorded with the pipeline, not the host's. */
 const CYCLE_LENGTH_DEFAULT = 4;
+
+/** Which element an error is of. */
+export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
 /** How the turns go. */
 export interface InterleaveAttributes {
@@ -35,6 +39,7 @@ export class InterleaveNode extends UnaryNode {
   readonly blockLength: number;
   readonly numParallelCalls: number | undefined;
   readonly deterministic: boolean | undefined;
+  readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
   constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
@@ -42,6 +47,7 @@ export class InterleaveNode extends UnaryNode {
     const { cycleLength = CYCLE_LENGTH_DEFAULT, blockLength = 1 } = options;
     this.fn = fn;
     this.#spec = checkSpec("interleave", options.spec);
+    this.check = SpecCheck.of(this.#spec);
     this.cycleLength = checkInteger("interleave", "cycleLength", cycleLength, 1);
     this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
     this.numParallelCalls = checkParallelCalls("interleave", options.numParallelCalls);
@@ -86,6 +92,7 @@ interface InterleaveState {
 
 class InterleaveIterator extends UnaryIterator implements Stepping {
   readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
   readonly #cycleLength: number;
   readonly #blockLength: number;
   /** One place per open dataset. An empty place is filled when its turn comes. */
@@ -95,8 +102,9 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   #open = 0;
   #inputEnded = false;
 
-  constructor(context: IteratorContext, { fn, cycleLength, blockLength }: InterleaveNode) {
+  constructor(context: IteratorContext, { fn, cycleLength, blockLength, check }: InterleaveNode) {
     super(context);
+    this.#check = check;
     this.#call = new Call(fn, context);
     this.#cycleLength = cycleLength;
     this.#blockLength = blockLength;
@@ -135,7 +143,8 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
   #inner(element: unknown): unknown {
     if (element !== END) {
       this.#count();
-      return this.stats.gave(element);
+      if (this.#check === undefined || this.#check.fits(element)) return this.stats.gave(element);
+      throw this.stats.failed(this.#check.failure(element, OF_ITS_DATASETS));
     }
     this.#slots[this.#turn]?.iterator.dispose();
     this.#slots[this.#turn] = undefined;

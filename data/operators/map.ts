@@ -9,6 +9,7 @@ import { type ElementIterator, END, type Pulled, type Token } from "../iterator.
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { UnaryNode } from "./unary.ts";
@@ -26,6 +27,7 @@ export interface MapAttributes {
 export class MapNode extends UnaryNode {
   readonly fn: NodeFunction;
   readonly options: MapAttributes;
+  readonly #check: SpecCheck | undefined;
 
   constructor(input: DatasetNode, fn: NodeFunction, options: MapAttributes = {}) {
     super("map", input);
@@ -35,6 +37,7 @@ export class MapNode extends UnaryNode {
       deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
       spec: checkSpec("map", options.spec),
     };
+    this.#check = SpecCheck.of(this.options.spec);
   }
 
   override get attributes(): Attributes {
@@ -59,8 +62,8 @@ export class MapNode extends UnaryNode {
 
   override makeIterator(context: IteratorContext): ElementIterator {
     const { numParallelCalls, deterministic = context.deterministic } = this.options;
-    if (numParallelCalls === undefined) return new MapIterator(context, this.fn);
-    return new ParallelMapIterator(context, this.fn, numParallelCalls, deterministic);
+    if (numParallelCalls === undefined) return new MapIterator(context, this.fn, this.#check);
+    return new ParallelMapIterator(context, this.fn, numParallelCalls, deterministic, this.#check);
   }
 }
 
@@ -69,6 +72,13 @@ registerNode("map", {
 });
 
 class MapIterator extends CallingIterator {
+  readonly #check: SpecCheck | undefined;
+
+  constructor(context: IteratorContext, fn: NodeFunction, check: SpecCheck | undefined) {
+    super(context, fn, check);
+    this.#check = check;
+  }
+
   override next(): Pulled<unknown> {
     const outcome = this.takeOutcome();
     if (outcome !== undefined) {
@@ -93,6 +103,7 @@ class MapIterator extends CallingIterator {
     const { call } = this;
     const { fn, extra } = call;
     const { items, at } = block;
+    const check = this.#check;
     const indexAtStart = call.index - at;
     let i = at;
     try {
@@ -100,9 +111,12 @@ class MapIterator extends CallingIterator {
         call.index = indexAtStart + i + 1;
         const result = fn(items[i], extra);
         // The type is looked at here, too, because a call per number is felt.
-        if (typeof result === "object" && isThenable(result)) {
-          this.leave({ failed: false, value: this.#settled(call.settle(result)) });
-          break;
+        if (typeof result !== "number" || check?.fitsNumber(result) === false) {
+          if (isThenable(result)) {
+            this.leave({ failed: false, value: this.#settled(call.settle(result)) });
+            break;
+          }
+          check?.checked(result);
         }
         into[i - at] = result;
       }

@@ -7,6 +7,7 @@ import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
+import type { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
@@ -58,9 +59,19 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   #paused = false;
   #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
 
-  constructor(context: IteratorContext, fn: NodeFunction, setting: number, inOrder: boolean) {
+  /** `check`: what the function's results are held to, where they are elements. */
+  constructor(
+    context: IteratorContext,
+    fn: NodeFunction,
+    setting: number,
+    inOrder: boolean,
+    check?: SpecCheck,
+  ) {
     super(context);
-    this.call = new Call(fn, context, true);
+    this.call = new Call(fn, context, {
+      overlapping: true,
+      ...(check === undefined ? {} : { check }),
+    });
     this.#limit = parallelCalls(setting);
     this.#inOrder = inOrder;
   }

@@ -6,7 +6,8 @@ import { END, type Pulled } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
-import type { InterleaveNode } from "./interleave.ts";
+import type { SpecCheck } from "../spec_check.ts";
+import { type InterleaveNode, OF_ITS_DATASETS } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
 import { UnaryIterator } from "./unary.ts";
 
@@ -31,6 +32,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   readonly #cycleLength: number;
   readonly #blockLength: number;
   readonly #inOrder: boolean;
+  readonly #check: SpecCheck | undefined;
   readonly #fetcher: DatasetFetcher;
   readonly #places: (ReadAhead | undefined)[] = [];
   #turn = 0;
@@ -43,6 +45,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     this.#cycleLength = cycleLength;
     this.#blockLength = blockLength;
     this.#inOrder = inOrder;
+    this.#check = node.check;
     this.#fetcher = new DatasetFetcher(context, this.input, node.fn, {
       datasetsMax: cycleLength + inFlightMax,
       answersMax: BLOCKS_AHEAD * blockLength,
@@ -104,7 +107,8 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     else if (++this.#givenInBlock === this.#blockLength) this.#advance();
     this.#fetcher.fetchAhead();
     if (failed) throw value;
-    return this.stats.gave(value);
+    if (this.#check === undefined || this.#check.fits(value)) return this.stats.gave(value);
+    throw this.stats.failed(this.#check.failure(value, OF_ITS_DATASETS));
   }
 
   #advance(): void {

@@ -7,12 +7,14 @@ import type { IteratorContext } from "../context.ts";
 import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class ScanNode extends UnaryNode {
   readonly initial: unknown;
   readonly fn: NodeFunction;
+  readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;
 
   /** `spec`: what `fn` gives beside its state, where the user says so. */
@@ -21,6 +23,7 @@ export class ScanNode extends UnaryNode {
     this.initial = initial;
     this.fn = fn;
     this.#spec = checkSpec("scan", spec);
+    this.check = SpecCheck.of(this.#spec);
   }
 
   override get attributes(): Attributes {
@@ -51,11 +54,13 @@ registerNode("scan", {
 
 class ScanIterator extends ElementwiseIterator {
   readonly #call: Call;
+  readonly #check: SpecCheck | undefined;
   /** What the last call that did not fail handed on. */
   #state: unknown;
 
-  constructor(context: IteratorContext, { initial, fn }: ScanNode) {
+  constructor(context: IteratorContext, { initial, fn, check }: ScanNode) {
     super(context);
+    this.#check = check;
     this.#call = new Call(fn, context);
     this.#state = initial;
   }
@@ -74,8 +79,12 @@ class ScanIterator extends ElementwiseIterator {
     if (!Array.isArray(answer) || answer.length !== 2) {
       throw invalidArgument("scan", "what the function returns", "[state, element]", answer);
     }
-    this.#state = answer[0];
-    return this.stats.gave(answer[1]);
+    const [state, element] = answer;
+    if (this.#check?.fits(element) === false) {
+      throw this.#call.failure(this.#check.failure(element));
+    }
+    this.#state = state;
+    return this.stats.gave(element);
   }
 
   protected override async saveState(): Promise<unknown> {

@@ -62,6 +62,13 @@ export abstract class FileSourceIterator extends UnaryIterator {
     });
   }
 
+  /** Gives an element of a file, if it is what the user says. */
+  protected give(element: unknown, { path }: OpenReading): unknown {
+    const { check } = this.#node;
+    if (check === undefined || check.fits(element)) return this.stats.gave(element);
+    throw this.stats.failed(check.failure(element, `${this.stats.operator}: a row of ${path}`));
+  }
+
   protected closeReading(reading: OpenReading): void {
     this.#open.delete(reading);
     reading.reader.close();

@@ -13,6 +13,7 @@ import type { ElementIterator } from "../iterator.ts";
 import { type Attributes, UNKNOWN_CARDINALITY } from "../node.ts";
 import { UnaryNode } from "../operators/unary.ts";
 import { AUTOTUNE } from "../parallelism.ts";
+import type { SpecCheck } from "../spec_check.ts";
 import type { Split, Splittable } from "../splits.ts";
 import { listFileParts } from "./file_parts.ts";
 import { filesNode, isFileListing } from "./files.ts";
@@ -75,6 +76,11 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
    * and not asked of compressed ones.
    */
   countParts?(source: SourceFile): number | Promise<number>;
+
+  /** What elements are held to, where the user says what they are. */
+  get check(): SpecCheck | undefined {
+    return undefined;
+  }
 
   /** Whether some files divide. */
   protected get dividesFiles(): boolean {

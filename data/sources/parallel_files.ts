@@ -152,9 +152,10 @@ export class ParallelFiles extends FileSourceIterator {
   }
 
   #give(lane: Lane, element: unknown): unknown {
+    const { reading } = lane;
     this.#fetch(lane);
     this.#advance();
-    return this.stats.gave(element);
+    return this.give(element, reading!);
   }
 
   /** Starts on a lane's next element; a file that could not be opened leaves its lane. */

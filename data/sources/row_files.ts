@@ -7,11 +7,15 @@ import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reade
 import { BlockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
+import { SpecCheck } from "../spec_check.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /** How files of rows are read. */
 export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
-  /** What a row is, for `elementSpec` and for the dtypes of batches; unknown by default. */
+  /**
+   * What a row is, for `elementSpec` and for the dtypes of batches; unknown by default. A row that is
+   * something else is an error; one where null stands for a value is not.
+   */
   readonly spec?: ElementSpec | undefined;
 }
 
@@ -25,6 +29,7 @@ export interface ColumnFileOptions extends RowFileOptions {
 export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   readonly #spec: ElementSpec;
+  readonly #check: SpecCheck | undefined;
   /** Of open files, because whoever reads a part counts the parts first. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
@@ -46,6 +51,7 @@ export abstract class RowFileNode extends FileSourceNode {
     }
     this.columns = columns === undefined ? undefined : checkColumns(kind, columns);
     this.#spec = checkSpec(kind, spec);
+    this.#check = SpecCheck.of(this.#spec, { nullable: true });
   }
 
   /** Reads of one file what has to be known to read its blocks. */
@@ -70,6 +76,10 @@ export abstract class RowFileNode extends FileSourceNode {
 
   override get elementSpec(): ElementSpec {
     return this.#spec;
+  }
+
+  override get check(): SpecCheck | undefined {
+    return this.#check;
   }
 
   #blocksOf(source: SourceFile): Promise<RowBlocks> {

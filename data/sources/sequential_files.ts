@@ -55,10 +55,9 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
 
   #element(element: unknown): unknown {
     if (element === AGAIN) return AGAIN;
-    if (element !== END) {
-      return this.stats.gave(element);
-    }
-    if (this.#reading !== undefined) this.closeReading(this.#reading);
+    if (this.#reading === undefined) return END; // disposed meanwhile
+    if (element !== END) return this.give(element, this.#reading);
+    this.closeReading(this.#reading);
     this.#reading = undefined;
     return AGAIN;
   }

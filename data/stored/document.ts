@@ -12,16 +12,9 @@ import { ValueReader, ValueWriter } from "../wire.ts";
 /** Longest document that is read: a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 
-/** Keeps the components of a spec that nothing is known of. */
-class DocumentWriter extends ValueWriter {
-  protected override entries(object: Record<string, unknown>): [string, unknown][] {
-    return Object.entries(object);
-  }
-}
-
 /** The bytes of a document: plain data and specs. */
 export function encodeDocument(format: string, value: object): Uint8Array {
-  const content = JSON.stringify(new DocumentWriter().write({ format, ...value }));
+  const content = JSON.stringify(new ValueWriter().write({ format, ...value }));
   return new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
 }
 

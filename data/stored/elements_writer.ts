@@ -5,6 +5,7 @@ import { LeatError } from "../../core/error.ts";
 import { specOf } from "../components.ts";
 import type { Host, NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../spec.ts";
+import { isWhole, missingIn } from "../spec_check.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
@@ -161,6 +162,7 @@ export class ElementsWriter {
 
   /** Adds an element. Answers at once where it is merely gathered. */
   write(element: unknown, shard = 0): void | Promise<void> {
+    if (!isWhole(element)) throw missingIn(element, `${this.#folder}: element ${this.#count}`);
     this.#notice(element);
     const chunk = this.#open.get(shard);
     return chunk === undefined

@@ -87,6 +87,37 @@ Deno.test("fromId knows of the elements what it is told, and refuses what it can
   assertThrows(() => Dataset.fromId("", "d"), LeatError, "fromId: service");
 });
 
+testInline("fromId holds what a service gives to the spec it was told", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const id = await registerDataset(cluster, Dataset.range(3).map((x) => x === 1 ? "one" : x));
+  const spec = new TensorSpec("float64", []);
+  for (const processingMode of ["OFF", "DETERMINISTIC"] as const) {
+    await using iterator = Dataset.fromId(cluster, id, { spec, processingMode }).iterator();
+    assertEquals((await iterator.next()).value, 0);
+    const error = await assertRejects(() => iterator.next(), LeatError, '"one", but the spec says');
+    assertEquals(error.code, "invalid_argument");
+    assertEquals((await iterator.next()).value, 2);
+    assertEquals((await iterator.next()).done, true);
+  }
+});
+
+testInline(
+  "what is undefined in an element is refused alike near and far, by its path",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const partly = Dataset.range(3).map((x) => ({ x, y: x === 1 ? undefined : [x] }));
+    const bare = Dataset.from<unknown>([1, undefined, 2]);
+    for (const dataset of [partly, bare] as Dataset<unknown>[]) {
+      const near = await outcomesOf(dataset.iterator());
+      const far = dataset.distribute({ service: cluster, processingMode: "DETERMINISTIC" });
+      assertEquals(await outcomesOf(far.iterator()), near);
+    }
+    await using iterator = partly.distribute({ service: cluster }).iterator();
+    await iterator.next();
+    await assertRejects(() => iterator.next(), LeatError, "component y is undefined: give null");
+  },
+);
+
 /** A pipeline of which one part runs by splits, one where they are joined, and one at the reader. */
 const makeOrdered = () =>
   Dataset.range(120).shuffle(10).filter((x) => x % 7 !== 0).batch(5).map((batch) => ({ batch }))

@@ -6,7 +6,7 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { type Tensor, tensor } from "../../../core/tensor.ts";
-import { Dataset, TensorSpec } from "../../../data/mod.ts";
+import { Dataset, type ElementSpec, TensorSpec } from "../../../data/mod.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { listSplitTable } from "../../../data/splits.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
@@ -130,6 +130,30 @@ Deno.test("row files batch as their spec says", async () => {
       const { x, name } = batch as unknown as { x: Tensor; name: Tensor };
       assertEquals(x, tensor(new Float32Array([0, 1, 2])));
       assertEquals(name, tensor(["row 0", "row 1", "row 2"]));
+    }
+  });
+});
+
+Deno.test("a row that is not what its spec says is an error; missing values are not", async () => {
+  const columnData = [
+    { name: "x", data: [0, 1, 2, 3], type: "DOUBLE" as const },
+    { name: "y", data: ["a", null, "c", null], type: "STRING" as const },
+  ];
+  const parquet = new Uint8Array(parquetWriteBuffer({ columnData }));
+  await withFiles({ parquet }, async (folder) => {
+    const rowsAs = (spec: ElementSpec, numParallelReads: number) =>
+      collect(Dataset.parquet(`${folder}/parquet`, { spec, numParallelReads }).node);
+    const x = new TensorSpec("float64", []);
+    const y = new TensorSpec("string", []);
+    for (const reads of [1, 2]) {
+      assertEquals(await rowsAs({ x, y }, reads), await rowsAs(undefined, reads));
+      const found = await rowsAs({ x, y: new TensorSpec("bool", []) }, reads);
+      assertEquals(found.map((row) => row instanceof LeatError), [true, false, true, false]);
+      const { code, message } = found[0] as LeatError;
+      assertEquals(code, "invalid_argument");
+      assertStringIncludes(message, `parquet: a row of ${folder}/parquet: component y is "a"`);
+      const [other] = await rowsAs({ x }, reads);
+      assertStringIncludes((other as LeatError).message, "an object of {x, y}, but the spec says");
     }
   });
 });
