@@ -195,6 +195,10 @@ const OPTIONS = {
   random: of<RandomAttributes>({ seed: true, rerandomizeEachIteration: true }),
   rebatch: of<RebatchAttributes>({ dropRemainder: true }),
   reduce: functions,
+  registerDataset: of<
+    & Pick<DistributeOptions, "compression" | "token" | "ca">
+    & { readonly datasetId?: string; readonly rewrite?: unknown }
+  >({ datasetId: true, compression: true, rewrite: true, token: true, ca: true }),
   rejectionResample: of<ResampleOptions<unknown, Captures>>({
     classOf: true,
     targetDist: true,

@@ -8,7 +8,7 @@ import type { Dataset } from "../data/dataset.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../data/check.ts";
 import { LeatError } from "../core/error.ts";
 import { checkOptions } from "../data/option_names.ts";
-import type { DistributeOptions } from "../data/operators/distribute.ts";
+import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
 import type { DistributedSaveOptions } from "../data/stored/joint/options.ts";
 import { checkWritingCompression } from "../data/stored/save.ts";
 import { openHome } from "./client_homes.ts";
@@ -65,6 +65,7 @@ export async function distributedSave<T>(
     checkOptions(operator, options);
   const node = dataset?.node;
   if (node === undefined) throw invalidArgument(operator, "dataset", "a Dataset", dataset);
+  checkService(operator, service);
   if (node.cardinality === Infinity) {
     throw new LeatError(
       "invalid_argument",

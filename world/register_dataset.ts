@@ -4,8 +4,10 @@
  * @module
  */
 import { registerGraph, type RegisterOptions } from "../actors/client/registering.ts";
-import { type Dataset, type Rewrite, rewritten } from "../data/dataset.ts";
-import type { DistributeOptions } from "../data/operators/distribute.ts";
+import { invalidArgument } from "../data/check.ts";
+import { Dataset, type Rewrite, rewritten } from "../data/dataset.ts";
+import { checkService, type DistributeOptions } from "../data/operators/distribute.ts";
+import { checkOptions } from "../data/option_names.ts";
 import { openHome } from "./client_homes.ts";
 
 /** How a dataset is registered. */
@@ -19,6 +21,7 @@ export interface RegisterDatasetOptions<T> extends RegisterOptions {
  * Nothing runs yet. Equal pipelines, wherever they were made, get one id.
  *
  * @throws LeatError `already_exists` when the id is taken by another pipeline, showing both;
+ * `invalid_argument` for wrong arguments;
  * `unavailable` when no dispatcher answers within ten seconds; as `Dataset.serialize()` where a
  * function cannot travel.
  *
@@ -37,8 +40,18 @@ export interface RegisterDatasetOptions<T> extends RegisterOptions {
 export async function registerDataset<T>(
   service: DistributeOptions["service"],
   dataset: Dataset<T>,
-  { rewrite, ...options }: RegisterDatasetOptions<T> = {},
+  options?: RegisterDatasetOptions<T>,
 ): Promise<string> {
-  const { node } = rewritten("registerDataset", dataset, rewrite);
-  return await registerGraph(node, service, options, openHome);
+  const operator = "registerDataset";
+  const { rewrite, ...registration } = checkOptions(operator, options);
+  if (!(dataset instanceof Dataset)) {
+    throw invalidArgument(operator, "dataset", "a Dataset", dataset);
+  }
+  checkService(operator, service);
+  const { datasetId } = registration;
+  if (datasetId !== undefined && (typeof datasetId !== "string" || datasetId === "")) {
+    throw invalidArgument(operator, "datasetId", "a non-empty string", datasetId);
+  }
+  const { node } = rewritten(operator, dataset, rewrite);
+  return await registerGraph(node, service, registration, openHome);
 }

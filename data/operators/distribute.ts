@@ -182,8 +182,12 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
 }
 
-/** A cluster of this process goes by a name, with neither colon nor slash; all others are URLs of a host. */
-function checkService(operator: string, service: unknown): void {
+/**
+ * A cluster of this process goes by a name, with neither colon nor slash; all others are URLs of a host.
+ *
+ * @throws {LeatError} `invalid_argument` for what names no service.
+ */
+export function checkService(operator: string, service: unknown): void {
   const address: unknown = isPlace(service) ? service.address : service;
   if (typeof address === "string" && /^([^:/]+|wss?:\/\/[^/@?#]+\/?)$/.test(address)) return;
   const isBare = typeof address === "string" && /^[^:/]+:\d+$/.test(address);
