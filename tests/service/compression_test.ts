@@ -175,11 +175,13 @@ testInline("clients of one job agree on compression, or are shown what differs",
 });
 
 Deno.test("distribute and registerDataset refuse compressions that there are not", async () => {
-  const options = { service: "ws://127.0.0.1:1", compression: "snappy" as "zstd" };
-  const error = assertThrows(() => compressible().distribute(options), LeatError, "snappy");
+  const service = "ws://127.0.0.1:1";
+  const options = { compression: "snappy" as "zstd" };
+  const distribute = () => compressible().distribute({ service, ...options });
+  const error = assertThrows(distribute, LeatError, "snappy");
   assertEquals((error as LeatError).code, "invalid_argument");
   await assertRejects(
-    () => registerDataset(options.service, compressible(), options),
+    () => registerDataset(service, compressible(), options),
     LeatError,
     "zstd",
   );
