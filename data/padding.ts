@@ -7,7 +7,7 @@ import { Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { invalidArgument, show } from "./check.ts";
 import { type Column, columnFor, component, shapeOf, tensorOf } from "./columns.ts";
-import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
+import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 
 /** The shape to pad to; `null` and -1 are the longest of the batch. */
 export type PaddedShape = readonly (number | null)[];
@@ -25,6 +25,9 @@ export type PaddingValues =
   | string
   | readonly PaddingValues[]
   | { readonly [component: string]: PaddingValues };
+
+/** What errors of elements name. */
+const OPERATOR = "paddedBatch";
 
 /** How elements are padded. */
 export interface Padding {
@@ -44,6 +47,72 @@ export function checkPaddedShapes(operator: string, shapes: unknown): PaddedShap
   if (typeof shapes === "object" && shapes !== null) visit(shapes);
   else throw invalidArgument(operator, "paddedShapes", "an array or an object of arrays", shapes);
   return shapes as PaddedShapes;
+}
+
+/**
+ * Refuses padding that cannot be that of elements with this spec, as far as the spec tells:
+ * `invalid_argument` naming the component.
+ */
+export function checkPadding(
+  operator: string,
+  spec: ElementSpec,
+  padding: Padding,
+  path = "",
+): void {
+  if (spec === undefined) return;
+  if (spec instanceof TensorSpec) return checkLeafPadding(operator, spec, padding, path);
+  const { shapes, values } = padding;
+  for (const [key, below] of Object.entries<ElementSpec>(spec)) {
+    const part = path + stepTo(spec, key);
+    const partly = {
+      shapes: under(operator, shapes, key, part),
+      values: valueUnder(values, key),
+    };
+    checkPadding(operator, below, partly, part);
+  }
+  for (const [argument, given] of Object.entries({ paddedShapes: shapes, paddingValues: values })) {
+    if (typeof given !== "object" || given === null) continue;
+    const key = Object.keys(given).find((key) => !Object.hasOwn(spec, key));
+    if (key === undefined) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: ${argument} names ${component(path + stepTo(given, key))}, which elements do ` +
+        `not have: they are ${specText(spec)}`,
+    );
+  }
+}
+
+function checkLeafPadding(
+  operator: string,
+  { dtype, shape }: TensorSpec,
+  { shapes, values }: Padding,
+  path: string,
+): void {
+  checkRank(operator, shapes, shape.length, path);
+  shape.forEach((length, axis) => {
+    const wanted = (shapes as PaddedShape | undefined)?.[axis] ?? -1;
+    if (length === null || wanted < 0 || length <= wanted) return;
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: the padded shape ${show(shapes)} of ${component(path)} is smaller than its ` +
+        `elements, which are [${shape.map((at) => at ?? "?").join(", ")}]`,
+    );
+  });
+  if (shape.length > 0) fillValue(operator, values, dtype, path);
+}
+
+function checkRank(
+  operator: string,
+  shape: PaddedShapes | undefined,
+  rank: number,
+  path: string,
+): asserts shape is PaddedShape | undefined {
+  if (shape === undefined || isShape(shape) && shape.length === rank) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: the padded shape of ${component(path)} must have ${rank} dimensions like its ` +
+      `elements, got ${show(shape)}`,
+  );
 }
 
 /**
@@ -86,7 +155,7 @@ export function paddedColumnFor(
       paddedColumnFor(
         part,
         isTuple(spec) ? spec[i] : undefined,
-        { shapes: under(shapes, i, path), values: valueUnder(values, i) },
+        { shapes: under(OPERATOR, shapes, i, `${path}[${i}]`), values: valueUnder(values, i) },
         capacity,
         `${path}[${i}]`,
       )
@@ -100,7 +169,7 @@ export function paddedColumnFor(
       paddedColumnFor(
         element[key],
         known[key],
-        { shapes: under(shapes, key, path), values: valueUnder(values, key) },
+        { shapes: under(OPERATOR, shapes, key, `${path}.${key}`), values: valueUnder(values, key) },
         capacity,
         `${path}.${key}`,
       )
@@ -119,24 +188,24 @@ function leafColumn(
 ): Column {
   const isBytes = spec instanceof TensorSpec && spec.dtype === "bytes" && spec.shape.length === 0;
   const rank = isBytes ? 0 : shapeOf(element).length;
+  checkRank(OPERATOR, shapes, rank, path);
   const shape = shapes ?? new Array<null>(rank).fill(null);
-  if (!isShape(shape) || shape.length !== rank) {
-    throw new LeatError(
-      "invalid_argument",
-      `paddedBatch: the padded shape of ${component(path)} must have ${rank} dimensions like its ` +
-        `elements, got ${show(shape)}`,
-    );
-  }
   if (rank === 0) return columnFor(element, spec, capacity, path);
   const dtype = element instanceof Tensor ? element.dtype : dtypeOf(element)!;
-  return new PaddedColumn(dtype, shape, fillValue("paddedBatch", values, dtype, path), path);
+  return new PaddedColumn(dtype, shape, fillValue(OPERATOR, values, dtype, path), path);
 }
 
 function isShape(shapes: PaddedShapes): shapes is PaddedShape {
   return Array.isArray(shapes) && shapes.every((at) => at === null || typeof at === "number");
 }
 
+function stepTo(parent: object, key: string): string {
+  return Array.isArray(parent) ? `[${key}]` : `.${key}`;
+}
+
+/** `path`: of the part. */
 function under(
+  operator: string,
   shapes: PaddedShapes | undefined,
   key: string | number,
   path: string,
@@ -148,7 +217,7 @@ function under(
   if (typeof part === "object" && part !== null) return part as PaddedShapes;
   throw new LeatError(
     "invalid_argument",
-    `paddedBatch: paddedShapes has no shape for ${component(`${path}.${key}`)}`,
+    `${operator}: paddedShapes has no shape for ${component(path)}`,
   );
 }
 
@@ -157,7 +226,7 @@ function valueUnder(
   values: PaddingValues | undefined,
   key: string | number,
 ): PaddingValues | undefined {
-  if (typeof values !== "object") return values;
+  if (typeof values !== "object" || values === null) return values;
   return (values as Record<string | number, PaddingValues>)[key];
 }
 
@@ -217,7 +286,7 @@ class PaddedParts implements Column {
       const wanted = keys === null ? `an array of ${this.#parts.length}` : `{${keys.join(", ")}}`;
       throw new LeatError(
         "invalid_argument",
-        `paddedBatch: element ${index} of the batch is ${show(value)}, but the first was ${wanted}`,
+        `${OPERATOR}: element ${index} of the batch is ${show(value)}, but the first was ${wanted}`,
       );
     }
     const parts = value as Record<string | number, unknown>;
@@ -259,7 +328,7 @@ class PaddedColumn implements Column {
     if (dtype !== this.#dtype || shape.length !== this.#wanted.length) {
       throw new LeatError(
         "invalid_argument",
-        `paddedBatch: ${component(this.#path)} of element ${index} is ${dtype ?? show(value)} of ` +
+        `${OPERATOR}: ${component(this.#path)} of element ${index} is ${dtype ?? show(value)} of ` +
           `shape [${shape}], but the first was ${this.#dtype} of rank ${this.#wanted.length}`,
       );
     }
@@ -268,7 +337,7 @@ class PaddedColumn implements Column {
       if (wanted < 0 || length <= wanted) return;
       throw new LeatError(
         "data_loss",
-        `paddedBatch: ${component(this.#path)} of element ${index} has shape [${shape}], longer ` +
+        `${OPERATOR}: ${component(this.#path)} of element ${index} has shape [${shape}], longer ` +
           `than the padded shape [${this.#wanted.map((at) => at ?? -1)}]`,
       );
     });

@@ -8,7 +8,12 @@ import { checkArray, checkBoolean, checkInteger, invalidArgument, show } from ".
 import { shapeOf } from "../columns.ts";
 import type { IteratorContext } from "../context.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { checkPaddedShapes, type PaddedShapes, type PaddingValues } from "../padding.ts";
+import {
+  checkPaddedShapes,
+  checkPadding,
+  type PaddedShapes,
+  type PaddingValues,
+} from "../padding.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../spec.ts";
 import { BatchNode } from "./batch.ts";
 import { FromNode } from "./from.ts";
@@ -38,6 +43,8 @@ export class BucketBySequenceLengthNode extends UnaryNode {
     super(KIND, input);
     this.length = length;
     this.options = checkOptions(options);
+    const { paddedShapes: shapes, paddingValues: values, noPadding } = this.options;
+    if (!noPadding) checkPadding(KIND, input.elementSpec, { shapes, values });
   }
 
   override get attributes(): Attributes {

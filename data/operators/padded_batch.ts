@@ -6,6 +6,7 @@ import type { IteratorContext } from "../context.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import {
   checkPaddedShapes,
+  checkPadding,
   paddedColumnFor,
   type PaddedShapes,
   paddedSpec,
@@ -42,6 +43,7 @@ export class PaddedBatchNode extends UnaryNode {
       shapes: checkPaddedShapes("paddedBatch", options.paddedShapes),
       values: options.paddingValues,
     };
+    checkPadding("paddedBatch", input.elementSpec, this.padding);
   }
 
   override get attributes(): Attributes {

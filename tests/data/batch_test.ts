@@ -183,10 +183,45 @@ Deno.test("paddedBatch: a fixed length smaller than the data is data_loss of the
 });
 
 Deno.test("paddedBatch refuses shapes of another rank and values of another type", async () => {
-  const rank = await firstError(lengths(1).paddedBatch(1, { paddedShapes: [1, 2] }));
+  const unspecified = lengths(1).map((row) => row);
+  const rank = await firstError(unspecified.paddedBatch(1, { paddedShapes: [1, 2] }));
   assertStringIncludes(rank.message, "must have 1 dimensions");
-  const value = await firstError(lengths(1).paddedBatch(1, { paddingValues: "x" }));
+  const value = await firstError(unspecified.paddedBatch(1, { paddingValues: "x" }));
   assertStringIncludes(value.message, "is no int32");
+});
+
+Deno.test("paddedBatch refuses at once what the spec of its elements tells to be wrong", () => {
+  const rows = Dataset.from([{ a: new Int32Array(3), b: [tensor(["x"]), 1] }]);
+  const good = { a: [4], b: [[null], []] };
+  const cases: [options: object, message: string][] = [
+    [{ paddedShapes: [4] }, "paddedShapes has no shape for component a"],
+    [{ paddedShapes: { a: [4] } }, "paddedShapes has no shape for component b"],
+    [{ paddedShapes: { ...good, b: [[null]] } }, "no shape for component b[1]"],
+    [{ paddedShapes: { ...good, c: [] } }, "paddedShapes names component c, which elements do not"],
+    [{ paddedShapes: { ...good, a: [4, 4] } }, "component a must have 1 dimensions"],
+    [{ paddedShapes: { ...good, b: [[null], [1]] } }, "component b[1] must have 0 dimensions"],
+    [{ paddedShapes: { ...good, a: [2] } }, "[2] of component a is smaller than its elements"],
+    [{ paddingValues: 0 }, "the padding value 0 of component b[0] is no string"],
+    [{ paddingValues: { a: 0.5 } }, "the padding value 0.5 of component a is no int32"],
+    [{ paddingValues: { a: null } }, "the padding value null of component a is no int32"],
+    [{ paddingValues: { d: 1 } }, "paddingValues names component d"],
+    [{ paddingValues: { b: ["", 0, 0] } }, "paddingValues names component b[2]"],
+  ];
+  for (const [options, message] of cases) {
+    const error = assertThrows(() => rows.paddedBatch(2, options), LeatError, message);
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, "paddedBatch: ");
+    const bucket = { length: () => 1, boundaries: [5], batchSizes: [2, 2] };
+    assertThrows(
+      () => rows.bucketBySequenceLength({ ...bucket, ...options }),
+      LeatError,
+      `bucketBySequenceLength: `,
+    );
+    rows.bucketBySequenceLength({ ...bucket, ...options, noPadding: true });
+    rows.map((row) => row).paddedBatch(2, options); // nothing is known of these
+  }
+  rows.paddedBatch(2, { paddedShapes: good, paddingValues: { a: 1, b: ["", 0] } });
+  rows.paddedBatch(2, { paddingValues: { b: ["-"] } });
 });
 
 Deno.test("unbatch undoes batch", async () => {
@@ -279,7 +314,9 @@ Deno.test("paddedBatch refuses padding that the dtype cannot hold", async () => 
     [Dataset.from([new BigUint64Array(1)]), -1n],
   ];
   for (const [dataset, paddingValues] of refused) {
-    const { code } = await firstError(dataset.paddedBatch(1, { paddingValues }));
+    assertThrows(() => dataset.paddedBatch(1, { paddingValues }), LeatError, "the padding value");
+    const unspecified = dataset.map((row) => row);
+    const { code } = await firstError(unspecified.paddedBatch(1, { paddingValues }));
     assertEquals(code, "invalid_argument");
   }
   const rounded = Dataset.from([new Float32Array(1)]).paddedBatch(1, {
