@@ -161,11 +161,12 @@ class Buckets implements Grouping {
     return this.#options.boundaries[bucket]!;
   }
 
-  #bucketOf(length: unknown): number {
-    if (typeof length !== "number" || !(length >= 0)) {
+  #bucketOf(given: unknown): number {
+    const length = typeof given === "bigint" ? Number(given) : given;
+    if (typeof length !== "number" || !Number.isInteger(length) || length < 0) {
       throw new LeatError(
         "invalid_argument",
-        `${KIND}: the length function must return a number of at least 0, got ${show(length)}`,
+        `${KIND}: the length function must return an integer of at least 0, got ${show(given)}`,
       );
     }
     const { boundaries, padToBucketBoundary } = this.#options;

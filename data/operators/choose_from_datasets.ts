@@ -5,7 +5,7 @@ import { checkBoolean, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { commonSpec, type ElementSpec } from "../spec.ts";
+import { commonSpec, type ElementSpec, specText, TensorSpec } from "../spec.ts";
 import type { Replicated } from "../splits.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
 
@@ -28,6 +28,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
   ) {
     super(KIND, [...datasets, choice]);
     if (datasets.length === 0) throw invalidArgument(KIND, "datasets", "at least one", datasets);
+    checkChoiceSpec(choice.elementSpec);
     this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, true);
     this.#spec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
   }
@@ -66,6 +67,17 @@ registerNode(KIND, {
   fromWire: (a, inputs) => new ChooseFromDatasetsNode(inputs.slice(0, -1), inputs.at(-1)!, a),
 });
 
+/** Refuses choices that are known to be no numbers. */
+function checkChoiceSpec(spec: ElementSpec): void {
+  if (spec === undefined) return;
+  const isNumber = spec instanceof TensorSpec && spec.shape.length === 0 &&
+    /^(u?int|float)/.test(spec.dtype);
+  if (isNumber) return;
+  throw invalidArgument(KIND, "choice", `a dataset of ${CHOICES}`, specText(spec));
+}
+
+const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
+
 /** Chooses what a dataset says. */
 class Choices implements Selector {
   readonly #choices: ElementIterator;
@@ -91,7 +103,8 @@ class Choices implements Selector {
     if (Number.isInteger(index) && index as number >= 0 && index as number < this.#count) {
       return index;
     }
-    throw invalidArgument(KIND, "a choice", `an integer from 0 to ${this.#count - 1}`, choice);
+    const wanted = `an integer from 0 to ${this.#count - 1}`;
+    throw invalidArgument(KIND, "a choice", `${wanted} (${CHOICES})`, choice);
   }
 
   save(): Promise<unknown> {

@@ -147,11 +147,13 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     return this.#begin(key, element, await size);
   }
 
-  #begin(key: number, element: unknown, size: unknown): unknown {
+  #begin(key: number, element: unknown, given: unknown): unknown {
+    const size = typeof given === "bigint" ? Number(given) : given;
     if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 1) {
       throw new LeatError(
         "invalid_argument",
-        `${this.stats.operator}: Window size must be greater than zero, but got ${show(size)}.`,
+        `${this.stats.operator}: the size of a window must be an integer of at least 1, got ` +
+          `${show(given)} for key ${key}`,
       );
     }
     const window = { size, elements: [], tokens: [] };

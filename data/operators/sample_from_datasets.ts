@@ -44,9 +44,6 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     if (weights === undefined) this.weights = datasets.map(() => 1);
     else if (!(weights instanceof DatasetNode)) {
       this.weights = checkWeights("weights", weights, this.count);
-      if (!this.weights.some((weight) => weight > 0)) {
-        throw invalidArgument(KIND, "weights", "positive for some dataset", weights);
-      }
     }
     this.stopOnEmptyDataset = checkBoolean(KIND, "stopOnEmptyDataset", stopOnEmptyDataset, false);
     this.seeding = new Seeding(
@@ -117,9 +114,13 @@ function checkWeights(argument: string, weights: unknown, count: number): number
   if (Array.isArray(values) || isTypedArray(values)) {
     const numbers = Array.from(values as ArrayLike<unknown>);
     const isWeight = (at: unknown) => typeof at === "number" && Number.isFinite(at) && at >= 0;
-    if (numbers.length === count && numbers.every(isWeight)) return numbers as number[];
+    if (numbers.length === count && numbers.every(isWeight)) {
+      const sum = (numbers as number[]).reduce((a, b) => a + b, 0);
+      if (sum > 0 && sum < Infinity) return numbers as number[];
+    }
   }
-  throw invalidArgument(KIND, argument, `${count} numbers of at least 0`, weights);
+  const wanted = `${count} numbers of at least 0, one above 0, of a finite sum`;
+  throw invalidArgument(KIND, argument, wanted, weights instanceof Tensor ? values : weights);
 }
 
 /** Draws by weight among the inputs that have not ended. */

@@ -84,7 +84,7 @@ class Snapshotting implements Storing {
   }
 
   shardOf(element: unknown): number | Promise<number> {
-    return shardBy(this.#shard, element);
+    return shardBy("snapshot", this.#shard, element);
   }
 
   open(manifest: Manifest): Promise<Nested> {

@@ -79,7 +79,7 @@ export async function saveGraph(
       const pulled = elements.next();
       const element = pulled instanceof Promise ? await pulled : pulled;
       if (element === END) break;
-      const shard = shardBy(shardOf, element);
+      const shard = shardBy("save", shardOf, element);
       const written = writer.write(element, typeof shard === "number" ? shard : await shard);
       if (written !== undefined) await written;
       if (writer.sizeBytes > sizeBytes) {

@@ -13,20 +13,26 @@ import { storedNode } from "./stored_node.ts";
 export const SHARDS_MAX = 1024;
 
 /** The shard of an element by a user's function, or a promise of it; 0 without one. */
-export function shardBy(call: Call | undefined, element: unknown): number | Promise<number> {
+export function shardBy(
+  operator: string,
+  call: Call | undefined,
+  element: unknown,
+): number | Promise<number> {
   if (call === undefined) return 0;
   const shard = call.one(element);
-  return shard instanceof Promise ? shard.then(checkShard) : checkShard(shard);
+  return shard instanceof Promise
+    ? shard.then((settled) => checkShard(operator, settled))
+    : checkShard(operator, shard);
 }
 
-function checkShard(shard: unknown): number {
+function checkShard(operator: string, shard: unknown): number {
   const number = typeof shard === "bigint" ? Number(shard) : shard;
   if (Number.isSafeInteger(number) && number as number >= 0 && number as number < SHARDS_MAX) {
     return number as number;
   }
   throw new LeatError(
     "invalid_argument",
-    `shardFunc must return an integer from 0 to ${SHARDS_MAX - 1}, got ${show(shard)}`,
+    `${operator}: shardFunc must return an integer from 0 to ${SHARDS_MAX - 1}, got ${show(shard)}`,
   );
 }
 
