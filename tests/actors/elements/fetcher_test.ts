@@ -90,6 +90,24 @@ Deno.test("ElementFetcher gets an element that takes longer than its requests ma
   assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
 });
 
+Deno.test("ElementFetcher asks again for each of several elements that take long", async () => {
+  const ready = Promise.withResolvers<void>();
+  const produce = async ({ sequence }: GetElementRequest) => {
+    await ready.promise;
+    return element(sequence);
+  };
+  await using bench = new FetchBench(produce);
+  const fetching: Promise<ElementAnswer>[] = [];
+  for (let wanted = 1; wanted <= 3; wanted++) {
+    fetching.push(bench.fetcher.fetch());
+    const times = () => bench.requests.filter(({ sequence }) => sequence === wanted).length;
+    // The one after is asked for in the middle of this one's time.
+    while (times() < 3) await new Promise((resolve) => setTimeout(resolve, REQUEST_TIMEOUT_MS / 3));
+  }
+  ready.resolve();
+  assertEquals((await Promise.all(fetching)).map(opened), [1, 2, 3]);
+});
+
 Deno.test("ElementFetcher gets an element that came while its thread was busy", async () => {
   const beBusy = () => {
     for (const end = Date.now() + 2 * REQUEST_TIMEOUT_MS; Date.now() < end;);
