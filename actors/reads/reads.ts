@@ -246,8 +246,12 @@ class Reads {
       Array.from({ length: numConsumers }, (_, i) => this.#fetcher.fetch(i === 0 ? wanted : {})),
     );
     this.#produced += numConsumers;
-    const end = answers.find((answer) => answer.kind === "end");
-    return end === undefined ? answers : Array<ElementAnswer>(numConsumers).fill(end);
+    const end = answers.find(({ kind }) => kind === "end");
+    if (end === undefined) return answers;
+    // Elements that do not suffice for a round are left out, but what went wrong is told to all: a
+    // dataset that cannot be read at all gives one error, and ends.
+    const error = answers.find(({ kind }) => kind === "error");
+    return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }
 
   #checkIndex(consumerIndex: number): void {

@@ -165,14 +165,14 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   operator: string,
   options: O,
 ): O {
-  const { service, jobName, consumerIndex, numConsumers, sharing } = options;
+  const { service, jobName, consumerIndex, numConsumers } = options;
   const { maxOutstandingRequests } = options;
   checkService(operator, service);
   if (jobName !== undefined && (typeof jobName !== "string" || jobName === "")) {
     throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
   }
   checkConsumers(operator, jobName, consumerIndex, numConsumers);
-  checkSharing(operator, sharing, jobName, numConsumers);
+  checkSharing(operator, options);
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
@@ -255,9 +255,7 @@ function checkTargets(operator: string, options: DistributeOptions): void {
 
 function checkSharing(
   operator: string,
-  sharing: DistributeOptions["sharing"],
-  jobName: unknown,
-  numConsumers: unknown,
+  { sharing, jobName, numConsumers, processingMode }: DistributeOptions,
 ): void {
   if (sharing === undefined) return;
   if (typeof sharing?.trainerId !== "string" || sharing.trainerId === "") {
@@ -267,6 +265,13 @@ function checkSharing(
     throw new LeatError(
       "invalid_argument",
       `${operator}: jobName must be set with sharing, so that the trainers meet in one job`,
+    );
+  }
+  if (processingMode === ShardingPolicy.DETERMINISTIC) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: a "${processingMode}" job gives each element once, and sharing to whoever comes in ` +
+        `time; share a job of "${ShardingPolicy.OFF}" or "${ShardingPolicy.DYNAMIC}"`,
     );
   }
   if (numConsumers === undefined) return;

@@ -127,7 +127,7 @@ testInline(
     }),
 );
 
-testInline("servers may be started in any order, however late", async (start) => {
+testOnEach("servers may be started in any order, however late", async (start) => {
   await using cluster = await start({ workers: 0 });
   await cluster.stopDispatcher();
   const readings = ONCE.filter((mode) => mode !== "DATA").map((processingMode) =>

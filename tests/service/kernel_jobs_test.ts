@@ -118,7 +118,7 @@ testInline(
   },
 );
 
-testInline("what is called at once is answered in turn, also beyond the end", async (start) => {
+testOnEach("what is called at once is answered in turn, also beyond the end", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const processingMode of MODES) {
     await using iterator = numbers(cluster, 20, { processingMode }).iterator();
@@ -146,7 +146,7 @@ testInline("two clients of one job leave, and a third reads what they left", asy
   assert(seen.length >= 100 - 2 * 2, `${seen.length} of 100`);
 });
 
-testInline("many clients of one job divide what each worker gives", async (start) => {
+testOnEach("many clients of one job divide what each worker gives", async (start) => {
   await using cluster = await start({ workers: 3 });
   for (const processingMode of ["OFF", "DYNAMIC", "DATA"] as const) {
     const job = { jobName: processingMode, processingMode, maxOutstandingRequests: 1 };
@@ -212,7 +212,7 @@ testInline("jobs are kept for ever with jobGcTimeoutMs -1", async (start) => {
   assertEquals(await Array.fromAsync(numbers(cluster, 10, job)), []);
 });
 
-testInline(
+testOnEach(
   "a worker between epochs takes part in the next, one that goes does not",
   async (start) => {
     await using cluster = await start({ workers: 1 });

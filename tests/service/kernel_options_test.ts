@@ -136,6 +136,19 @@ const REFUSED: Record<string, [Record<string, unknown>, ...string[]]> = {
   "tags that are no array": [{ service, targetTags: "a" }, "targetTags"],
   "sharing without a trainer": [{ service, jobName: "j", sharing: {} }, "trainerId"],
   "sharing without a job": [{ service, sharing: { trainerId: "t" } }, "jobName"],
+  "sharing each element once": [
+    { service, jobName: "j", sharing: { trainerId: "t" }, processingMode: "DETERMINISTIC" },
+    "DETERMINISTIC",
+    "DYNAMIC",
+  ],
+  "sharing and rounds": [
+    { service, jobName: "j", sharing: { trainerId: "t" }, numConsumers: 2, consumerIndex: 0 },
+    "not both",
+  ],
+  "rounds of local workers": [
+    { service, jobName: "j", targetWorkers: "local", numConsumers: 2, consumerIndex: 0 },
+    "local",
+  ],
   "an option that there is not": [{ service, processing_mode: "OFF" }, "processing_mode"],
   "an option of tf.data's": [{ service, job_name: "j" }, "job_name", "jobName"],
 };
