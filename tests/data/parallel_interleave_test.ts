@@ -168,7 +168,8 @@ Deno.test("disposing a parallel interleave stops all fetches at once", async () 
   await iterator.return();
   const { fetching, made } = seen;
   const begun = seen.fetched + fetching;
-  for (const next of pending) assertEquals((await next).done, true);
+  await Promise.all(pending);
+  assertEquals((await iterator.next()).done, true);
   while (seen.fetching > 0) await turn(1);
   await turn(5);
   assertEquals(seen.made, made);
