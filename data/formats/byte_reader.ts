@@ -3,9 +3,10 @@
  */
 
 import type { OpenFile } from "../host.ts";
-import { type ByteSource, byteSource, READ_BYTES } from "./byte_source.ts";
+import { type ByteSource, byteSource } from "./byte_source.ts";
 import type { Compression } from "./compression.ts";
 import type { SourceFile } from "./format_reader.ts";
+import { READ_BYTES } from "./plain_bytes.ts";
 
 export { READ_BYTES };
 

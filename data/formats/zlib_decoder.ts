@@ -1,0 +1,166 @@
+/**
+ * Undoing gzip and zlib, down to the last byte before any damage.
+ */
+
+import { createGunzip, createInflate } from "node:zlib";
+import { LeatError } from "../../core/error.ts";
+import type { OpenFile } from "../host.ts";
+import type { Decoder } from "./byte_source.ts";
+import type { Compression } from "./compression.ts";
+import { PlainBytes, READ_BYTES } from "./plain_bytes.ts";
+
+/** Bytes decompressed at once. All that they decompress to is held: 1032 bytes for one at the most. */
+const STEP_BYTES = 32 * 1024;
+
+type Zlib = Exclude<Compression, "zstd">;
+
+/** A file may be any number of members, one after the other; zeros behind gzip are filling. */
+export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
+  const members = new Members(path, file, compression);
+  const chunks = members.chunks();
+  return { next: () => chunks.next(), destroy: () => members.destroy() };
+}
+
+class Members {
+  readonly #path: string;
+  readonly #file: OpenFile;
+  readonly #compression: Zlib;
+  #inflation: Inflation | undefined;
+  #destroyed = false;
+
+  constructor(path: string, file: OpenFile, compression: Zlib) {
+    this.#path = path;
+    this.#file = file;
+    this.#compression = compression;
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    for (let start = 0; start < this.#file.sizeBytes;) {
+      start = yield* this.#stream(start);
+      if (this.#compression === "gzip") start = await this.#pastZeros(start);
+    }
+  }
+
+  destroy(): void {
+    this.#destroyed = true;
+    this.#inflation?.destroy();
+  }
+
+  /**
+   * What the bytes from `start` on decompress to; answers the offset behind it. Where that fails, what
+   * was decompressed with the damaged bytes is lost in zlib: it is done again, byte by byte there.
+   */
+  async *#stream(start: number): AsyncGenerator<Uint8Array, number> {
+    let given = 0;
+    let sound = Infinity;
+    for (;;) {
+      const inflation = this.#begin();
+      let known = given;
+      for await (const input of this.#inputs(start, sound)) {
+        for (const chunk of await inflation.take(input)) {
+          const fresh = chunk.subarray(known);
+          known -= chunk.length - fresh.length;
+          given += fresh.length;
+          if (fresh.length > 0) yield fresh;
+        }
+        if (inflation.ended || inflation.error !== undefined) break;
+      }
+      inflation.destroy();
+      if (inflation.error === undefined) return start + inflation.consumed;
+      if (sound < Infinity || inflation.error.code !== "Z_DATA_ERROR") {
+        throw this.#damaged(start + inflation.consumed, inflation.error);
+      }
+      sound = inflation.consumed;
+    }
+  }
+
+  /** The bytes from `start` on, those behind the first `sound` ones one by one, and nothing at the end. */
+  async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
+    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let done = 0;;) {
+      const count = await bytes.read(buffer);
+      for (let at = 0; at < count;) {
+        const step = done < sound ? Math.min(STEP_BYTES, count - at, sound - done) : 1;
+        yield buffer.subarray(at, at + step);
+        at += step;
+        done += step;
+      }
+      if (count === 0) return yield buffer.subarray(0, 0);
+    }
+  }
+
+  async #pastZeros(start: number): Promise<number> {
+    const bytes = new PlainBytes(this.#path, this.#file, start);
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let offset = start;;) {
+      const count = await bytes.read(buffer);
+      const other = buffer.subarray(0, count).findIndex((byte) => byte !== 0);
+      if (other >= 0) return offset + other;
+      if (count === 0) return offset;
+      offset += count;
+    }
+  }
+
+  #begin(): Inflation {
+    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was given up.`);
+    return this.#inflation = new Inflation(this.#compression);
+  }
+
+  #damaged(offset: number, cause: Error): LeatError {
+    return new LeatError(
+      "data_loss",
+      `Damaged file ${this.#path}: its ${this.#compression} compression cannot be undone from byte ` +
+        `${offset} on: ${cause.message}.`,
+      { cause, details: { path: this.#path, offset } },
+    );
+  }
+}
+
+/** One run of zlib. Node's, because the web's `DecompressionStream` does not say where it ended. */
+class Inflation {
+  /** Whether there is no more of it, whatever comes after. */
+  ended = false;
+  error: NodeJS.ErrnoException | undefined;
+  readonly #stream: ReturnType<typeof createInflate | typeof createGunzip>;
+  readonly #chunks: Uint8Array[] = [];
+  #settle = () => {};
+
+  constructor(compression: Zlib) {
+    const options = { chunkSize: READ_BYTES };
+    this.#stream = compression === "gzip" ? createGunzip(options) : createInflate(options);
+    this.#stream.on("data", (chunk) => this.#chunks.push(chunk));
+    this.#stream.on("end", () => this.#end());
+    this.#stream.on("error", (error) => this.#fail(error));
+    this.#stream.on("close", () => this.#settle());
+  }
+
+  /** How many bytes of the input it took, without those that failed. */
+  get consumed(): number {
+    return this.#stream.bytesWritten;
+  }
+
+  /** What comes of more input, which may be changed afterwards; none is the end. */
+  async take(input: Uint8Array): Promise<Uint8Array[]> {
+    await new Promise<void>((resolve) => {
+      this.#settle = resolve;
+      if (input.length === 0) this.#stream.end();
+      else this.#stream.write(input, (error) => error ? this.#fail(error) : resolve());
+    });
+    return this.#chunks.splice(0);
+  }
+
+  destroy(): void {
+    this.#stream.destroy();
+  }
+
+  #end(): void {
+    this.ended = true;
+    this.#settle();
+  }
+
+  #fail(error: Error): void {
+    this.error ??= error;
+    this.#settle();
+  }
+}

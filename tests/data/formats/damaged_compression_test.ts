@@ -1,0 +1,199 @@
+/** Compressed files that are damaged: all before the damage is given, then one error names it. */
+
+import {
+  constants,
+  deflateSync,
+  gunzipSync,
+  gzipSync,
+  inflateSync,
+  zstdCompressSync,
+} from "node:zlib";
+import { LeatError } from "../../../core/error.ts";
+import { RandomStream } from "../../../core/philox.ts";
+import { byteSource } from "../../../data/formats/byte_source.ts";
+import { encodeRecord } from "../../../data/formats/tfrecord.ts";
+import type { OpenFile } from "../../../data/host.ts";
+import { Dataset } from "../../../data/mod.ts";
+import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
+import { collect, withFiles } from "../sources/temp_files.ts";
+
+type Compression = "gzip" | "zlib" | "zstd";
+
+const COMPRESS: Record<Compression, (bytes: Uint8Array, options?: object) => Uint8Array> = {
+  gzip: gzipSync,
+  zlib: deflateSync,
+  zstd: zstdCompressSync,
+};
+const KINDS = Object.keys(COMPRESS) as Compression[];
+const JUNK = new TextEncoder().encode("this is none of it");
+
+/** Text that compresses to about half. */
+const contents = (() => {
+  const luck = new RandomStream(1n, []);
+  return Uint8Array.from({ length: 300_000 }, () => 97 + luck.int(16));
+})();
+
+function joined(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+function inMemory(bytes: Uint8Array): OpenFile {
+  return {
+    sizeBytes: bytes.length,
+    read(into, offset) {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return part.length;
+    },
+    close() {},
+  };
+}
+
+/** All that compressed bytes give, and the error at the end of it. */
+async function undo(bytes: Uint8Array, compression: Compression, offset = 0) {
+  const source = byteSource("f", inMemory(bytes), compression, offset);
+  const parts: Uint8Array[] = [];
+  const buffer = new Uint8Array(50_000);
+  try {
+    for (let count; (count = await source.read(buffer)) > 0;) parts.push(buffer.slice(0, count));
+    return { given: joined(...parts), error: undefined };
+  } catch (error) {
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    return { given: joined(...parts), error };
+  } finally {
+    source.close();
+  }
+}
+
+function assertBeginsWith(given: Uint8Array, wanted: Uint8Array, what: string): void {
+  assert(given.length >= wanted.length, `${what}: ${given.length} of ${wanted.length} bytes`);
+  assertEquals(given.subarray(0, wanted.length), wanted, what);
+}
+
+/** The place that an error names, in the file. */
+function offsetOf(error: LeatError | undefined): number {
+  assert(error !== undefined, "no error");
+  assertEquals(error.details!.path, "f");
+  assert(error.message.includes("f: its ") && error.message.includes("cannot be undone from byte"));
+  return error.details!.offset as number;
+}
+
+for (const kind of KINDS) {
+  const whole = COMPRESS[kind](contents);
+
+  Deno.test(`${kind}: several members are read as one, from any offset`, async () => {
+    const file = joined(whole, COMPRESS[kind](new Uint8Array(0)), whole);
+    assertEquals(await undo(file, kind), { given: joined(contents, contents), error: undefined });
+    const { given } = await undo(file, kind, contents.length + 5);
+    assertEquals(given, contents.slice(5));
+  });
+
+  Deno.test(`${kind}: junk behind the last member is one error, behind all of its contents`, async () => {
+    for (const junk of [JUNK, JUNK.subarray(0, 1), whole.subarray(1, 5000)]) {
+      for (const before of [whole, joined(whole, whole)]) {
+        const { given, error } = await undo(joined(before, junk), kind);
+        assertEquals(given.length, before.length / whole.length * contents.length);
+        const offset = offsetOf(error);
+        assert(offset >= before.length - (kind === "zstd" ? 8192 : 0), `${offset}`);
+        assert(offset <= before.length + 20, `${offset}`);
+      }
+    }
+  });
+}
+
+const PARTLY = { finishFlush: constants.Z_SYNC_FLUSH };
+const SOUND = {
+  gzip: (bytes: Uint8Array) => gunzipSync(bytes, PARTLY),
+  zlib: (bytes: Uint8Array) => inflateSync(bytes, PARTLY),
+};
+
+for (const kind of ["gzip", "zlib"] as const) {
+  const whole = COMPRESS[kind](contents);
+  const sound = (stop: number) => new Uint8Array(SOUND[kind](whole.subarray(0, stop)));
+
+  Deno.test(`${kind}: a file that is cut short gives all that can be had, then one error`, async () => {
+    for (const stop of [1, 11, 32_768, 65_537, whole.length - 300, whole.length - 5]) {
+      const { given, error } = await undo(whole.subarray(0, stop), kind);
+      assertEquals(given, stop < 20 ? new Uint8Array(0) : sound(stop), `at ${stop}`);
+      assertEquals(offsetOf(error), stop);
+    }
+  });
+
+  Deno.test(`${kind}: damage costs nothing of what is before it`, async () => {
+    for (const at of [20, 1000, 32_767, 40_000, 100_001, whole.length - 400, whole.length - 6]) {
+      const damaged = joined(whole);
+      for (let i = at; i < Math.min(at + 60, whole.length); i++) damaged[i]! ^= 0xa5 + i;
+      const { given, error } = await undo(damaged, kind);
+      assertBeginsWith(given, sound(at), `damage at ${at}`);
+      assert(offsetOf(error) >= at);
+    }
+  });
+
+  Deno.test(`${kind}: members that end where reading does are told from what follows`, async () => {
+    // Stored, not compressed, so that their length is the contents' and a little more.
+    const stored = (length: number) => COMPRESS[kind](contents.subarray(0, length), { level: 0 });
+    const extra = stored(32_000).length - 32_000;
+    const member = stored(32_768 - extra);
+    assertEquals(member.length, 32_768);
+    const given = contents.slice(0, 32_768 - extra);
+    assertEquals(await undo(member, kind), { given, error: undefined });
+    assertEquals(await undo(joined(member, member), kind), {
+      given: joined(given, given),
+      error: undefined,
+    });
+    const junk = await undo(joined(member, JUNK), kind);
+    assertEquals(junk.given, given);
+    assert(Math.abs(offsetOf(junk.error) - member.length) <= 2);
+    const filled = await undo(joined(member, new Uint8Array(600)), kind);
+    assertEquals(filled.given, given);
+    assertEquals(filled.error === undefined, kind === "gzip");
+    const again = await undo(joined(whole, new Uint8Array(600), whole), kind);
+    assertEquals(again.given.length, (kind === "gzip" ? 2 : 1) * contents.length);
+  });
+}
+
+Deno.test("a damaged compressed file gives every whole record before, one data_loss, then the next file", async () => {
+  const records = Array.from({ length: 4000 }, (_, i) => contents.subarray(i * 70, i * 70 + 70));
+  const text = new TextDecoder();
+  for (const kind of KINDS) {
+    const lines = new TextEncoder().encode(
+      records.map((line) => `${text.decode(line)}\n`).join(""),
+    );
+    const files = {
+      "lines": joined(COMPRESS[kind](lines), JUNK),
+      "records": joined(COMPRESS[kind](joined(...records.map(encodeRecord))), JUNK),
+      "next lines": COMPRESS[kind](new TextEncoder().encode("next\n")),
+      "next records": COMPRESS[kind](encodeRecord(new Uint8Array(1))),
+    };
+    await withFiles(files, async (folder) => {
+      const read = async (
+        make: typeof Dataset.textLines | typeof Dataset.tfRecords,
+        name: string,
+      ) => {
+        const paths = [`${folder}/${name}`, `${folder}/next ${name}`];
+        const found = await collect(make(paths, { compression: kind }).node);
+        assertEquals(found.map((at) => at instanceof LeatError).indexOf(true), records.length);
+        assertEquals(found.length, records.length + 2, "an error and the next file");
+        const error = found[records.length] as LeatError;
+        assertEquals(error.code, "data_loss");
+        assertEquals(error.details!.path, paths[0]);
+        return found.slice(0, records.length);
+      };
+      assertEquals(
+        await read(Dataset.textLines, "lines"),
+        records.map((line) => text.decode(line)),
+      );
+      assertEquals(
+        await read(Dataset.tfRecords, "records"),
+        records.map((at) => new Uint8Array(at)),
+      );
+    });
+  }
+});
