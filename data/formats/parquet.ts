@@ -18,6 +18,7 @@ import { ByteRanges } from "./byte_ranges.ts";
 import { chosenColumns, ColumnRows, type LoadedColumn } from "./column_rows.ts";
 import type { SourceFile } from "./format_reader.ts";
 import { checkPages } from "./parquet_pages.ts";
+import { type Piece, piecesOf } from "./parquet_pieces.ts";
 import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
 
@@ -49,6 +50,8 @@ const PARSERS: ParquetParsers = {
 interface Column {
   readonly name: string;
   readonly values: ParquetValues;
+  /** Whether each of its rows is one value. */
+  readonly isFlat: boolean;
 }
 
 /**
@@ -68,10 +71,11 @@ export async function openParquet(
   try {
     const { children } = parquetSchema(metadata);
     const names = children.map(({ element }) => element.name);
-    const chosen = chosenColumns(bytes, names, columns).map((name) => ({
-      name,
-      values: valuesOf(children[names.indexOf(name)]!),
-    }));
+    const chosen = chosenColumns(bytes, names, columns).map((name) => {
+      const tree = children[names.indexOf(name)]!;
+      const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
+      return { name, values: valuesOf(tree), isFlat };
+    });
     return new ParquetBlocks(
       bytes,
       { ...metadata, schema: plainSchema(metadata.schema) },
@@ -107,7 +111,7 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
 /**
  * The row groups of a file. A row is an object of the chosen columns, in the order in which they were chosen.
  *
- * The bytes of the chosen columns are read together, then decoded column by column, giving way in between.
+ * The bytes of the chosen columns are read together, then decoded column by column, and a long one piece by piece, giving way in between.
  */
 export class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
@@ -133,17 +137,23 @@ export class ParquetBlocks implements RowBlocks {
       throw this.#bytes.failed(`row group ${block}`, error);
     });
     const loaded: LoadedColumn[] = [];
-    for (const { name, values } of this.#columns) {
-      yield;
-      const data = await this.#decode(group, chunks, name).catch((error) => {
+    for (const column of this.#columns) {
+      const { name, values } = column;
+      const rows = new Runs();
+      try {
+        for (const part of this.#partsOf(group, chunks, column)) {
+          yield;
+          rows.add(await this.#decode(part, name));
+        }
+      } catch (error) {
         throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
-      });
-      if (data.length !== length) {
+      }
+      if (rows.length !== length) {
         throw this.#bytes.damaged(
-          `row group ${block} has ${length} rows, and ${data.length} in column ${name}`,
+          `row group ${block} has ${length} rows, and ${rows.length} in column ${name}`,
         );
       }
-      loaded.push({ name, valueAt: (row) => values.convert(data[row]) });
+      loaded.push({ name, valueAt: (row) => values.convert(rows.at(row)) });
     }
     return new ColumnRows(length, loaded, this.#bytes, `row group ${block}`);
   }
@@ -182,30 +192,73 @@ export class ParquetBlocks implements RowBlocks {
     );
   }
 
-  async #decode(
+  /** What is to be decoded of a column, one after the other: a piece at a time, or all of its leaves together. */
+  #partsOf(
     group: RowGroup,
     chunks: ReadonlyMap<number, ArrayBuffer>,
-    name: string,
-  ): Promise<DecodedArray> {
-    for (const { meta_data: column } of group.columns) {
-      if (column?.path_in_schema[0] === name) checkPages(chunks.get(startOf(column))!, column);
-    }
-    const pages: DecodedArray[] = [];
+    { name, isFlat }: Column,
+  ): Part[] {
+    const leaves = group.columns.flatMap(({ meta_data: column }) => {
+      if (column?.path_in_schema[0] !== name) return [];
+      const bytes = chunks.get(startOf(column))!;
+      return [{ bytes, column, pages: checkPages(bytes, column) }];
+    });
+    const [leaf] = leaves;
+    if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows: group.num_rows }];
+    return piecesOf(leaf.bytes, leaf.column, leaf.pages).map((piece) => (
+      { pieces: [piece], rows: piece.column.num_values }
+    ));
+  }
+
+  async #decode({ pieces, rows }: Part, name: string): Promise<DecodedArray> {
+    const bytesAt = new Map(pieces.map(({ bytes, column }) => [startOf(column), bytes]));
+    const columns = pieces.map(({ column }) => ({ file_offset: 0n, meta_data: column }));
+    const group = { columns, num_rows: rows, total_byte_size: 0n };
+    const decoded: DecodedArray[] = [];
     await parquetRead({
       file: {
         byteLength: this.#bytes.sizeBytes,
         slice: async (start, stop = this.#bytes.sizeBytes) =>
-          chunks.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
+          bytesAt.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
       },
-      // Of this row group alone, so that rows are counted from its beginning.
+      // Of these pages alone, so that rows are counted from their beginning.
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
       compressors,
       parsers: PARSERS,
       utf8: false,
-      onChunk: ({ columnData }) => pages.push(columnData),
+      onChunk: ({ columnData }) => decoded.push(columnData),
     });
-    return flatten(pages);
+    return flatten(decoded);
+  }
+}
+
+/** What is decoded at once. */
+interface Part {
+  readonly pieces: readonly Piece[];
+  readonly rows: bigint;
+}
+
+/** Values in runs, read mostly in order. */
+class Runs {
+  length = 0;
+  readonly #runs: DecodedArray[] = [];
+  /** The run that was read last, and the place of its first value. */
+  #current = 0;
+  #start = 0;
+
+  add(run: DecodedArray): void {
+    this.#runs.push(run);
+    this.length += run.length;
+  }
+
+  at(index: number): unknown {
+    if (index < this.#start) this.#current = this.#start = 0;
+    for (let run; index - this.#start >= (run = this.#runs[this.#current]!).length;) {
+      this.#start += run.length;
+      this.#current++;
+    }
+    return this.#runs[this.#current]![index - this.#start];
   }
 }
 

@@ -10,15 +10,28 @@ import { crc32 } from "node:zlib";
 /** A structure of the format, by the numbers that its definition gives to fields. Damaged, it may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
 
+/** A page of a column: its header and what follows. */
+export interface Page {
+  readonly start: number;
+  readonly stop: number;
+  /** How many values of the column it has. */
+  readonly values: number;
+  /** How many entries, if it is a dictionary. */
+  readonly entries: number;
+}
+
 /**
- * Checks that pages are within their column, that they have no more values than it, and their checksums, where they have some.
+ * The pages of a column, once it is checked that they are within it, that they have no more values than it, and their checksums, where
+ * they have some.
  *
  * @throws {Error} that says which page is damaged.
  */
-export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData): void {
+export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData): Page[] {
   const reader = { view: new DataView(chunk), offset: 0 };
+  const pages: Page[] = [];
   let values = 0;
   for (let page = 0; reader.offset < chunk.byteLength - 1; page++) {
+    const start = reader.offset;
     const header: Fields = deserializeTCompactProtocol(reader);
     const { field_2: decompressedBytes, field_3: bytes, field_4: checksum } = header;
     const { offset } = reader;
@@ -29,10 +42,14 @@ export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData): void {
       const found = crc32(new Uint8Array(chunk, offset, bytes));
       if (found !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
     }
-    values += valuesOf(header, bytes, decompressedBytes) ?? NaN;
+    const count = valuesOf(header, bytes, decompressedBytes) ?? NaN;
+    values += count;
     if (!(values <= column.num_values)) throw new Error(`the header of page ${page} is damaged`);
     reader.offset += bytes;
+    const entries = (header.field_7 as Fields | undefined)?.field_1 as number | undefined ?? 0;
+    pages.push({ start, stop: reader.offset, values: count, entries });
   }
+  return pages;
 }
 
 /** How many values a page adds to the column; `undefined` where its header makes no sense. */

@@ -7,7 +7,7 @@ import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "
 import { assertEquals, assertInstanceOf, assertLess, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
-import { FOOTER_BYTES } from "../../../data/formats/parquet.ts";
+import { FOOTER_BYTES, openParquet } from "../../../data/formats/parquet.ts";
 import { ParquetNode } from "../../../data/sources/parquet.ts";
 import { BytesFile, readAll } from "./reading.ts";
 import { assertLaws, fileOf, rowsOf } from "./row_laws.ts";
@@ -344,6 +344,46 @@ Deno.test("parquet reports what is no whole file as data_loss", async () => {
   const encrypted = bytes.slice();
   encrypted[bytes.length - 1] = "E".charCodeAt(0);
   assertEquals((await refusal(encrypted)).code, "unimplemented");
+});
+
+Deno.test("parquet decodes a long column piece by piece, and gives way in between", async () => {
+  const count = 100_000;
+  const columns: ColumnSource[] = [
+    { name: "plain", type: "DOUBLE", data: numbers(count) },
+    { name: "nulls", type: "INT32", data: numbers(count).map((i) => i % 3 === 0 ? null : i) },
+    { name: "few", type: "STRING", data: numbers(count).map((i) => `value ${i % 300}`) },
+    { name: "many", type: "STRING", data: numbers(count).map((i) => `value ${i}`) },
+  ];
+  const bytes = write(columns, { pageSize: 4096, rowGroupSize: count });
+  for (const { name, data } of columns) {
+    const blocks = await openParquet(fileOf(bytes), [name]);
+    const reading = blocks.read(0);
+    let turns = 0;
+    let step = await reading.next();
+    for (; !step.done; turns++) step = await reading.next();
+    const rows = step.value!;
+    assertEquals(rows.length, count);
+    assertLess(3, turns);
+    const valueAt = (row: number) => (rows.at(row) as Record<string, unknown>)[name];
+    const wanted = data as unknown[];
+    assertEquals(numbers(count).map(valueAt), wanted, name);
+    for (const row of [count - 1, 0, 16_384, 16_383]) assertEquals(valueAt(row), wanted[row]);
+  }
+});
+
+Deno.test("parquet decodes lists together, which may go on in the next page", async () => {
+  const count = 30_000;
+  const schema: SchemaElement[] = [
+    { name: "root", num_children: 1 },
+    { name: "x", repetition_type: "OPTIONAL", converted_type: "LIST", num_children: 1 },
+    { name: "list", repetition_type: "REPEATED", num_children: 1 },
+    { name: "element", repetition_type: "REQUIRED", type: "INT32" },
+  ];
+  const lists = numbers(count).map((i) => numbers(i % 3));
+  const bytes = write([{ name: "x", data: lists }], { schema, pageSize: 4096 });
+  const rows = await rowsOf(node(), bytes) as { x: Iterable<number> | Tensor }[];
+  const plain = rows.map(({ x }) => x instanceof Tensor ? x.toArray() : [...x]);
+  assertEquals(plain, lists);
 });
 
 Deno.test("parquet's errors are its own, and come soon, whatever is damaged", async () => {

@@ -1,0 +1,59 @@
+/**
+ * Cutting a column of a row group into pieces that are decoded one after the other, since nobody else has the thread while the library
+ * decodes.
+ */
+
+import type { ColumnMetaData } from "hyparquet";
+import type { Page } from "./parquet_pages.ts";
+
+/** Least values of a piece, where there are as many: some milliseconds of decoding. */
+const PIECE_VALUES_MIN = 16 * 1024;
+
+/** Least values of a piece for each entry of the dictionary, which is decoded again with every piece. */
+const VALUES_PER_ENTRY = 4;
+
+/** A run of a column's pages, as if they were all that it has. */
+export interface Piece {
+  readonly bytes: ArrayBuffer;
+  readonly column: ColumnMetaData;
+}
+
+/** @param pages those of `chunk`, whose values have to be rows, too: a list may go on in the next page. */
+export function piecesOf(
+  chunk: ArrayBuffer,
+  column: ColumnMetaData,
+  pages: readonly Page[],
+): Piece[] {
+  const dictionaries = pages.filter(({ entries }) => entries > 0);
+  const entries = dictionaries.reduce((sum, page) => sum + page.entries, 0);
+  const valuesMin = Math.max(PIECE_VALUES_MIN, VALUES_PER_ENTRY * entries);
+  const runs: Page[][] = [[]];
+  let values = 0;
+  for (const page of pages) {
+    if (page.values === 0) continue;
+    if (values >= valuesMin) {
+      runs.push([]);
+      values = 0;
+    }
+    runs.at(-1)!.push(page);
+    values += page.values;
+  }
+  if (runs.length === 1) return [{ bytes: chunk, column }];
+  return runs.map((run) => pieceOf(chunk, column, [...dictionaries, ...run]));
+}
+
+function pieceOf(chunk: ArrayBuffer, column: ColumnMetaData, pages: readonly Page[]): Piece {
+  const size = pages.reduce((sum, { start, stop }) => sum + stop - start, 0);
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  let values = 0;
+  for (const { start, stop, values: count } of pages) {
+    bytes.set(new Uint8Array(chunk, start, stop - start), at);
+    at += stop - start;
+    values += count;
+  }
+  return {
+    bytes: bytes.buffer,
+    column: { ...column, num_values: BigInt(values), total_compressed_size: BigInt(size) },
+  };
+}
