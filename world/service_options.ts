@@ -13,6 +13,9 @@ import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
+/** Silence that is shorter, in ms, tells nothing: a heartbeat and its answer may take as long. */
+const SILENCE_MIN_MS = 10;
+
 /** What an option has to be, in words, and whether a value is that. */
 type Check = readonly [wanted: string, holds: (value: unknown) => boolean];
 
@@ -41,6 +44,11 @@ const TIME_OR_NEVER: Check = [
   `${TIME[0]}, or -1 for never`,
   (value) => TIME[1](value) || value === -1,
 ];
+/** Within which somebody has to be heard, who needs time to speak. */
+const SILENCE: Check = [
+  `a number of ms of at least ${SILENCE_MIN_MS}`,
+  (value) => isNumber(value) && value >= SILENCE_MIN_MS,
+];
 const BYTES: Check = ["a number of bytes above 0", (value) => isNumber(value) && value > 0];
 const CARRIER = oneOf("inline", "thread", "websocket");
 
@@ -67,8 +75,8 @@ const cluster: Checks<LocalClusterOptions> = {
   placement: OBJECT,
   journal: TEXT,
   clientRefreshMs: TIME,
-  workerTimeoutMs: TIME,
-  clientTimeoutMs: TIME,
+  workerTimeoutMs: SILENCE,
+  clientTimeoutMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowBytesMax: BYTES,
   skipAfterMs: TIME,
@@ -110,8 +118,8 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   journal: TEXT,
   workers: ANYTHING,
   scaling: OBJECT,
-  workerTimeoutMs: TIME,
-  clientTimeoutMs: TIME,
+  workerTimeoutMs: SILENCE,
+  clientTimeoutMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: [
     "an integer of at least 1",

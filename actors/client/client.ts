@@ -8,10 +8,11 @@
 import { LeatError } from "../../core/error.ts";
 import type { ServiceStats } from "../../data/stats.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type {
-  DatasetDefinition,
-  DispatcherProtocol,
-  JobParameters,
+import {
+  type DatasetDefinition,
+  type DispatcherProtocol,
+  type JobParameters,
+  pauseWithin,
 } from "../dispatcher/protocol.ts";
 import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -65,7 +66,10 @@ export interface ClientOptions {
   readonly maxOutstandingRequests?: number;
   /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
   readonly bufferBytesMax?: number;
-  /** Time between heartbeats, in ms. Default 1,000. News travels at once whatever this is. */
+  /**
+   * Time between heartbeats, in ms; less where the dispatcher releases silent clients sooner. Default
+   * 1,000. News travels at once whatever this is.
+   */
   readonly refreshMs?: number;
   /** How long the first answer of the dispatcher may take, in ms. Default 10,000. */
   readonly firstAnswerTimeoutMs?: number;
@@ -110,6 +114,8 @@ class Client {
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
+  /** After how much silence, in ms, the dispatcher releases it; undefined before it has said so. */
+  #timeoutMs: number | undefined;
 
   constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
     this.#context = context;
@@ -219,6 +225,7 @@ class Client {
         timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
         attemptMs: ATTEMPT_MS,
       });
+      this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
       if (!this.#feed.closed) this.#reader.learn(answer);
@@ -257,7 +264,7 @@ class Client {
   #pause(): Promise<void> {
     const { refreshMs = 1_000 } = this.#options;
     return new Promise((resolve) => {
-      const timer = this.#context.timer(refreshMs, resolve);
+      const timer = this.#context.timer(pauseWithin(refreshMs, this.#timeoutMs), resolve);
       this.#refreshNow = () => {
         timer.cancel();
         resolve();

@@ -12,7 +12,12 @@ import { chainOf } from "../../data/ordered/chain.ts";
 import { checkReproducible } from "../../data/ordered/reproducible.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { JointSaveSettings } from "../../data/stored/joint/work.ts";
-import type { DispatcherProtocol, JobParameters, SavingNews } from "../dispatcher/protocol.ts";
+import {
+  type DispatcherProtocol,
+  type JobParameters,
+  pauseWithin,
+  type SavingNews,
+} from "../dispatcher/protocol.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
@@ -64,6 +69,8 @@ class SaveClient {
   #hasBegun = false;
   #told = "";
   #pauseMs = REFRESH_MIN_MS;
+  /** After how much silence, in ms, the dispatcher releases it; undefined before it has said so. */
+  #timeoutMs: number | undefined;
 
   constructor(
     home: ClientHome,
@@ -150,10 +157,12 @@ class SaveClient {
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
     const { system, dispatcher } = this.#home;
     try {
-      return await system.ask(dispatcher, "clientHeartbeat", { clientId }, {
+      const answer = await system.ask(dispatcher, "clientHeartbeat", { clientId }, {
         timeoutMs: HEARTBEAT_TIMEOUT_MS,
         attemptMs: ATTEMPT_MS,
       });
+      this.#timeoutMs = answer.timeoutMs;
+      return answer;
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "not_found") return "forgotten";
@@ -182,7 +191,7 @@ class SaveClient {
     const { signal } = this.#options;
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
-    const timer = system.world.timer(this.#pauseMs, wake);
+    const timer = system.world.timer(pauseWithin(this.#pauseMs, this.#timeoutMs), wake);
     this.#pauseMs = Math.min(2 * this.#pauseMs, timings?.refreshMs ?? REFRESH_MS);
     signal?.addEventListener("abort", wake, { once: true });
     await promise;

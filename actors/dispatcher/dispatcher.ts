@@ -310,7 +310,7 @@ class Dispatcher {
       }
       if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, client, request);
       this.#figures.clientHeard(this.#state, client.clientId, request.figures);
-      return newsFor(this.#state, client);
+      return { ...newsFor(this.#state, client), timeoutMs: this.#config.clientTimeoutMs };
     });
   }
 
@@ -339,7 +339,7 @@ class Dispatcher {
       }
       // What it is to do is in the answer.
       this.#toWake.delete(request.name);
-      return answer;
+      return { ...answer, timeoutMs: this.#config.workerTimeoutMs };
     });
   }
 

@@ -35,6 +35,14 @@ import type {
 } from "./protocol_figures.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 
+/** Who is given up after a silence is heard this often in it, whatever pause it would make. */
+const HEARTBEATS_PER_TIMEOUT = 3;
+
+/** The pause after a heartbeat, in ms, by what its answer says of silence. */
+export function pauseWithin(pauseMs: number, timeoutMs = Infinity): number {
+  return Math.min(pauseMs, timeoutMs / HEARTBEATS_PER_TIMEOUT);
+}
+
 /** Identifies the dispatcher's incarnation and what it can do. */
 export interface DispatcherInfo {
   readonly version: string;
@@ -249,6 +257,8 @@ export interface DispatcherProtocol {
     };
     /** A save: how far it is, once it has begun. */
     readonly saving?: SavingNews;
+    /** After how much silence, in ms, the client is released. */
+    readonly timeoutMs?: number;
   };
 
   /** Releases a client; idempotent. `cancel`: a save ends with it, and can be gone on with later. */
@@ -280,6 +290,8 @@ export interface DispatcherProtocol {
     readonly newTasks: readonly TaskDefinition[];
     /** Tasks it named that it should drop: ended, fenced or unknown. */
     readonly endedTasks: readonly number[];
+    /** After how much silence, in ms, the worker counts as dead. */
+    readonly timeoutMs?: number;
   };
 
   /**

@@ -6,7 +6,12 @@
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
+import {
+  type DispatcherProtocol,
+  pauseWithin,
+  type TaskDefinition,
+  type TaskStatus,
+} from "../dispatcher/protocol.ts";
 import type { ProcessUsage } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { nodeActorOf } from "../runtime/node_actor.ts";
@@ -58,7 +63,10 @@ export interface WorkerOptions {
   readonly process?: string;
   /** Nobody but the clients of its process reaches it. Default false. */
   readonly isPrivate?: boolean;
-  /** Time between heartbeats, in ms. Default 30,000. News travels at once whatever this is. */
+  /**
+   * Time between heartbeats, in ms; less where the dispatcher gives silent workers up sooner. Default
+   * 30,000. News travels at once whatever this is.
+   */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
@@ -125,6 +133,8 @@ class Worker {
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
   #registered = false;
+  /** After how much silence, in ms, the dispatcher gives it up; undefined before it has said so. */
+  #timeoutMs: number | undefined;
   #left = false;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
@@ -179,7 +189,7 @@ class Worker {
       if (outcome === "refused") return;
       if (this.#woken) continue;
       const delayMs = outcome === "answered"
-        ? heartbeatMs
+        ? pauseWithin(heartbeatMs, this.#timeoutMs)
         : Math.min(heartbeatMs, HEARTBEAT_RETRY_MS);
       await new Promise<void>((resolve) => {
         const timer = this.#context.timer(delayMs, resolve);
@@ -195,7 +205,7 @@ class Worker {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
     try {
-      const { newTasks, endedTasks } = await this.#context.ask(
+      const { newTasks, endedTasks, timeoutMs } = await this.#context.ask(
         dispatcher,
         "workerHeartbeat",
         this.#report(),
@@ -205,6 +215,7 @@ class Worker {
         world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
       }
       this.#registered = true;
+      this.#timeoutMs = timeoutMs;
       await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
       if (!this.#draining) { for (const definition of newTasks) this.#startTask(definition); }
       return "answered";

@@ -32,7 +32,8 @@ Deno.test("a worker that leaves counts for what it completed, and its other task
   await other.heartbeat();
   const open = await cluster.open(await cluster.dataset("b"));
   await worker.heartbeat();
-  assertEquals(await leave(cluster, worker), { newTasks: [], endedTasks: [] });
+  const { newTasks, endedTasks } = await leave(cluster, worker);
+  assertEquals([newTasks, endedTasks], [[], []]);
   const { workers } = await cluster.ask("describe", null);
   assertEquals(workers.map(({ name, alive, tasks }) => [name, alive, tasks]), [
     ["w", false, 0],
