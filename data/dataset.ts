@@ -5,7 +5,7 @@
 import { LeatError } from "../core/error.ts";
 import { type FunctionExtra, NodeFunction } from "./call.ts";
 import { invalidArgument, show } from "./check.ts";
-import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
+import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type {
   Batched,
   Packed,
@@ -1658,14 +1658,23 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   iterator(): DatasetIterator<T> {
+    return this.#open({});
+  }
+
+  /**
+   * For a loop: its iterator is closed with the loop, and at the first element that fails, which ends
+   * the loop. The language closes none there, and nobody else could: what it reads from would be read on.
+   */
+  [Symbol.asyncIterator](): DatasetIterator<T> {
+    return this.#open({ closesAtError: true });
+  }
+
+  #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
+      ...options,
       epoch: this.#iterations++,
       onRestored: (epoch) => this.#iterations = Math.max(this.#iterations, epoch + 1),
     });
-  }
-
-  [Symbol.asyncIterator](): DatasetIterator<T> {
-    return this.iterator();
   }
 
   /**

@@ -34,6 +34,8 @@ export interface IterationOptions {
   readonly splits?: SplitSource;
   /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
   readonly onRestored?: (epoch: number) => void;
+  /** Closes the iterator at the first element that fails. */
+  readonly closesAtError?: boolean;
 }
 
 /** Starts running a graph. Nothing is read before the first `next()`. */
@@ -86,8 +88,8 @@ const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
  *
  * - Calls of `next()`, `save()` and `restore()` that are not awaited queue up and are answered in order.
  * - An element that fails rejects its `next()`; the next call goes on with the element after it. A
- *   `for await` loop ends at the first error without closing the iterator, as the language has it:
- *   declare it with `await using` where elements may fail.
+ *   `for await` loop over an iterator ends at the first error without closing it, as the language has
+ *   it: declare it with `await using` where elements may fail. A loop over a dataset closes its own.
  * - Elements that are ready do not starve timers: every few milliseconds the event loop gets a turn.
  * - `return()` and disposal stop reading and calling at once; what waits is answered with the end.
  *
@@ -145,6 +147,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       later.catch(() => {});
       return this.#start(() => later);
     } catch (error) {
+      this.#failed();
       return Promise.reject(error);
     }
   }
@@ -342,11 +345,16 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
         request.resolve(await request.run());
       } catch (error) {
         request.reject(error);
+        this.#failed();
       }
       if (this.#queue[0] === request) this.#queue.shift(); // gone where the iterator was closed
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;
+  }
+
+  #failed(): void {
+    if (this.#options.closesAtError) this.#close();
   }
 
   /** Nobody who waits is left waiting for what will not come. */

@@ -1,6 +1,6 @@
 /** Disposing, queueing and sharing the thread. */
 
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset } from "../../data/mod.ts";
@@ -65,6 +65,28 @@ Deno.test("for await over millions of ready elements lets timers tick", async ()
   clearInterval(timer);
   assertEquals(ticks, 3);
   assert(elements < 1_000_000);
+});
+
+Deno.test("a loop over a dataset that ends with an error closes what it read", async () => {
+  for (const wait of [undefined, Promise.resolve()]) {
+    const closed: string[] = [];
+    const numbers = Dataset.fromGenerator(function* () {
+      try {
+        for (let x = 0;; x++) yield x;
+      } finally {
+        closed.push("closed");
+      }
+    }).map((x) => {
+      if (x === 2) throw new Error("two");
+      return wait === undefined ? x : wait.then(() => x);
+    });
+    const seen: number[] = [];
+    const error = await assertRejects(async () => {
+      for await (const x of numbers) seen.push(x);
+    }, LeatError);
+    assertEquals([seen, closed], [[0, 1], ["closed"]]);
+    assert(error.message.includes("two"));
+  }
 });
 
 Deno.test("calls of next that are not awaited are answered in order", async () => {

@@ -4,7 +4,7 @@
  * which the test runner sees.
  */
 import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { testInline, testOnEach } from "./carriers.ts";
 
 /** Three elements, and one that is never made: the function keeps its thread for itself. */
@@ -37,6 +37,22 @@ testOnEach("a cluster is closed while an element is made that never comes", asyn
   await cluster.close();
   assert(await ended);
   await iterator.return!();
+});
+
+testInline("a loop that ends with an error leaves no client behind", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const failing = Dataset.range(10).repeat().map((x) => {
+    if (x === 3) throw new Error("three");
+    return x;
+  });
+  await assertRejects(async () => {
+    for await (const _ of failing.distribute({ service: cluster }));
+  }, LeatError);
+  const isRead = async () =>
+    (await cluster.describe()).jobs.some(({ iterations }) =>
+      iterations.some(({ clients }) => clients > 0)
+    );
+  while (await isRead());
 });
 
 testInline("an iterator is disposed while the dispatcher is away", async (start) => {
