@@ -6,7 +6,7 @@
 /**
  * Globals that a self-contained function may name. The first group is the language's own, without `eval` (which could
  * name anything); the second is platform that keeps no state, asks for no permission and is the same in every
- * thread: without text codecs no function could read the bytes of a record.
+ * thread: without text codecs no function could read the bytes of a record, and none could wait without a timer.
  */
 export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
   ...["globalThis", "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt"],
@@ -69,6 +69,7 @@ export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
 
   ...["TextEncoder", "TextDecoder", "atob", "btoa", "URL", "URLSearchParams", "structuredClone"],
   ...["CompressionStream", "DecompressionStream", "WebAssembly", "console"],
+  ...["setTimeout", "clearTimeout", "queueMicrotask"],
 ]);
 
 /** Names that stand for something of the host, or of the place, where nothing else is called so. */
@@ -78,8 +79,8 @@ const HOST_GLOBALS: ReadonlySet<string> = new Set([
   ...["postMessage", "close", "navigator", "location", "localStorage", "caches", "crypto"],
   ...["Event", "EventTarget", "MessageEvent", "MessageChannel", "MessagePort", "AbortController"],
   ...["AbortSignal", "Blob", "File", "FormData", "ReadableStream", "WritableStream"],
-  ...["performance", "setTimeout", "setInterval", "setImmediate", "clearTimeout"],
-  ...["clearInterval", "clearImmediate", "queueMicrotask", "eval", "arguments"],
+  ...["performance", "setInterval", "setImmediate", "clearInterval", "clearImmediate"],
+  ...["eval", "arguments"],
 ]);
 
 /** Whether a free name is one that no capture can stand for. */
