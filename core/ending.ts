@@ -25,6 +25,11 @@ export class Ending {
   readonly #waiting = new Set<(error: Error) => void>();
   #error: Error | undefined;
 
+  /** Whether the end has come. */
+  get hasCome(): boolean {
+    return this.#error !== undefined;
+  }
+
   /** What the work comes to, or a rejection with the error of the end, whichever is first. */
   before<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {

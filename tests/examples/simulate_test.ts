@@ -61,7 +61,7 @@ function find<E extends Experiment>(report: SimulationReport, kind: E["kind"]): 
 Deno.test("simulate runs all experiments, prints their tables and writes the report", async () => {
   await withFolder(async (folder) => {
     const report = join(folder, "report.html");
-    const sizes = ["--workers", "1,2", "--trainers", "1,2", "--storage-latency-ms", "10"];
+    const sizes = ["--workers", "2", "--trainers", "1,2", "--storage-latency-ms", "0"];
     const data = await writeData(folder);
     await using child = simulate("--quick", ...sizes, ...data, "--report", report);
     const { code } = await child.status;
@@ -84,9 +84,9 @@ Deno.test("simulate runs all experiments, prints their tables and writes the rep
 });
 
 function checkScaleOut({ curves }: ScaleOutExperiment): void {
-  assertEquals(curves.map(({ storageLatencyMs }) => storageLatencyMs), [0, 10]);
+  assertEquals(curves.map(({ storageLatencyMs }) => storageLatencyMs), [0]);
   for (const { colocated, runs, ideal } of curves) {
-    assertEquals(runs.map(({ workers }) => workers), [1, 2]);
+    assertEquals(runs.map(({ workers }) => workers), [2]);
     for (const { throughput, stallShare, cpu } of [colocated, ...runs]) {
       assert(throughput.value > 0 && throughput.value <= 1.5 * ideal.value);
       assert(stallShare.value >= 0 && stallShare.value <= 1);

@@ -65,7 +65,7 @@ Deno.test("a crash of the dispatcher alone costs no element", async () => {
 });
 
 Deno.test("faults drawn from the seed: partitions, pauses, clocks, full disks and all others, with every fault seen", async () => {
-  const counters = await expectAllKept(seeds(SEEDS / 2, drawOptions), "drawn faults");
+  const counters = await expectAllKept(seeds(SEEDS / 4, drawOptions), "drawn faults");
   counters.expectAll(FAULTS);
 });
 

@@ -12,7 +12,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { MUTANTS } from "./ordered_mutants.ts";
 
-const SEEDS = 150;
+const SEEDS = 80;
 
 function* seeds(of: (seed: bigint) => OrderedOptions, count = SEEDS): Iterable<OrderedOptions> {
   for (let seed = 1n; seed <= count; seed++) yield of(seed);

@@ -63,9 +63,11 @@ export class ConfinedRunners implements RunnerFactory {
 
   #take(): ConfinedThread {
     if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
-    const thread = this.#spare;
+    const spare = this.#spare;
     this.#spare = this.#startThread();
-    return thread;
+    if (spare.isAlive) return spare;
+    this.#threads.delete(spare);
+    return this.#startThread();
   }
 
   #startThread(): ConfinedThread {

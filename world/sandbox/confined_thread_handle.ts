@@ -16,6 +16,8 @@ import type { HostThread, HostThreads } from "./host_threads.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 import type { ThreadEnd, WardenControl } from "./warden_thread.ts";
 
+/** How long a thread may take to load its program, in ms: one that never does would hold its task for ever. */
+const LOAD_TIMEOUT_MS = 120_000;
 /** How long a warden has to end its thread before it is ended itself, in ms. */
 const STOP_TIMEOUT_MS = 5_000;
 /** How often within the time allowed a thread is asked whether it still gives way. */
@@ -37,6 +39,8 @@ export class ConfinedThread {
   readonly #control: Edge;
   /** Settles when the thread has loaded its program, which may take long on a busy machine. */
   readonly #ready: Promise<unknown>;
+  /** Settles when the thread has ended. */
+  readonly #guarded: Promise<unknown>;
   readonly #death = new Ending();
   /** Where the confined thread will ask its host; listened to once it says that it is about to. */
   readonly #hostPort: MessagePort;
@@ -73,11 +77,19 @@ export class ConfinedThread {
       program,
       storageLatencyMs,
     };
-    this.#warden.guard(comlink.transfer(start, [start.control, start.host]), grants.heapBytesMax)
+    this.#guarded = this.#warden.guard(
+      comlink.transfer(start, [start.control, start.host]),
+      grants.heapBytesMax,
+    )
       .then((end) => this.#errorOf(end), LeatError.from)
       .then((error) => this.#die(error));
-    this.#ready = this.#control.ask("ping");
+    this.#ready = this.#load();
     this.#ready.catch(() => {});
+  }
+
+  /** Whether it can still be asked. */
+  get isAlive(): boolean {
+    return !this.#death.hasCome;
   }
 
   /** Names where the pipeline's splits come from; before that there are none. */
@@ -104,6 +116,24 @@ export class ConfinedThread {
   /** Ends the thread, whatever it is doing. Idempotent. */
   terminate(): Promise<void> {
     return this.#stopped ??= this.#stop();
+  }
+
+  async #load(): Promise<void> {
+    const late = setTimeout(() => {
+      this.#die(
+        new LeatError(
+          "unavailable",
+          `The runner is gone: its thread has not loaded its program within ${
+            LOAD_TIMEOUT_MS / 1_000
+          } s; restart the worker if this goes on`,
+        ),
+      );
+    }, LOAD_TIMEOUT_MS);
+    try {
+      await this.#control.ask("ping");
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   #methods(): EdgeMethods {
@@ -171,11 +201,13 @@ export class ConfinedThread {
   async #stop(): Promise<void> {
     this.#death.come(new LeatError("unavailable", "The runner is gone: its thread was terminated"));
     clearInterval(this.#stallCheck);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
+    // One that is ended while it loads may leave a lock of Deno's held, at which all later ones would wait.
+    await Promise.race([this.#ready.catch(() => {}), this.#guarded, late]);
     this.#control.close();
     this.#hostPort.close();
     this.#host?.then((host) => this.#options.hosts.give(host)).catch(() => {});
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
     await Promise.race([this.#warden.stop(), late]);
     clearTimeout(timer);
     this.#worker.terminate();
