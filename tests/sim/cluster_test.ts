@@ -13,7 +13,8 @@ import { type DynamicOptions, runDynamic } from "../../sim/workload_dynamic.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 
-const SEEDS = 1_000;
+const SEEDS = 400;
+const DRAWN_SEEDS = 250;
 
 function* seeds(count: number, of: (seed: bigint) => DynamicOptions): Iterable<DynamicOptions> {
   for (let seed = 1n; seed <= count; seed++) yield of(seed);
@@ -65,7 +66,7 @@ Deno.test("a crash of the dispatcher alone costs no element", async () => {
 });
 
 Deno.test("faults drawn from the seed: partitions, pauses, clocks, full disks and all others, with every fault seen", async () => {
-  const counters = await expectAllKept(seeds(SEEDS / 4, drawOptions), "drawn faults");
+  const counters = await expectAllKept(seeds(DRAWN_SEEDS, drawOptions), "drawn faults");
   counters.expectAll(FAULTS);
 });
 
