@@ -14,7 +14,7 @@ import { Compressor } from "./compressor.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
-import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
@@ -26,20 +26,7 @@ export function createOrderedTask(
   context: ActorContext<TaskProtocol>,
   options: TaskOptions,
 ): Actor<TaskProtocol> {
-  const task = new OrderedTask(context, options);
-  return {
-    handlers: {
-      getElement: (request) => task.getElement(request),
-      leave: ({ clientId, consumerIndex }) => {
-        task.leave(clientId, consumerIndex);
-        return null;
-      },
-      stats: () => task.stats(),
-      drain: () => task.drain().then(() => null),
-    },
-    start: () => task.start(),
-    stop: () => task.stop(),
-  };
+  return taskActor(new OrderedTask(context, options));
 }
 
 /** What is wanted, and by whom. */
@@ -57,7 +44,7 @@ interface Waiting {
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
-class OrderedTask {
+class OrderedTask implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;

@@ -61,12 +61,27 @@ export function createTask(
   context: ActorContext<TaskProtocol>,
   options: TaskOptions,
 ): Actor<TaskProtocol> {
-  const task = new Task(context, options);
+  return taskActor(new Task(context, options));
+}
+
+/** What runs one pipeline for its readers, in whichever way its job is sharded. */
+export interface RunningTask {
+  start(): void;
+  stop(): void;
+  /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
+  drain(): Promise<void>;
+  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer>;
+  leave(clientId: number, consumerIndex: number | undefined): void;
+  stats(): TaskStats;
+}
+
+/** The actor of a task. */
+export function taskActor(task: RunningTask): Actor<TaskProtocol> {
   return {
     handlers: {
       getElement: (request) => task.getElement(request),
-      leave: ({ clientId }) => {
-        task.leave(clientId);
+      leave: ({ clientId, consumerIndex }) => {
+        task.leave(clientId, consumerIndex);
         return null;
       },
       stats: () => task.stats(),
@@ -77,7 +92,7 @@ export function createTask(
   };
 }
 
-class Task {
+class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
