@@ -48,6 +48,32 @@ export interface RunOutcome {
 /** Runs one seed of a workload. */
 export type Workload<O extends RunOptions = RunOptions> = (options: O) => Promise<RunOutcome>;
 
+/** A run that has been set up. */
+export interface Run {
+  readonly cluster: SimCluster;
+  readonly violations: { add(violation: string): void; list(): readonly string[] };
+  toTheEnd(): Promise<void>;
+}
+
+/** Runs it, and says what came of it; an error of its own is a broken promise too. */
+export async function outcomeOf<R extends Run>(
+  run: R,
+  delivered: (run: R) => number,
+): Promise<RunOutcome> {
+  const { cluster, violations } = run;
+  try {
+    await run.toTheEnd();
+  } catch (error) {
+    violations.add(LeatError.from(error).message);
+  }
+  return {
+    violations: violations.list(),
+    hash: cluster.trace.hash,
+    delivered: delivered(run),
+    cluster,
+  };
+}
+
 /** What the faults of a run are where they are not drawn: a tenth of all messages is lost. */
 export const WORKLOAD_FAULTS: FaultOptions = {
   ...NO_FAULTS,

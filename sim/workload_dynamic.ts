@@ -23,7 +23,7 @@ import { SimCluster } from "./cluster.ts";
 import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
-import { type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const SPLITS = 40;
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
@@ -52,18 +52,7 @@ export interface DynamicOptions extends RunOptions {
 /** Runs one seed. */
 export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
   const run = new DynamicRun(options);
-  try {
-    await run.toTheEnd();
-  } catch (error) {
-    run.violations.add(LeatError.from(error).message);
-  }
-  const { cluster } = run;
-  return {
-    violations: run.violations.list(),
-    hash: cluster.trace.hash,
-    delivered: run.deliveries.delivered,
-    cluster,
-  };
+  return await outcomeOf(run, ({ deliveries }) => deliveries.delivered);
 }
 
 const DATASET = Dataset.range(SPLITS);

@@ -35,7 +35,13 @@ import {
 } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { type RunOptions, type RunOutcome, runThroughTrouble, runUntil } from "./workload.ts";
+import {
+  outcomeOf,
+  type RunOptions,
+  type RunOutcome,
+  runThroughTrouble,
+  runUntil,
+} from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const TRAINER = "trainer";
@@ -74,19 +80,10 @@ export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
   const epochs = 1 + luck.int(2);
   const run = new OrderedRun(options, pipeline, epochs, await streamOf(pipeline, epochs));
   try {
-    await run.toTheEnd();
-  } catch (error) {
-    run.violations.add(LeatError.from(error).message);
+    return await outcomeOf(run, ({ stream }) => stream.furthest);
   } finally {
     run.close();
   }
-  const { cluster } = run;
-  return {
-    violations: run.violations.list(),
-    hash: cluster.trace.hash,
-    delivered: run.stream.furthest,
-    cluster,
-  };
 }
 
 // What mod.ts does for programs: a simulation does without the rest of it.

@@ -24,7 +24,7 @@ import { Crashes } from "./crashes.ts";
 import type { Tamper } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2"] as const;
 const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
@@ -70,18 +70,7 @@ export interface RoundsOptions extends RunOptions {
 /** Runs one seed. */
 export async function runRounds(options: RoundsOptions): Promise<RunOutcome> {
   const run = new RoundsRun(options);
-  try {
-    await run.toTheEnd();
-  } catch (error) {
-    run.violations.add(LeatError.from(error).message);
-  }
-  const { cluster } = run;
-  return {
-    violations: run.violations.list(),
-    hash: cluster.trace.hash,
-    delivered: run.rounds.delivered,
-    cluster,
-  };
+  return await outcomeOf(run, ({ rounds }) => rounds.delivered);
 }
 
 class RoundsRun {

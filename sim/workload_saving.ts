@@ -18,7 +18,13 @@ import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { type PipelineName, pipelineOf, streamOf, textOf } from "./ordered_pipelines.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { type RunOptions, type RunOutcome, runThroughTrouble, runUntil } from "./workload.ts";
+import {
+  outcomeOf,
+  type RunOptions,
+  type RunOutcome,
+  runThroughTrouble,
+  runUntil,
+} from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const CLIENT = "client";
@@ -41,13 +47,7 @@ const TIMINGS = { refreshMs: 200, firstAnswerTimeoutMs: 60_000 };
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
   const pipeline = new SimCluster({ seed: options.seed }).random.fork("pipeline").pick(PIPELINES);
   const run = new SavingRun(options, pipeline, await streamOf(pipeline, 1));
-  try {
-    await run.toTheEnd();
-  } catch (error) {
-    run.violations.add(LeatError.from(error).message);
-  }
-  const { cluster, violations, delivered } = run;
-  return { violations: violations.list(), hash: cluster.trace.hash, delivered, cluster };
+  return await outcomeOf(run, ({ delivered }) => delivered);
 }
 
 class SavingRun {

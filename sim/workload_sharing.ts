@@ -20,7 +20,7 @@ import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
-import { type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2"] as const;
 
@@ -72,19 +72,9 @@ const OUTSTANDING: [number, ...number[]] = [1, 2, 8];
 /** Runs one seed. */
 export async function runSharing(options: RunOptions): Promise<RunOutcome> {
   const run = new SharingRun(options);
-  try {
-    await run.toTheEnd();
-  } catch (error) {
-    run.violations.add(LeatError.from(error).message);
-  }
-  const { cluster, checker } = run;
-  cluster.counters.tally("elements_skipped", checker.skipped);
-  return {
-    violations: run.violations.list(),
-    hash: cluster.trace.hash,
-    delivered: checker.delivered,
-    cluster,
-  };
+  const outcome = await outcomeOf(run, ({ checker }) => checker.delivered);
+  run.cluster.counters.tally("elements_skipped", run.checker.skipped);
+  return outcome;
 }
 
 /** Each task draws a number for its stream, and counts: elements of some 100 to 1,600 bytes. */
