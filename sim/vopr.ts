@@ -13,12 +13,8 @@ import { FAULTS } from "./counters.ts";
 import { ROLES } from "./crashes.ts";
 import { NO_FAULTS } from "./options.ts";
 import { crashPoints, drawOptions, formatRun, runSwarm } from "./swarm.ts";
-import type { RunOptions, Workload } from "./workload.ts";
-import { runDynamic } from "./workload_dynamic.ts";
-import { runOrdered } from "./workload_ordered.ts";
-import { runRounds } from "./workload_rounds.ts";
-import { runSaving } from "./workload_saving.ts";
-import { runSharing } from "./workload_sharing.ts";
+import type { RunOptions } from "./workload.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 const HELP = `Crashes a simulated cluster, seed after seed.
 
@@ -41,15 +37,6 @@ const TIMELINES_MAX = 1;
 const COVERAGE_SEEDS_MIN = 500;
 /** How often the number of seeds done is printed. */
 const PROGRESS_LINES = 10;
-
-const WORKLOADS: Readonly<Record<string, Workload>> = {
-  dynamic: runDynamic,
-  off: (options) => runDynamic({ ...options, mode: "OFF" }),
-  ordered: runOrdered,
-  rounds: runRounds,
-  sharing: runSharing,
-  saving: runSaving,
-};
 
 const OPTIONS = {
   workload: { type: "string" },

@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../core/error.ts";
+import type { Violations } from "./checkers/checker.ts";
 import type { SimCluster } from "./cluster.ts";
 import {
   CRASH_AFTER_MAX_MS,
@@ -37,8 +38,10 @@ export interface RunOptions {
 
 /** What came of it. */
 export interface RunOutcome {
-  /** Broken promises; empty when all was well. */
+  /** Broken promises, each with its checker before it; empty when all was well. */
   readonly violations: readonly string[];
+  /** The checkers that have seen one. */
+  readonly checkers: readonly string[];
   readonly hash: string;
   /** Elements delivered. */
   readonly delivered: number;
@@ -51,7 +54,7 @@ export type Workload<O extends RunOptions = RunOptions> = (options: O) => Promis
 /** A run that has been set up. */
 export interface Run {
   readonly cluster: SimCluster;
-  readonly violations: { add(violation: string): void; list(): readonly string[] };
+  readonly violations: Violations;
   toTheEnd(): Promise<void>;
 }
 
@@ -64,10 +67,11 @@ export async function outcomeOf<R extends Run>(
   try {
     await run.toTheEnd();
   } catch (error) {
-    violations.add(LeatError.from(error).message);
+    violations.by("liveness").add(LeatError.from(error).message);
   }
   return {
     violations: violations.list(),
+    checkers: violations.checkers,
     hash: cluster.trace.hash,
     delivered: delivered(run),
     cluster,

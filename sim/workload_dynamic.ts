@@ -68,14 +68,18 @@ class DynamicRun {
   readonly cluster: SimCluster;
   readonly deliveries: DeliveryChecker;
   readonly #options: DynamicOptions;
-  readonly #ledger = new SplitLedger(this.violations);
+  readonly #ledger = new SplitLedger(this.violations.by("splits"));
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
 
   constructor(options: DynamicOptions) {
     this.#options = options;
     const lives = WORKERS.length + (this.#crashed("worker") ? 1 : 0);
-    this.deliveries = new DeliveryChecker(SPLITS, this.violations, this.#isOff ? lives : 1);
+    this.deliveries = new DeliveryChecker(
+      SPLITS,
+      this.violations.by("deliveries"),
+      this.#isOff ? lives : 1,
+    );
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
@@ -138,7 +142,7 @@ class DynamicRun {
       }
     };
     train().catch((error) => {
-      this.violations.add(`${consumer} failed: ${LeatError.from(error).message}`);
+      this.violations.by("training").add(`${consumer} failed: ${LeatError.from(error).message}`);
     }).finally(() => this.#ended.add(node.name));
   }
 

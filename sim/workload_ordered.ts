@@ -101,7 +101,7 @@ class OrderedRun {
   readonly #pipeline: PipelineName;
   readonly #epochs: number;
   readonly #windowBytes: number;
-  readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations);
+  readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
   readonly #crashes: Crashes;
   readonly #homes: (() => void)[] = [];
   /** What the trainer has on its disk. */
@@ -116,7 +116,7 @@ class OrderedRun {
   ) {
     this.#pipeline = pipeline;
     this.#epochs = epochs;
-    this.stream = new StreamChecker(wanted, this.violations);
+    this.stream = new StreamChecker(wanted, this.violations.by("stream"));
     this.cluster = new SimCluster({
       seed,
       faults,
@@ -158,7 +158,7 @@ class OrderedRun {
     node.system.inspect(this.#window.observe);
     const who = `${node.name} (life ${node.lives})`;
     this.#train(node, who).catch((error) => {
-      this.violations.add(`${who} failed: ${LeatError.from(error).message}`);
+      this.violations.by("training").add(`${who} failed: ${LeatError.from(error).message}`);
     }).finally(() => this.#ended = true);
   }
 
@@ -227,7 +227,7 @@ class OrderedRun {
         await host.sleep(DESCRIBE_ATTEMPT_MS);
       }
     };
-    look().catch((error) => this.violations.add(LeatError.from(error).message));
+    look().catch((error) => this.violations.by("leftovers").add(LeatError.from(error).message));
     await runUntil(
       this.cluster,
       () => jobs === 0 && this.#crashes.over && !isLeft(),

@@ -76,7 +76,7 @@ export async function runRounds(options: RoundsOptions): Promise<RunOutcome> {
 class RoundsRun {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
-  readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations);
+  readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations.by("rounds"));
   readonly #crashes: Crashes;
   readonly #stepMaxMs: number;
   readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
@@ -150,7 +150,7 @@ class RoundsRun {
           await node.host.sleep(REFUSED_PAUSE_MS);
           continue;
         }
-        return this.violations.add(`${life} failed: ${message}`);
+        return this.violations.by("training").add(`${life} failed: ${message}`);
       }
     }
   }

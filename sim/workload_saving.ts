@@ -94,7 +94,7 @@ class SavingRun {
       const { code, message } = LeatError.from(error);
       // An earlier life of it had asked for it, and it has become whole.
       if (code === "already_exists" && node.lives > 1) this.#isSaved = true;
-      else this.violations.add(`${who} failed: ${message}`);
+      else this.violations.by("training").add(`${who} failed: ${message}`);
     });
   }
 
@@ -124,13 +124,15 @@ class SavingRun {
       }
     };
     read().catch((error) => {
-      this.violations.add(`The folder cannot be read: ${LeatError.from(error).message}`);
+      this.violations.by("folder").add(
+        `The folder cannot be read: ${LeatError.from(error).message}`,
+      );
     }).finally(() => isRead = true);
     await runUntil(this.cluster, () => isRead && this.#crashes.over, "the folder was read");
     this.delivered = found.length;
     const at = this.#wanted.findIndex((text, i) => text !== found[i]);
     if (at < 0 && found.length === this.#wanted.length) return;
-    this.violations.add(
+    this.violations.by("folder").add(
       `the folder holds ${found.length} elements of ${this.#wanted.length}; first that differs: ` +
         `${at < 0 ? this.#wanted.length : at}`,
     );

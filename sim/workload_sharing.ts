@@ -108,7 +108,7 @@ class SharingRun {
     const luck = this.cluster.random.fork("sharing");
     const windowBytesMax = luck.pick(WINDOW_BYTES);
     this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
-    this.checker = new SharingChecker(windowBytesMax, this.violations);
+    this.checker = new SharingChecker(windowBytesMax, this.violations.by("windows"));
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
     const boot = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS, windowBytesMax });
     for (const name of WORKERS) {
@@ -146,7 +146,7 @@ class SharingRun {
       }
     };
     train().catch((error) => {
-      this.violations.add(
+      this.violations.by("training").add(
         `${node.name} (life ${node.lives}) failed: ${LeatError.from(error).message}`,
       );
     });

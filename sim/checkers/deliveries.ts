@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 /** One element that a training loop took. */
 export interface DeliveredElement {
@@ -17,13 +17,13 @@ export class DeliveryChecker {
   readonly #count: number;
   readonly #timesMax: number;
   readonly #taken = new Map<unknown, DeliveredElement[]>();
-  readonly #violations: Violations;
+  readonly #findings: Findings;
 
   /** @param timesMax How often each element may be delivered. */
-  constructor(count: number, violations: Violations, timesMax = 1) {
+  constructor(count: number, findings: Findings, timesMax = 1) {
     this.#count = count;
     this.#timesMax = timesMax;
-    this.#violations = violations;
+    this.#findings = findings;
   }
 
   /** Elements delivered so far, repetitions not counted. */
@@ -37,12 +37,12 @@ export class DeliveryChecker {
     if (
       !Number.isSafeInteger(element) || !(0 <= Number(element) && Number(element) < this.#count)
     ) {
-      this.#violations.add(`${describe(delivery)}, which is no element of the dataset`);
+      this.#findings.add(`${describe(delivery)}, which is no element of the dataset`);
     }
     const before = this.#taken.get(element) ?? [];
     this.#taken.set(element, [...before, delivery]);
     if (before.length < this.#timesMax) return;
-    this.#violations.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
+    this.#findings.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
   }
 
   /** Everything is over: every element must have been delivered so often. */
@@ -52,7 +52,7 @@ export class DeliveryChecker {
       if ((this.#taken.get(element)?.length ?? 0) < times) missing.push(element);
     }
     if (missing.length === 0) return;
-    this.#violations.add(`elements delivered less than ${times} times: ${missing.join(", ")}`);
+    this.#findings.add(`elements delivered less than ${times} times: ${missing.join(", ")}`);
   }
 }
 

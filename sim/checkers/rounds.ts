@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 /** One element: its number in the stream of its task, and what tells that from other tasks. */
 export interface RoundElement {
@@ -15,7 +15,7 @@ export interface RoundElement {
 /** Watches one job. Each life of a consumer's client has a name of its own. */
 export class RoundsChecker {
   readonly #numConsumers: number;
-  readonly #violations: Violations;
+  readonly #findings: Findings;
   /** Of each life, the rounds that it was given, in order. */
   readonly #steps = new Map<string, string[]>();
   /** Of two lives, how many steps more the first had taken at the same round. */
@@ -23,9 +23,9 @@ export class RoundsChecker {
   /** Rounds by task and number, and who was given them at which step. */
   readonly #taken = new Map<string, Map<string, number>>();
 
-  constructor(numConsumers: number, violations: Violations) {
+  constructor(numConsumers: number, findings: Findings) {
     this.#numConsumers = numConsumers;
-    this.#violations = violations;
+    this.#findings = findings;
   }
 
   /** Elements that were given in all. */
@@ -41,14 +41,14 @@ export class RoundsChecker {
   took(life: string, consumerIndex: number, { index, task }: RoundElement): void {
     const n = this.#numConsumers;
     if (index % n !== consumerIndex) {
-      this.#violations.add(`${life} took element ${index}, which is consumer ${index % n}'s`);
+      this.#findings.add(`${life} took element ${index}, which is consumer ${index % n}'s`);
     }
     const round = `round ${Math.floor(index / n)} of ${task}`;
     const steps = this.#steps.get(life) ?? [];
     this.#steps.set(life, steps);
     const takers = this.#taken.get(round) ?? new Map<string, number>();
     this.#taken.set(round, takers);
-    if (takers.has(life)) this.#violations.add(`${life} took ${round} twice`);
+    if (takers.has(life)) this.#findings.add(`${life} took ${round} twice`);
     takers.set(life, steps.length);
     steps.push(round);
     for (const other of this.#steps.keys()) if (other !== life) this.#compare(life, other, round);
@@ -73,7 +73,7 @@ export class RoundsChecker {
     }
     const otherRound = this.#steps.get(other)![step - ahead];
     if (otherRound === undefined ? otherStep === undefined : otherRound === round) return;
-    this.#violations.add(
+    this.#findings.add(
       `in one step ${life} took ${round} and ${other} ${otherRound ?? "nothing yet"}` +
         (otherStep === undefined
           ? ""

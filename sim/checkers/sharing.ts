@@ -10,7 +10,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 /** What an element of the shared job says of itself. */
 export interface SharedElement {
@@ -34,7 +34,7 @@ interface Stream {
 /** See the module. */
 export class SharingChecker {
   readonly #windowBytesMax: number;
-  readonly #violations: Violations;
+  readonly #findings: Findings;
   readonly #streams = new Map<number, Stream>();
   /** The place that each trainer has taken last, by trainer and stream. */
   readonly #last = new Map<string, number>();
@@ -43,9 +43,9 @@ export class SharingChecker {
   #delivered = 0;
   #skipped = 0;
 
-  constructor(windowBytesMax: number, violations: Violations) {
+  constructor(windowBytesMax: number, findings: Findings) {
     this.#windowBytesMax = windowBytesMax;
-    this.#violations = violations;
+    this.#findings = findings;
   }
 
   /** Elements that training loops have taken. */
@@ -83,7 +83,7 @@ export class SharingChecker {
     const last = this.#last.get(key) ?? -1;
     this.#last.set(key, Math.max(last, place));
     const what = `${trainer} took ${place} of stream ${stream} after ${last}`;
-    if (place <= last) this.#violations.add(`${what}: twice, or out of order`);
+    if (place <= last) this.#findings.add(`${what}: twice, or out of order`);
     const reading = this.#reading.get(trainer)!;
     if (!reading.has(stream)) {
       reading.add(stream);
@@ -92,12 +92,12 @@ export class SharingChecker {
     const missed = place - last - 1;
     // What was on its way from a worker that is gone is gone with it.
     if (missed !== skipped && !this.#streams.get(stream)!.lives()) return;
-    if (missed !== skipped) this.#violations.add(`${what}, and was told of ${skipped} it missed`);
+    if (missed !== skipped) this.#findings.add(`${what}, and was told of ${skipped} it missed`);
     if (missed <= 0) return;
     this.#skipped += missed;
     const since = this.#bytesFrom(stream, place - 1);
     if (since > this.#windowBytesMax) return;
-    this.#violations.add(
+    this.#findings.add(
       `${what}, though the ${since} bytes from ${place - 1} on fit a window of ` +
         `${this.#windowBytesMax}`,
     );
@@ -116,7 +116,7 @@ export class SharingChecker {
     if (!this.#streams.has(stream)) this.#streams.set(stream, { sums: [], lives });
     const { sums } = this.#streams.get(stream)!;
     if (place !== sums.length) {
-      this.#violations.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);
+      this.#findings.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);
     }
     sums.push((sums.at(-1) ?? 0) + Math.max(ITEM_BYTES_MIN, bytes.byteLength));
   }
@@ -124,7 +124,7 @@ export class SharingChecker {
   #reports({ name, tasks }: HeartbeatRequest): void {
     const held = tasks.reduce((sum, { frontStats }) => sum + (frontStats?.bufferedBytes ?? 0), 0);
     if (held <= this.#windowBytesMax) return;
-    this.#violations.add(`${name} holds ${held} bytes, of ${this.#windowBytesMax} for windows`);
+    this.#findings.add(`${name} holds ${held} bytes, of ${this.#windowBytesMax} for windows`);
   }
 }
 

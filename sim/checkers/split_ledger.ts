@@ -7,21 +7,21 @@
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
 /** Reads the answers off the dispatcher's node by inspection. */
 export class SplitLedger {
-  readonly #violations: Violations;
+  readonly #findings: Findings;
   /** Requests that were handled, by asker and id: their answers carry only these. */
   readonly #asked = new Map<string, SplitRequest>();
   readonly #requestOfSplit = new Map<string, string>();
   readonly #splitOfRequest = new Map<string, number | null>();
 
-  constructor(violations: Violations) {
-    this.#violations = violations;
+  constructor(findings: Findings) {
+    this.#findings = findings;
   }
 
   /** How many splits were handed out. */
@@ -49,14 +49,14 @@ export class SplitLedger {
     const index = split?.index ?? null;
     if (before === undefined) this.#splitOfRequest.set(request, index);
     else if (before !== index) {
-      this.#violations.add(`${request} was answered with split ${before}, then with ${index}`);
+      this.#findings.add(`${request} was answered with split ${before}, then with ${index}`);
     }
     if (index === null) return;
     const key = `${repetition}/${source}/${index}`;
     const other = this.#requestOfSplit.get(key);
     if (other === undefined) this.#requestOfSplit.set(key, request);
     else if (other !== request) {
-      this.#violations.add(`split ${key} was handed out to ${other}, then to ${request}`);
+      this.#findings.add(`split ${key} was handed out to ${other}, then to ${request}`);
     }
   }
 }

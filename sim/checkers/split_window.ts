@@ -8,18 +8,18 @@ import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 /** Reads what readers say and are given off their nodes by inspection. */
 export class SplitWindowChecker {
   readonly #windowSplits: number;
-  readonly #violations: Violations;
+  readonly #findings: Findings;
   /** Of each reader, by the path of its actor. */
   readonly #marks = new Map<string, number>();
 
-  constructor(windowSplits: number, violations: Violations) {
+  constructor(windowSplits: number, findings: Findings) {
     this.#windowSplits = windowSplits;
-    this.#violations = violations;
+    this.#findings = findings;
   }
 
   /** Give this to `ActorSystem.inspect` of each life of a reader's node. */
@@ -43,7 +43,7 @@ export class SplitWindowChecker {
     const mark = this.#marks.get(reader);
     if (place === undefined || mark === undefined) return;
     if (place.sequence < mark + this.#windowSplits) return;
-    this.#violations.add(
+    this.#findings.add(
       `split ${place.sequence} was produced for ${reader}, whose mark is ${mark} and window ` +
         `${this.#windowSplits}`,
     );

@@ -3,17 +3,17 @@
  *
  * @module
  */
-import type { Violations } from "./checker.ts";
+import type { Findings } from "./checker.ts";
 
 /** Watches what is given of a stream whose elements are known, each by a text that tells it from others. */
 export class StreamChecker {
   readonly #wanted: readonly string[];
-  readonly #violations: Violations;
+  readonly #findings: Findings;
   #furthest = 0;
 
-  constructor(wanted: readonly string[], violations: Violations) {
+  constructor(wanted: readonly string[], findings: Findings) {
     this.#wanted = wanted;
-    this.#violations = violations;
+    this.#findings = findings;
   }
 
   /** How far into the stream anybody has been. */
@@ -26,13 +26,13 @@ export class StreamChecker {
     this.#furthest = Math.max(this.#furthest, position + 1);
     const wanted = this.#wanted[position] ?? "the end";
     if (element === wanted) return;
-    this.#violations.add(`${consumer} took ${element} at ${position}, where ${wanted} is`);
+    this.#findings.add(`${consumer} took ${element} at ${position}, where ${wanted} is`);
   }
 
   /** Somebody has come to the end after so many elements. */
   ended(position: number, consumer: string): void {
     if (position === this.#wanted.length) return;
-    this.#violations.add(
+    this.#findings.add(
       `${consumer} came to the end after ${position} of ${this.#wanted.length} elements`,
     );
   }
