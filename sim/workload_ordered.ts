@@ -9,16 +9,9 @@
  *
  * @module
  */
-import { accessFrom } from "../actors/client/access.ts";
-import { distributedIterator } from "../actors/client/distributed_iterator.ts";
-import type { ClientHome } from "../actors/client/starting.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
-import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
-import { registerIterator } from "../data/node.ts";
-import type { DistributeNode } from "../data/operators/distribute.ts";
-import { openHome, registerHome } from "../world/client_homes.ts";
-import type { Given } from "./canonical_stream.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { Violations } from "./checkers/checker.ts";
 import { SplitWindowChecker } from "./checkers/split_window.ts";
 import { StreamChecker } from "./checkers/stream.ts";
@@ -34,6 +27,7 @@ import {
   textOf,
 } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
+import { Readings, take, Trainings } from "./reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import {
   outcomeOf,
@@ -78,23 +72,11 @@ export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = 1 + luck.int(2);
-  const run = new OrderedRun(options, pipeline, epochs, await streamOf(pipeline, epochs));
-  try {
-    return await outcomeOf(run, ({ stream }) => stream.furthest);
-  } finally {
-    run.close();
-  }
+  using run = new OrderedRun(options, pipeline, epochs, await streamOf(pipeline, epochs));
+  return await outcomeOf(run, ({ stream }) => stream.furthest);
 }
 
-// What mod.ts does for programs: a simulation does without the rest of it.
-registerIterator("distribute", (node, context) => {
-  const { inputs: [input], options } = node as DistributeNode;
-  return distributedIterator(input!, options, context, accessFrom(openHome));
-});
-
-let services = 0;
-
-class OrderedRun {
+class OrderedRun implements Disposable {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
   readonly stream: StreamChecker;
@@ -103,10 +85,10 @@ class OrderedRun {
   readonly #windowBytes: number;
   readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
   readonly #crashes: Crashes;
-  readonly #homes: (() => void)[] = [];
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
   /** What the trainer has on its disk. */
   #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
-  #ended = false;
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint, tamper }: OrderedOptions,
@@ -139,31 +121,29 @@ class OrderedRun {
       nodes: NODES,
       roles: crashes,
       point: crashPoint,
-      onCrash: ({ name }) => {
-        if (name === TRAINER) this.#ended = false;
-      },
+      onCrash: (node) => this.#trainings.crashed(node),
     });
   }
 
   async toTheEnd(): Promise<void> {
-    await runThroughTrouble(this.cluster, this.#crashes, () => this.#ended);
+    await runThroughTrouble(
+      this.cluster,
+      this.#crashes,
+      () => this.#trainings.haveEnded([TRAINER]),
+    );
     await this.#expectNothingLeft();
   }
 
-  close(): void {
-    for (const forget of this.#homes) forget();
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
   }
 
   #bootTrainer(node: SimNode): void {
     node.system.inspect(this.#window.observe);
-    const who = `${node.name} (life ${node.lives})`;
-    this.#train(node, who).catch((error) => {
-      this.violations.by("training").add(`${who} failed: ${LeatError.from(error).message}`);
-    }).finally(() => this.#ended = true);
+    this.#trainings.begin(node, (who, luck) => this.#train(node, who, luck));
   }
 
-  async #train(node: SimNode, who: string): Promise<void> {
-    const luck = node.world.random.fork("training");
+  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
     while (!await this.#readOn(node, who, luck)) this.cluster.counters.tally("iterator_restored");
   }
 
@@ -195,20 +175,16 @@ class OrderedRun {
   }
 
   #open(node: SimNode): DatasetIterator<unknown> {
-    const service = `simulated-${++services}`;
-    const home: ClientHome = {
-      system: node.system,
-      dispatcher: dispatcherAt(DISPATCHER_NODE),
-      timings: { ...TIMINGS, bufferBytesMax: this.#windowBytes },
-      release: () => {},
-    };
-    this.#homes.push(registerHome(service, () => home));
-    const dataset = pipelineOf(this.#pipeline).distribute({
-      service,
-      processingMode: "DETERMINISTIC",
-      jobName: "job",
-    }).repeat(this.#epochs);
-    return openIterator(dataset.node, { host: node.host });
+    const distributed = (service: string) =>
+      pipelineOf(this.#pipeline).distribute({
+        service,
+        processingMode: "DETERMINISTIC",
+        jobName: "job",
+      }).repeat(this.#epochs);
+    return this.#readings.open(node, distributed, {
+      ...TIMINGS,
+      bufferBytesMax: this.#windowBytes,
+    });
   }
 
   /** No task, no reader and no job is left of what is over, once those that vanished are missed. */
@@ -233,16 +209,5 @@ class OrderedRun {
       () => jobs === 0 && this.#crashes.over && !isLeft(),
       "the job and its tasks are gone",
     );
-  }
-}
-
-/** What comes next; `undefined` at the end, "lost" where the dispatcher knows this reader no more. */
-async function take(iterator: DatasetIterator<unknown>): Promise<Given | undefined | "lost"> {
-  try {
-    const { done, value } = await iterator.next();
-    return done ? undefined : { element: value };
-  } catch (error) {
-    const { code } = LeatError.from(error);
-    return code === "not_found" || code === "failed_precondition" ? "lost" : { error };
   }
 }

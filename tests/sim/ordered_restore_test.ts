@@ -14,7 +14,7 @@ import { decodeIteration, encodeIteration } from "../../data/saving.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/service.ts";
 // For the iterator of distribute() that it registers.
-import "../../sim/workload_ordered.ts";
+import "../../sim/reading.ts";
 import { registerHome } from "../../world/client_homes.ts";
 import { assert, assertEquals } from "../assert.ts";
 
