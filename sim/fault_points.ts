@@ -6,6 +6,18 @@
 import type { Counters } from "./counters.ts";
 import type { SimRandom } from "./random.ts";
 
+/** Every point there is in production code. */
+export const FAULT_POINTS = [
+  "client.miss_news",
+  "dispatcher.compact_early",
+  "worker.miss_news",
+] as const;
+
+/** What counts how often a point has fired. */
+export function counterOf(point: string): string {
+  return `point ${point}`;
+}
+
 /** Of a point being enabled for a run. */
 const ENABLED_PROBABILITY = 0.5;
 
@@ -34,7 +46,7 @@ export class FaultPoints {
       this.#points.set(point, known);
     }
     const fires = known.enabled && known.luck.chance(this.#probability);
-    if (fires) this.#counters.tally(`point ${point}`);
+    if (fires) this.#counters.tally(counterOf(point));
     return fires;
   }
 

@@ -49,6 +49,8 @@ export interface FaultOptions {
   readonly diskSyncMaxMs: number;
   /** Of a fault point firing, once it is enabled for the run. */
   readonly faultPointProbability: number;
+  /** When all trouble ends, at the latest; left out: as the workload has it. */
+  readonly healAfterMaxMs?: number;
 }
 
 /** A calm network and disk: nothing is lost, and everything takes a little time. */

@@ -1,155 +1,267 @@
 /**
- * Crashes a simulated cluster, seed after seed, until the seeds or a promise are broken:
+ * Crashes simulated clusters, seed after seed, on all cores, until the seeds or a promise are broken:
  *
- *     deno run sim/vopr.ts --seeds 1000 --seed 1 --workload ordered
+ *     deno task vopr --seeds 1000000
  *
- * Every fault of a run is drawn from its seed. A seed that fails is printed with the command that
- * repeats it and the timeline of its messages.
+ * Everything that happens in a run is drawn from its seed. A seed that fails is printed with the
+ * command that repeats it. See docs/simulation.md.
  *
  * @module
  */
-import { parseArgs } from "node:util";
+import {
+  choice,
+  EXIT_FAILURE,
+  flag,
+  integer,
+  number,
+  type Option,
+  type Program,
+  runProgram,
+  type Values,
+} from "../examples/lib/args.ts";
 import { FAULTS } from "./counters.ts";
-import { ROLES } from "./crashes.ts";
+import { counterOf, FAULT_POINTS } from "./fault_points.ts";
 import { NO_FAULTS } from "./options.ts";
-import { crashPoints, drawOptions, formatRun, runSwarm } from "./swarm.ts";
+import { SimRandom } from "./random.ts";
+import { crashPoints, drawOptions, formatRun } from "./swarm.ts";
+import { parseCrash, parseCrashes, parseFaults, repeatCommand } from "./vopr/flags.ts";
+import { SeedPool } from "./vopr/pool.ts";
+import { CampaignProgress } from "./vopr/progress.ts";
+import type { SeedOutcome, SeedRun } from "./vopr/seed_run.ts";
+import { Tally } from "./vopr/tally.ts";
 import type { RunOptions } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
-const HELP = `Crashes a simulated cluster, seed after seed.
-
-Usage: deno run sim/vopr.ts [options]
-
-  --workload W  What the cluster does: dynamic, off, ordered (DETERMINISTIC), rounds (coordinated
-                reads), sharing or saving (distributedSave). Default: all, each with every seed.
-  --seeds N     How many seeds to run. Default 1000.
-  --seed S      The first of them. Default 1.
-  --crash R     Draws no faults, but crashes the dispatcher, a worker or a client (R) at each of its
-                messages in turn, or at one (R@N), in the run of the seed.
-  --timeline    Print what happened between the nodes, also when all went well.
-  --hashes      Print the hash of each seed's trace.
-  --help        Print this.
-`;
-
-/** Failed seeds that are printed with their timelines; others only by number. */
-const TIMELINES_MAX = 1;
-/** Fewer seeds need not have shown every fault. */
+/** Stands for all workloads. */
+const ALL = "all";
+const SEEDS = 1_000;
+/** Of how long a seed takes: one that takes this long does not end. */
+const SEED_TIMEOUT_S = 300;
+/** So many seeds over all workloads must have shown every fault. */
 const COVERAGE_SEEDS_MIN = 500;
-/** How often the number of seeds done is printed. */
-const PROGRESS_LINES = 10;
+const EXIT_INTERRUPTED = 130;
 
-const OPTIONS = {
-  workload: { type: "string" },
-  seeds: { type: "string", default: "1000" },
-  seed: { type: "string", default: "1" },
-  crash: { type: "string" },
-  timeline: { type: "boolean", default: false },
-  hashes: { type: "boolean", default: false },
-  help: { type: "boolean", default: false },
-} as const;
-
-async function main(): Promise<number> {
-  const { values } = parseArgs({ options: OPTIONS });
-  if (values.help) {
-    console.log(HELP);
-    return 0;
-  }
-  for (const name of ["seeds", "seed"] as const) {
-    if (/^[0-9]{1,15}$/.test(values[name])) continue;
-    throw new TypeError(
-      `--${name} must be a whole number of at most 15 digits, got "${values[name]}"`,
-    );
-  }
-  const names = values.workload === undefined ? Object.keys(WORKLOADS) : [values.workload];
-  const unknown = names.find((name) => !Object.hasOwn(WORKLOADS, name));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `--workload must be one of ${Object.keys(WORKLOADS).join(", ")}, got "${unknown}"`,
-    );
-  }
-  const seed = BigInt(values.seed);
-  let status = 0;
-  for (const name of names) {
-    const runs = values.crash === undefined
-      ? Array.from({ length: Number(values.seeds) }, (_, i) => drawOptions(seed + BigInt(i)))
-      : await crashesAt(name, seed, values.crash);
-    const failed = values.timeline
-      ? await showTimeline(name, runs[0]!)
-      : await hunt(name, runs, values.hashes);
-    status ||= failed;
-  }
-  return status;
+/** A text that is read by a function of its own. */
+function parsed<T>(help: string, placeholder: string, parse: (text: string) => T) {
+  const option: Option<T | undefined> = {
+    help,
+    placeholder,
+    remark: "",
+    read: (texts) => texts.length === 0 ? undefined : parse(texts.at(-1)!),
+  };
+  return option;
 }
 
-/** The runs that `--crash` asks for. */
-async function crashesAt(name: string, seed: bigint, where: string): Promise<RunOptions[]> {
-  const [, role, message] = /^(\w+)(?:@(\d+))?$/.exec(where) ?? [];
-  const known = ROLES.find((each) => each === role);
-  if (known === undefined) {
-    throw new TypeError(
-      `--crash must be one of ${ROLES.join(", ")}, as in ${ROLES[0]}@7, got "${where}"`,
-    );
+const PROGRAM = {
+  usage: "deno task vopr",
+  summary:
+    "Crashes simulated clusters, seed after seed. A seed is one run of one workload: both the " +
+    "workload and everything that goes wrong are drawn from it, so that seeds spread over the " +
+    "workloads.",
+  options: {
+    seeds: integer({
+      help: `How many seeds to run; ${SEEDS} unless the time is given.`,
+      min: 1,
+    }),
+    seed: integer({ help: "The first of them.", default: 1, min: 0, max: Number.MAX_SAFE_INTEGER }),
+    minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0 }),
+    jobs: integer({
+      help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
+      default: navigator.hardwareConcurrency,
+      min: 0,
+    }),
+    workload: choice([ALL, ...Object.keys(WORKLOADS)], {
+      help: "What the clusters do. One that is named has all seeds.",
+      placeholder: "NAME",
+      default: ALL,
+    }),
+    faults: parsed(
+      "These faults instead of drawn ones, as in lossProbability=0.1,partition=halves; or none.",
+      "LIST",
+      parseFaults,
+    ),
+    crashes: parsed(
+      "Of each of these roles (dispatcher, worker, client) a node crashes, instead of drawn " +
+        "ones; or none.",
+      "LIST",
+      parseCrashes,
+    ),
+    crash: parsed(
+      "No faults, but the dispatcher, a worker or a client (ROLE) crashes at each of its messages " +
+        "in turn, or at one (ROLE@7), in the run of the first seed.",
+      "ROLE",
+      parseCrash,
+    ),
+    timeline: flag("Runs the first seed alone and prints what happened between the nodes."),
+    hashes: flag("Prints the hash of each seed's trace."),
+    seedTimeoutS: number({
+      help: "A seed that takes longer has failed.",
+      placeholder: "S",
+      default: SEED_TIMEOUT_S,
+      min: 1,
+    }),
+  },
+  notes: `Workloads: ${Object.keys(WORKLOADS).join(", ")}.
+
+The exit status is 1 if a promise was broken, or if one of the faults never happened in ${COVERAGE_SEEDS_MIN}
+seeds or more. Ctrl-C ends the campaign with what is known by then.`,
+} satisfies Program<Record<string, Option<unknown>>>;
+
+type Settings = Values<typeof PROGRAM.options>;
+
+async function main(settings: Settings): Promise<void> {
+  const runs = await runsOf(settings);
+  if (settings.timeline) {
+    const [first] = runs;
+    if (await showTimeline(first!)) Deno.exitCode = EXIT_FAILURE;
+    return;
   }
-  if (message === undefined) return await crashPoints(WORKLOADS[name]!, { seed, role: known });
-  return [{ seed, faults: NO_FAULTS, crashPoint: { role: known, message: Number(message) } }];
+  Deno.exitCode = await campaign(settings, runs);
 }
 
-async function hunt(name: string, runs: readonly RunOptions[], hashes: boolean): Promise<number> {
-  const startMs = performance.now();
-  let done = 0;
-  const { counters, failed, events } = await runSwarm(
-    WORKLOADS[name]!,
-    runs,
-    (options, { hash, violations }) => {
-      const { seed } = options;
-      if (hashes) console.log(`${name} ${seed} ${hash}`);
-      if (violations.length > 0) {
-        console.log(
-          `SEED=${seed} failed; repeat it with: ` +
-            `deno run sim/vopr.ts --workload ${name} ${flagsOf(options)} --timeline`,
-        );
-      }
-      if (++done % Math.ceil(runs.length / PROGRESS_LINES) === 0) {
-        console.error(`${name}: ${done}/${runs.length} runs`);
-      }
-    },
-  );
-  const tookMs = performance.now() - startMs;
-  console.log(
-    `${name}: ${done} runs, ${events} events in ${(tookMs / 1_000).toFixed(1)} s ` +
-      `(${Math.round(events / tookMs)} events per ms); ${failed.length} failed`,
-  );
-  for (const [what, count] of counters.entries()) console.log(`  ${what.padEnd(24)} ${count}`);
-  for (const { options } of failed.slice(0, TIMELINES_MAX)) await showTimeline(name, options);
-  if (failed.length > 0) return 1;
-  const isDrawn = runs.every(({ crashPoint }) => crashPoint === undefined);
-  if (isDrawn && runs.length >= COVERAGE_SEEDS_MIN) counters.expectAll(FAULTS);
+/** What is to be run. */
+async function runsOf(settings: Settings): Promise<Iterable<SeedRun>> {
+  const { seed, crash, workload } = settings;
+  const first = BigInt(seed);
+  const workloadOf = (seed: bigint) => workload === ALL ? drawWorkload(seed) : workload;
+  if (crash === undefined) return drawnRuns(first, workloadOf, settings);
+  const name = workloadOf(first);
+  const { role, message } = crash;
+  const points: RunOptions[] = message === undefined
+    ? await crashPoints(WORKLOADS[name]!, { seed: first, role })
+    : [{ seed: first, faults: NO_FAULTS, crashPoint: { role, message } }];
+  return points.map((options, index) => ({ index, workload: name, options }));
+}
+
+function* drawnRuns(
+  first: bigint,
+  workloadOf: (seed: bigint) => string,
+  settings: Settings,
+): Iterable<SeedRun> {
+  const count = seedsOf(settings);
+  for (let index = 0; index < count; index++) {
+    const seed = first + BigInt(index);
+    const drawn = drawOptions(seed);
+    const { faults = drawn.faults, crashes = drawn.crashes! } = settings;
+    yield { index, workload: workloadOf(seed), options: { seed, faults, crashes } };
+  }
+}
+
+function seedsOf({ seeds, minutes }: Settings): number {
+  return seeds ?? (minutes === undefined ? SEEDS : Infinity);
+}
+
+function drawWorkload(seed: bigint): string {
+  const [first, ...others] = Object.keys(WORKLOADS);
+  return new SimRandom(seed).fork("workload").pick([first!, ...others]);
+}
+
+/** Runs them all, tells what came of them, and says with which status that ends. */
+async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<number> {
+  const { minutes = Infinity, hashes, seedTimeoutS } = settings;
+  const tally = new Tally();
+  const timeMs = minutes * 60_000;
+  const total = Array.isArray(runs) ? runs.length : seedsOf(settings);
+  let isInterrupted = false;
+  using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+  const interrupt = () => {
+    isInterrupted = true;
+    pool.stop();
+  };
+  Deno.addSignalListener("SIGINT", interrupt);
+  let elapsedMs: number;
+  try {
+    using progress = new CampaignProgress({ runs: total, timeMs });
+    const inOrder = new InOrder((line) => progress.note(line));
+    await pool.runAll(runs, (outcome) => {
+      const { run, hash, violations } = outcome;
+      tally.add(outcome);
+      if (hashes) inOrder.add(run.index, `${run.workload} ${run.options.seed} ${hash}`);
+      if (violations.length > 0) progress.note(failureText(outcome));
+      const { seeds: done, failed } = tally.total;
+      progress.update({ done, failed, eventsPerMs: tally.eventsPerMs });
+      if (progress.elapsedMs >= timeMs) pool.stop();
+    });
+    elapsedMs = progress.elapsedMs;
+  } finally {
+    Deno.removeSignalListener("SIGINT", interrupt);
+  }
+  console.log(`\n${tally}`);
+  return verdict(tally, { elapsedMs, isInterrupted, isDrawn: isDrawn(settings) });
+}
+
+/** Without the permission to read what the threads import, seeds run in this thread. */
+function jobsOf({ jobs }: Settings): number {
+  const path = new URL("../", import.meta.url);
+  if (jobs === 0 || Deno.permissions.querySync({ name: "read", path }).state === "granted") {
+    return jobs;
+  }
+  console.error("Seeds run in one thread, as modules may not be read: use `deno task vopr`");
   return 0;
 }
 
-/** What repeats a run. */
-function flagsOf({ seed, crashPoint }: RunOptions): string {
-  if (crashPoint === undefined) return `--seed ${seed}`;
-  return `--seed ${seed} --crash ${crashPoint.role}@${crashPoint.message}`;
+/** Whether every fault may happen. */
+function isDrawn({ faults, crashes, crash }: Settings): boolean {
+  return faults === undefined && crashes === undefined && crash === undefined;
 }
 
-async function showTimeline(name: string, options: RunOptions): Promise<number> {
-  console.log(`${name}: ${formatRun(options)}`);
-  const { violations, cluster } = await WORKLOADS[name]!({ ...options, readable: true });
+function verdict(
+  tally: Tally,
+  { elapsedMs, isInterrupted, isDrawn }: {
+    readonly elapsedMs: number;
+    readonly isInterrupted: boolean;
+    readonly isDrawn: boolean;
+  },
+): number {
+  const { seeds, failed } = tally.total;
+  console.log(
+    `\n${seeds} seeds in ${(elapsedMs / 1_000).toFixed(1)} s ` +
+      `(${(1_000 * seeds / elapsedMs).toFixed(1)} per second); ${failed} failed` +
+      (isInterrupted ? "; interrupted" : ""),
+  );
+  if (failed > 0) return EXIT_FAILURE;
+  if (isDrawn && seeds >= COVERAGE_SEEDS_MIN) {
+    tally.counters.expectAll([...FAULTS, ...FAULT_POINTS.map(counterOf)]);
+  }
+  return isInterrupted ? EXIT_INTERRUPTED : 0;
+}
+
+function failureText({ run, violations }: SeedOutcome): string {
+  return `SEED=${run.options.seed} failed: ${violations[0]}\n  repeat it with: ${
+    repeatCommand(run)
+  }`;
+}
+
+/** Lines that become known in any order, and are printed in theirs. */
+class InOrder {
+  readonly #print: (line: string) => void;
+  readonly #waiting = new Map<number, string>();
+  #next = 0;
+
+  constructor(print: (line: string) => void) {
+    this.#print = print;
+  }
+
+  add(index: number, line: string): void {
+    this.#waiting.set(index, line);
+    for (let line; (line = this.#waiting.get(this.#next)) !== undefined;) {
+      this.#waiting.delete(this.#next++);
+      this.#print(line);
+    }
+  }
+}
+
+/** Prints what happened in a run; true if a promise was broken. */
+async function showTimeline({ workload, options }: SeedRun): Promise<boolean> {
+  console.log(`${workload}: ${formatRun(options)}`);
+  const { violations, cluster } = await WORKLOADS[workload]!({ ...options, readable: true });
   for (const line of cluster.trace.lines) console.log(line);
   for (const { timeMs, node, level, message } of cluster.logs) {
     console.log(`${timeMs.toFixed(3).padStart(12)} ms  ${node} ${level}: ${message}`);
   }
   for (const violation of violations) console.log(`VIOLATION ${violation}`);
-  console.log(`${name}: ${formatRun(options)}`);
-  return violations.length === 0 ? 0 : 1;
+  console.log(`${workload}: ${formatRun(options)}`);
+  return violations.length > 0;
 }
 
-if (import.meta.main) {
-  try {
-    Deno.exitCode = await main();
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
-    Deno.exitCode = 2;
-  }
-}
+if (import.meta.main) await runProgram(PROGRAM, main);

@@ -104,11 +104,12 @@ export async function runThroughTrouble(
   const luck = cluster.random.fork("heal");
   const nemesis = new Nemesis(cluster);
   let isTimeToHeal = false;
-  cluster.after(luck.between(0, HEAL_AFTER_MAX_MS), "heal", () => isTimeToHeal = true);
+  const { healAfterMaxMs = HEAL_AFTER_MAX_MS } = cluster.network.faults;
+  cluster.after(luck.between(0, healAfterMaxMs), "heal", () => isTimeToHeal = true);
   nemesis.start();
   await cluster.run({
     until: () => (isTimeToHeal || isDone()) && crashes.over,
-    timeMaxMs: HEAL_AFTER_MAX_MS + CRASH_AFTER_MAX_MS + DOWN_MAX_MS,
+    timeMaxMs: healAfterMaxMs + CRASH_AFTER_MAX_MS + DOWN_MAX_MS,
     stepsMax: STEPS_MAX,
   });
   nemesis.stop();

@@ -58,7 +58,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   offload: ["data", "actors/client", "core"],
   world: PRODUCTION.filter((room) => room !== "offload"),
   "mod.ts": PRODUCTION,
-  sim: [...PRODUCTION, "mod.ts"],
+  sim: [...PRODUCTION, "mod.ts", "examples"],
   examples: [...PRODUCTION, "mod.ts"],
   bench: [...PRODUCTION, "mod.ts", "bench/bare", "examples"],
   "bench/bare": [],

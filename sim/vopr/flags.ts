@@ -1,0 +1,98 @@
+/**
+ * The faults and crashes of a run as words on a command line, and back.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { type CrashPoint, type Role, ROLES } from "../crashes.ts";
+import { drawFaults, type FaultOptions, NO_FAULTS } from "../options.ts";
+import { SimRandom } from "../random.ts";
+import { drawOptions } from "../swarm.ts";
+import type { RunOptions } from "../workload.ts";
+import type { SeedRun } from "./seed_run.ts";
+
+/** Stands for an empty list. */
+const NONE = "none";
+
+/** Every fault that can be set, with a value of its kind. */
+const KINDS: Readonly<Record<string, unknown>> = {
+  healAfterMaxMs: 0,
+  bytesPerSecond: 0,
+  ...drawFaults(new SimRandom(0n)),
+  ...NO_FAULTS,
+};
+
+/** The command that repeats a run by itself. */
+export function repeatCommand({ workload, options }: SeedRun): string {
+  return `deno task vopr --workload ${workload} ${optionFlags(options)} --timeline`;
+}
+
+/** The flags that give these options: the seed alone where all others are drawn from it. */
+export function optionFlags(options: RunOptions): string {
+  const { seed, faults, crashes = [], crashPoint } = options;
+  if (crashPoint !== undefined) {
+    return `--seed ${seed} --crash ${crashPoint.role}@${crashPoint.message}`;
+  }
+  const drawn = drawOptions(seed);
+  const text = formatFaults(faults);
+  const roles = crashes.join(",") || NONE;
+  if (text === formatFaults(drawn.faults) && roles === drawn.crashes!.join(",")) {
+    return `--seed ${seed}`;
+  }
+  return `--seed ${seed} --faults ${text} --crashes ${roles}`;
+}
+
+/** Those faults that are not as on a calm day. */
+export function formatFaults(faults: FaultOptions): string {
+  const calm: Readonly<Record<string, unknown>> = { ...NO_FAULTS };
+  const some = Object.entries(faults).filter(([name, value]) => value !== calm[name]);
+  return some.map(([name, value]) => `${name}=${value}`).join(",") || NONE;
+}
+
+/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+export function parseFaults(text: string): FaultOptions {
+  const given = text === NONE ? [] : text.split(",").map((pair) => {
+    const [name = "", value = ""] = pair.split("=");
+    return [name, parseFault(name, value)];
+  });
+  return { ...NO_FAULTS, ...Object.fromEntries(given) };
+}
+
+function parseFault(name: string, text: string): unknown {
+  if (!Object.hasOwn(KINDS, name)) {
+    throw refuse(`--faults: there is no fault '${name}'; there are: ${Object.keys(KINDS)}`);
+  }
+  const kind = typeof KINDS[name];
+  const value = kind === "number" ? Number(text) : kind === "boolean" ? text === "true" : text;
+  if (text !== "" && String(value) === text) return value;
+  throw refuse(
+    `--faults: ${name} is '${text}', but has to be ${kind}, as in ${name}=${KINDS[name]}`,
+  );
+}
+
+/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+export function parseCrashes(text: string): readonly Role[] {
+  return text === NONE ? [] : text.split(",").map((name) => roleOf("--crashes", name));
+}
+
+/** Where to crash a role: at a message, or, without one, at each. */
+export interface CrashWish extends Pick<CrashPoint, "role"> {
+  readonly message?: number;
+}
+
+/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+export function parseCrash(text: string): CrashWish {
+  const [, name = text, message] = /^(\w+)(?:@(\d+))?$/.exec(text) ?? [];
+  const role = roleOf("--crash", name);
+  return message === undefined ? { role } : { role, message: Number(message) };
+}
+
+function roleOf(flag: string, text: string): Role {
+  const role = ROLES.find((each) => each === text);
+  if (role !== undefined) return role;
+  throw refuse(`${flag} is '${text}', but has to be of ${ROLES.join(", ")}`);
+}
+
+function refuse(message: string): LeatError {
+  return new LeatError("invalid_argument", message);
+}

@@ -1,0 +1,65 @@
+/**
+ * As many threads as there is room for, fed from one sequence of runs.
+ *
+ * @module
+ */
+import { Lane } from "./lane.ts";
+import { runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
+
+/** A thread has so many runs, so that it has the next while the answer to one is on its way. */
+const RUNS_PER_THREAD = 2;
+
+/** How to set up a {@linkcode SeedPool}. */
+export interface SeedPoolOptions {
+  /** Threads; 0 runs in this one, where nothing ends a seed that does not end. */
+  readonly jobs: number;
+  /** See {@linkcode Lane}. */
+  readonly seedTimeoutMs: number;
+}
+
+/** See the module. */
+export class SeedPool implements Disposable {
+  readonly #lanes: Lane[];
+  #isStopped = false;
+  #next = 0;
+
+  constructor({ jobs, seedTimeoutMs }: SeedPoolOptions) {
+    this.#lanes = Array.from({ length: jobs }, () => new Lane({ seedTimeoutMs }));
+  }
+
+  /** Runs one. */
+  run(run: SeedRun): Promise<SeedOutcome> {
+    if (this.#lanes.length === 0) return runSeed(run);
+    return this.#lanes[this.#next++ % this.#lanes.length]!.run(run);
+  }
+
+  /** Runs all, and says what came of each when it is known, in whatever order that is. */
+  async runAll(
+    runs: Iterable<SeedRun>,
+    onOutcome: (outcome: SeedOutcome) => void,
+  ): Promise<void> {
+    const next = runs[Symbol.iterator]();
+    const drain = async (run: (run: SeedRun) => Promise<SeedOutcome>) => {
+      while (!this.#isStopped) {
+        const { done, value } = next.next();
+        if (done) return;
+        onOutcome(await run(value));
+      }
+    };
+    if (this.#lanes.length === 0) return await drain(runSeed);
+    await Promise.all(
+      this.#lanes.flatMap((lane) =>
+        Array.from({ length: RUNS_PER_THREAD }, () => drain((run) => lane.run(run)))
+      ),
+    );
+  }
+
+  /** Begins no more runs: `runAll` ends with those that were begun. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  [Symbol.dispose](): void {
+    for (const lane of this.#lanes) lane[Symbol.dispose]();
+  }
+}

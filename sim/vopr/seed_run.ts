@@ -1,0 +1,73 @@
+/**
+ * One run of a campaign, as it is sent to a thread, and what came of it, as it comes back.
+ *
+ * @module
+ */
+import process from "node:process";
+import { LeatError } from "../../core/error.ts";
+import type { RunOptions } from "../workload.ts";
+import { WORKLOADS } from "../workloads.ts";
+
+/** What a thread says before its first answer. */
+export const READY = "ready";
+
+/** A run that is wanted. */
+export interface SeedRun {
+  /** Which of the campaign it is, from 0. */
+  readonly index: number;
+  readonly workload: string;
+  readonly options: RunOptions;
+}
+
+/** What came of it. */
+export interface SeedOutcome {
+  readonly run: SeedRun;
+  /** Broken promises; see {@linkcode RunOutcome}. */
+  readonly violations: readonly string[];
+  /** The checkers that have seen them. */
+  readonly checkers: readonly string[];
+  /** Of the trace; empty where the run did not end. */
+  readonly hash: string;
+  readonly events: number;
+  /** Processor time of the thread that ran it, in ms. */
+  readonly cpuMs: number;
+  /** What happened how often, by name. */
+  readonly counts: readonly (readonly [name: string, times: number])[];
+}
+
+/** Runs it in this thread. An error is a broken promise, so that a campaign goes on. */
+export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
+  const before = process.threadCpuUsage();
+  try {
+    const { violations, checkers, hash, cluster } = await WORKLOADS[run.workload]!(run.options);
+    return {
+      run,
+      violations,
+      checkers,
+      hash,
+      events: cluster.scheduler.steps,
+      cpuMs: cpuMsSince(before),
+      counts: cluster.counters.entries(),
+    };
+  } catch (error) {
+    return brokenOff(run, LeatError.from(error).message, cpuMsSince(before));
+  }
+}
+
+/** What came of a run that has no outcome of its own. */
+export function brokenOff(run: SeedRun, why: string, cpuMs = 0): SeedOutcome {
+  return {
+    run,
+    violations: [`run: ${why}`],
+    checkers: ["run"],
+    hash: "",
+    events: 0,
+    cpuMs,
+    counts: [],
+  };
+}
+
+function cpuMsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}

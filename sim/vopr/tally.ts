@@ -1,0 +1,90 @@
+/**
+ * What has come of a campaign so far: counts by workload, faults by name, and the first failures.
+ *
+ * @module
+ */
+import { renderTable, type Table } from "../../examples/simulate/table.ts";
+import { Counters } from "../counters.ts";
+import type { SeedOutcome } from "./seed_run.ts";
+
+/** Failed seeds that are remembered; the others are counted. */
+const FAILED_KEPT_MAX = 100;
+
+interface Row {
+  seeds: number;
+  events: number;
+  cpuMs: number;
+  failed: number;
+}
+
+/** See the module. */
+export class Tally {
+  readonly counters = new Counters();
+  readonly total: Row = emptyRow();
+  /** The first that have failed. */
+  readonly failed: SeedOutcome[] = [];
+  readonly #rows = new Map<string, Row>();
+
+  add(outcome: SeedOutcome): void {
+    const { run: { workload }, events, cpuMs, counts, violations } = outcome;
+    const row = this.#rows.get(workload) ?? emptyRow();
+    this.#rows.set(workload, row);
+    const isFailed = violations.length > 0;
+    for (const each of [row, this.total]) {
+      each.seeds++;
+      each.events += events;
+      each.cpuMs += cpuMs;
+      if (isFailed) each.failed++;
+    }
+    for (const [name, times] of counts) this.counters.tally(name, times);
+    if (isFailed && this.failed.length < FAILED_KEPT_MAX) this.failed.push(outcome);
+  }
+
+  /** Events per ms of a core's time. */
+  get eventsPerMs(): number {
+    return rate(this.total);
+  }
+
+  /** Tables for people: the workloads, and what has happened. */
+  toString(): string {
+    return `${renderTable(this.#workloads())}\n\n${renderTable(this.#happened())}`;
+  }
+
+  #workloads(): Table {
+    const names = [...this.#rows.keys()].sort();
+    const rows = names.map((name) => cells(name, this.#rows.get(name)!));
+    return {
+      title: "Workloads",
+      columns: [
+        { heading: "workload" },
+        { heading: "seeds" },
+        { heading: "events" },
+        { heading: "events per seed" },
+        { heading: "events per ms of a core", digits: 1 },
+        { heading: "failed" },
+      ],
+      rows: names.length > 1 ? [...rows, cells("all", this.total)] : rows,
+    };
+  }
+
+  #happened(): Table {
+    return {
+      title: "What happened",
+      columns: [{ heading: "what" }, { heading: "times" }],
+      rows: this.counters.entries().map(([name, times]) => [name, times]),
+    };
+  }
+}
+
+function emptyRow(): Row {
+  return { seeds: 0, events: 0, cpuMs: 0, failed: 0 };
+}
+
+function cells(name: string, row: Row): (string | number)[] {
+  const { seeds, events, failed } = row;
+  return [name, seeds, events, seeds === 0 ? 0 : events / seeds, rate(row), failed];
+}
+
+function rate({ events, cpuMs }: Row): number {
+  return cpuMs === 0 ? 0 : events / cpuMs;
+}
