@@ -7,7 +7,7 @@ import type { ActorKind } from "../actors/runtime/system.ts";
 import { LeatError } from "../core/error.ts";
 import { Counters } from "./counters.ts";
 import { FaultPoints } from "./fault_points.ts";
-import { SimNetwork, type Tamper } from "./network.ts";
+import { SimNetwork, type Tamper, type Wires } from "./network.ts";
 import { type Boot, SimNode } from "./node.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
@@ -30,6 +30,8 @@ export interface SimClusterOptions {
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** See {@linkcode Tamper}. */
   readonly tamper?: Tamper;
+  /** See {@linkcode Wires}. Default: the faults' `bytesPerSecond` alone. */
+  readonly wires?: Wires;
 }
 
 /**
@@ -65,7 +67,7 @@ export class SimCluster {
   #logs: SimLogLine[] = [];
 
   constructor(options: SimClusterOptions) {
-    const { seed, faults = NO_FAULTS, readable = false, kinds = {}, tamper } = options;
+    const { seed, faults = NO_FAULTS, readable = false, kinds = {}, tamper, wires } = options;
     this.seed = seed;
     this.#readable = readable;
     this.kinds = kinds;
@@ -83,6 +85,7 @@ export class SimCluster {
       counters: this.counters,
       faults,
       ...(tamper === undefined ? {} : { tamper }),
+      ...(wires === undefined ? {} : { wires }),
     });
   }
 

@@ -157,7 +157,7 @@ export class LinkEnd implements Link {
     trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
     this.#clog();
     this.#breakDown();
-    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs() + this.#sendingUs(bytes.length));
+    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs(this.#sendUs(envelope, bytes.length)));
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
@@ -226,27 +226,28 @@ export class LinkEnd implements Link {
     if (!this.#isClosed) this.#buffered.remove(bytes.length);
   }
 
-  /** How long the bytes take to be sent, and those before them. */
-  #sendingUs(bytes: number): number {
-    const { scheduler, faults: { bytesPerSecond } } = this.#network;
-    if (bytesPerSecond === undefined) return 0;
-    const { nowUs } = scheduler;
+  /** When the message has been sent, and those before it. */
+  #sendUs(envelope: Envelope, bytes: number): number {
+    const { scheduler: { nowUs }, wires, faults: { bytesPerSecond } } = this.#network;
+    if (wires !== undefined) {
+      return wires.sentUs(nowUs, { from: this.life.node, to: this.remote.node, envelope, bytes });
+    }
+    if (bytesPerSecond === undefined) return nowUs;
     this.#sentUs = Math.max(this.#sentUs, nowUs) + Math.round(1e6 * bytes / bytesPerSecond);
-    return this.#sentUs - nowUs;
+    return this.#sentUs;
   }
 
   /** When the next message gets there: after the one before it, unless it is held back. */
-  #arrivalOfNextUs(): number {
+  #arrivalOfNextUs(sentUs: number): number {
     const { faults, counters } = this.#network;
-    if (!this.#random.chance(faults.reorderProbability)) return this.#arrivalUs();
+    if (!this.#random.chance(faults.reorderProbability)) return this.#arrivalUs(sentUs);
     counters.count("message_reordered");
     return this.#stragglerUs();
   }
 
-  #arrivalUs(): number {
-    const { scheduler } = this.#network;
+  #arrivalUs(sentUs = this.#network.scheduler.nowUs): number {
     const freeUs = Math.max(this.#lastArrivalUs, this.#cloggedUntilUs);
-    this.#lastArrivalUs = Math.max(freeUs, scheduler.nowUs + this.#network.delayUs(this.#random));
+    this.#lastArrivalUs = Math.max(freeUs, sentUs + this.#network.delayUs(this.#random));
     return this.#lastArrivalUs;
   }
 

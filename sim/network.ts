@@ -19,6 +19,21 @@ import type { Trace } from "./trace.ts";
 /** Changes what is sent, or drops it: what a wrong actor would say can be said so. */
 export type Tamper = (envelope: Envelope) => Envelope | undefined;
 
+/** A message on its way from one node to another. */
+export interface OnWire {
+  readonly from: string;
+  readonly to: string;
+  readonly envelope: Envelope;
+  /** Its size, encoded. */
+  readonly bytes: number;
+}
+
+/** How long messages are being sent, where that depends on more than the link that they go over. */
+export interface Wires {
+  /** When a message that is sent now has been sent whole, in µs of virtual time. */
+  sentUs(nowUs: number, message: OnWire): number;
+}
+
 /** What the parts of a run share. */
 export interface NetworkSurroundings {
   readonly scheduler: Scheduler;
@@ -29,6 +44,8 @@ export interface NetworkSurroundings {
   readonly limits?: Partial<LinkLimits>;
   /** Default: nobody tampers. */
   readonly tamper?: Tamper;
+  /** Default: links alone, which carry `bytesPerSecond` of the faults in each direction. */
+  readonly wires?: Wires;
 }
 
 /** A node that can be dialled. */
@@ -45,6 +62,7 @@ export class SimNetwork {
   readonly counters: Counters;
   readonly limits: LinkLimits;
   readonly tamper: Tamper | undefined;
+  readonly wires: Wires | undefined;
   readonly #random: SimRandom;
   /** Every name ever listened at; undefined while nobody does. */
   readonly #listeners = new Map<string, Listener | undefined>();
@@ -62,6 +80,7 @@ export class SimNetwork {
     this.counters = around.counters;
     this.limits = { ...LINK_LIMITS, ...around.limits };
     this.tamper = around.tamper;
+    this.wires = around.wires;
     this.#random = around.random;
     this.#faults = around.faults;
   }

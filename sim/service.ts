@@ -6,30 +6,46 @@
 import { type ClientOptions, createClient } from "../actors/client/client.ts";
 import { Feed } from "../actors/client/feed.ts";
 import type { ClientProtocol } from "../actors/client/protocol.ts";
+import type { Actor } from "../actors/runtime/actor.ts";
 import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
 import { FRONT_KINDS } from "../world/service_kinds.ts";
+import type { SimHost } from "./host.ts";
 import type { Boot, SimNode } from "./node.ts";
 
 /** The node that the dispatcher of a simulated cluster runs on. */
 export const DISPATCHER_NODE = "dispatcher";
 
+/** Puts something around the dispatcher's handlers. */
+export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
+
 /** A node with a dispatcher. */
-export function bootDispatcher(config: DispatcherConfig = {}): Boot {
+export function bootDispatcher(
+  config: DispatcherConfig = {},
+  wrap: WrapDispatcher = (actor) => actor,
+): Boot {
   return ({ system }) => {
     system.spawn<DispatcherProtocol>({
       name: "dispatcher",
-      create: (context) => createDispatcher(context, config),
+      create: (context) => wrap(createDispatcher(context, config)),
     });
   };
 }
 
+/** What workers may be told otherwise. */
+export type WorkerSettings = Pick<
+  WorkerOptions,
+  "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags"
+>;
+
 /** A node with a worker, which runs its pipelines in the node's own thread: others there are none. */
 export function bootWorker(
-  config: Pick<WorkerOptions, "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement"> = {},
+  config: WorkerSettings = {},
+  runnersOf: (host: SimHost) => RunnerFactory = (host) => new PipelineRunners(host),
 ): Boot {
   return ({ name, system, host }) => {
     system.spawn<WorkerProtocol>({
@@ -39,7 +55,7 @@ export function bootWorker(
           ...config,
           name,
           dispatcher: dispatcherAt(DISPATCHER_NODE),
-          runners: new PipelineRunners(host),
+          runners: runnersOf(host),
           fronts: FRONT_KINDS,
         }),
     });

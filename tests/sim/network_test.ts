@@ -182,3 +182,18 @@ Deno.test("messages that arrive are no views of the one that was sent, nor of ea
   assertEquals(seen, [1, 1]);
   assertEquals(sent[0], 5);
 });
+
+Deno.test("SimNetwork: what takes long to be sent is not overtaken on its link, and all arrives", async () => {
+  const { cluster, noted, sender, settle } = pair({
+    bytesPerSecond: 1e6,
+    delayMinMs: 0,
+    delayMaxMs: 20,
+  });
+  for (let value = 0; value < 40; value++) {
+    const bytes = new Uint8Array(value % 2 === 0 ? 10_000 : 0);
+    sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value, bytes });
+  }
+  await settle();
+  assertEquals(noted, Array.from({ length: 40 }, (_, i) => i));
+  assertEquals(cluster.counters.entries(), []);
+});

@@ -1,0 +1,281 @@
+/**
+ * A modelled cluster: one dispatcher, workers and trainers on a calm network. The actors are those of
+ * production and all that lies between them is done: registering, heartbeats, splits, requests,
+ * buffers, backpressure. Only the work of pipelines and the training steps are virtual time, and a few
+ * bytes travel in the place of a batch, which count as many. (A worker's bound on bytes made ahead does
+ * not see that: it keeps two batches however large they are.)
+ *
+ * Every trainer of a job reads every worker that may serve it, as in production. A large cluster
+ * therefore has pools of workers, each for the jobs with its tag.
+ *
+ * @module
+ */
+import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import { LeatError } from "../core/error.ts";
+import { Dataset } from "../data/dataset.ts";
+import { ShardingPolicy } from "../data/sharding_policy.ts";
+import type { SplitTable } from "../data/splits.ts";
+import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
+import { SimCluster } from "./cluster.ts";
+import { type CoresMeter, ModelledCores } from "./modelled_cores.ts";
+import { BATCH_FRAME_BYTES, ModelledRunners } from "./modelled_runners.ts";
+import { ModelledTrainer, type TrainerCounts } from "./modelled_trainer.ts";
+import { ModelledWires } from "./modelled_wires.ts";
+import type { SimNode } from "./node.ts";
+import { type FaultOptions, NO_FAULTS } from "./options.ts";
+import {
+  bootDispatcher,
+  bootWorker,
+  DISPATCHER_NODE,
+  startClient,
+  type WrapDispatcher,
+} from "./service.ts";
+
+/** Splits of a repetition for each worker of a job, at least: few enough to list, and more than workers. */
+const SPLITS_PER_WORKER = 16;
+const SPLITS_MIN = 256;
+/** What waits for a training loop in production unless told otherwise, in bytes. */
+const BUFFER_BYTES = 256 * 2 ** 20;
+/** How long the first answer of a dispatcher may take that hears of all at once, in ms. */
+const FIRST_ANSWER_TIMEOUT_MS = 600_000;
+/** Events beyond which something must be wrong. */
+const STEPS_MAX = 1e9;
+
+/** What a cluster is made of, and what things cost in it. */
+export interface ModelledOptions {
+  readonly workers: number;
+  readonly trainers: number;
+  /** Cores of a worker's host. Default 8. */
+  readonly coresPerWorker?: number;
+  /** Core time that a batch takes, in ms. */
+  readonly batchMs: number;
+  /** How much less or more of it a batch takes at most, 0 to 1. Default 0.2. */
+  readonly batchSpread?: number;
+  /** On how many cores a batch is made at once. Default: on all of a host. */
+  readonly parallelCalls?: number;
+  /** Size of a batch, in bytes. Default 1 MiB. */
+  readonly batchBytes?: number;
+  /** How long a training step takes, in ms. */
+  readonly stepMs: number;
+  /** What the network card of each host carries in each direction. Default: any amount. */
+  readonly networkBytesPerSecond?: number;
+  /** How long a message travels, in ms, beside the time that it is being sent. Default 0.2 to 1. */
+  readonly delayMinMs?: number;
+  readonly delayMaxMs?: number;
+  /** How many jobs the trainers are divided among. Default 1. */
+  readonly jobs?: number;
+  /** How many pools the workers are divided among, and the jobs with them. Default 1. */
+  readonly pools?: number;
+  /** How many batches come of a split. Default 10. */
+  readonly batchesPerSplit?: number;
+  /** Requests in flight and batches waiting per trainer. Default: the client's own choice. */
+  readonly maxOutstandingRequests?: number;
+  readonly dispatcher?: DispatcherConfig;
+  /** Sees what the dispatcher does. */
+  readonly wrapDispatcher?: WrapDispatcher;
+  /** Default 1. */
+  readonly seed?: bigint;
+}
+
+type Settings =
+  & Required<Omit<ModelledOptions, "maxOutstandingRequests" | "wrapDispatcher">>
+  & Pick<ModelledOptions, "maxOutstandingRequests" | "wrapDispatcher">;
+
+/**
+ * See the module.
+ *
+ * @example
+ * ```ts
+ * import { ModelledCluster } from "./modelled_cluster.ts";
+ *
+ * const cluster = new ModelledCluster({ workers: 4, trainers: 1, batchMs: 800, stepMs: 10 });
+ * await cluster.runUntil(() => cluster.trainers.every(({ firstBatchMs }) => firstBatchMs !== undefined));
+ * await cluster.runFor(10_000);
+ * cluster.counts.batches; // about 400: four workers of eight cores make 40 a second
+ * ```
+ */
+export class ModelledCluster {
+  readonly cluster: SimCluster;
+  readonly settings: Settings;
+  readonly trainers: readonly ModelledTrainer[];
+  readonly #wires: ModelledWires;
+  readonly #cores: CoresMeter = { busyMs: 0 };
+  readonly #workerNames: readonly string[];
+  readonly #trainerNames: readonly string[];
+  readonly #table: SplitTable;
+  #failure: unknown;
+
+  /** @throws LeatError `invalid_argument` for a number that is none of these. */
+  constructor(options: ModelledOptions) {
+    this.settings = check(options);
+    const { workers, trainers, pools, seed, networkBytesPerSecond, batchBytes } = this.settings;
+    const { delayMinMs, delayMaxMs, dispatcher, wrapDispatcher } = this.settings;
+    this.#wires = new ModelledWires(networkBytesPerSecond, batchBytes);
+    const faults: FaultOptions = { ...NO_FAULTS, delayMinMs, delayMaxMs };
+    this.cluster = new SimCluster({ seed, faults, wires: this.#wires });
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(dispatcher, wrapDispatcher));
+    this.#workerNames = Array.from({ length: workers }, (_, i) => `worker-${i}`);
+    this.#trainerNames = Array.from({ length: trainers }, (_, i) => `trainer-${i}`);
+    const splits = Math.max(SPLITS_MIN, SPLITS_PER_WORKER * Math.ceil(workers / pools));
+    this.#table = [Array.from({ length: splits }, (_, i) => ({ start: i, stop: i + 1 }))];
+    this.#workerNames.forEach((name, index) => this.#addWorker(name, index));
+    this.trainers = this.#trainerNames.map((name, index) => this.#addTrainer(name, index));
+  }
+
+  /** Virtual time since the cluster was started, in ms. */
+  get nowMs(): number {
+    return this.cluster.scheduler.nowUs / 1_000;
+  }
+
+  /** What all trainers count together. */
+  get counts(): TrainerCounts {
+    const sum = { batches: 0, waitedMs: 0 };
+    for (const { counts } of this.trainers) {
+      sum.batches += counts.batches;
+      sum.waitedMs += counts.waitedMs;
+    }
+    return sum;
+  }
+
+  /** Core time that all workers have used for batches, in ms. */
+  get workersBusyMs(): number {
+    return this.#cores.busyMs;
+  }
+
+  /** For how long all workers together have sent batches, in ms. */
+  get workersSendingMs(): number {
+    return this.#wires.sendingMs(this.#workerNames);
+  }
+
+  /** For how long all trainers together have received batches, in ms. */
+  get trainersReceivingMs(): number {
+    return this.#wires.receivingMs(this.#trainerNames);
+  }
+
+  get dispatcherNode(): SimNode {
+    return this.cluster.node(DISPATCHER_NODE);
+  }
+
+  trainerNode(index: number): SimNode {
+    return this.cluster.node(this.#trainerNames[index]!);
+  }
+
+  /** Lets so much virtual time pass. @throws LeatError what a trainer failed with. */
+  async runFor(ms: number): Promise<void> {
+    let isOver = false;
+    this.cluster.after(ms, "end of a run", () => isOver = true);
+    await this.runUntil(() => isOver, 2 * ms);
+  }
+
+  /**
+   * Lets virtual time pass until something holds.
+   *
+   * @throws LeatError `deadline_exceeded` when it does not within `timeMaxMs` (default: an hour), and
+   * what a trainer failed with.
+   */
+  async runUntil(holds: () => boolean, timeMaxMs = 3_600_000): Promise<void> {
+    const until = () => {
+      if (this.#failure !== undefined) throw this.#failure;
+      return holds();
+    };
+    await this.cluster.run({ until, timeMaxMs, stepsMax: STEPS_MAX });
+  }
+
+  #addWorker(name: string, index: number): void {
+    const { coresPerWorker, pools } = this.settings;
+    const random = this.cluster.random.fork(`pipelines of ${name}`);
+    const boot = bootWorker({ tags: [poolTag(index % pools)] }, (host) => {
+      const cores = new ModelledCores(coresPerWorker, (ms) => host.sleep(ms), this.#cores);
+      return new ModelledRunners({ cores, random }, this.settings, this.#table);
+    });
+    this.cluster.addNode(name, boot);
+  }
+
+  #addTrainer(name: string, index: number): ModelledTrainer {
+    const { jobs, pools, stepMs, batchBytes, maxOutstandingRequests } = this.settings;
+    const node = this.cluster.addNode(name, () => {});
+    const job = index % jobs;
+    const feed = startClient(node, {
+      dataset: DEFINITION,
+      parameters: {
+        processingMode: ShardingPolicy.DYNAMIC,
+        sharing: false,
+        ...(pools === 1 ? {} : { targetTags: [poolTag(job % pools)] }),
+      },
+      jobName: `job-${job}`,
+      repetition: 0,
+      firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
+      // As many batches as would fit, had they their size.
+      bufferBytesMax: BUFFER_BYTES * BATCH_FRAME_BYTES / batchBytes,
+      ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+    });
+    const trainer = new ModelledTrainer(node.host, feed, stepMs);
+    trainer.train().catch((error) => this.#failure ??= error);
+    return trainer;
+  }
+}
+
+/** Its splits are those that the runners list; what else it says of its elements nobody reads. */
+const DATASET = Dataset.range(SPLITS_MIN).repeat();
+const DEFINITION = {
+  graph: serializeGraph(DATASET.node),
+  fingerprint: fingerprintGraph(DATASET.node),
+  cardinality: -1,
+};
+
+const DEFAULTS = {
+  coresPerWorker: 8,
+  batchSpread: 0.2,
+  parallelCalls: Infinity,
+  batchBytes: 2 ** 20,
+  networkBytesPerSecond: Infinity,
+  delayMinMs: NO_FAULTS.delayMinMs,
+  delayMaxMs: NO_FAULTS.delayMaxMs,
+  jobs: 1,
+  pools: 1,
+  batchesPerSplit: 10,
+  dispatcher: {},
+  seed: 1n,
+};
+
+/** What must be whole and 1 or more. */
+const COUNTS = [
+  "workers",
+  "trainers",
+  "coresPerWorker",
+  "jobs",
+  "pools",
+  "batchesPerSplit",
+] as const;
+/** What must be above 0. */
+const AMOUNTS = ["batchMs", "parallelCalls", "batchBytes", "networkBytesPerSecond"] as const;
+
+function check(options: ModelledOptions): Settings {
+  const settings = { ...DEFAULTS, ...options };
+  const refuse = (name: keyof ModelledOptions, must: string): never => {
+    throw new LeatError(
+      "invalid_argument",
+      `A modelled cluster: ${name} is ${settings[name]}; it must be ${must}`,
+    );
+  };
+  for (const name of COUNTS) {
+    if (!(Number.isSafeInteger(settings[name]) && settings[name] >= 1)) {
+      refuse(name, "a whole number, 1 or more");
+    }
+  }
+  for (const name of AMOUNTS) if (!(settings[name] > 0)) refuse(name, "above 0");
+  const { stepMs, batchSpread, delayMinMs, delayMaxMs, workers, trainers, jobs, pools } = settings;
+  if (!(stepMs >= 0)) refuse("stepMs", "0 or more");
+  if (!(batchSpread >= 0 && batchSpread <= 1)) refuse("batchSpread", "from 0 to 1");
+  if (!(delayMinMs >= 0)) refuse("delayMinMs", "0 or more");
+  if (!(delayMaxMs >= delayMinMs)) refuse("delayMaxMs", `no less than delayMinMs (${delayMinMs})`);
+  if (jobs > trainers) refuse("jobs", `no more than there are trainers (${trainers})`);
+  if (pools > Math.min(workers, jobs)) {
+    refuse("pools", `no more than there are workers (${workers}) and jobs (${jobs})`);
+  }
+  return settings;
+}
+
+function poolTag(pool: number): string {
+  return `pool-${pool}`;
+}

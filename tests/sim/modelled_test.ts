@@ -1,0 +1,99 @@
+/**
+ * `simulateCluster`. The goal: what it says follows from what things cost, by arithmetic, whichever part
+ * is the limit. The method: clusters of which the limit is known, and the same with one thing changed.
+ */
+import { LeatError } from "../../core/error.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { simulateCluster } from "../../sim/modelled.ts";
+import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluster.ts";
+import { DISPATCHER_NODE } from "../../sim/service.ts";
+import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
+
+/** A batch takes 100 ms of a host, and a trainer 20 ms. */
+const BASE: ModelledOptions = {
+  workers: 4,
+  trainers: 2,
+  coresPerWorker: 8,
+  batchMs: 800,
+  stepMs: 20,
+};
+const TOLERANCE = 0.05;
+
+function assertNear(actual: number, expected: number, what: string): void {
+  assertAlmostEquals(actual, expected, TOLERANCE * expected, what);
+}
+
+Deno.test("simulateCluster: workers that are too few make as many batches as their cores can", async () => {
+  const outcome = await simulateCluster(BASE);
+  assertNear(outcome.batchesPerSecond, 40, "4 workers of 10 batches/s");
+  assertNear(outcome.workerBusyFraction, 1, "busy");
+  // 40 steps of 20 ms a second are two fifths of two trainers' time.
+  assertNear(outcome.stallFraction, 0.6, "stalled");
+  assertEquals(outcome.bottleneck, "workers");
+  assert(outcome.timeToFirstBatchMs > 80, "no batch is there before it is made");
+});
+
+Deno.test("simulateCluster: with workers enough the trainers step as fast as they can", async () => {
+  const outcome = await simulateCluster({ ...BASE, workers: 16 });
+  assertNear(outcome.batchesPerSecond, 100, "2 trainers of 50 steps/s");
+  assertNear(outcome.workerBusyFraction, 100 / 160, "what is made is what is taken");
+  assertEquals(outcome.bottleneck, "trainers");
+});
+
+Deno.test("simulateCluster: batches wait in line at the network cards of trainers, and of workers", async () => {
+  const network = { networkBytesPerSecond: 100e6, batchBytes: 10e6, workers: 16 };
+  const receiving = await simulateCluster({ ...BASE, ...network });
+  assertNear(receiving.batchesPerSecond, 20, "2 cards of 10 batches/s");
+  assertNear(receiving.trainerNetworkFraction, 1, "receiving");
+  assertEquals(receiving.bottleneck, "network");
+  const sending = await simulateCluster({
+    ...BASE,
+    ...network,
+    workers: 1,
+    trainers: 16,
+    batchMs: 8,
+  });
+  assertNear(sending.batchesPerSecond, 10, "one card of 10 batches/s");
+  assertNear(sending.workerNetworkFraction, 1, "sending");
+  assertEquals(sending.bottleneck, "network");
+});
+
+Deno.test("simulateCluster: a pipeline without parallel calls makes as many batches side by side as are asked for", async () => {
+  const alone = await simulateCluster({ ...BASE, parallelCalls: 1, coresPerWorker: 2 });
+  assertNear(alone.batchesPerSecond, 10, "4 workers, 2 batches at once, 800 ms each");
+});
+
+Deno.test("simulateCluster: pools of workers serve their own jobs alone", async () => {
+  const cluster = new ModelledCluster({ ...BASE, trainers: 4, jobs: 2, pools: 2 });
+  await cluster.runUntil(() => cluster.trainers.every(({ counts }) => counts.batches > 0));
+  let tasks: string[][] | undefined;
+  cluster.trainerNode(0).system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, {
+    timeoutMs: 1_000,
+  }).then(({ jobs }) => {
+    tasks = jobs.toSorted((a, b) => a.name < b.name ? -1 : 1).map(({ iterations }) =>
+      iterations[0]!.tasks.map(({ worker }) => worker).sort()
+    );
+  });
+  await cluster.runUntil(() => tasks !== undefined);
+  assertEquals(tasks, [["worker-0", "worker-2"], ["worker-1", "worker-3"]]);
+});
+
+Deno.test("simulateCluster: the same options have the same outcome, and another seed another one", async () => {
+  const run = (seed: bigint) => simulateCluster({ ...BASE, seed });
+  const one = await run(1n);
+  assertEquals(await run(1n), one);
+  assert((await run(2n)).timeToFirstBatchMs !== one.timeToFirstBatchMs);
+});
+
+Deno.test("simulateCluster: what is no cluster is refused, by name and value", async () => {
+  const cases: [Partial<ModelledOptions>, RegExp][] = [
+    [{ workers: -3 }, /workers is -3; it must be a whole number, 1 or more/],
+    [{ batchMs: 0 }, /batchMs is 0; it must be above 0/],
+    [{ jobs: 3 }, /jobs is 3; it must be no more than there are trainers \(2\)/],
+    [{ delayMinMs: 2, delayMaxMs: 1 }, /delayMaxMs is 1; it must be no less than delayMinMs \(2\)/],
+  ];
+  for (const [wrong, message] of cases) {
+    const error = await assertRejects(() => simulateCluster({ ...BASE, ...wrong }), LeatError);
+    assert(message.test(error.message), error.message);
+  }
+});
