@@ -150,14 +150,14 @@ export class SimCluster {
     }
   }
 
-  /** Ends all trouble between nodes, and starts those that are down. */
+  /** Ends all trouble between nodes, and starts those that are down and should not be. */
   heal(): void {
     this.trace.mark(this.scheduler.nowUs, "healed");
     this.network.heal(NO_FAULTS);
     this.faultPoints.heal();
     for (const node of this.#nodes.values()) {
       node.disk.capacityBytes = Infinity;
-      if (!node.isUp) node.start();
+      if (!node.isUp && node.isWanted) node.start();
     }
   }
 

@@ -123,7 +123,7 @@ export class Crashes {
     this.#onCrash(node);
     this.#cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
       this.#restarts--;
-      if (!node.isUp) node.start();
+      if (!node.isUp && node.isWanted) node.start();
       onStarted();
     });
   }

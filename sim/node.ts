@@ -37,6 +37,7 @@ export class SimNode {
   readonly #driftPpm: number;
   #running: Running | undefined;
   #lives = 0;
+  #isWanted = true;
 
   constructor(cluster: SimCluster, name: string, boot: Boot) {
     this.name = name;
@@ -54,6 +55,11 @@ export class SimNode {
 
   get isUp(): boolean {
     return this.#running !== undefined;
+  }
+
+  /** Whether it should run: one that was stopped is not started again by whoever looks after it. */
+  get isWanted(): boolean {
+    return this.#isWanted;
   }
 
   /** How often it was started. */
@@ -75,11 +81,12 @@ export class SimNode {
     return this.#up().host;
   }
 
-  /** Starts the node, for the first time or after a crash. */
+  /** Starts the node, for the first time, after a crash, or once it was stopped. */
   start(): void {
     if (this.#running !== undefined) {
       throw new LeatError("failed_precondition", `${this.name} runs already`);
     }
+    this.#isWanted = true;
     const { scheduler, network, faultPoints, trace, counters } = this.#cluster;
     const life = new Life(scheduler, this.name, ++this.#lives);
     if (life.number > 1) counters.count("node_restarted");
@@ -121,6 +128,21 @@ export class SimNode {
     network.crash(life, options.silent === true);
   }
 
+  /** Ends the node in order, as a process that is asked to; it stays away until it is started. */
+  async stop(): Promise<void> {
+    this.#isWanted = false;
+    const running = this.#running;
+    if (running === undefined) return;
+    const { life, system } = running;
+    await system.stop();
+    if (this.#running !== running) return;
+    const { network, trace, scheduler } = this.#cluster;
+    trace.mark(scheduler.nowUs, `${this.name} stops`);
+    this.#running = undefined;
+    life.end();
+    network.crash(life, false);
+  }
+
   /** The node does nothing for so long; what happens to it meanwhile waits. */
   pause(durationMs: number): void {
     this.#cluster.counters.count("node_paused");
@@ -134,11 +156,11 @@ export class SimNode {
 
   /** Its actors died too often: in production the process ends, and is started again. */
   #gaveUp(life: Life): void {
-    if (!life.alive) return;
+    if (!life.alive || !this.#isWanted) return;
     this.#cluster.counters.tally("node_gave_up");
     this.crash();
     this.#cluster.after(OPERATOR_MS, "restart", () => {
-      if (!this.isUp) this.start();
+      if (!this.isUp && this.isWanted) this.start();
     });
   }
 

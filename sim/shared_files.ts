@@ -27,6 +27,11 @@ export class SharedFiles {
     return [...this.#files.keys()].sort();
   }
 
+  /** Puts a file there, as if it had always been. */
+  put(path: string, bytes: Uint8Array): void {
+    this.#files.set(path, bytes);
+  }
+
   /** The files as a life of a node meets them; nothing of it happens after that life. */
   of(life: Life): { readonly files: Files; readonly newFiles: NewFiles } {
     const later = () => new Promise<void>((resolve) => life.after(LATENCY_MS, "file", resolve));
