@@ -7,7 +7,10 @@ import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/r
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { ConfinedRunners } from "../../world/sandbox/confined_runners.ts";
+import {
+  ConfinedRunners,
+  type ConfinedRunnersOptions,
+} from "../../world/sandbox/confined_runners.ts";
 import { sandboxGrants, type SandboxOptions } from "../../world/sandbox/grants.ts";
 import type { WorkerStorage } from "../../world/storage.ts";
 
@@ -27,11 +30,17 @@ export class Sandbox implements AsyncDisposable {
   readonly folder: string;
   readonly runners: ConfinedRunners;
 
-  private constructor(folder: string, options: SandboxOptions, storage: WorkerStorage) {
+  private constructor(
+    folder: string,
+    options: SandboxOptions,
+    storage: WorkerStorage,
+    runners: ConfinedRunnersOptions,
+  ) {
     this.folder = folder;
     this.runners = new ConfinedRunners(
       sandboxGrants({ dataRoots: [`${folder}/data`], ...options }),
       storage,
+      runners,
     );
   }
 
@@ -40,13 +49,14 @@ export class Sandbox implements AsyncDisposable {
     files: Readonly<Record<string, string>> = {},
     options: (folder: string) => SandboxOptions = () => ({}),
     storage: WorkerStorage = {},
+    runners: ConfinedRunnersOptions = {},
   ): Promise<Sandbox> {
     const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "leat-sandbox-" }));
     await Deno.mkdir(`${folder}/data`);
     for (const [name, text] of Object.entries(files)) {
       await Deno.writeTextFile(`${folder}/${name}`, text);
     }
-    return new Sandbox(folder, options(folder), storage);
+    return new Sandbox(folder, options(folder), storage, runners);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,7 +6,6 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
 import type { SplitTable } from "../../data/splits.ts";
 import type {
   CompressionWish,
@@ -18,101 +17,104 @@ import type {
   RunnerSplits,
 } from "../../actors/worker/runner.ts";
 import type { WorkerStorage } from "../storage.ts";
-import { ConfinedThread } from "./confined_thread_handle.ts";
+import { ConfinedThread, type ThreadOptions } from "./confined_thread_handle.ts";
 import type { SandboxGrants } from "./grants.ts";
 import { HostThreads } from "./host_threads.ts";
+import { ThreadSupply } from "./thread_supply.ts";
 import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
+
+/** Threads that load at a time: more than there are cores to load them would only hold each other up. */
+const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
+
+/** How confined runners are set up, beside what they are granted. */
+export interface ConfinedRunnersOptions {
+  /** Threads that load at a time. Default: as many as there are cores, at most 8. */
+  readonly loadingMax?: number;
+  /** How long one may take to load, in ms. Default two minutes. */
+  readonly loadTimeoutMs?: number;
+}
 
 /** Makes runners, each on a confined thread of its own. */
 export class ConfinedRunners implements RunnerFactory {
-  readonly #grants: SandboxGrants;
-  readonly #storageLatencyMs: number;
   readonly #hosts: HostThreads;
   readonly #threads = new Set<ConfinedThread>();
-  /** Started before it is needed: a thread takes Deno more than half a second. */
-  #spare: ConfinedThread;
-  #closed = false;
+  readonly #supply: ThreadSupply<ConfinedThread>;
 
-  constructor(grants: SandboxGrants, storage: WorkerStorage = {}) {
-    this.#grants = grants;
-    this.#storageLatencyMs = storage.storageLatencyMs ?? 0;
+  constructor(
+    grants: SandboxGrants,
+    storage: WorkerStorage = {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs }: ConfinedRunnersOptions = {},
+  ) {
+    const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostThreads(grants, storage);
-    this.#spare = this.#startThread();
+    const options: ThreadOptions = {
+      ...{ grants, hosts: this.#hosts, storageLatencyMs },
+      ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
+      onEnded: (thread) => this.#threads.delete(thread),
+    };
+    this.#supply = new ThreadSupply(() => {
+      const thread = new ConfinedThread(options);
+      this.#threads.add(thread);
+      return thread;
+    }, loadingMax);
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const thread = this.#take();
-    thread.serveSplits(splits);
-    return new ConfinedRunner(thread, settings, () => this.#end(thread));
+    return new ConfinedRunner(this.#supply, settings, splits);
   }
 
   async listSplits(graph: Uint8Array): Promise<SplitTable> {
-    const thread = this.#take();
+    const thread = await this.#supply.take();
     try {
       return splitTableOf(await thread.ask("listSplits", graph));
     } finally {
-      this.#end(thread);
+      thread.terminate();
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#supply.close();
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
     this.#hosts.close();
-  }
-
-  #take(): ConfinedThread {
-    if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
-    const spare = this.#spare;
-    this.#spare = this.#startThread();
-    if (spare.isAlive) return spare;
-    this.#threads.delete(spare);
-    return this.#startThread();
-  }
-
-  #startThread(): ConfinedThread {
-    const thread = new ConfinedThread({
-      grants: this.#grants,
-      hosts: this.#hosts,
-      storageLatencyMs: this.#storageLatencyMs,
-    });
-    this.#threads.add(thread);
-    return thread;
-  }
-
-  async #end(thread: ConfinedThread): Promise<void> {
-    await thread.terminate();
-    this.#threads.delete(thread);
   }
 }
 
 /** A runner on a confined thread. */
 class ConfinedRunner implements Runner {
-  readonly #thread: ConfinedThread;
-  readonly #started: Promise<unknown>;
-  readonly #end: () => void;
-  #disposed = false;
+  readonly #disposing = new AbortController();
+  readonly #thread: Promise<ConfinedThread>;
+  readonly #started: Promise<ConfinedThread>;
   bytesRead = 0;
 
-  constructor(thread: ConfinedThread, settings: RunnerSettings, end: () => void) {
-    this.#thread = thread;
-    this.#end = end;
-    this.#started = thread.ask("start", settings);
+  constructor(
+    supply: ThreadSupply<ConfinedThread>,
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+  ) {
+    this.#thread = supply.take(this.#disposing.signal);
+    this.#started = this.#thread.then(async (thread) => {
+      thread.serveSplits(splits);
+      await thread.ask("start", settings);
+      return thread;
+    });
     this.#started.catch(() => {});
   }
 
   async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
-    if (this.#disposed) return { kind: "end" };
-    await this.#started;
-    if (this.#disposed) return { kind: "end" };
-    const { outcome, bytesRead } = steppedOf(await this.#thread.ask("next", { only, wish }));
+    if (this.#isDisposed) return { kind: "end" };
+    const thread = await this.#started;
+    if (this.#isDisposed) return { kind: "end" };
+    const { outcome, bytesRead } = steppedOf(await thread.ask("next", { only, wish }));
     this.bytesRead = bytesRead;
     return outcome;
   }
 
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    this.#end();
+    this.#disposing.abort();
+    this.#thread.then((thread) => thread.terminate(), () => {});
+  }
+
+  get #isDisposed(): boolean {
+    return this.#disposing.signal.aborted;
   }
 }

@@ -13,6 +13,7 @@ import type { ConfinedStart } from "./confined_thread.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
 import { permissionsOf, programAccess, type SandboxGrants } from "./grants.ts";
 import type { HostThread, HostThreads } from "./host_threads.ts";
+import type { SuppliedThread } from "./thread_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 import type { ThreadEnd, WardenControl } from "./warden_thread.ts";
 
@@ -29,16 +30,26 @@ export interface ThreadOptions {
   readonly hosts: HostThreads;
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
+  /** How long it may take to load its program, in ms. Default two minutes. */
+  readonly loadTimeoutMs?: number;
+  /** Called once it has ended. */
+  readonly onEnded: (thread: ConfinedThread) => void;
 }
 
+/** Counts the threads of this process, so that an error can name one. */
+let threads = 0;
+
 /** See the module. It serves one pipeline: a function may have changed what others would run on. */
-export class ConfinedThread {
+export class ConfinedThread implements SuppliedThread {
+  readonly #number = ++threads;
   readonly #options: ThreadOptions;
   readonly #worker: Worker;
   readonly #warden: comlink.Remote<WardenControl>;
   readonly #control: Edge;
-  /** Settles when the thread has loaded its program, which may take long on a busy machine. */
-  readonly #ready: Promise<unknown>;
+  /** Settles when the thread has loaded its program, which may take long on a busy machine, or never will. */
+  readonly loaded: Promise<unknown>;
+  /** The same, whatever else has ended it. */
+  readonly #answers: Promise<unknown>;
   /** Settles when the thread has ended. */
   readonly #guarded: Promise<unknown>;
   readonly #death = new Ending();
@@ -83,8 +94,9 @@ export class ConfinedThread {
     )
       .then((end) => this.#errorOf(end), LeatError.from)
       .then((error) => this.#die(error));
-    this.#ready = this.#load();
-    this.#ready.catch(() => {});
+    this.#answers = this.#load().catch(() => {});
+    this.loaded = this.#death.before(this.#answers);
+    this.loaded.catch(() => {});
   }
 
   /** Whether it can still be asked. */
@@ -98,13 +110,12 @@ export class ConfinedThread {
   }
 
   /**
-   * Asks the thread.
+   * Asks the thread, which has loaded.
    *
    * @throws {LeatError} what it answers; `unavailable` when it dies first, `resource_exhausted` when it does so for want of memory,
    * `deadline_exceeded` when it is ended because a function does not give way.
    */
   async ask(method: string, args?: unknown): Promise<unknown> {
-    await this.#death.before(this.#ready);
     if (this.#asks++ === 0) this.#watch();
     try {
       return await this.#death.before(this.#control.ask(method, args));
@@ -119,16 +130,16 @@ export class ConfinedThread {
   }
 
   async #load(): Promise<void> {
+    const { loadTimeoutMs = LOAD_TIMEOUT_MS } = this.#options;
     const late = setTimeout(() => {
       this.#die(
         new LeatError(
           "unavailable",
-          `The runner is gone: its thread has not loaded its program within ${
-            LOAD_TIMEOUT_MS / 1_000
-          } s; restart the worker if this goes on`,
+          `The runner is gone: its thread (number ${this.#number} of this process) has not loaded ` +
+            `its program within ${loadTimeoutMs / 1_000} s; restart the worker if this goes on`,
         ),
       );
-    }, LOAD_TIMEOUT_MS);
+    }, loadTimeoutMs);
     try {
       await this.#control.ask("ping");
     } finally {
@@ -204,13 +215,14 @@ export class ConfinedThread {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
     // One that is ended while it loads may leave a lock of Deno's held, at which all later ones would wait.
-    await Promise.race([this.#ready.catch(() => {}), this.#guarded, late]);
+    await Promise.race([this.#answers, this.#guarded, late]);
     this.#control.close();
     this.#hostPort.close();
     this.#host?.then((host) => this.#options.hosts.give(host)).catch(() => {});
     await Promise.race([this.#warden.stop(), late]);
     clearTimeout(timer);
     this.#worker.terminate();
+    this.#options.onEnded(this);
   }
 }
 
