@@ -12,6 +12,9 @@ const SWEEP_EVENTS_MIN = 64;
 /** How many kinds of pending events the end of a run that went on too long lists. */
 const PENDING_KINDS_MAX = 12;
 
+/** How many barriers are queued at a time: a turn of the event loop costs more than most events. */
+const BARRIERS_QUEUED = 32;
+
 /** Something that is to happen. */
 export interface ScheduledEvent {
   sequence: number;
@@ -87,7 +90,10 @@ export class Scheduler {
    * guess, and waiting for a handler that itself waits for virtual time would be for ever.) Nothing
    * inside may therefore wait for real I/O, threads or modules.
    *
-   * `setImmediate` gives a million such barriers a second, a `MessageChannel` 0.7 million.
+   * `setImmediate` gives half a million such barriers a second, and two million where many are queued
+   * in one turn of the event loop: between any two of them the microtasks are still all done, and
+   * rejections that nobody has caught are still told of. A `MessageChannel` gives a quarter of a
+   * million.
    *
    * @throws LeatError `failed_precondition` when nothing is left to happen before that,
    * `deadline_exceeded` beyond the limits (both say what is pending), and whatever an event threw.
@@ -99,16 +105,25 @@ export class Scheduler {
     const endSteps = this.#steps + stepsMax;
     try {
       await new Promise<void>((resolve, reject) => {
+        let queued = 0;
+        let isOver = false;
+        const queue = () => {
+          for (; queued < BARRIERS_QUEUED; queued++) setImmediate(step);
+        };
         const step = () => {
+          queued--;
+          if (isOver) return;
           try {
-            if (until()) return resolve();
+            isOver = until();
+            if (isOver) return resolve();
             this.#next(endUs, endSteps);
           } catch (error) {
+            isOver = true;
             return reject(error);
           }
-          setImmediate(step);
+          if (queued === 0) queue();
         };
-        setImmediate(step);
+        queue();
       });
     } finally {
       this.#running = false;

@@ -41,6 +41,30 @@ Deno.test("Scheduler lets all microtasks of an event come to rest before the nex
   assertEquals(ran, ["microtasks", "next event"]);
 });
 
+Deno.test("Scheduler.run lets a rejection that nobody caught be told of before the next event", async () => {
+  const scheduler = new Scheduler();
+  const seen: string[] = [];
+  const onUncaught = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    seen.push(`uncaught ${event.reason}`);
+  };
+  globalThis.addEventListener("unhandledrejection", onUncaught);
+  try {
+    // More than are queued for one turn of the event loop.
+    for (let i = 0; i < 100; i++) {
+      scheduler.at(i, "", () => void Promise.reject(i));
+      scheduler.at(i, "", () => seen.push(`after ${i}`));
+    }
+    await scheduler.run({ until: () => scheduler.pending === 0, timeMaxMs: 1 });
+  } finally {
+    globalThis.removeEventListener("unhandledrejection", onUncaught);
+  }
+  assertEquals(
+    seen,
+    Array.from({ length: 100 }, (_, i) => [`uncaught ${i}`, `after ${i}`]).flat(),
+  );
+});
+
 Deno.test("Scheduler.run says what is pending when the time is up, and when steps are", async () => {
   const scheduler = new Scheduler();
   const again = () => void scheduler.at(scheduler.nowUs + 100, "heartbeat", again);
