@@ -44,8 +44,10 @@ export class RequestTuner {
     this.#sinceMs ??= nowMs;
     this.#travelMs = Math.min(this.#travelMs, Math.max(0, answerMs - heldMs));
     if (isWaitedFor) this.#waitedFor++;
-    if (++this.#answers < Math.max(PERIOD, this.#wanted)) return;
-    const perMs = this.#answers / Math.max(nowMs - this.#sinceMs, Number.MIN_VALUE);
+    const tookMs = nowMs - this.#sinceMs;
+    // Within one tick of a coarse clock nothing is measured.
+    if (++this.#answers < Math.max(PERIOD, this.#wanted) || tookMs <= 0) return;
+    const perMs = this.#answers / tookMs;
     const useful = Math.ceil(HEADROOM * perMs * this.#travelMs);
     const most = 2 * this.#waitedFor > this.#answers ? 2 * this.#wanted : this.#wanted - 1;
     // Down in small steps: what comes at once says little of what comes after.

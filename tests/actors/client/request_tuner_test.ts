@@ -66,3 +66,12 @@ Deno.test("RequestTuner takes back what brings nothing any more", () => {
   read(tuner, 3_000, { travelMs: 100, elementMs: 5, loopWaits: false }, nowMs);
   assertEquals(tuner.wanted, REQUESTS_START);
 });
+
+Deno.test("RequestTuner asks on where a coarse clock stands still through many answers", () => {
+  const tuner = new RequestTuner();
+  for (let answer = 0; answer < 1_000; answer++) {
+    const nowMs = 16 * Math.floor(answer / 100);
+    tuner.came(nowMs, 0, 0, true);
+    assert(tuner.wanted >= REQUESTS_START, `${tuner.wanted} after ${answer} answers`);
+  }
+});
