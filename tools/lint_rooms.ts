@@ -32,6 +32,7 @@ const ROOMS = [
   "transport",
   "offload",
   "world",
+  "sim/checkers",
   "sim",
   "examples",
   "bench",
@@ -58,8 +59,10 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   offload: ["data", "actors/client", "core"],
   world: PRODUCTION.filter((room) => room !== "offload"),
   "mod.ts": PRODUCTION,
-  sim: [...PRODUCTION, "mod.ts", "examples"],
-  examples: [...PRODUCTION, "mod.ts"],
+  // What was promised is checked alike in the simulator and beside real processes.
+  "sim/checkers": PRODUCTION,
+  sim: [...PRODUCTION, "mod.ts", "examples", "sim/checkers"],
+  examples: [...PRODUCTION, "mod.ts", "sim/checkers"],
   bench: [...PRODUCTION, "mod.ts", "bench/bare", "examples"],
   "bench/bare": [],
 };

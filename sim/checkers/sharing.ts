@@ -11,14 +11,9 @@ import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { Findings } from "./checker.ts";
+import { type SharedElement, SharedOrderChecker } from "./shared_order.ts";
 
-/** What an element of the shared job says of itself. */
-export interface SharedElement {
-  /** Which worker's stream it is of: a number that each task draws. */
-  readonly stream: number;
-  /** Its place there. */
-  readonly place: number;
-}
+export type { SharedElement };
 
 /** What anything in a window counts for at least, in bytes. */
 const ITEM_BYTES_MIN = 1_024;
@@ -36,8 +31,7 @@ export class SharingChecker {
   readonly #windowBytesMax: number;
   readonly #findings: Findings;
   readonly #streams = new Map<number, Stream>();
-  /** The place that each trainer has taken last, by trainer and stream. */
-  readonly #last = new Map<string, number>();
+  readonly #order: SharedOrderChecker;
   /** Streams that a trainer has read since it came, by trainer. */
   readonly #reading = new Map<string, Set<number>>();
   #delivered = 0;
@@ -46,6 +40,7 @@ export class SharingChecker {
   constructor(windowBytesMax: number, findings: Findings) {
     this.#windowBytesMax = windowBytesMax;
     this.#findings = findings;
+    this.#order = new SharedOrderChecker(findings);
   }
 
   /** Elements that training loops have taken. */
@@ -79,11 +74,8 @@ export class SharingChecker {
   /** A training loop has taken an element, before which `skipped` were said to be missed. */
   took(trainer: string, { stream, place }: SharedElement, skipped: number): void {
     this.#delivered++;
-    const key = `${trainer} ${stream}`;
-    const last = this.#last.get(key) ?? -1;
-    this.#last.set(key, Math.max(last, place));
+    const last = this.#order.took(trainer, { stream, place });
     const what = `${trainer} took ${place} of stream ${stream} after ${last}`;
-    if (place <= last) this.#findings.add(`${what}: twice, or out of order`);
     const reading = this.#reading.get(trainer)!;
     if (!reading.has(stream)) {
       reading.add(stream);
