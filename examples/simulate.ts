@@ -39,7 +39,7 @@ const INTERRUPTED_EXIT_STATUS = 130;
 
 const OPTIONS = {
   quick: flag(
-    "Shorter runs, fewer of them, and a smaller corpus: ends within two minutes on two cores.",
+    "Shorter runs, fewer of them, and a smaller corpus: about a minute on two idle cores, two where others use them.",
   ),
   images: text({
     placeholder: "DIR",

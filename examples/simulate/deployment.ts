@@ -25,16 +25,27 @@ const TRAIN_TIMEOUT_MS = 900_000;
 /** Time between a client's heartbeats, in ms: runs take seconds, so news of new workers must come sooner than by default. */
 const CLIENT_REFRESH_MS = 200;
 
+/** Jobs are forgotten with their clients, in ms: their tasks would prepare on beside the next ones. */
+const JOB_GC_TIMEOUT_MS = 1;
+/** Longest wait for the tasks of jobs that are over to be gone, and the time between looks, in ms. */
+const CLEARED_TIMEOUT_MS = 10_000;
+const CLEARED_POLL_MS = 20;
+/** Actors that prepare elements for a job, by kind. */
+const PREPARING = new Set(["task", "cache", "reads"]);
+
 /** A trainer on a thread, from afar. */
 export interface TrainerHandle {
   open(request: OpenRequest): Promise<void>;
   train(request: TrainRequest): Promise<TrainResult>;
+  /** Gives up what it reads. */
+  close(): Promise<void>;
 }
 
 /** See the module. */
 export class Deployment implements AsyncDisposable {
   readonly cluster: LocalCluster;
   readonly #signal: AbortSignal;
+  readonly #trainers: Promise<TrainerHandle>[] = [];
   #actors = 0;
 
   private constructor(cluster: LocalCluster, signal: AbortSignal) {
@@ -52,6 +63,7 @@ export class Deployment implements AsyncDisposable {
     signal.throwIfAborted();
     const cluster = await LocalCluster.start({
       clientRefreshMs: CLIENT_REFRESH_MS,
+      jobGcTimeoutMs: JOB_GC_TIMEOUT_MS,
       logLevel: "error",
       ...options,
     });
@@ -61,13 +73,30 @@ export class Deployment implements AsyncDisposable {
     return deployment;
   }
 
-  /** Starts trainers, each on a thread of its own. */
+  /** So many trainers, each on a thread of its own: the same ones again each time, for a thread takes long to load. */
   async trainers(count: number): Promise<TrainerHandle[]> {
-    return await Promise.all(Array.from({ length: count }, () => this.trainer()));
+    while (this.#trainers.length < count) this.#trainers.push(this.#startTrainer());
+    return await Promise.all(this.#trainers.slice(0, count));
   }
 
-  /** Starts a trainer on a thread of its own. */
+  /** The first of its trainers. */
   async trainer(): Promise<TrainerHandle> {
+    const [trainer] = await this.trainers(1);
+    return trainer!;
+  }
+
+  /** Has all trainers give up what they read; resolves when nothing is being prepared for them any more. */
+  async clear(): Promise<void> {
+    for (const trainer of await Promise.all(this.#trainers)) await trainer.close();
+    const untilMs = performance.now() + CLEARED_TIMEOUT_MS;
+    while (performance.now() < untilMs) {
+      const actors = await this.#unlessAborted(this.cluster.actors());
+      if (!actors.some(({ kind }) => PREPARING.has(kind))) return;
+      await new Promise((resolve) => setTimeout(resolve, CLEARED_POLL_MS));
+    }
+  }
+
+  async #startTrainer(): Promise<TrainerHandle> {
     const { fleet, address } = this.cluster;
     const name = `${address}-trainer-${this.#actors++}`;
     const config: TrainerThreadConfig = {
@@ -89,6 +118,10 @@ export class Deployment implements AsyncDisposable {
         this.#unlessAborted(
           fleet.home.ask(trainer, "train", request, { timeoutMs: TRAIN_TIMEOUT_MS }),
         ),
+      close: async () => {
+        const asked = fleet.home.ask(trainer, "close", null, { timeoutMs: CLEARED_TIMEOUT_MS });
+        await this.#unlessAborted(asked);
+      },
     };
   }
 

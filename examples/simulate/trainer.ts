@@ -44,10 +44,11 @@ export function createTrainer(
     handlers: {
       open: (request) => trainer.open(request).then(() => null),
       train: (request) => trainer.train(request),
+      close: () => trainer.close().then(() => null),
     },
     async stop() {
       stopInspecting();
-      await trainer.stop();
+      await trainer.close();
     },
   };
 }
@@ -68,7 +69,7 @@ class Trainer {
 
   async open(request: OpenRequest): Promise<void> {
     const files = workerFiles({ storageLatencyMs: request.storageLatencyMs });
-    await this.#iterator?.return();
+    await this.close();
     this.#arrivals = {};
     this.#iterator = openIterator(this.#dataset(request).node, { host: new DenoHost({ files }) });
     this.#first = await this.#iterator.next();
@@ -89,8 +90,11 @@ class Trainer {
     );
   }
 
-  async stop(): Promise<void> {
-    await this.#iterator?.return();
+  async close(): Promise<void> {
+    const iterator = this.#iterator;
+    this.#iterator = undefined;
+    this.#first = undefined;
+    await iterator?.return();
   }
 
   /** Sees which node each batch comes from: the batch itself does not say. */

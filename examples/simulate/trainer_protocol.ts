@@ -16,6 +16,8 @@ export interface TrainerProtocol {
   open(request: OpenRequest): null;
   /** Trains; answers when it has ended. */
   train(request: TrainRequest): TrainResult;
+  /** Gives up what it reads. */
+  close(request: null): null;
 }
 
 /** Where batches come from. */

@@ -37,9 +37,13 @@ export async function coordinatedReads(
   simulation: Simulation,
 ): Promise<CoordinatedReadsExperiment> {
   simulation.progress.beginExperiment("coordinated reads", 3);
-  const uncoordinated = await read(simulation, "padded");
-  const bucketed = await read(simulation, "bucketed");
-  const coordinated = await read(simulation, "coordinated");
+  await using deployment = await Deployment.start(simulation.signal, {
+    workers: WORKERS,
+    skipAfterMs: SKIP_AFTER_MS,
+  });
+  const uncoordinated = await read(simulation, deployment, "padded");
+  const bucketed = await read(simulation, deployment, "bucketed");
+  const coordinated = await read(simulation, deployment, "coordinated");
   return {
     kind: "coordinated_reads",
     trainers: TRAINERS,
@@ -79,13 +83,14 @@ function openRequest({ corpus }: Simulation, reading: Reading, consumerIndex: nu
   }
 }
 
-async function read(simulation: Simulation, reading: Reading): Promise<ReadsRun> {
+async function read(
+  simulation: Simulation,
+  deployment: Deployment,
+  reading: Reading,
+): Promise<ReadsRun> {
   const steps = STEPS[simulation.quick ? "quick" : "full"];
   simulation.progress.beginRun(reading, steps * TRAINERS);
-  await using deployment = await Deployment.start(simulation.signal, {
-    workers: WORKERS,
-    skipAfterMs: SKIP_AFTER_MS,
-  });
+  await deployment.clear();
   const trainers = await deployment.trainers(TRAINERS);
   await Promise.all(trainers.map((it, index) => it.open(openRequest(simulation, reading, index))));
   const barrier = deployment.barrier(new SynchronousTraining(TRAINERS));

@@ -46,8 +46,6 @@ const OWN_SHARE_MIN = 0.5;
 const FLAT_FACTOR = 1.2;
 /** Cores kept busy by other programs below which they are not worth a word. */
 const OTHERS_CORES_MIN = 0.2;
-/** Jobs are forgotten with their client, in ms: workers that join later would prepare for them too. */
-const JOB_GC_TIMEOUT_MS = 1;
 /** Requests in flight to one worker: one is served while the next is on its way. */
 const OUTSTANDING_PER_WORKER = 2;
 const BYTES_PER_GB = 1e9;
@@ -138,8 +136,7 @@ class Bench implements AsyncDisposable {
   }
 
   static async start(simulation: Simulation, storageLatencyMs: number): Promise<Bench> {
-    const options = { workers: 0, storageLatencyMs, jobGcTimeoutMs: JOB_GC_TIMEOUT_MS };
-    const deployment = await Deployment.start(simulation.signal, options);
+    const deployment = await Deployment.start(simulation.signal, { workers: 0, storageLatencyMs });
     return new Bench(simulation, storageLatencyMs, deployment, await deployment.trainer());
   }
 

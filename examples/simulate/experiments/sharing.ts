@@ -41,11 +41,20 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
   const counts = simulation.trainers ?? scale.trainers;
   const modes = Object.keys(SHARING_MODES) as SharingMode[];
   simulation.progress.beginExperiment("sharing", 1 + modes.length * counts.length);
-  const stepMs = simulation.stepTimeMs ?? await calibrate(simulation);
+  await using stack = new AsyncDisposableStack();
+  const started: Deployment[] = [];
+  const deployments = async (count: number): Promise<Deployment[]> => {
+    const missing = Array.from({ length: count - started.length }, () => start(simulation, stack));
+    started.push(...await Promise.all(missing));
+    return started.slice(0, count);
+  };
+  const stepMs = simulation.stepTimeMs ?? await calibrate(simulation, (await deployments(1))[0]!);
   const runs: SharingRun[] = [];
   for (const mode of modes) {
     for (const trainers of counts) {
-      runs.push(await new Round(simulation, mode, trainers, stepMs, scale.batches).run());
+      const places = await deployments(mode === "C" ? trainers : 1);
+      for (const deployment of started) await deployment.clear();
+      runs.push(await new Round(simulation, mode, trainers, stepMs, scale.batches).run(places));
     }
   }
   return {
@@ -65,10 +74,14 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
   };
 }
 
+async function start({ signal }: Simulation, stack: AsyncDisposableStack): Promise<Deployment> {
+  const options = { workers: WORKERS, windowBytesMax: WINDOW_BYTES_MAX };
+  return stack.use(await Deployment.start(signal, options));
+}
+
 /** The step time for which one deployment feeds {@linkcode TRAINERS_FED} trainers, in ms. */
-async function calibrate(simulation: Simulation): Promise<number> {
+async function calibrate(simulation: Simulation, deployment: Deployment): Promise<number> {
   simulation.progress.beginRun("one worker, unhindered", CALIBRATION_BATCHES);
-  await using deployment = await Deployment.start(simulation.signal, { workers: WORKERS });
   const trainer = await deployment.trainer();
   await trainer.open(openRequest(simulation, "C", 0));
   const { batches, elapsedMs } = await trainer.train({
@@ -119,16 +132,10 @@ class Round {
     this.#batches = batches;
   }
 
-  async run(): Promise<SharingRun> {
-    const { progress, signal } = this.#simulation;
+  async run(deployments: Deployment[]): Promise<SharingRun> {
+    const { progress } = this.#simulation;
     const name = `${this.#mode}, ${countOf(this.#trainers, "trainer")}`;
     progress.beginRun(name, this.#trainers * this.#batches);
-    await using stack = new AsyncDisposableStack();
-    const deployments: Deployment[] = [];
-    for (let i = 0; i < (this.#mode === "C" ? this.#trainers : 1); i++) {
-      const options = { workers: WORKERS, windowBytesMax: WINDOW_BYTES_MAX };
-      deployments.push(stack.use(await Deployment.start(signal, options)));
-    }
     const run = await this.#train(deployments);
     progress.endRun(`${formatNumber(run.batchesProduced.value, 0)} batches produced`);
     return run;
