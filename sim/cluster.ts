@@ -63,6 +63,8 @@ export class SimCluster {
   /** What pipelines on all nodes read and write. */
   readonly files = new SharedFiles();
   readonly #nodes = new Map<string, SimNode>();
+  /** Nodes that run what another one did, by the name of that. */
+  readonly #moved = new Map<string, SimNode>();
   readonly #readable: boolean;
   #logs: SimLogLine[] = [];
 
@@ -109,8 +111,17 @@ export class SimCluster {
     return node;
   }
 
+  /** What ran on a node that is down runs on a new one from now on, which is found by both names. */
+  moveNode(name: string, newName: string): void {
+    const { boot, name: oldName } = this.node(name);
+    this.counters.count("node_moved");
+    this.#nodes.delete(oldName);
+    this.#moved.set(name, this.addNode(newName, boot));
+  }
+
+  /** The node of that name, or the one that has taken its place. */
   node(name: string): SimNode {
-    const node = this.#nodes.get(name);
+    const node = this.#moved.get(name) ?? this.#nodes.get(name);
     if (node === undefined) throw new LeatError("not_found", `There is no node named "${name}"`);
     return node;
   }

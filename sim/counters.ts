@@ -13,6 +13,9 @@ export const FAULTS = [
   "message_overflow",
   "message_cut",
   "link_clogged",
+  "direction_unlike",
+  "swizzled",
+  "message_held",
   "link_broken",
   "link_reset",
   "link_silent",
@@ -21,11 +24,17 @@ export const FAULTS = [
   "partition",
   "node_crashed",
   "node_restarted",
+  "node_moved",
   "node_paused",
+  "node_slow",
+  "node_suspended",
+  "crashed_together",
   "wall_clock_stepped",
   "log_tail_torn",
   "log_tail_lost",
   "disk_full",
+  "disk_slow",
+  "disk_error",
 ] as const;
 
 /** See {@linkcode FAULTS}. */

@@ -1,6 +1,6 @@
 /**
- * Crashes that a run has planned: of each role one node, while the work is under way, or nodes of one
- * role at counted messages.
+ * Crashes that a run has planned: of nodes of some roles, while the work is under way, each by itself
+ * or all at once, or of nodes of one role at counted messages.
  *
  * @module
  */
@@ -24,6 +24,16 @@ export type Role = "dispatcher" | "worker" | "client";
 /** All of them. */
 export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
 
+/** How often a role crashes in a run in which it does. */
+const CRASHES_OF_ROLE: [number, ...number[]] = [1, 1, 2, 4];
+
+/** Draws who crashes: each role in half of all runs, and then mostly once. */
+export function drawCrashes(random: SimRandom): Role[] {
+  return ROLES.filter(() => random.chance(0.5)).flatMap((role) =>
+    Array<Role>(random.pick(CRASHES_OF_ROLE)).fill(role)
+  );
+}
+
 /** A crash that comes with a message that the first node of a role is given, or is about to send. */
 export interface CrashPoint {
   readonly role: Role;
@@ -37,7 +47,7 @@ export interface CrashPoint {
 export interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;
-  /** Of each of these roles one node crashes. */
+  /** For each of these one node of the role crashes; a role may be there several times. */
   readonly roles: readonly Role[];
   readonly point?: CrashPoint | undefined;
   readonly onCrash: (node: SimNode) => void;
@@ -45,7 +55,7 @@ export interface CrashesOptions {
 
 interface PlannedCrash {
   readonly role: Role;
-  readonly node: SimNode;
+  readonly name: string;
   /** It comes once so many elements were delivered. */
   readonly after: number;
 }
@@ -57,16 +67,24 @@ export class Crashes {
   /** Those that are still to come. */
   readonly #planned: PlannedCrash[] = [];
   #restarts = 0;
+  #moves = 0;
+  /** All crashes come in one moment. */
+  readonly #together: boolean;
 
   constructor(cluster: SimCluster, { nodes, roles, point, onCrash }: CrashesOptions) {
     this.#cluster = cluster;
     this.#onCrash = onCrash;
     if (point !== undefined) this.#watch(cluster.node(nodes[point.role][0]!), point);
     const luck = cluster.random.fork("crashes");
-    for (const role of roles) {
+    const { crashTogetherProbability } = cluster.network.faults;
+    this.#together = luck.fork("together").chance(crashTogetherProbability) && roles.length > 1;
+    let after = 0;
+    for (const [i, role] of roles.entries()) {
       const names = nodes[role];
-      const node = cluster.node(names[luck.int(names.length)]!);
-      this.#planned.push({ role, after: luck.int(AFTER_ELEMENTS_MAX + 1), node });
+      const name = names[luck.int(names.length)]!;
+      const drawn = luck.int(AFTER_ELEMENTS_MAX + 1);
+      if (i === 0 || !this.#together) after = drawn;
+      this.#planned.push({ role, after, name });
     }
     cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crashes", () => this.delivered(Infinity));
   }
@@ -79,10 +97,17 @@ export class Crashes {
   /** So many elements were delivered: those that are due happen now. */
   delivered(count: number): void {
     const luck = this.#cluster.random.fork(`crash at ${count}`);
+    const delayMs = luck.fork("together").between(0, STEP_MAX_MS);
     for (const due of this.#planned.filter(({ after }) => after <= count)) {
       this.#planned.splice(this.#planned.indexOf(due), 1);
       this.#restarts++;
-      this.#cluster.after(luck.between(0, STEP_MAX_MS), "crash", () => this.#crash(due, luck));
+      const ownDelayMs = luck.between(0, STEP_MAX_MS);
+      if (this.#together) this.#cluster.counters.count("crashed_together");
+      this.#cluster.after(
+        this.#together ? delayMs : ownDelayMs,
+        "crash",
+        () => this.#crash(due, luck),
+      );
     }
   }
 
@@ -100,8 +125,13 @@ export class Crashes {
       this.#restarts++;
       const crash = () => {
         if (!node.isUp || node.lives !== life) this.#restarts--;
-        else {this.#crash({ role, node }, luck, () =>
-            this.#watch(node, { ...point, lives: lives - 1 }));}
+        else {
+          this.#crash(
+            { role, name: node.name },
+            luck,
+            () => this.#watch(node, { ...point, lives: lives - 1 }),
+          );
+        }
       };
       // Now: a message that would have left does not. Or while what it has caused is under way. A
       // training loop is no actor: nothing would silence it in the turn in which its node is struck.
@@ -112,18 +142,24 @@ export class Crashes {
   }
 
   #crash(
-    { role, node }: Pick<PlannedCrash, "role" | "node">,
+    { role, name }: Pick<PlannedCrash, "role" | "name">,
     luck: SimRandom,
     onStarted: () => void = () => {},
   ): void {
     const { counters, network } = this.#cluster;
+    const { silentCrashProbability, moveProbability } = network.faults;
+    const node = this.#cluster.node(name);
     counters.tally(`${role}_crashed`);
-    const silent = luck.chance(network.faults.silentCrashProbability);
+    const silent = luck.chance(silentCrashProbability);
     if (node.isUp) node.crash({ silent });
     this.#onCrash(node);
+    const moves = role === "worker" && luck.fork("moves").chance(moveProbability);
     this.#cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
       this.#restarts--;
-      if (!node.isUp && node.isWanted) node.start();
+      if (!node.isUp && node.isWanted && this.#cluster.node(name) === node) {
+        if (moves) this.#cluster.moveNode(name, `${name}-moved-${++this.#moves}`);
+        else node.start();
+      }
       onStarted();
     });
   }

@@ -15,7 +15,14 @@ import type { SimRandom } from "./random.ts";
 export interface DiskSurroundings {
   readonly random: SimRandom;
   readonly counters: Counters;
-  readonly faults: () => Pick<FaultOptions, "diskSyncMinMs" | "diskSyncMaxMs">;
+  readonly faults: () => Pick<
+    FaultOptions,
+    | "diskSyncMinMs"
+    | "diskSyncMaxMs"
+    | "diskSlowProbability"
+    | "diskSlowMaxMs"
+    | "diskErrorProbability"
+  >;
   /** Beyond it, syncs fail with `resource_exhausted`. Default: no bound. */
   readonly capacityBytes?: number;
 }
@@ -154,11 +161,17 @@ class SimLog implements DurableLog {
     if (compacting !== undefined && compacting === this.#writing && random.chance(0.5)) {
       this.#store(compacting);
     }
-    const survivors = random.int(this.#pending.length + 1);
-    if (survivors < this.#pending.length) {
+    const survivors = this.#storeSome();
+    if (this.#pending.length > 0) {
       counters.count(survivors === 0 ? "log_tail_lost" : "log_tail_torn");
     }
-    this.#platter.records.push(...this.#pending.slice(0, survivors));
+  }
+
+  /** Of what was appended and is not durable, some is on disk; answers how many records. */
+  #storeSome(): number {
+    const survivors = this.#around.random.int(this.#pending.length + 1);
+    this.#platter.records.push(...this.#pending.splice(0, survivors));
+    return survivors;
   }
 
   #write(snapshot: Uint8Array | undefined): Promise<void> {
@@ -179,24 +192,24 @@ class SimLog implements DurableLog {
     this.#writing = write;
     // Everything appended by now goes with a sync that begins now.
     const upTo = write.snapshot === undefined ? this.#settled + this.#pending.length : write.upTo;
-    this.#life.after(this.drawMs(), "log write", () => {
+    this.#life.after(this.drawMs() + this.#slowMs(), "log write", () => {
       this.#writing = undefined;
       this.#finish({ ...write, upTo });
       this.#begin();
     });
   }
 
+  /** What a write takes longer now and then. */
+  #slowMs(): number {
+    const { random, counters, faults } = this.#around;
+    const { diskSlowProbability, diskSlowMaxMs } = faults();
+    if (!random.chance(diskSlowProbability)) return 0;
+    counters.count("disk_slow");
+    return random.between(0, diskSlowMaxMs);
+  }
+
   #finish(write: Write): void {
-    const wanted = (write.snapshot?.length ?? 0) +
-      this.#pending.slice(0, write.upTo - this.#settled)
-        .reduce((sum, { length }) => sum + length, 0);
-    if (this.#failure === undefined && this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
-      this.#around.counters.count("disk_full");
-      this.#failure = new LeatError(
-        "resource_exhausted",
-        `The disk of ${this.#life.node} is full (${this.#disk.capacityBytes} bytes)`,
-      );
-    }
+    this.#failure ??= this.#failureOf(write);
     if (this.#failure !== undefined) {
       for (const { reject } of this.#queue.splice(0)) reject(this.#failure);
       return;
@@ -209,6 +222,26 @@ class SimLog implements DurableLog {
     ) {
       this.#queue.shift()!.resolve();
     }
+  }
+
+  /** Why a write cannot be done, if it cannot: it is too large, or the disk is broken. */
+  #failureOf(write: Write): LeatError | undefined {
+    const { random, counters, faults } = this.#around;
+    const wanted = (write.snapshot?.length ?? 0) +
+      this.#pending.slice(0, write.upTo - this.#settled)
+        .reduce((sum, { length }) => sum + length, 0);
+    if (this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
+      counters.count("disk_full");
+      return new LeatError(
+        "resource_exhausted",
+        `The disk of ${this.#life.node} is full (${this.#disk.capacityBytes} bytes)`,
+      );
+    }
+    if (!random.chance(faults().diskErrorProbability)) return undefined;
+    counters.count("disk_error");
+    // Nobody can say what of it was written before.
+    this.#storeSome();
+    return new LeatError("data_loss", `The disk of ${this.#life.node} cannot be written`);
   }
 
   #store({ upTo, snapshot }: Write): void {

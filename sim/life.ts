@@ -15,6 +15,7 @@ export class Life {
   readonly #scheduler: Scheduler;
   #alive = true;
   #pausedUntilUs = 0;
+  #turnMs: (() => number) | undefined;
 
   constructor(scheduler: Scheduler, node: string, number: number) {
     this.#scheduler = scheduler;
@@ -39,6 +40,16 @@ export class Life {
   pause(durationMs: number): void {
     const untilUs = this.#scheduler.nowUs + Math.ceil(durationMs * 1_000);
     this.#pausedUntilUs = Math.max(this.#pausedUntilUs, untilUs);
+  }
+
+  /** From now on each event takes so much of the node's time, and the next one waits; left out: none. */
+  slow(turnMs: (() => number) | undefined): void {
+    this.#turnMs = turnMs;
+  }
+
+  /** An event of this life happens now. */
+  spend(): void {
+    if (this.#turnMs !== undefined) this.pause(this.#turnMs());
   }
 
   /** Schedules an event that happens only if this life lasts till then. */

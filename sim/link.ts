@@ -12,6 +12,7 @@ import { messageTooLarge } from "../transport/limits.ts";
 import { WaterMarks } from "../transport/water_marks.ts";
 import type { Life } from "./life.ts";
 import type { SimNetwork } from "./network.ts";
+import type { FaultOptions } from "./options.ts";
 import type { SimRandom } from "./random.ts";
 
 /** A message that has arrived. */
@@ -68,6 +69,11 @@ export class LinkEnd implements Link {
   /** Whether nothing passes from here to there. */
   get isCut(): boolean {
     return this.#isSevered || this.#network.isCut(this.life.node, this.remote.node);
+  }
+
+  /** What messages from here to there meet. */
+  get #faults(): FaultOptions {
+    return this.#network.faultsOf(this.life.node, this.remote.node);
   }
 
   /** From now on nothing passes over this link, in either direction, and neither end is told. */
@@ -140,7 +146,8 @@ export class LinkEnd implements Link {
   }
 
   #transmit(envelope: Envelope, bytes: Uint8Array): void {
-    const { trace, counters, faults, scheduler } = this.#network;
+    const { trace, counters, scheduler } = this.#network;
+    const faults = this.#faults;
     const luck = this.#random;
     if (this.isCut) {
       counters.count("message_cut");
@@ -167,15 +174,16 @@ export class LinkEnd implements Link {
   }
 
   #breakDown(): void {
-    const { faults, counters, scheduler, trace } = this.#network;
-    if (!this.#random.chance(faults.linkBreakProbability)) return;
+    const { counters, scheduler, trace } = this.#network;
+    if (!this.#random.chance(this.#faults.linkBreakProbability)) return;
     counters.count("link_broken");
     trace.mark(scheduler.nowUs, `${this.name} broken`);
     this.sever();
   }
 
   #clog(): void {
-    const { faults, counters, scheduler } = this.#network;
+    const { counters, scheduler } = this.#network;
+    const faults = this.#faults;
     if (!this.#random.chance(faults.clogProbability)) return;
     counters.count("link_clogged");
     this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, faults.clogMaxMs);
@@ -190,6 +198,8 @@ export class LinkEnd implements Link {
     const { scheduler, trace, counters } = this.#network;
     const { envelope } = arrival;
     const peer = this.#peer;
+    const { node } = this.life;
+    if (this.#network.holds(node, this.remote.node, () => this.#arrive(arrival))) return;
     if (this.isCut) {
       counters.count("message_cut");
       trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
@@ -203,7 +213,10 @@ export class LinkEnd implements Link {
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
       // It waits in the paused node's memory, and is lost with it.
       peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(arrival));
-    } else peer.#deliver(arrival);
+    } else {
+      peer.life.spend();
+      peer.#deliver(arrival);
+    }
   }
 
   /** Hands over what the other end has sent, or keeps it until somebody receives. */
@@ -239,21 +252,25 @@ export class LinkEnd implements Link {
 
   /** When the next message gets there: after the one before it, unless it is held back. */
   #arrivalOfNextUs(sentUs: number): number {
-    const { faults, counters } = this.#network;
-    if (!this.#random.chance(faults.reorderProbability)) return this.#arrivalUs(sentUs);
+    const { counters } = this.#network;
+    if (!this.#random.chance(this.#faults.reorderProbability)) return this.#arrivalUs(sentUs);
     counters.count("message_reordered");
     return this.#stragglerUs();
   }
 
   #arrivalUs(sentUs = this.#network.scheduler.nowUs): number {
     const freeUs = Math.max(this.#lastArrivalUs, this.#cloggedUntilUs);
-    this.#lastArrivalUs = Math.max(freeUs, sentUs + this.#network.delayUs(this.#random));
+    this.#lastArrivalUs = Math.max(
+      freeUs,
+      sentUs + this.#network.delayUs(this.#random, this.#faults),
+    );
     return this.#lastArrivalUs;
   }
 
   #stragglerUs(): number {
-    const { scheduler, faults } = this.#network;
-    const delayUs = this.#network.delayUs(this.#random);
+    const { scheduler } = this.#network;
+    const faults = this.#faults;
+    const delayUs = this.#network.delayUs(this.#random, this.#faults);
     return scheduler.nowUs + delayUs + 1_000 * this.#random.between(0, faults.reorderDelayMaxMs);
   }
 

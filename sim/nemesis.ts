@@ -1,6 +1,6 @@
 /**
- * Trouble that comes by itself: partitions, nodes that stand still, wall clocks that jump, disks
- * that are full for a while.
+ * Trouble that comes by itself: partitions, ways that are clogged one by one, nodes that stand still,
+ * are slow or sleep, wall clocks that jump, disks that are full for a while.
  *
  * @module
  */
@@ -26,6 +26,22 @@ export class Nemesis {
     this.#active = true;
     const { partition, pauseMaxMs, wallClockStepMaxMs, diskFullMaxMs } =
       this.#cluster.network.faults;
+    const { swizzleMaxMs, slowTurnMaxMs, slowForMaxMs, suspendMaxMs } =
+      this.#cluster.network.faults;
+    if (swizzleMaxMs > 0) {
+      this.#again("swizzle", (luck) => this.#swizzle(luck, luck.between(0, swizzleMaxMs)));
+    }
+    if (slowTurnMaxMs > 0) {
+      this.#again("slow turns", (luck) => {
+        this.#someNode(luck)?.slowDown(luck.between(0, slowForMaxMs), slowTurnMaxMs);
+      });
+    }
+    if (suspendMaxMs > 0) {
+      this.#again(
+        "suspend",
+        (luck) => this.#someNode(luck)?.suspend(luck.between(0, suspendMaxMs)),
+      );
+    }
     if (partition !== "none") this.#again("partition", (luck) => this.#partition(luck));
     if (pauseMaxMs > 0) {
       this.#again("pause", (luck) => this.#someNode(luck)?.pause(luck.between(0, pauseMaxMs)));
@@ -80,6 +96,28 @@ export class Nemesis {
     this.#cluster.after(luck.between(0, partitionMaxMs), "partition ends", () => {
       if (this.#active) network.partition(new Set());
     });
+  }
+
+  /**
+   * Clogs some nodes, or some directions between them, one by one, and frees them in another order: so
+   * what waits for one another comes loose in an order of its own.
+   */
+  #swizzle(luck: SimRandom, durationMs: number): void {
+    const { network, counters, nodes } = this.#cluster;
+    const names = nodes.map(({ name }) => name);
+    const directions = names.flatMap((from) =>
+      names.filter((to) => to !== from).map((to) => `${from}>${to}`)
+    );
+    counters.count("swizzled");
+    for (const way of luck.chance(0.5) ? names : directions) {
+      if (luck.chance(0.5)) continue;
+      this.#cluster.after(luck.between(0, durationMs / 2), "clog", () => {
+        if (this.#active) network.clog(way);
+      });
+      this.#cluster.after(luck.between(durationMs / 2, durationMs), "free", () => {
+        network.free(way);
+      });
+    }
   }
 
   #fillDisk({ disk }: SimNode, durationMs: number): void {

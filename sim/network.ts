@@ -71,6 +71,12 @@ export class SimNetwork {
   readonly #ends = new Set<LinkEnd>();
   /** Directions, as `from>to`, in which nothing passes. */
   #cut: ReadonlySet<string> = new Set();
+  /** Nodes, and directions, in which all waits. */
+  readonly #clogged = new Set<string>();
+  /** What has come to the end of a clogged way, in the order in which it did. */
+  #held: { readonly from: string; readonly to: string; readonly pass: () => void }[] = [];
+  /** What messages meet in each direction, where they are not alike. */
+  readonly #faultsOf = new Map<string, FaultOptions>();
   #faults: FaultOptions;
   #opened = 0;
 
@@ -88,6 +94,20 @@ export class SimNetwork {
   /** The faults in force. */
   get faults(): FaultOptions {
     return this.#faults;
+  }
+
+  /** What messages from one node to another meet. */
+  faultsOf(from: string, to: string): FaultOptions {
+    const { directionShareMin } = this.#faults;
+    if (directionShareMin === 1) return this.#faults;
+    const direction = `${from}>${to}`;
+    let faults = this.#faultsOf.get(direction);
+    if (faults === undefined) {
+      const share = this.#random.fork(`share ${direction}`).between(directionShareMin, 1);
+      this.counters.count("direction_unlike");
+      this.#faultsOf.set(direction, faults = shareOf(this.#faults, share));
+    }
+    return faults;
   }
 
   /** Lets other nodes dial this one. */
@@ -120,10 +140,48 @@ export class SimNetwork {
     for (const end of this.#ends) if (end.isCut || end.peer.isCut) end.expectSign();
   }
 
-  /** Ends all trouble: no cuts, and only these faults. */
+  /** From now on all waits that goes from or to a node, or in a direction (`from>to`). */
+  clog(way: string): void {
+    this.trace.mark(this.scheduler.nowUs, `${way} clogged`);
+    this.#clogged.add(way);
+  }
+
+  /** What waits there goes on, if no other clog holds it. */
+  free(way: string): void {
+    if (!this.#clogged.delete(way)) return;
+    this.trace.mark(this.scheduler.nowUs, `${way} free`);
+    this.#passHeld();
+  }
+
+  /** Whether all waits in that direction; then `pass` is called when it is free again. */
+  holds(from: string, to: string, pass: () => void): boolean {
+    if (!this.#isClogged(from, to)) return false;
+    this.counters.count("message_held");
+    this.#held.push({ from, to, pass });
+    return true;
+  }
+
+  /** Ends all trouble: no cuts, no clogs, and only these faults. */
   heal(faults: FaultOptions): void {
     this.partition(new Set());
+    this.#clogged.clear();
+    this.#passHeld();
     this.#faults = faults;
+    this.#faultsOf.clear();
+  }
+
+  #passHeld(): void {
+    const held = this.#held;
+    this.#held = held.filter(({ from, to }) => this.#isClogged(from, to));
+    for (const { from, to, pass } of held) {
+      if (!this.#isClogged(from, to)) this.scheduler.at(this.scheduler.nowUs, "message", pass);
+    }
+  }
+
+  #isClogged(from: string, to: string): boolean {
+    const clogged = this.#clogged;
+    return clogged.size > 0 &&
+      (clogged.has(from) || clogged.has(to) || clogged.has(`${from}>${to}`));
   }
 
   isCut(from: string, to: string): boolean {
@@ -141,8 +199,8 @@ export class SimNetwork {
   }
 
   /** How long one message takes, if nothing holds it up. */
-  delayUs(random: SimRandom): number {
-    return 1_000 * random.between(this.#faults.delayMinMs, this.#faults.delayMaxMs);
+  delayUs(random: SimRandom, { delayMinMs, delayMaxMs } = this.#faults): number {
+    return 1_000 * random.between(delayMinMs, delayMaxMs);
   }
 
   #connect(life: Life, node: string, local: NodeId): Promise<Link> {
@@ -164,7 +222,9 @@ export class SimNetwork {
       if (luck.chance(this.#faults.connectFailureProbability)) {
         return fail(backMs, unreachable(node, "the attempt failed"));
       }
-      if (this.isCut(life.node, node) || this.isCut(node, life.node) || !this.answersFor(node)) {
+      if (
+        this.#isMute(life.node, node) || this.#isMute(node, life.node) || !this.answersFor(node)
+      ) {
         return silence();
       }
       const listener = this.#listeners.get(node);
@@ -175,6 +235,11 @@ export class SimNetwork {
       if (life.alive) this.#open(life, local, listener, luck, backMs, resolve);
     });
     return promise;
+  }
+
+  /** Whether nothing gets there now. */
+  #isMute(from: string, to: string): boolean {
+    return this.isCut(from, to) || this.#isClogged(from, to);
   }
 
   #open(
@@ -195,6 +260,19 @@ export class SimNetwork {
     listener.life.after(0, "accept", () => listener.accept(far));
     life.after(backMs, "dialled", () => resolve(near));
   }
+}
+
+/** A part of all that messages meet. */
+function shareOf(faults: FaultOptions, share: number): FaultOptions {
+  return {
+    ...faults,
+    lossProbability: share * faults.lossProbability,
+    duplicateProbability: share * faults.duplicateProbability,
+    reorderProbability: share * faults.reorderProbability,
+    delayMaxMs: faults.delayMinMs + share * (faults.delayMaxMs - faults.delayMinMs),
+    clogProbability: share * faults.clogProbability,
+    linkBreakProbability: share * faults.linkBreakProbability,
+  };
 }
 
 function unreachable(node: string, why: string): LeatError {

@@ -32,9 +32,11 @@ export class SimNode {
   readonly disk: SimDisk;
   readonly #cluster: SimCluster;
   readonly #random: SimRandom;
-  readonly #boot: Boot;
+  /** Starts its actors. */
+  readonly boot: Boot;
   /** Of its clocks, in parts per million: it belongs to the machine, so it outlives a crash. */
   readonly #driftPpm: number;
+  readonly #clockGrainMs: number;
   #running: Running | undefined;
   #lives = 0;
   #isWanted = true;
@@ -43,8 +45,9 @@ export class SimNode {
     this.name = name;
     this.#cluster = cluster;
     this.#random = cluster.random.fork(`node ${name}`);
-    this.#boot = boot;
-    const { clockDriftPpmMax } = cluster.network.faults;
+    this.boot = boot;
+    const { clockDriftPpmMax, clockGrainMs } = cluster.network.faults;
+    this.#clockGrainMs = this.#random.fork("grain").chance(0.5) ? clockGrainMs : 0;
     this.#driftPpm = this.#random.fork("drift").between(-clockDriftPpmMax, clockDriftPpmMax);
     this.disk = new SimDisk({
       random: this.#random.fork("disk"),
@@ -98,6 +101,7 @@ export class SimNode {
       disk: this.disk,
       faultPoints,
       driftPpm: this.#driftPpm,
+      grainMs: this.#clockGrainMs,
       onLog: (line) => this.#cluster.logged(line),
     });
     const system = new ActorSystem({
@@ -109,7 +113,7 @@ export class SimNode {
     this.#running = { life, world, system, host: new SimHost(world, this.#cluster.files.of(life)) };
     network.listen(life, system.id, (link) => system.attach(link));
     system.failed.then(() => this.#gaveUp(life));
-    this.#boot(this);
+    this.boot(this);
   }
 
   /**
@@ -147,6 +151,25 @@ export class SimNode {
   pause(durationMs: number): void {
     this.#cluster.counters.count("node_paused");
     this.#up().life.pause(durationMs);
+  }
+
+  /** For so long, every event of this life takes up to so much of the node's time, and others wait. */
+  slowDown(durationMs: number, turnMaxMs: number): void {
+    const { counters } = this.#cluster;
+    const { life } = this.#up();
+    counters.count("node_slow");
+    const luck = this.#random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
+    life.slow(() => luck.between(0, turnMaxMs));
+    this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
+  }
+
+  /** The machine sleeps for so long, and its monotonic clock with it: only the wall clock knows. */
+  suspend(durationMs: number): void {
+    this.#cluster.counters.count("node_suspended");
+    const { life, world } = this.#up();
+    const awakeAtUs = Math.max(life.pausedUntilUs, this.#cluster.scheduler.nowUs);
+    life.pause(durationMs);
+    world.slept(Math.max(0, life.pausedUntilUs - awakeAtUs));
   }
 
   stepWallClock(byMs: number): void {

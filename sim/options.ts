@@ -49,6 +49,30 @@ export interface FaultOptions {
   readonly diskSyncMaxMs: number;
   /** Of a fault point firing, once it is enabled for the run. */
   readonly faultPointProbability: number;
+  /**
+   * Each direction between two nodes has a share of its own of what messages meet (loss, delay and all
+   * else), drawn between this and 1. 1: all are alike.
+   */
+  readonly directionShareMin: number;
+  /** How long it takes to clog some nodes or directions one by one and to free them again; 0: never. */
+  readonly swizzleMaxMs: number;
+  /** How long each event of a node takes while it is slow, at most; 0: no node is ever slow. */
+  readonly slowTurnMaxMs: number;
+  /** How long it stays slow, at most. */
+  readonly slowForMaxMs: number;
+  /** How long a machine sleeps when it does, its monotonic clock with it; 0: never. */
+  readonly suspendMaxMs: number;
+  /** In what steps the monotonic clocks of some nodes go on; 0: in the finest. */
+  readonly clockGrainMs: number;
+  /** Per write: it takes so much longer. */
+  readonly diskSlowProbability: number;
+  readonly diskSlowMaxMs: number;
+  /** Per write: it fails, in part or as a whole, and the log with it. */
+  readonly diskErrorProbability: number;
+  /** That all crashes of a run come in one moment, as of nodes of one machine. */
+  readonly crashTogetherProbability: number;
+  /** Per crash of a worker: it comes back under another name, as on another machine. */
+  readonly moveProbability: number;
   /** When all trouble ends, at the latest; left out: as the workload has it. */
   readonly healAfterMaxMs?: number;
 }
@@ -79,6 +103,17 @@ export const NO_FAULTS: FaultOptions = {
   diskSyncMinMs: 0.5,
   diskSyncMaxMs: 2,
   faultPointProbability: 0,
+  directionShareMin: 1,
+  swizzleMaxMs: 0,
+  slowTurnMaxMs: 0,
+  slowForMaxMs: 0,
+  suspendMaxMs: 0,
+  clockGrainMs: 0,
+  diskSlowProbability: 0,
+  diskSlowMaxMs: 0,
+  diskErrorProbability: 0,
+  crashTogetherProbability: 0,
+  moveProbability: 0,
 };
 
 /** Draws the faults of a run. */
@@ -109,6 +144,17 @@ export function drawFaults(random: SimRandom): FaultOptions {
     diskSyncMinMs: some(0, 0.5),
     diskSyncMaxMs: some(1, 5, 30),
     faultPointProbability: some(0, 0.05, 0.25),
+    directionShareMin: some(1, 0.5, 0),
+    swizzleMaxMs: some(0, 0, 500, 3_000),
+    slowTurnMaxMs: some(0, 0, 0.5, 5),
+    slowForMaxMs: some(100, 2_000),
+    suspendMaxMs: some(0, 0, 200, 5_000),
+    clockGrainMs: some(0, 0, 1, 16),
+    diskSlowProbability: some(0, 0.01, 0.1),
+    diskSlowMaxMs: some(100, 1_000),
+    diskErrorProbability: some(0, 0, 0.002, 0.02),
+    crashTogetherProbability: some(0, 0.5),
+    moveProbability: some(0, 0, 0.5),
   };
 }
 

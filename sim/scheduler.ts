@@ -158,6 +158,7 @@ export class Scheduler {
       }
       this.#nowUs = event.timeUs;
       this.#steps++;
+      event.life?.spend();
       const run = event.run!;
       event.run = undefined;
       return run();

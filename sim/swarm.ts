@@ -4,7 +4,7 @@
  * @module
  */
 import { Counters } from "./counters.ts";
-import { type Role, ROLES } from "./crashes.ts";
+import { drawCrashes, type Role } from "./crashes.ts";
 import { drawFaults, formatOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
 import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
@@ -26,7 +26,7 @@ export interface SwarmOutcome {
 /** The faults of a seed, all drawn from it: on the network, on disks, and who crashes. */
 export function drawOptions(seed: bigint): RunOptions {
   const random = new SimRandom(seed).fork("options");
-  const crashes = ROLES.filter(() => random.chance(0.5));
+  const crashes = drawCrashes(random);
   return { seed, crashes, faults: drawFaults(random) };
 }
 

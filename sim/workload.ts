@@ -28,7 +28,7 @@ const STEPS_MAX = 500_000;
 export interface RunOptions {
   readonly seed: bigint;
   readonly faults: FaultOptions;
-  /** Of each of these roles one node crashes. Default: of none. */
+  /** For each of these a node of the role crashes; a role may be there several times. Default: none. */
   readonly crashes?: readonly Role[];
   /** A crash at a counted message. Default: none. */
   readonly crashPoint?: CrashPoint;

@@ -74,7 +74,7 @@ class DynamicRun {
 
   constructor(options: DynamicOptions) {
     this.#options = options;
-    const lives = WORKERS.length + (this.#crashed("worker") ? 1 : 0);
+    const lives = WORKERS.length + this.#crashesOf("worker");
     this.deliveries = new DeliveryChecker(
       SPLITS,
       this.violations.by("deliveries"),
@@ -101,19 +101,20 @@ class DynamicRun {
       this.#crashes,
       () => this.#ended.size === CLIENTS.length,
     );
-    if (this.#crashed("client")) return;
+    if (this.#crashesOf("client") > 0) return;
     // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
-    const lost = this.#crashed("worker") ? 1 : 0;
-    this.deliveries.expectAll((this.#isOff ? WORKERS.length : 1) - lost);
+    const wholeTimes = this.#isOff ? WORKERS.length : 1;
+    this.deliveries.expectAll(Math.max(0, wholeTimes - this.#crashesOf("worker")));
   }
 
   get #isOff(): boolean {
     return this.#options.mode === "OFF";
   }
 
-  #crashed(role: Role): boolean {
+  #crashesOf(role: Role): number {
     const { crashes = [], crashPoint } = this.#options;
-    return crashPoint?.role === role || crashes.includes(role);
+    const counted = crashPoint?.role === role ? crashPoint.lives ?? 1 : 0;
+    return crashes.filter((each) => each === role).length + counted;
   }
 
   #bootDispatcher(node: SimNode): void {

@@ -9,7 +9,7 @@ import type { SimDisk } from "./disk.ts";
 import type { FaultPoints } from "./fault_points.ts";
 import type { Life } from "./life.ts";
 import type { SimRandom } from "./random.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 
 /** 2026-01-01, when every run begins. */
 const WALL_ORIGIN_MS = 1_767_225_600_000;
@@ -32,6 +32,8 @@ export interface SimWorldOptions {
   readonly faultPoints: FaultPoints;
   /** How much faster than true time the node's clocks run, in parts per million. */
   readonly driftPpm: number;
+  /** In what steps its monotonic clock goes on. Default 0: in the finest. */
+  readonly grainMs?: number;
   readonly onLog: (line: SimLogLine) => void;
 }
 
@@ -41,6 +43,8 @@ export class SimWorld implements World {
   readonly #options: SimWorldOptions;
   readonly #rate: number;
   #wallOffsetMs = 0;
+  /** For how long the machine has slept. */
+  #sleptUs = 0;
 
   constructor(options: SimWorldOptions) {
     this.#options = options;
@@ -49,7 +53,9 @@ export class SimWorld implements World {
   }
 
   nowMs(): number {
-    return this.#options.scheduler.nowUs * this.#rate;
+    const { scheduler, grainMs = 0 } = this.#options;
+    const ms = (scheduler.nowUs - this.#sleptUs) * this.#rate;
+    return grainMs === 0 ? ms : Math.floor(ms / grainMs) * grainMs;
   }
 
   wallMs(): number {
@@ -61,9 +67,20 @@ export class SimWorld implements World {
     this.#wallOffsetMs += Math.round(byMs);
   }
 
+  /** The machine will have slept for so long when next something happens on it. */
+  slept(durationUs: number): void {
+    this.#sleptUs += durationUs;
+    this.#wallOffsetMs += Math.round(durationUs * this.#rate);
+  }
+
   timer(delayMs: number, fn: () => void): Timer {
     const { scheduler, life } = this.#options;
-    const event = life.at(this.#trueUs(this.nowMs() + delayMs), "timer", fn);
+    const dueMs = this.nowMs() + delayMs;
+    // Before a sleep it was due that much earlier.
+    const fire = () => this.nowMs() < dueMs ? set() : fn();
+    const set = () => void (event = life.at(this.#trueUs(dueMs), "timer", fire));
+    let event: ScheduledEvent;
+    set();
     return { cancel: () => scheduler.cancel(event) };
   }
 
@@ -90,8 +107,10 @@ export class SimWorld implements World {
   /** The first microsecond at which this node's clock has reached that time. */
   #trueUs(localMs: number): number {
     if (localMs === Infinity) return Infinity;
-    let timeUs = Math.ceil(localMs / this.#rate);
-    while (timeUs * this.#rate < localMs) timeUs++;
-    return timeUs;
+    const { grainMs = 0 } = this.#options;
+    const readMs = grainMs === 0 ? localMs : Math.ceil(localMs / grainMs) * grainMs;
+    let timeUs = Math.ceil(readMs / this.#rate);
+    while (timeUs * this.#rate < readMs) timeUs++;
+    return timeUs + this.#sleptUs;
   }
 }

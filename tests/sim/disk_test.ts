@@ -4,10 +4,10 @@ import { LeatError } from "../../core/error.ts";
 import { Counters } from "../../sim/counters.ts";
 import { SimDisk } from "../../sim/disk.ts";
 import { Life } from "../../sim/life.ts";
-import { NO_FAULTS } from "../../sim/options.ts";
+import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
 import { SimRandom } from "../../sim/random.ts";
 import { Scheduler } from "../../sim/scheduler.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { type LogPlace, testDurableLog } from "../lib/log_conformance.ts";
 
 let places = 0n;
@@ -22,11 +22,11 @@ class Place implements LogPlace {
   #waiting = 0;
   #runs = false;
 
-  constructor(seed: bigint) {
+  constructor(seed: bigint, faults: Partial<FaultOptions> = {}) {
     this.disk = new SimDisk({
       random: new SimRandom(seed),
       counters: this.counters,
-      faults: () => NO_FAULTS,
+      faults: () => ({ ...NO_FAULTS, ...faults }),
     });
     this.#crashed.promise.catch(() => {});
   }
@@ -134,4 +134,38 @@ Deno.test("SimDisk opens a log once", async () => {
   await place.open();
   const error = await assertRejects(() => place.open(), LeatError);
   assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("SimDisk fails a write for good: of what was appended all, some or none is there after it", async () => {
+  const survivors = new Set<number>();
+  for (let seed = 1n; seed <= 60n; seed++) {
+    const place = new Place(seed, { diskErrorProbability: 1 });
+    const log = await place.open();
+    for (let i = 0; i < 3; i++) log.append(Uint8Array.of(i));
+    assertEquals((await assertRejects(() => log.sync(), LeatError)).code, "data_loss");
+    assertEquals((await assertRejects(() => log.sync(), LeatError)).code, "data_loss");
+    assertThrows(() => log.append(Uint8Array.of(9)), LeatError);
+    await log.close().catch(() => {});
+    assertEquals(place.counters.get("disk_error"), 1);
+    const { records } = await (await place.open()).read();
+    assertEquals(records.map(([first]) => first), [0, 1, 2].slice(0, records.length));
+    survivors.add(records.length);
+  }
+  assertEquals([...survivors].sort(), [0, 1, 2, 3]);
+});
+
+Deno.test("SimDisk is slow now and then, and loses nothing for it", async () => {
+  const place = new Place(1n, { diskSlowProbability: 0.2, diskSlowMaxMs: 1_000 });
+  const log = await place.open();
+  const tookMs: number[] = [];
+  for (let i = 0; i < 50; i++) {
+    const startUs = place.scheduler.nowUs;
+    log.append(Uint8Array.of(i));
+    await log.sync();
+    tookMs.push((place.scheduler.nowUs - startUs) / 1_000);
+  }
+  const slow = tookMs.filter((ms) => ms > NO_FAULTS.diskSyncMaxMs).length;
+  assert(slow > 3 && slow < 25, `${slow} of 50 writes were slow`);
+  assertEquals(place.counters.get("disk_slow") >= slow, true);
+  assertEquals((await log.read()).records.length, 50);
 });

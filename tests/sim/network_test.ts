@@ -3,6 +3,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { Life } from "../../sim/life.ts";
+import { Nemesis } from "../../sim/nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -111,6 +112,67 @@ Deno.test("SimNetwork cuts: messages vanish, then both ends give the link up; he
   await settle();
   assertEquals(noted, [0, 0, 1]);
   assert(cluster.counters.get("message_cut") > 0);
+});
+
+Deno.test("swizzled clogging delays, and loses and reorders nothing", async () => {
+  const held: number[] = [];
+  for (let seed = 1n; seed <= 10n; seed++) {
+    const { noted, cluster, tellAll, settle } = pair({ swizzleMaxMs: 2_000 }, seed);
+    const nemesis = new Nemesis(cluster);
+    nemesis.start();
+    tellAll(1);
+    for (let i = 1; i <= 40; i++) cluster.after(i * 200, "tell", () => tellAll(1));
+    cluster.after(9_000, "over", () => nemesis.stop());
+    await settle();
+    cluster.heal();
+    await settle();
+    assertEquals(noted.length, 41, `SEED=${seed}`);
+    held.push(cluster.counters.get("message_held"));
+    assert(cluster.counters.get("swizzled") > 0);
+  }
+  assert(held.filter((count) => count > 0).length > 5, `held in each run: ${held}`);
+});
+
+Deno.test("SimNetwork.clog holds what goes from or to a node or in a direction, and free lets it go on in order", async () => {
+  for (const way of ["sender", "receiver", "sender>receiver"]) {
+    const { noted, cluster, sender, tellAll, settle } = pair({});
+    tellAll(1);
+    await settle();
+    cluster.network.clog(way);
+    cluster.network.clog("receiver>sender");
+    for (let value = 1; value <= 20; value++) {
+      sender.system.tell<NoteProtocol, "note">(NOTES, "note", { value });
+    }
+    await settle();
+    assertEquals(noted, [0], way);
+    cluster.network.free("receiver>sender");
+    await settle();
+    assertEquals(noted, [0], way);
+    cluster.network.free(way);
+    await settle();
+    assertEquals(noted, Array.from({ length: 21 }, (_, i) => i), way);
+    assertEquals(cluster.counters.get("message_held"), 20);
+  }
+});
+
+Deno.test("SimNetwork gives each direction a share of its own of what messages meet", async () => {
+  const cluster = new SimCluster({
+    seed: 3n,
+    faults: { ...NO_FAULTS, lossProbability: 0.4, directionShareMin: 0 },
+  });
+  const names = ["a", "b", "c", "d"];
+  for (const name of names) cluster.addNode(name, () => {});
+  const losses = names.flatMap((from) =>
+    names.filter((to) => to !== from).map((to) =>
+      cluster.network.faultsOf(from, to).lossProbability
+    )
+  );
+  assertEquals(new Set(losses).size, losses.length);
+  assert(losses.every((loss) => loss <= 0.4) && Math.max(...losses) > 3 * Math.min(...losses));
+  assertEquals(cluster.network.faultsOf("a", "b").lossProbability, losses[0]);
+  cluster.heal();
+  assertEquals(cluster.network.faultsOf("a", "b").lossProbability, 0);
+  await cluster.run({ until: () => true, timeMaxMs: 1 });
 });
 
 Deno.test("SimNetwork says who cannot be reached: unknown, refused, silent", async () => {

@@ -260,6 +260,80 @@ Deno.test("SimWorld clocks drift apart, timers never fire early by the node's ow
   assertEquals(nodes[0]!.world.nowMs(), monotonic);
 });
 
+Deno.test("SimWorld timers wait out a sleep of the machine, whose monotonic clock stands still", async () => {
+  const cluster = new SimCluster({ seed: 7n });
+  const node = cluster.addNode("node", () => {});
+  const { world } = node;
+  const wallMs = world.wallMs();
+  const fired: [number, number][] = [];
+  for (const delayMs of [100, 600]) {
+    const note = () => fired.push([cluster.scheduler.nowUs / 1_000, world.nowMs()]);
+    world.timer(delayMs, note);
+    world.timer(delayMs, () => assert(false, "a cancelled timer has fired")).cancel();
+  }
+  const late = world.timer(600, () => assert(false, "a cancelled timer has fired"));
+  cluster.after(50, "suspend", () => node.suspend(1_000));
+  // The second begins in the first, and ends later.
+  cluster.after(60, "suspend", () => node.suspend(1_500));
+  cluster.after(1_700, "cancel", () => late.cancel());
+  await cluster.run({ until: () => fired.length === 2, timeMaxMs: 5_000 });
+  assertEquals(fired, [[1_610, 100], [2_110, 600]]);
+  assertEquals(world.wallMs() - wallMs, 2_110);
+});
+
+Deno.test("SimWorld clocks of some nodes go on in steps, and their timers do not fire early", async () => {
+  const cluster = new SimCluster({ seed: 1n, faults: { ...NO_FAULTS, clockGrainMs: 16 } });
+  const nodes = Array.from({ length: 12 }, (_, i) => cluster.addNode(`node-${i}`, () => {}));
+  const coarse = new Set<SimNode>();
+  let fired = 0;
+  for (const node of nodes) {
+    const dueMs = node.world.nowMs() + 5;
+    node.world.timer(5, () => {
+      fired++;
+      const nowMs = node.world.nowMs();
+      assert(nowMs >= dueMs);
+      if (nowMs > 15) coarse.add(node);
+    });
+  }
+  await cluster.run({ until: () => fired === nodes.length, timeMaxMs: 1_000 });
+  assert(coarse.size > 0 && coarse.size < nodes.length, `${coarse.size} of 12 clocks are coarse`);
+  for (const { world } of coarse) assertEquals(world.nowMs() % 16, 0);
+});
+
+Deno.test("SimNode.slowDown makes work queue up, in order, and all of it is done", async () => {
+  const cluster = new SimCluster({ seed: 8n });
+  const echo = cluster.addNode("echo", bootEcho);
+  const asker = cluster.addNode("asker", () => {});
+  const answers: number[] = [];
+  const ask = async (value: number) => {
+    const options = { timeoutMs: 60_000 };
+    answers.push(await asker.system.ask<EchoProtocol, "echo">(ECHO, "echo", value, options));
+  };
+  echo.slowDown(10_000, 50);
+  for (let i = 0; i < 40; i++) ask(i);
+  await cluster.run({ until: () => answers.length === 40, timeMaxMs: 60_000 });
+  assertEquals(answers, Array.from({ length: 40 }, (_, i) => i));
+  // Each came by itself: half of 50 ms on average, and more for what each one starts.
+  assert(cluster.scheduler.nowUs > 40 * 15_000, `all was done at ${cluster.scheduler.nowUs} µs`);
+  assertEquals(cluster.counters.get("node_slow"), 1);
+});
+
+Deno.test("SimCluster.moveNode starts what ran on a node elsewhere; it is found by both names", async () => {
+  const cluster = new SimCluster({ seed: 9n });
+  const lives: string[] = [];
+  const node = cluster.addNode("node", ({ name }) => lives.push(name));
+  node.crash();
+  cluster.moveNode("node", "elsewhere");
+  cluster.heal();
+  assertEquals(lives, ["node", "elsewhere"]);
+  assertEquals(cluster.node("node"), cluster.node("elsewhere"));
+  cluster.node("node").crash();
+  cluster.moveNode("node", "third");
+  assertEquals(cluster.nodes.map(({ name }) => name), ["third"]);
+  assertEquals(cluster.node("node").name, "third");
+  await cluster.run({ until: () => true, timeMaxMs: 1 });
+});
+
 Deno.test("SimCluster.run fails with a rejection that nobody has caught", async () => {
   const cluster = new SimCluster({ seed: 7n });
   const node = cluster.addNode("node", () => {});
