@@ -37,10 +37,15 @@ export function bootDispatcher(
 }
 
 /** What workers may be told otherwise. */
-export type WorkerSettings = Pick<
-  WorkerOptions,
-  "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags"
->;
+export type WorkerSettings =
+  & Pick<
+    WorkerOptions,
+    "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags"
+  >
+  & {
+    /** Default: its node's. */
+    readonly name?: string;
+  };
 
 /** A node with a worker, which runs its pipelines in the node's own thread: others there are none. */
 export function bootWorker(
@@ -52,8 +57,8 @@ export function bootWorker(
       name: "worker",
       create: (context) =>
         createWorker(context, {
-          ...config,
           name,
+          ...config,
           dispatcher: dispatcherAt(DISPATCHER_NODE),
           runners: runnersOf(host),
           fronts: FRONT_KINDS,

@@ -9,13 +9,32 @@ import { runOrdered } from "./workload_ordered.ts";
 import { runRounds } from "./workload_rounds.ts";
 import { runSaving } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
+import { runStatic } from "./workload_static.ts";
+
+const ALL = {
+  dynamic: [runDynamic, "two clients of one DYNAMIC job"],
+  off: [
+    (options) => runDynamic({ ...options, mode: "OFF" }),
+    "two clients of one OFF job, to which every worker gives the whole dataset",
+  ],
+  static: [
+    runStatic,
+    "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",
+  ],
+  ordered: [runOrdered, "a DETERMINISTIC stream, saved and restored now and then"],
+  rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
+  sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],
+  saving: [runSaving, "a dataset saved by all workers together (distributedSave)"],
+} satisfies Record<string, readonly [Workload, string]>;
 
 /** Workloads by name. */
-export const WORKLOADS: Readonly<Record<string, Workload>> = {
-  dynamic: runDynamic,
-  off: (options) => runDynamic({ ...options, mode: "OFF" }),
-  ordered: runOrdered,
-  rounds: runRounds,
-  sharing: runSharing,
-  saving: runSaving,
-};
+export const WORKLOADS: Readonly<Record<string, Workload>> = tableOf(0);
+
+/** What each of them does, in a line. */
+export const WORKLOAD_LINES: Readonly<Record<string, string>> = tableOf(1);
+
+function tableOf<C extends 0 | 1>(column: C): Record<string, (readonly [Workload, string])[C]> {
+  return Object.fromEntries(
+    Object.entries<readonly [Workload, string]>(ALL).map(([name, row]) => [name, row[column]]),
+  );
+}

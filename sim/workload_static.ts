@@ -1,0 +1,164 @@
+/**
+ * A small cluster that reads one dataset under a static policy (FILE, DATA, FILE_OR_DATA, HINT): a
+ * dispatcher with a list of workers, these, one that is not on it, and one or two clients of one job.
+ *
+ * What must hold: each listed worker gives its own share and nobody else any of it, in its order, once
+ * for each of its lives at most; without a client's crash all of it comes; and once the cluster has
+ * healed every client reaches the end.
+ *
+ * @module
+ */
+import { Dataset } from "../data/dataset.ts";
+import { SHARD_HINT, ShardingPolicy } from "../data/sharding_policy.ts";
+import { Violations } from "./checkers/checker.ts";
+import { SharesChecker } from "./checkers/shares.ts";
+import { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import type { SimNode } from "./node.ts";
+import type { SimRandom } from "./random.ts";
+import { Readings, take, Trainings } from "./reading.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+/** Names may hold anything but what an address is made of. */
+const LISTED = ["worker-1", "wörker 2", "worker,3"] as const;
+const UNLISTED = "worker-4";
+const CLIENTS = ["client-1", "client-2"] as const;
+
+const STEP_MAX_MS = 20;
+const WORKER_HEARTBEAT_MS = 1_000;
+const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
+
+/** How many lines files have: none, one, some; there are more files than workers, or as many. */
+const FILES: [readonly number[], ...(readonly number[])[]] = [
+  [5, 1, 0, 7, 3],
+  [4, 4, 4],
+  [0, 12, 1, 1],
+];
+/** Of a source that is no file: none, one, fewer than workers, more. */
+const ELEMENTS: [number, ...number[]] = [0, 1, 2, 25];
+const FOLDER = "/data";
+const LINES_MAX = 100;
+
+/** Runs one seed. */
+export async function runStatic(options: RunOptions): Promise<RunOutcome> {
+  using run = new StaticRun(options);
+  return await outcomeOf(run, ({ shares }) => shares.delivered);
+}
+
+/** What is read, and whose which part of it is, by the definitions of the policies. */
+interface Plan {
+  readonly mode: ShardingPolicy;
+  readonly dataset: () => Dataset<number>;
+  /** Numbers of lines of files, if it reads any. */
+  readonly files: readonly number[];
+  readonly shares: readonly (readonly number[])[];
+}
+
+class StaticRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly shares: SharesChecker;
+  readonly #plan: Plan;
+  readonly #clients: readonly string[];
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  readonly #maxOutstandingRequests: number;
+
+  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const luck = this.cluster.random.fork("static");
+    const workers = LISTED.slice(0, 1 + luck.int(LISTED.length));
+    this.#plan = drawPlan(luck, workers.length);
+    this.#clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
+    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    for (const [file, lines] of this.#plan.files.entries()) {
+      const text = Array.from({ length: lines }, (_, line) => `${file * LINES_MAX + line}\n`);
+      this.cluster.files.put(`${FOLDER}/${file}.txt`, new TextEncoder().encode(text.join("")));
+    }
+    this.shares = new SharesChecker(this.#plan.shares, this.violations.by("shares"));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workers }));
+    for (const [share, name] of [...workers, UNLISTED].entries()) {
+      const boot = bootWorker({ name, heartbeatMs: WORKER_HEARTBEAT_MS });
+      this.cluster.addNode(name, (node) => {
+        node.system.inspect(this.shares.life(share));
+        boot(node);
+      });
+    }
+    for (const name of this.#clients) {
+      this.cluster.addNode(name, (node) =>
+        this.#trainings.begin(node, (who, luck) => {
+          return this.#train(node, who, luck);
+        }));
+    }
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: workers, client: this.#clients },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#trainings.crashed(node),
+    });
+  }
+
+  async toTheEnd(): Promise<void> {
+    const haveEnded = () => this.#trainings.haveEnded(this.#clients);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    if (this.#clients.every((name) => this.cluster.node(name).lives === 1)) this.shares.expectAll();
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    const { mode, dataset } = this.#plan;
+    const distributed = (service: string) =>
+      dataset().distribute({
+        service,
+        processingMode: mode,
+        jobName: "job",
+        maxOutstandingRequests: this.#maxOutstandingRequests,
+      });
+    const iterator = this.#readings.open(node, distributed, TIMINGS);
+    for (;;) {
+      const given = await take(iterator);
+      if (given === undefined) return;
+      if (given === "lost") throw new Error("it was refused");
+      if ("error" in given) throw given.error;
+      this.shares.took(given.element as number, who);
+      this.#crashes.delivered(this.shares.delivered);
+      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+    }
+  }
+}
+
+function drawPlan(luck: SimRandom, count: number): Plan {
+  const mode = luck.pick(["FILE", "DATA", "FILE_OR_DATA", "HINT"]) as ShardingPolicy;
+  const readsFiles = mode === ShardingPolicy.FILE || luck.chance(0.5);
+  const lines = luck.pick(FILES);
+  const elements = luck.pick(ELEMENTS);
+  const isHinted = mode === ShardingPolicy.HINT;
+  const dataset = () => {
+    const source = readsFiles
+      ? Dataset.textLines(Dataset.listFiles(`${FOLDER}/*.txt`, { shuffle: false })).map((line) =>
+        Number(line)
+      )
+      : Dataset.range(elements);
+    return isHinted ? source.shard(SHARD_HINT, SHARD_HINT) : source;
+  };
+  const files = lines.map((length, file) =>
+    Array.from({ length }, (_, line) => file * LINES_MAX + line)
+  );
+  const all = readsFiles ? files.flat() : Array.from({ length: elements }, (_, i) => i);
+  const isByFile = readsFiles &&
+    (mode === ShardingPolicy.FILE || mode === ShardingPolicy.FILE_OR_DATA);
+  const shares = Array.from(
+    { length: count },
+    (_, index) =>
+      isByFile
+        ? files.filter((_, file) => file % count === index).flat()
+        : all.filter((_, place) => place % count === index),
+  );
+  return { mode, dataset, files: readsFiles ? lines : [], shares };
+}
