@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { Dataset, udf } from "../../mod.ts";
+import type { WireError } from "../../core/error.ts";
+import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { type Came, Sandbox } from "./sandbox_lib.ts";
 
@@ -52,6 +53,33 @@ Deno.test("a denial names operator, function, what was asked for and the flag th
   assertStringIncludes(message, 'net access to "evil.example:80"');
   assertStringIncludes(message, "--allow-net=evil.example:80");
   assertEquals(next, { value: 1 }); // it cost that element alone
+});
+
+Deno.test("a denial is shown as one line, which names no flag of Deno's", async () => {
+  await using sandbox = await Sandbox.open({
+    "data/leading_out.ts": 'export { f } from "../outside.ts";',
+    "outside.ts": "export const f = (x: number): number => x;",
+  });
+  const { folder } = sandbox;
+  type F = (x: number) => number;
+  const leadingOut = udf<F>(`file://${folder}/data/leading_out.ts`, "f");
+  const remote = udf<F>("http://evil.example/functions.ts", "f");
+  const connecting = () => globalThis.fetch("http://evil.example/");
+  const cases: [dataset: Dataset<unknown>, remedy: string][] = [
+    [Dataset.range(1).map(leadingOut), `--data-root=${folder}`],
+    [Dataset.range(1).map(remote), "--allow-udf-import=evil.example:80"],
+    [Dataset.range(1).map(connecting), "--allow-net=evil.example:80"],
+  ];
+  for (const [dataset, remedy] of cases) {
+    const [denied] = await sandbox.elements(dataset);
+    const shown = Deno.inspect(LeatError.fromWire(denied as unknown as WireError));
+    assertEquals(shown.split("\n    at ").length, 1, shown);
+    assertEquals(shown.split("\n").filter((line) => line.includes("access")).length, 1, shown);
+    assertStringIncludes(shown, remedy);
+    for (const level of ["[cause]", "TypeError", "run again"]) {
+      assertEquals(shown.includes(level), false, shown);
+    }
+  }
 });
 
 Deno.test("a confined function has no files, network, environment, programs or native code", async () => {

@@ -21,10 +21,15 @@ export function isDenial(error: unknown): boolean {
     message.includes(SHUT_SENTENCE);
 }
 
-/** The error, with the worker's flag in the place of Deno's. */
+/**
+ * The error, with the worker's flag in the place of Deno's, as one line: what wraps what would name
+ * Deno's flags again, level by level, and the worker's own program instead of the function.
+ */
 export function explainDenial(error: WireError): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;
-  return { ...error, code: "permission_denied", message: explained(error) };
+  const { cause: _levels, ...told } = error;
+  const message = explained(error);
+  return { ...told, code: "permission_denied", message, stack: `LeatError: ${message}` };
 }
 
 /** Where the message has words of its own for what Deno said, that is found among the causes. */
