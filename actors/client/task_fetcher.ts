@@ -16,6 +16,7 @@ import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
 import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
+import { sayUnreached } from "./unreached.ts";
 import { WayMeter } from "./way_meter.ts";
 
 /** How often a far task is told how it is read, at most, in ms. */
@@ -231,10 +232,11 @@ export class TaskFetcher {
     // One that has answered before is a worker lost, which is the dispatcher's business.
     if (this.#warned || this.#fetcher.hasAnswered) return;
     this.#warned = true;
-    context.world.log(
-      "warn",
-      `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
+    sayUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {
+      key: `worker "${worker}" at ${source.node}`,
+      sentence:
+        `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
         `${options.dispatcher.node} gives for it: ${error.message}. Reading goes on without it`,
-    );
+    });
   }
 }
