@@ -4,6 +4,7 @@
  * @module
  */
 import { autoscale, LeatError, type ScalingStep } from "../mod.ts";
+import { serviceAddress } from "../world/service_address.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { StopRequests } from "./cluster/serving.ts";
@@ -52,7 +53,9 @@ const forWorkers = separator < 0 ? [] : Deno.args.slice(separator + 1);
 await runProgram(PROGRAM, main, own);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { dispatcher, min, max, name = Deno.hostname(), drainMs, intervalMs } = values;
+  const { min, max, name = Deno.hostname(), drainMs, intervalMs } = values;
+  // An address that cannot be would be asked for ever, as one whose dispatcher is yet to start is.
+  const dispatcher = serviceAddress(values.dispatcher, "--dispatcher");
   const { token, tokenFile, ca } = values;
   if (min > max) {
     throw new LeatError("invalid_argument", `--min is ${min} and --max ${max}: give no less`);

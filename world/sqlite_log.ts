@@ -60,7 +60,8 @@ export interface SqliteLogOptions {
  * together and are copied together. A log that was closed is one file.
  *
  * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
- * damaged, truncated or no log, `permission_denied` when it may not be read and written; each names
+ * damaged, truncated or no log, `permission_denied` when it may not be read and written,
+ * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full; each names
  * the file.
  */
 export function openSqliteLog(path: string, options: SqliteLogOptions = {}): Promise<DurableLog> {
@@ -459,16 +460,42 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   ]],
 ]);
 
+/** What the system says of files, by its own code, and what the operator is to do. */
+const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = new Map([
+  ["ENOTDIR", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
+  ["EEXIST", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
+  ["ENAMETOOLONG", ["invalid_argument", "is too long a name: choose a shorter one"]],
+  ["EACCES", ["permission_denied", "may not be written; give this program's user the right to"]],
+  ["EPERM", ["permission_denied", "may not be written; give this program's user the right to"]],
+  ["EROFS", ["permission_denied", "is on a disk that may only be read; choose another folder"]],
+  ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room and start again"]],
+  ["EDQUOT", [
+    "resource_exhausted",
+    "cannot grow: the quota is used up; make room and start again",
+  ]],
+]);
+
+/** Results that come without their number, from `exec`: by SQLite's own text for them. */
+const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
+  ["attempt to write a readonly database", 8],
+  ["disk I/O error", 10],
+  ["database or disk is full", 13],
+]);
+
 /** SQLite's extended result code for a page that the file ends in. */
 const SHORT_READ = 522;
 
 function translate(error: unknown, path: string): LeatError {
   if (error instanceof LeatError) return error;
-  const { errcode } = error as { errcode?: unknown };
+  const { code, message, errcode = RESULT_OF_TEXT.get(message) } = error as
+    & Error
+    & { readonly code?: unknown; readonly errcode?: unknown };
   if (errcode === SHORT_READ) return damaged(path, "it is cut off");
-  const known = typeof errcode === "number" ? CODE_OF_RESULT.get(errcode & 0xff) : undefined;
+  const known = typeof errcode === "number"
+    ? CODE_OF_RESULT.get(errcode & 0xff)
+    : CODE_OF_SYSTEM.get(code);
   if (known !== undefined) {
-    return new LeatError(known[0], `${path} ${known[1]} (${(error as Error).message})`, {
+    return new LeatError(known[0], `${path} ${known[1]} (${message})`, {
       cause: error,
     });
   }

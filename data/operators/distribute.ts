@@ -87,6 +87,9 @@ export interface DistributeOptions {
   readonly ca?: string;
 }
 
+/** What a certificate in PEM begins with. */
+const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
+
 export class DistributeNode extends UnaryNode {
   readonly options: DistributeOptions;
 
@@ -178,6 +181,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   }
   checkCompression(operator, options.compression);
   checkTargets(operator, options);
+  checkCredentials(operator, options);
   if (options.processingMode === undefined) return options;
   return { ...options, processingMode: checkPolicy(operator, options.processingMode) };
 }
@@ -199,6 +203,20 @@ export function checkService(operator: string, service: unknown): void {
     }`,
     address ?? service,
   );
+}
+
+/** Else a value that opens nothing would be shown to the service again and again. */
+function checkCredentials(
+  operator: string,
+  { token, ca }: Pick<DistributeOptions, "token" | "ca">,
+) {
+  if (token !== undefined && typeof token !== "string") {
+    throw invalidArgument(operator, "token", "the service's secret, a text", typeof token);
+  }
+  if (ca !== undefined && !(typeof ca === "string" && ca.includes(PEM_BEGINNING))) {
+    const given = typeof ca === "string" ? ca.slice(0, PEM_BEGINNING.length) : ca;
+    throw invalidArgument(operator, "ca", `certificates in PEM (${PEM_BEGINNING}…)`, given);
+  }
 }
 
 function isPlace(service: unknown): service is { readonly address: unknown } {

@@ -12,6 +12,7 @@ import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts"
 
 const DISPATCHER = "examples/dispatcher.ts";
 const WORKER = "examples/worker.ts";
+const AUTOSCALE = "examples/autoscale.ts";
 const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transport/tls/server.key"];
 /** A worker does not let functions read its key. */
 const ROOT = ["--data-root", "tests/data"];
@@ -112,7 +113,9 @@ Deno.test("a journal that cannot be used is named: no folder, damaged, or anothe
   const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
   const file = join(folder, "file");
   await Deno.writeTextFile(file, "no folder");
-  assertStringIncludes(await failureOf(DISPATCHER, "--port", "0", "--journal", file), file);
+  const noFolder = await failureOf(DISPATCHER, "--port", "0", "--journal", file);
+  assertStringIncludes(noFolder, file);
+  assertMatch(noFolder, /name a folder.*invalid_argument/);
   const damaged = join(folder, "damaged");
   await Deno.mkdir(damaged);
   await Deno.writeTextFile(join(damaged, "dispatcher.sqlite"), "no journal ".repeat(1_000));
@@ -129,6 +132,8 @@ Deno.test("settings that make no sense are refused, naming them", async () => {
   const here = ["--dispatcher", "ws://127.0.0.1:1"];
   assertStringIncludes(await failureOf(WORKER, "--dispatcher", "nonsense"), `"nonsense"`);
   assertStringIncludes(await failureOf(WORKER), "--dispatcher is required");
+  // It would ask there for ever: one whose dispatcher is yet to start waits for it.
+  assertMatch(await failureOf(AUTOSCALE, "--dispatcher", "nonsense"), /--dispatcher.*"nonsense"/);
   assertMatch(await failureOf(WORKER, ...here, "--advertise", "a b"), /advertise.*"a b"/);
   assertMatch(await failureOf(DISPATCHER, "--cert", "x.pem"), /--cert needs --key/);
   assertMatch(await failureOf(DISPATCHER, "--ca", "missing.pem"), /--ca missing\.pem/);

@@ -223,6 +223,9 @@ Deno.test("distribute checks its options", () => {
   refuse({ numConsumers: 2, consumerIndex: 2, jobName: "j" }, "from 0 to 1");
   refuse({ sharing: {} }, "trainerId");
   refuse({ maxOutstandingRequests: 0 }, "maxOutstandingRequests");
+  refuse({ token: 5 }, "token must be the service's secret");
+  refuse({ ca: {} }, "ca must be certificates in PEM");
+  refuse({ ca: "ca.pem" }, 'got "ca.pem"');
 });
 
 Deno.test("a kind of node is registered once", () => {

@@ -67,6 +67,19 @@ async function filledLog(path: string): Promise<void> {
   await log.close();
 }
 
+Deno.test("openSqliteLog says of a place that can hold no log what is wrong with it", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    for (const path of [`${folder}/file/a.log`, `${folder}/file/below/a.log`]) {
+      const error = await assertRejects(() => openSqliteLog(path), LeatError, "below a file");
+      assertEquals(error.code, "invalid_argument");
+      assertStringIncludes(error.message, path);
+    }
+    const long = `${folder}/${"long".repeat(100)}/a.log`;
+    const error = await assertRejects(() => openSqliteLog(long), LeatError, "too long");
+    assertEquals(error.code, "invalid_argument");
+  }));
+
 Deno.test("openSqliteLog refuses a second opener and names the file", () =>
   withFolder(async (folder) => {
     const path = `${folder}/a.log`;
