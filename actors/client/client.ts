@@ -13,6 +13,7 @@ import {
   type DispatcherProtocol,
   type JobParameters,
   pauseWithin,
+  type TaskSource,
 } from "../dispatcher/protocol.ts";
 import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -23,7 +24,7 @@ import { FirstComeReader } from "./first_come.ts";
 import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
-import type { Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
+import type { HeartbeatNews, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 
@@ -111,6 +112,9 @@ class Client {
   readonly #reader: Reader;
   readonly #meter: TakeMeter;
   readonly #totals: ReadTotals = { unpackingMs: 0, wireBytes: 0 };
+  /** The newest list of tasks, and its name. */
+  #tasks: readonly TaskSource[] = [];
+  #taskList: string | undefined;
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
@@ -219,7 +223,13 @@ class Client {
 
   async #heartbeat(clientId: number): Promise<void> {
     const { dispatcher, refreshMs = 1_000 } = this.#options;
-    const request = { clientId, ...this.#reader.report(), figures: this.#figures() };
+    const taskList = this.#taskList;
+    const request = {
+      clientId,
+      ...this.#reader.report(),
+      ...(taskList === undefined ? {} : { taskList }),
+      figures: this.#figures(),
+    };
     try {
       const answer = await this.#context.ask(dispatcher, "clientHeartbeat", request, {
         timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
@@ -228,12 +238,19 @@ class Client {
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
-      if (!this.#feed.closed) this.#reader.learn(answer);
+      if (!this.#feed.closed) this.#reader.learn({ ...answer, tasks: this.#tasksOf(answer) });
     } catch (error) {
       const failure = LeatError.from(error);
       // A client that has tasks goes on without a dispatcher.
       if (failure.code !== "unavailable" && failure.code !== "deadline_exceeded") throw failure;
     }
+  }
+
+  /** What the answer says of tasks, or what an answer before it did. */
+  #tasksOf({ tasks, taskList, sameTasks }: HeartbeatNews): readonly TaskSource[] {
+    if (sameTasks === true) return this.#tasks;
+    this.#taskList = taskList;
+    return this.#tasks = tasks;
   }
 
   #figures(): ClientFigures & ServiceStats {
@@ -252,7 +269,11 @@ class Client {
 
   #readFigures(): Pick<ServiceStats, "unpackingMs" | "wireBytes"> & { reads: ReadFigures[] } {
     const { unpackingMs, wireBytes } = this.#totals;
-    return { unpackingMs, wireBytes, reads: [...this.#reader.tasks].slice(0, READS_TOLD_MAX) };
+    return {
+      unpackingMs,
+      wireBytes,
+      reads: [...Iterator.from(this.#reader.tasks).take(READS_TOLD_MAX)],
+    };
   }
 
   /** News is expected: do not wait for the next regular heartbeat. */

@@ -87,7 +87,7 @@ export class FirstComeReader implements Reader {
   }
 
   get tasks(): Iterable<ReadFigures> {
-    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
+    return this.#tasks.values().map(({ fetcher }) => fetcher.figures);
   }
 
   joined(clientId: number): void {
@@ -214,6 +214,7 @@ export class FirstComeReader implements Reader {
     if (feed.closed) return false;
     const requests = this.#inFlight - this.#withoutPlace;
     if (requests === 0 && feed.length === 0) return true;
+    if (this.#around.context.world.fault("first_come.buffer_full")) return false;
     if (requests + feed.length >= (maxOutstandingRequests ?? this.#outstandingMax)) return false;
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }

@@ -122,7 +122,7 @@ export class OrderedReader implements Reader {
   }
 
   get tasks(): Iterable<ReadFigures> {
-    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
+    return this.#tasks.values().map(({ fetcher }) => fetcher.figures);
   }
 
   joined(clientId: number): void {

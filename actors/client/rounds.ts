@@ -88,7 +88,7 @@ export class RoundReader implements Reader {
   }
 
   get tasks(): Iterable<ReadFigures> {
-    return [...this.#tasks.values()].map(({ fetcher }) => fetcher.figures);
+    return this.#tasks.values().map(({ fetcher }) => fetcher.figures);
   }
 
   joined(clientId: number): void {

@@ -36,17 +36,23 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
   );
 }
 
-/** What a client is told at a heartbeat. */
+/**
+ * What a client is told at a heartbeat.
+ *
+ * @param knowsTasks Whether it has the list of tasks as it is.
+ */
 export function newsFor(
   state: DispatcherState,
   client: Client,
+  knowsTasks: boolean,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
-  const tasks = taskSources(state, client, iteration);
   const news = {
-    tasks,
+    ...(knowsTasks
+      ? { tasks: [], sameTasks: true as const }
+      : { tasks: taskSources(state, client, iteration) }),
     finished,
     ...(splitsError === null ? {} : { error: splitsError }),
     ...orderedNews(iteration),
@@ -113,5 +119,5 @@ export function endClient(
   const isLeft = ordered !== null && state.clientsOfIteration(iterationId).size === 0;
   if (isLeft || state.jobs.get(jobId)?.name === null) {
     turn.commit({ type: "iteration_collected", iterationId });
-  } else endUnread(turn, iteration);
+  } else endUnread(turn, iteration, client);
 }

@@ -41,6 +41,7 @@ import { assignSplit, handsOutSplits } from "./splits.ts";
 import { cancelSave, getSaveWork, hasSaveWork, isSave, isSaveOver } from "./saving.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
+import { TaskLists } from "./task_lists.ts";
 import type { Turn } from "./turn.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
 
@@ -172,6 +173,7 @@ class Dispatcher {
   readonly #consumers = new Consumers();
   readonly #reach: WorkerReach;
   readonly #figures: Figures;
+  readonly #taskLists: TaskLists;
   readonly #scaling: Scaling;
   /** Monotonic times at which workers and clients were last heard of. */
   readonly #workersHeardMs = new Map<string, number>();
@@ -197,6 +199,7 @@ class Dispatcher {
     this.#context = context;
     this.#config = { ...DEFAULTS, ...config };
     this.#reach = new WorkerReach(context, config.dialWorker);
+    this.#taskLists = new TaskLists(context.self.incarnation);
     this.#figures = new Figures(checkScaling(config.scaling).measureMs);
     this.#scaling = new Scaling(config.scaling);
   }
@@ -310,7 +313,12 @@ class Dispatcher {
       }
       if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, client, request);
       this.#figures.clientHeard(this.#state, client.clientId, request.figures);
-      return { ...newsFor(this.#state, client), timeoutMs: this.#config.clientTimeoutMs };
+      const taskList = this.#taskLists.nameOf(iteration.iterationId);
+      return {
+        ...newsFor(this.#state, client, request.taskList === taskList),
+        taskList,
+        timeoutMs: this.#config.clientTimeoutMs,
+      };
     });
   }
 
@@ -472,11 +480,12 @@ class Dispatcher {
       this.#toWake.add(task.worker);
       this.#toReview.add(task.iterationId);
       this.#toSettle.add(task.iterationId);
-      this.#hints.changed(task.iterationId);
+      this.#tasksChanged(task.iterationId);
     } else if (record.type === "iteration_collected") {
       const { iterationId } = record;
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
       this.#idleSinceMs.delete(iterationId);
+      this.#taskLists.forget(iterationId);
       this.#toSettle.add(iterationId);
     } else if (record.type === "client_released") {
       const { clientId } = record;
@@ -504,8 +513,9 @@ class Dispatcher {
       case "task_completed": {
         const { iterationId } = this.#state.tasks.get(record.taskId)!;
         this.#toReview.add(iterationId);
-        this.#toSettle.add(iterationId);
-        if (record.type === "task_ready") this.#hints.changed(iterationId);
+        // That clients can read a task is nothing that requests for splits wait for.
+        if (record.type === "task_ready") this.#tasksChanged(iterationId);
+        else this.#toSettle.add(iterationId);
         return;
       }
       case "client_opened":
@@ -534,7 +544,9 @@ class Dispatcher {
         return;
       case "worker_registered":
         this.#noteUnlisted(record.name);
-        for (const iterationId of this.#state.iterations.keys()) this.#toSettle.add(iterationId);
+        for (const iterationId of this.#state.iterations.keys()) {
+          if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+        }
         return;
       case "worker_lost":
         this.#workersHeardMs.delete(record.name);
@@ -542,6 +554,11 @@ class Dispatcher {
         this.#figures.workerLost(record.name);
         return;
     }
+  }
+
+  #tasksChanged(iterationId: number): void {
+    this.#taskLists.changed(iterationId);
+    this.#hints.changed(iterationId);
   }
 
   #noteUnlisted(worker: string): void {

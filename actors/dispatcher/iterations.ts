@@ -29,7 +29,7 @@ export function createTask(turn: Turn, iteration: Iteration, worker: string): vo
   const { state } = turn;
   const { iterationId } = iteration;
   if (iteration.finished || !hasShareFor(state, iteration, worker)) return;
-  for (const task of state.tasksOfIteration(iterationId)) if (task.worker === worker) return;
+  if (state.taskAt(iterationId, worker) !== undefined) return;
   // Under OFF workers are to differ, each with its own random order; otherwise they share one luck.
   const seed = parametersOf(state, iteration).processingMode === ShardingPolicy.OFF
     ? turn.random.hex64()
@@ -52,7 +52,7 @@ export function finishIfDone(turn: Turn, iterationId: number): void {
   if (iteration === undefined || iteration.finished || !iteration.anyCompleted) return;
   if (iteration.ordered !== null && !isReceived(iteration)) return;
   if (parametersOf(turn.state, iteration).save !== undefined) return;
-  for (const task of turn.state.tasksOfIteration(iterationId)) if (!task.completed) return;
+  if (turn.state.tasksToComplete(iterationId) > 0) return;
   if (workersMissing(turn.state, iteration).length > 0) return;
   turn.commit({ type: "iteration_finished", iterationId });
 }

@@ -222,14 +222,22 @@ export interface DispatcherProtocol {
     readonly done?: readonly number[];
     /** Tasks it could not reach, with the round it wanted. */
     readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
+    /** The name of the newest list of tasks that it was told. */
+    readonly taskList?: string;
     /** How it is doing. */
     readonly figures?: ClientFigures;
   }): {
     readonly tasks: readonly TaskSource[];
+    /** What the list is named by, for the next heartbeat. */
+    readonly taskList?: string;
+    /** The tasks are still those of the list that the request names, and are left out here. */
+    readonly sameTasks?: true;
     /** No task of the iteration will ever produce anything more. */
     readonly finished: boolean;
     /** Why the iteration cannot go on, if it cannot. */
     readonly error?: WireError;
+    /** A sentence about what the client waits for, where no worker there is may serve it. */
+    readonly waitsFor?: string;
     /**
      * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that
      * begins at or before it. A consumer that has just joined gets none before a schedule was put in

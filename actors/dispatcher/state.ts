@@ -83,8 +83,9 @@ export class DispatcherState {
   readonly #datasetOfLikeness = new Map<string, string>();
   readonly #jobOfName = new Map<string, number>();
   readonly #iterationsOfJob = new Map<number, Map<number, number>>();
-  readonly #tasksOfIteration = new Map<number, Set<Task>>();
+  readonly #tasksOfIteration = new Map<number, IterationTasks>();
   readonly #tasksOfWorker = new Map<string, Set<Task>>();
+  readonly #workersOfProcess = new Map<string, Set<Worker>>();
   readonly #clientsOfIteration = new Map<number, Set<Client>>();
   readonly #clientOfRequest = new Map<string, number>();
 
@@ -127,7 +128,7 @@ export class DispatcherState {
     // Nor of processes.
     copy.workers.forEach((worker) => {
       const { process = null, isPrivate = false } = worker;
-      state.#workers.set(worker.name, { ...worker, process, isPrivate });
+      state.#addWorker({ ...worker, process, isPrivate });
     });
     copy.tasks.forEach((task) => state.#addTask(task));
     copy.clients.forEach((client) => {
@@ -234,7 +235,22 @@ export class DispatcherState {
   }
 
   tasksOfIteration(iterationId: number): ReadonlySet<Task> {
-    return this.#tasksOfIteration.get(iterationId) ?? NOTHING;
+    return this.#tasksOfIteration.get(iterationId)?.all ?? NOTHING;
+  }
+
+  /** How many of an iteration's tasks have not produced everything. */
+  tasksToComplete(iterationId: number): number {
+    return this.#tasksOfIteration.get(iterationId)?.toComplete ?? 0;
+  }
+
+  /** A worker's task of an iteration. */
+  taskAt(iterationId: number, worker: string): Task | undefined {
+    return this.#tasksOfIteration.get(iterationId)?.byWorker.get(worker);
+  }
+
+  /** The workers of a process; of none, where it has not said which it is. */
+  workersOfProcess(process: string | null): ReadonlySet<Worker> {
+    return process === null ? NOTHING : this.#workersOfProcess.get(process) ?? NOTHING;
   }
 
   tasksOfWorker(name: string): ReadonlySet<Task> {
@@ -317,13 +333,13 @@ export class DispatcherState {
     const { name, worker: ref, tags, process = null, isPrivate = false } = record;
     if (worker === undefined) {
       const pastLives: string[] = [];
-      this.#workers.set(name, { name, ref, tags, process, isPrivate, alive: true, pastLives });
-      return;
+      return this.#addWorker({ name, ref, tags, process, isPrivate, alive: true, pastLives });
     }
     if (worker.ref.incarnation !== ref.incarnation) {
       worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
     }
-    Object.assign(worker, { ref, tags, process, isPrivate, alive: true });
+    this.#removeFromProcess(worker);
+    this.#addWorker(Object.assign(worker, { ref, tags, process, isPrivate, alive: true }));
   }
 
   #applyToClient(record: RecordOf<"client_opened" | "client_released">): void {
@@ -367,7 +383,7 @@ export class DispatcherState {
         task.source = record.source;
         return;
       case "task_completed":
-        task.completed = true;
+        this.#tasksOfIteration.get(task.iterationId)?.complete(task);
         return this.#noteCompleted(need(this.#iterations.get(task.iterationId), record), task);
       case "task_ended": {
         const { ordered, saving } = this.#iterations.get(task.iterationId) ?? {};
@@ -565,7 +581,7 @@ export class DispatcherState {
     this.#lastIds.iteration = Math.max(this.#lastIds.iteration, iterationId);
     this.#iterations.set(iterationId, iteration);
     this.#iterationsOfJob.get(jobId)?.set(repetition, iterationId);
-    this.#tasksOfIteration.set(iterationId, new Set());
+    this.#tasksOfIteration.set(iterationId, new IterationTasks());
     this.#clientsOfIteration.set(iterationId, new Set());
   }
 
@@ -600,6 +616,21 @@ export class DispatcherState {
     if (siblings?.size === 0) this.#tasksOfWorker.delete(task.worker);
   }
 
+  #addWorker(worker: Worker): void {
+    this.#workers.set(worker.name, worker);
+    if (worker.process === null) return;
+    const siblings = this.#workersOfProcess.get(worker.process);
+    if (siblings === undefined) this.#workersOfProcess.set(worker.process, new Set([worker]));
+    else siblings.add(worker);
+  }
+
+  #removeFromProcess(worker: Worker): void {
+    if (worker.process === null) return;
+    const siblings = this.#workersOfProcess.get(worker.process);
+    siblings?.delete(worker);
+    if (siblings?.size === 0) this.#workersOfProcess.delete(worker.process);
+  }
+
   #addClient(client: Client): void {
     this.#lastIds.client = Math.max(this.#lastIds.client, client.clientId);
     this.#clients.set(client.clientId, client);
@@ -609,7 +640,34 @@ export class DispatcherState {
 
   #forgetLostWorkers(): void {
     const lost = [...this.#workers.values()].filter((worker) => !worker.alive);
-    for (const { name } of lost.slice(0, -LOST_WORKERS_KEPT)) this.#workers.delete(name);
+    for (const worker of lost.slice(0, -LOST_WORKERS_KEPT)) {
+      this.#workers.delete(worker.name);
+      this.#removeFromProcess(worker);
+    }
+  }
+}
+
+/** The tasks of an iteration, found by worker and counted. */
+class IterationTasks {
+  readonly all = new Set<Task>();
+  readonly byWorker = new Map<string, Task>();
+  toComplete = 0;
+
+  add(task: Task): void {
+    this.all.add(task);
+    this.byWorker.set(task.worker, task);
+    if (!task.completed) this.toComplete++;
+  }
+
+  complete(task: Task): void {
+    if (!task.completed) this.toComplete--;
+    task.completed = true;
+  }
+
+  delete(task: Task): void {
+    if (!this.all.delete(task)) return;
+    this.byWorker.delete(task.worker);
+    if (!task.completed) this.toComplete--;
   }
 }
 

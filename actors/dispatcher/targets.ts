@@ -31,6 +31,8 @@ export function mayRead(
 export function isServedBy(state: DispatcherState, iteration: Iteration, worker: Worker): boolean {
   const parameters = parametersOf(state, iteration);
   if (mayRead(parameters, null, worker)) return true;
+  // Whom not everybody may read is read by clients of its process alone.
+  if (worker.process === null) return false;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (mayRead(parameters, client, worker)) return true;
   }
@@ -41,7 +43,7 @@ export function isServedBy(state: DispatcherState, iteration: Iteration, worker:
 export function serveNewClient(turn: Turn, client: Client): void {
   const iteration = turn.state.iterations.get(client.iterationId)!;
   const parameters = parametersOf(turn.state, iteration);
-  for (const worker of turn.state.workers.values()) {
+  for (const worker of turn.state.workersOfProcess(client.process)) {
     // Those that everybody may read have had theirs from the beginning.
     const isItsOwn = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
     if (worker.alive && isItsOwn) createTask(turn, iteration, worker.name);
@@ -49,11 +51,12 @@ export function serveNewClient(turn: Turn, client: Client): void {
 }
 
 /** A client has gone: tasks that nobody can read any more end. */
-export function endUnread(turn: Turn, iteration: Iteration): void {
+export function endUnread(turn: Turn, iteration: Iteration, client: Client): void {
   const { state } = turn;
-  for (const task of [...state.tasksOfIteration(iteration.iterationId)]) {
-    const worker = state.workers.get(task.worker);
-    if (worker === undefined || isServedBy(state, iteration, worker)) continue;
+  // Those of other processes have the readers that they had.
+  for (const worker of state.workersOfProcess(client.process)) {
+    const task = state.taskAt(iteration.iterationId, worker.name);
+    if (task === undefined || isServedBy(state, iteration, worker)) continue;
     endTask(turn, task, "unread");
     finishIfDone(turn, iteration.iterationId);
   }

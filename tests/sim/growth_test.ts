@@ -1,0 +1,119 @@
+/**
+ * How the work of a cluster grows with it. The goal: what the dispatcher looks at and what it is sent, for
+ * each worker, do not depend on how many there are. The method: modelled clusters of two sizes, in which
+ * everything that the dispatcher's state is asked for is counted; no clock is read.
+ */
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluster.ts";
+import { assert } from "../assert.ts";
+
+const SMALL = 40;
+const LARGE = 4 * SMALL;
+/**
+ * Growth that is none: what is done once, and that a job which begins looks at each worker, and a worker
+ * that registers at each job.
+ */
+const GROWTH_MAX = 1.18;
+/** Long enough to begin, and for some heartbeats of each trainer. */
+const RUN_MS = 12_000;
+
+/** What a run has taken, per worker. */
+interface Work {
+  /** Times that something of the dispatcher's state was asked for or come by. */
+  readonly looks: number;
+  readonly events: number;
+  /** Messages that the dispatcher handled. */
+  readonly handled: number;
+}
+
+const SLOW = { batchMs: 24_000, stepMs: 3_000, batchesPerSplit: 1 };
+
+Deno.test("growth: pools of workers with their own jobs take as much work for each worker in a cluster four times as large", async () => {
+  const work = (workers: number) =>
+    workOf({ ...SLOW, workers, trainers: workers / 5, jobs: workers / 10, pools: workers / 20 });
+  expectLinear(await work(SMALL), await work(LARGE));
+});
+
+Deno.test("growth: one job on all workers takes as much work for each worker in a cluster four times as large", async () => {
+  const work = (workers: number) => workOf({ ...SLOW, workers, trainers: 2 });
+  expectLinear(await work(SMALL), await work(LARGE));
+});
+
+function expectLinear(small: Work, large: Work): void {
+  for (const what of ["looks", "events", "handled"] as const) {
+    const growth = large[what] / small[what];
+    const told = `${what} per worker: ${small[what].toFixed(1)}, then ${large[what].toFixed(1)}`;
+    assert(growth < GROWTH_MAX, told);
+  }
+}
+
+async function workOf(options: ModelledOptions): Promise<Work> {
+  let handled = 0;
+  using looks = new Looks();
+  const cluster = new ModelledCluster({
+    ...options,
+    wrapDispatcher: (actor) => ({
+      ...actor,
+      handlers: new Proxy(actor.handlers, {
+        get: (handlers, method) => {
+          handled++;
+          return Reflect.get(handlers, method);
+        },
+      }),
+    }),
+  });
+  await cluster.runFor(RUN_MS);
+  assert(cluster.counts.batches > 0, "nothing was read");
+  const { workers } = options;
+  return {
+    looks: looks.count / workers,
+    events: cluster.cluster.scheduler.steps / workers,
+    handled: handled / workers,
+  };
+}
+
+/** Counts what is asked of the dispatcher's state, and what is come by in its collections. */
+class Looks implements Disposable {
+  count = 0;
+  readonly #before = Object.getOwnPropertyDescriptors(DispatcherState.prototype);
+
+  constructor() {
+    // deno-lint-ignore no-this-alias -- the accessors have a `this` of their own
+    const looks = this;
+    for (const [name, was] of Object.entries(this.#before)) {
+      const { get, value } = was;
+      if (name === "constructor" || name === "apply" || name === "snapshot") continue;
+      const ask = get ?? value as (...args: unknown[]) => unknown;
+      const counted = function (this: DispatcherState, ...args: unknown[]) {
+        looks.count++;
+        return looks.#counted(ask.apply(this, args));
+      };
+      const now = get === undefined ? { ...was, value: counted } : { ...was, get: counted };
+      Object.defineProperty(DispatcherState.prototype, name, now);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    Object.defineProperties(DispatcherState.prototype, this.#before);
+  }
+
+  #counted(result: unknown): unknown {
+    if (!(result instanceof Map || result instanceof Set)) return result;
+    return new Proxy(result, {
+      get: (target, name) => {
+        const found: unknown = Reflect.get(target, name, target);
+        if (typeof found !== "function") return found;
+        const isWalk = name === Symbol.iterator || name === "values" || name === "keys" ||
+          name === "entries";
+        return isWalk ? () => this.#walk(found.call(target)) : found.bind(target);
+      },
+    });
+  }
+
+  *#walk(items: Iterable<unknown>): Generator<unknown> {
+    for (const item of items) {
+      this.count++;
+      yield item;
+    }
+  }
+}
