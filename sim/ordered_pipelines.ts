@@ -4,11 +4,8 @@
  *
  * @module
  */
-import { LeatError } from "../core/error.ts";
-import { Tensor } from "../core/tensor.ts";
 import { Dataset } from "../data/dataset.ts";
-import { canonicalStream, type Given } from "./canonical_stream.ts";
-import { SimCluster } from "./cluster.ts";
+import { referenceStream } from "./reference_stream.ts";
 
 /** Sources of so few elements are cut into splits of one element, or of one batch. */
 const PIPELINES = {
@@ -49,42 +46,7 @@ const streams = new Map<string, Promise<string[]>>();
 /** The canonical stream of some epochs of a pipeline, as texts. */
 export function streamOf(name: PipelineName, epochs: number): Promise<string[]> {
   const key = `${epochs} ${name}`;
-  const known = streams.get(key) ?? produce(name, epochs);
+  const known = streams.get(key) ?? referenceStream(PIPELINES[name], epochs);
   streams.set(key, known);
   return known;
-}
-
-/** A text that tells what was given from everything else. */
-export function textOf(given: Given): string {
-  if (!("error" in given)) return JSON.stringify(given.element, asPlain);
-  const { code, message } = LeatError.from(given.error);
-  return `${code}: ${message}`;
-}
-
-function asPlain(_key: string, value: unknown): unknown {
-  if (!(value instanceof Tensor)) return value;
-  return { dtype: value.dtype, shape: value.shape, data: value.toArray() };
-}
-
-/** On a node of its own, where nothing goes wrong. */
-async function produce(name: PipelineName, epochs: number): Promise<string[]> {
-  const cluster = new SimCluster({ seed: 0n });
-  const texts: string[] = [];
-  let done = false;
-  cluster.addNode("reference", ({ host, system }) => {
-    const work = async () => {
-      for (let epoch = 0; epoch < epochs; epoch++) {
-        const stream = await canonicalStream(pipelineOf(name), { epoch, host });
-        texts.push(...stream.map(textOf));
-      }
-    };
-    work().finally(() => {
-      done = true;
-      system.stop();
-    });
-  });
-  // Something has to happen for time to pass.
-  cluster.after(1_000, "reference", () => {});
-  await cluster.run({ until: () => done, timeMaxMs: 10_000 });
-  return texts;
 }

@@ -11,6 +11,7 @@
  */
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
+import type { Dataset } from "../data/dataset.ts";
 import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { Violations } from "./checkers/checker.ts";
 import { SplitWindowChecker } from "./checkers/split_window.ts";
@@ -19,15 +20,10 @@ import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { Tamper } from "./network.ts";
 import type { SimNode } from "./node.ts";
-import {
-  PIPELINE_NAMES,
-  type PipelineName,
-  pipelineOf,
-  streamOf,
-  textOf,
-} from "./ordered_pipelines.ts";
+import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
+import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import {
   outcomeOf,
@@ -67,12 +63,29 @@ export interface OrderedOptions extends RunOptions {
   readonly tamper?: () => Tamper;
 }
 
+/** What is read, and what it has to give. */
+export interface OrderedStream {
+  readonly make: () => Dataset<unknown>;
+  readonly epochs: number;
+  /** All epochs, as texts. */
+  readonly wanted: readonly string[];
+}
+
 /** Runs one seed. */
 export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = 1 + luck.int(2);
-  using run = new OrderedRun(options, pipeline, epochs, await streamOf(pipeline, epochs));
+  const wanted = await streamOf(pipeline, epochs);
+  return await runOrderedOver({ make: () => pipelineOf(pipeline), epochs, wanted }, options);
+}
+
+/** Runs one seed over that stream. */
+export async function runOrderedOver(
+  stream: OrderedStream,
+  options: OrderedOptions,
+): Promise<RunOutcome> {
+  using run = new OrderedRun(options, stream);
   return await outcomeOf(run, ({ stream }) => stream.furthest);
 }
 
@@ -80,7 +93,7 @@ class OrderedRun implements Disposable {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
   readonly stream: StreamChecker;
-  readonly #pipeline: PipelineName;
+  readonly #make: () => Dataset<unknown>;
   readonly #epochs: number;
   readonly #windowBytes: number;
   readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
@@ -92,11 +105,9 @@ class OrderedRun implements Disposable {
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint, tamper }: OrderedOptions,
-    pipeline: PipelineName,
-    epochs: number,
-    wanted: readonly string[],
+    { make, epochs, wanted }: OrderedStream,
   ) {
-    this.#pipeline = pipeline;
+    this.#make = make;
     this.#epochs = epochs;
     this.stream = new StreamChecker(wanted, this.violations.by("stream"));
     this.cluster = new SimCluster({
@@ -176,7 +187,7 @@ class OrderedRun implements Disposable {
 
   #open(node: SimNode): DatasetIterator<unknown> {
     const distributed = (service: string) =>
-      pipelineOf(this.#pipeline).distribute({
+      this.#make().distribute({
         service,
         processingMode: "DETERMINISTIC",
         jobName: "job",

@@ -16,7 +16,8 @@ import { Violations } from "./checkers/checker.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
-import { type PipelineName, pipelineOf, streamOf, textOf } from "./ordered_pipelines.ts";
+import { type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import {
   outcomeOf,

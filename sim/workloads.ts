@@ -6,6 +6,7 @@
 import type { Workload } from "./workload.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
+import { runPipelines } from "./workload_pipelines.ts";
 import { runRounds } from "./workload_rounds.ts";
 import { runSaving } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
@@ -21,6 +22,7 @@ const ALL = {
     runStatic,
     "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",
   ],
+  pipelines: [runPipelines, "pipelines drawn at random, DYNAMIC, OFF or DETERMINISTIC"],
   ordered: [runOrdered, "a DETERMINISTIC stream, saved and restored now and then"],
   rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
   sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],

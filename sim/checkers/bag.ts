@@ -1,0 +1,51 @@
+/**
+ * Checks how often values come: no more often than they may, and as often as they must.
+ *
+ * @module
+ */
+import type { Findings } from "./checker.ts";
+
+/** Watches what all training loops are given together. */
+export class BagChecker {
+  readonly #most: ReadonlyMap<number, number>;
+  readonly #timesMax: () => number;
+  readonly #findings: Findings;
+  readonly #taken = new Map<number, number>();
+  #delivered = 0;
+
+  /**
+   * @param most How often each value comes in one run of the whole, at most.
+   * @param timesMax How many runs of the whole there were at most, by now.
+   */
+  constructor(most: ReadonlyMap<number, number>, timesMax: () => number, findings: Findings) {
+    this.#most = most;
+    this.#timesMax = timesMax;
+    this.#findings = findings;
+  }
+
+  /** Values that were given in all. */
+  get delivered(): number {
+    return this.#delivered;
+  }
+
+  took(value: number, consumer: string): void {
+    this.#delivered++;
+    const times = (this.#taken.get(value) ?? 0) + 1;
+    this.#taken.set(value, times);
+    const most = (this.#most.get(value) ?? 0) * this.#timesMax();
+    if (times <= most) return;
+    this.#findings.add(`${consumer} took ${value} for the ${times}th time, of ${most}`);
+  }
+
+  /** Everything is over: each value came as often, so many times. */
+  expectAll(bag: ReadonlyMap<number, number>, times: number): void {
+    const wrong = [...bag].filter(([value, count]) =>
+      (this.#taken.get(value) ?? 0) !== count * times
+    );
+    if (wrong.length === 0) return;
+    const text = wrong.slice(0, 10).map(([value, count]) =>
+      `${value} (${this.#taken.get(value) ?? 0} of ${count * times})`
+    );
+    this.#findings.add(`${wrong.length} values came too seldom or too often: ${text.join(", ")}`);
+  }
+}
