@@ -20,7 +20,6 @@ import { sharing } from "./simulate/experiments/sharing.ts";
 import type { Simulation } from "./simulate/experiments/simulation.ts";
 import { workerFailure } from "./simulate/experiments/worker_failure.ts";
 import { Progress } from "./simulate/progress.ts";
-import { writeReport } from "./simulate/report.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
 import { formatNumber, renderTable } from "./simulate/table.ts";
@@ -186,6 +185,8 @@ async function finish(
     console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
   }
   if (report.experiments.length === 0) return;
+  // Not before: what draws takes as long to load as all the rest, also for `--help` and refusals.
+  const { writeReport } = await import("./simulate/report.ts");
   await writeReport(report, path);
   const seconds = formatNumber(report.run.durationSeconds, 0);
   console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
