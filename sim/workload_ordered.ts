@@ -20,7 +20,7 @@ import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { Tamper } from "./network.ts";
 import type { SimNode } from "./node.ts";
-import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
