@@ -48,6 +48,12 @@ const OPTIONS = {
       "10,240, or a quarter of this host's memory if that is less.",
     min: 1,
   }),
+  roundsMib: integer({
+    help:
+      "What the rounds of one coordinated task may take that wait for trainers that lag, in MiB; beyond " +
+      "it no later round is begun. By default 256.",
+    min: 1,
+  }),
   storageLatencyMs: integer({
     help: "Added to every open and read of a file: storage that is far away.",
     default: 0,
@@ -77,7 +83,8 @@ It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what 
 await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { dispatcher, host, port, name, tag, heartbeatMs, windowMib, storageLatencyMs } = values;
+  const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
+  const { windowMib, roundsMib } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const server = await serveWorker({
@@ -88,6 +95,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     services: await readServiceTokens(values.serviceTokenFile),
     heartbeatMs,
     ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * 2 ** 20 }),
+    ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * 2 ** 20 }),
     storageLatencyMs,
     ownProcess: true,
     sandbox: await readSandbox(values),

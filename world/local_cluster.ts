@@ -75,6 +75,11 @@ export interface LocalClusterOptions extends WorkerStorage {
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
+  /**
+   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
+   * beyond it no later round is begun. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
   /** Where pipelines run: on threads of their own (default) or in their worker's. */
   readonly runners?: "thread" | "inline";
   /** The least grave log lines to print. Default `"warn"`. */
@@ -394,7 +399,7 @@ export class LocalCluster implements AsyncDisposable {
 
   #workerRole({ name, options }: LocalWorker): WorkerRole {
     const { max } = workerRange(this.#options);
-    const { windowBytesMax, skipAfterMs, runners, heartbeatMs, ...reached } = {
+    const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } = {
       windowBytesMax: defaultWindowBytes(max),
       ...this.#options,
       ...options,
@@ -412,6 +417,7 @@ export class LocalCluster implements AsyncDisposable {
         ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
         windowBytesMax,
         ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+        ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
       },
       ...(runners === undefined ? {} : { runners }),
       storage,

@@ -27,7 +27,7 @@ export interface WorkerRole extends WorkerStorage {
   readonly dispatcher: string;
   readonly config:
     & Pick<WorkerOptions, "name" | "tags" | "heartbeatMs" | "dispatcherTimeoutMs">
-    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "placement">
+    & Pick<WorkerOptions, "windowBytesMax" | "skipAfterMs" | "roundsBytesMax" | "placement">
     & Pick<WorkerOptions, "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";

@@ -80,6 +80,7 @@ const cluster: Checks<LocalClusterOptions> = {
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowBytesMax: BYTES,
   skipAfterMs: TIME,
+  roundsBytesMax: BYTES,
   logLevel: oneOf("debug", "info", "warn", "error", "off"),
 };
 
@@ -138,6 +139,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   dispatcherTimeoutMs: TIME,
   windowBytesMax: BYTES,
   skipAfterMs: TIME,
+  roundsBytesMax: BYTES,
   ownProcess: BOOLEAN,
   sandbox: ANYTHING,
 };

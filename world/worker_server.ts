@@ -61,6 +61,11 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
+   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
+   * beyond it no later round is begun. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
+  /**
    * Whether this process serves the worker and does nothing else: then what it uses is what the worker
    * uses, and shows in the costs of jobs. Default false.
    */
@@ -263,7 +268,7 @@ function workerRole(
   name: string,
   sandbox: SandboxGrants | undefined,
 ): WorkerRole {
-  const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs } = config;
+  const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax } = config;
   const { windowBytesMax = defaultWindowBytes() } = config;
   const { storage, storageLatencyMs, services, ownProcess = false, local = false } = config;
   const { token, ca } = config;
@@ -285,6 +290,7 @@ function workerRole(
       ...(dispatcherTimeoutMs === undefined ? {} : { dispatcherTimeoutMs }),
       windowBytesMax,
       ...(skipAfterMs === undefined ? {} : { skipAfterMs }),
+      ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
     },
     storage,
     storageLatencyMs,

@@ -77,6 +77,11 @@ export interface WorkerOptions {
   readonly windowBytesMax?: number;
   /** Coordinated reads: how long a round may be late before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
+  /**
+   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
+   * beyond it no later round is begun. Default 256 MiB.
+   */
+  readonly roundsBytesMax?: number;
   /** What to put before the tasks of sharing and of coordinated jobs. */
   readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */
@@ -358,14 +363,17 @@ class Worker {
   /** What clients of the task are to talk to: the task, or what stands before it. */
   async #front(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
-    const { skipAfterMs = 100 } = this.#options;
+    const { skipAfterMs = 100, roundsBytesMax } = this.#options;
     if (parameters.sharing) {
       const config = { task, windowBytesMax: this.#windowPart };
       return await this.#place(held, "cache", config);
     }
     const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
     if (parameters.numConsumers !== undefined && !isOrdered) {
-      const config = { task, numConsumers: parameters.numConsumers, skipAfterMs };
+      const config = {
+        ...{ task, numConsumers: parameters.numConsumers, skipAfterMs },
+        ...(roundsBytesMax === undefined ? {} : { heldBytesMax: roundsBytesMax }),
+      };
       return await this.#place(held, "reads", config);
     }
     return task;

@@ -1,0 +1,73 @@
+/**
+ * The worker: what it hands on to what stands before its tasks.
+ *
+ * @module
+ */
+import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import { ActorSystem } from "../../../actors/runtime/system.ts";
+import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../../actors/worker/runner.ts";
+import { createWorker, type WorkerOptions } from "../../../actors/worker/worker.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assertEquals } from "../../assert.ts";
+
+/** Runners that never have anything. */
+const IDLE: RunnerFactory = {
+  start: () => ({ next: () => Promise.withResolvers<never>().promise, bytesRead: 0, dispose() {} }),
+  listSplits: () => Promise.resolve([]),
+  close: () => Promise.resolve(),
+};
+
+const TASK = {
+  taskId: 1,
+  iterationId: 1,
+  jobId: 1,
+  dataset: { graph: new Uint8Array(), fingerprint: "", cardinality: -1 },
+  parameters: { datasetId: "d", processingMode: "OFF", sharing: false, numConsumers: 3 },
+  repetition: 0,
+  seed: "0000000000000007",
+};
+
+/** What a worker sets a scheduler of coordinated reads up with. */
+async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
+  const placed = Promise.withResolvers<unknown>();
+  const world = new DenoWorld({ logLevel: "off" });
+  const system = new ActorSystem({ node: "bench", world });
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ tasks }: { tasks: unknown[] }) => ({
+          newTasks: tasks.length === 0 ? [TASK] : [],
+          endedTasks: [],
+        }),
+      } as never,
+    }),
+  });
+  const kind = (config: unknown) => {
+    placed.resolve(config);
+    return { create: () => ({ handlers: {} }) };
+  };
+  system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        fronts: { cache: kind, reads: kind },
+        ...options,
+      }),
+  });
+  const { task: _task, ...config } = await placed.promise as Record<string, unknown>;
+  await system.stop();
+  return config;
+}
+
+Deno.test("a worker sets its schedulers of rounds up as its options say", async () => {
+  assertEquals(await schedulerOf({}), { numConsumers: 3, skipAfterMs: 100 });
+  assertEquals(
+    await schedulerOf({ skipAfterMs: 7, roundsBytesMax: 1_000 }),
+    { numConsumers: 3, skipAfterMs: 7, heldBytesMax: 1_000 },
+  );
+});
