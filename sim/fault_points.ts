@@ -8,9 +8,22 @@ import type { SimRandom } from "./random.ts";
 
 /** Every point there is in production code. */
 export const FAULT_POINTS = [
+  "asks.repeat_at_once",
+  "cache.later_at_once",
   "client.miss_news",
   "dispatcher.compact_early",
+  "fetcher.acknowledge_late",
+  "fetcher.ask_again_at_once",
+  "first_come.buffer_full",
+  "held_split.nothing_ahead",
+  "ordered_task.hold_one",
+  "reads.skip_at_once",
+  "system.one_turn",
+  "task.later_at_once",
+  "task.nothing_ahead",
+  "task_splits.ask_twice",
   "worker.miss_news",
+  "worker.skip_heartbeat",
 ] as const;
 
 /** What counts how often a point has fired. */

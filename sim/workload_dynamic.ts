@@ -3,13 +3,15 @@
  * and two clients of one job.
  *
  * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
- * workers' lives); every element is taken once (`OFF`: once of each worker), if no worker and no client
- * has crashed; and once the cluster has healed, every client reaches the end.
+ * workers' lives); every element is taken once (`OFF`: once of each worker that has a part in it), if no
+ * worker and no client has crashed; and once the cluster has healed, every client reaches the end.
  *
  * @module
  */
 import type { Feed } from "../actors/client/feed.ts";
-import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../actors/runtime/inspection.ts";
+import type { AnswerOf } from "../actors/runtime/protocol.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { LeatError } from "../core/error.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
@@ -49,6 +51,8 @@ export interface DynamicOptions extends RunOptions {
   readonly registered?: boolean;
 }
 
+type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+
 /** Runs one seed. */
 export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
   const run = new DynamicRun(options);
@@ -71,6 +75,8 @@ class DynamicRun {
   readonly #ledger = new SplitLedger(this.violations.by("splits"));
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
+  /** Workers that were given tasks. */
+  readonly #withTasks = new Set<string>();
 
   constructor(options: DynamicOptions) {
     this.#options = options;
@@ -83,8 +89,12 @@ class DynamicRun {
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
+    const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
     for (const name of WORKERS) {
-      this.cluster.addNode(name, bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }));
+      this.cluster.addNode(name, (node) => {
+        node.system.inspect((event) => this.#noteTasks(name, event));
+        bootOne(node);
+      });
     }
     for (const name of CLIENTS) this.cluster.addNode(name, (node) => this.#bootClient(node));
     this.#crashes = new Crashes(this.cluster, {
@@ -103,8 +113,15 @@ class DynamicRun {
     );
     if (this.#crashesOf("client") > 0) return;
     // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
-    const wholeTimes = this.#isOff ? WORKERS.length : 1;
+    // One of which nothing was heard before the end has no part in it.
+    const wholeTimes = this.#isOff ? this.#withTasks.size : 1;
     this.deliveries.expectAll(Math.max(0, wholeTimes - this.#crashesOf("worker")));
+  }
+
+  #noteTasks(worker: string, event: InspectionEvent): void {
+    if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
+    const { newTasks = [] } = event.envelope.body as Partial<HeartbeatAnswer> | null ?? {};
+    if (newTasks.length > 0) this.#withTasks.add(worker);
   }
 
   get #isOff(): boolean {

@@ -128,6 +128,11 @@ export class ElementFetcher {
     const attempt = ++fetching.attempts;
     fetching.dueMs = this.#context.world.nowMs() + requestTimeoutMs;
     this.#askAgainIn(requestTimeoutMs);
+    if (this.#context.world.fault("fetcher.ask_again_at_once")) {
+      this.#context.timer(0, () => {
+        if (this.#open.has(fetching)) this.#attempt(fetching);
+      });
+    }
     this.#ask(fetching).then((answer) => {
       if (this.#settle(fetching)) fetching.resolve(answer);
     }, (error) => {
@@ -138,10 +143,11 @@ export class ElementFetcher {
 
   #ask({ sequence, wanted }: Fetching): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
+    const isLate = this.#context.world.fault("fetcher.acknowledge_late");
     const request: GetElementRequest = {
       clientId,
       sequence,
-      acknowledged: this.#acknowledged,
+      acknowledged: isLate ? 0 : this.#acknowledged,
       ...(trainerId === undefined ? {} : { trainerId }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
       ...wanted,

@@ -219,7 +219,8 @@ class Reads {
     this.fill();
     const gathering = this.#next!;
     const late = Promise.withResolvers<readonly ElementAnswer[]>();
-    const timer = this.#context.timer(this.#config.skipAfterMs, () => {
+    const isOver = this.#context.world.fault("reads.skip_at_once");
+    const timer = this.#context.timer(isOver ? 0 : this.#config.skipAfterMs, () => {
       this.#skipped++;
       late.resolve(Array<ElementAnswer>(this.#config.numConsumers).fill({ kind: "skip" }));
     });

@@ -140,7 +140,10 @@ export class Asks {
   }
 
   #attempt(ask: OpenAsk): void {
-    if (ask.attemptMs !== undefined) this.#scheduleAttempt(ask, ask.attemptMs);
+    if (ask.attemptMs !== undefined) {
+      const isHasty = this.#world.fault("asks.repeat_at_once");
+      this.#scheduleAttempt(ask, isHasty ? 0 : ask.attemptMs);
+    }
     try {
       this.#send(ask);
     } catch (error) {

@@ -345,7 +345,8 @@ class Core implements CellSystem {
   /** Takes turns, then delivers up to `deliveries` local envelopes and takes the turns they cause. */
   #takeTurns(deliveries: number): void {
     let left = deliveries;
-    for (let steps = 0; steps < TURNS_PER_MACROTASK; steps++) {
+    const turnsMax = this.world.fault("system.one_turn") ? 1 : TURNS_PER_MACROTASK;
+    for (let steps = 0; steps < turnsMax; steps++) {
       const cell = this.#runnable.shift();
       if (cell !== undefined) {
         cell.queued = false;

@@ -88,8 +88,9 @@ export class HeldSplit {
       // It gives the same as the one before, and what that gave is passed over.
       this.#known = this.#produced;
     }
-    const { readers } = this.#options;
-    const most = waiting + (readers === 1 ? AHEAD_ELEMENTS_MAX : AHEAD_FOR_CONSUMERS_MAX);
+    const { readers, context: { world } } = this.#options;
+    const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
+    const most = waiting + (readers === 1 ? aheadMax : AHEAD_FOR_CONSUMERS_MAX);
     while (
       !this.ended && this.#pulling < PULLING_MAX && this.#ready.bytes < AHEAD_BYTES_MAX &&
       this.#ready.length + this.#pulling < most

@@ -211,7 +211,8 @@ class OrderedTask implements RunningTask {
   }
 
   #askForSplits(): void {
-    if (!this.#asking && this.#held.length < HELD_MAX) {
+    const heldMax = this.#context.world.fault("ordered_task.hold_one") ? 1 : HELD_MAX;
+    if (!this.#asking && this.#held.length < heldMax) {
       this.#asking = true;
       this.#context.run(async () => {
         await this.#ask(false);

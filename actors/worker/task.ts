@@ -207,7 +207,8 @@ class Task implements RunningTask {
 
   /** Ends the waiting of somebody who has other sources to ask. */
   #waitFor(waiting: Waiting, waitMs: number): void {
-    const timer = this.#context.timer(waitMs, () => {
+    const isOver = this.#context.world.fault("task.later_at_once");
+    const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
       this.#stopWaiting(
         (other) => other === waiting,
         () => waiting.answer.resolve({ kind: "later" }),
@@ -219,10 +220,11 @@ class Task implements RunningTask {
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
   #pull(): void {
     const runner = this.#runner;
+    const aheadMax = this.#context.world.fault("task.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
+    const wanted = Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + aheadMax;
     while (
       runner !== undefined && !this.#ended && this.#aheadBytes < AHEAD_BYTES_MAX &&
-      this.#pulling + this.#ahead.length <
-        Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + AHEAD_ELEMENTS_MAX
+      this.#pulling + this.#ahead.length < wanted
     ) {
       this.#pulling++;
       this.#context.run(async () => {

@@ -83,11 +83,17 @@ export class TaskSplits implements RunnerSplits {
   }
 
   async #ask(request: SplitRequest): Promise<Split | null> {
+    const patience = { timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS };
+    if (this.#context.world.fault("task_splits.ask_twice")) {
+      this.#context.ask(this.#dispatcher, "getSplit", request, patience).catch(() => {});
+    }
     try {
-      const { split, total } = await this.#context.ask(this.#dispatcher, "getSplit", request, {
-        timeoutMs: this.#timeoutMs,
-        attemptMs: SPLIT_ATTEMPT_MS,
-      });
+      const { split, total } = await this.#context.ask(
+        this.#dispatcher,
+        "getSplit",
+        request,
+        patience,
+      );
       this.#totals[request.source] = total;
       return split;
     } catch (error) {

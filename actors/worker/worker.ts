@@ -190,7 +190,8 @@ class Worker {
       await this.#measure();
       if (this.#context.signal.aborted || this.#left) return;
       this.#woken = false;
-      const outcome = await this.#heartbeat();
+      const isMissed = this.#registered && this.#context.world.fault("worker.skip_heartbeat");
+      const outcome = isMissed ? "unanswered" : await this.#heartbeat();
       if (outcome === "refused") return;
       if (this.#woken) continue;
       const delayMs = outcome === "answered"

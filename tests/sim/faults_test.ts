@@ -1,6 +1,6 @@
 /** Luck, fault points, counters and traces. */
 import { Counters } from "../../sim/counters.ts";
-import { FaultPoints } from "../../sim/fault_points.ts";
+import { FAULT_POINTS, FaultPoints } from "../../sim/fault_points.ts";
 import { drawFaults, NO_FAULTS } from "../../sim/options.ts";
 import { SimRandom } from "../../sim/random.ts";
 import { Trace } from "../../sim/trace.ts";
@@ -38,6 +38,23 @@ Deno.test("FaultPoints decides once per run whether a point is enabled; an enabl
   const never = rates.filter((fired) => fired === 0).length;
   assert(never > 30 && never < 70, `${never} of 100 runs have the point disabled`);
   assert(rates.every((fired) => fired === 0 || (fired > 130 && fired < 270)));
+});
+
+Deno.test("FAULT_POINTS names the points there are in production code, each in one place", async () => {
+  const found: string[] = [];
+  const look = async (folder: URL): Promise<void> => {
+    for await (const { name, isDirectory } of Deno.readDir(folder)) {
+      if (isDirectory) await look(new URL(`${name}/`, folder));
+      else {
+        const source = await Deno.readTextFile(new URL(name, folder));
+        for (const [, point] of source.matchAll(/\bfault\("([^"]+)"\)/g)) found.push(point!);
+      }
+    }
+  };
+  for (const room of ["actors", "transport", "world", "data"]) {
+    await look(new URL(`../../${room}/`, import.meta.url));
+  }
+  assertEquals(found.sort(), [...FAULT_POINTS]);
 });
 
 Deno.test("FaultPoints counts what fired, by point", () => {
