@@ -1,30 +1,54 @@
 /**
- * Kills processes of a cluster again and again while a DETERMINISTIC job runs through it, and checks
- * that its stream is the same each time: `deno task chaos --help`.
+ * Kills, pauses and cuts off processes of a cluster at random while jobs of every mode run through it,
+ * and checks what was promised of them: `deno task chaos --help`.
  *
  * @module
  */
 import { LeatError } from "../mod.ts";
-import { chaosJob, type JobSize, openReaderHome, StreamDigest, WINDOW } from "./chaos/job.ts";
-import { Killer } from "./chaos/killer.ts";
-import { brokenPromises, type ChaosOutcome, outcomeTable, progressLine } from "./chaos/report.ts";
-import { Watch } from "./chaos/watch.ts";
+import { Campaign } from "./chaos/campaign.ts";
+import { MODES } from "./chaos/modes/drill.ts";
+import { FAULTS } from "./chaos/nemesis.ts";
+import { Stage } from "./chaos/stage.ts";
 import { StatusLine } from "./chaos/status_line.ts";
-import { Deployment } from "./cluster/deployment.ts";
-import { EXIT_FAILURE, integer, type Program, runProgram, type Values } from "./lib/args.ts";
+import { StopRequests } from "./cluster/serving.ts";
+import {
+  EXIT_FAILURE,
+  integer,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  type Values,
+} from "./lib/args.ts";
+
+/** What a shell expects of a program that Ctrl-C has ended. */
+const INTERRUPTED_EXIT_STATUS = 130;
+const DEFAULT_MINUTES = 3;
 
 const OPTIONS = {
-  kills: integer({ help: "How often a process is killed (SIGKILL).", default: 20, min: 1 }),
-  killsPerRun: integer({ help: "How many of them while one job runs.", default: 10, min: 1 }),
+  minutes: number({
+    help:
+      `Begins no run after so many minutes, but for one of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
+      "--kills takes.",
+    min: 0.01,
+    max: 10_000,
+  }),
+  kills: integer({ help: "Ends once so many processes were killed.", min: 1 }),
+  faults: subset(FAULTS, {
+    help: "What happens to processes: SIGKILL, SIGSTOP for a while, cut connections.",
+  }),
+  modes: subset(MODES, { help: "Which jobs run, one after the other." }),
   seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
+  faultsPerRun: integer({ help: "How many faults while one job runs.", default: 10, min: 1 }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
   dispatcherEvery: integer({
-    help: "Of so many kills one is the dispatcher's, on average, which goes on from its journal; " +
+    help:
+      "Of so many faults one is the dispatcher's, on average, which goes on from its journal; " +
       "0: none.",
     default: 5,
     min: 0,
   }),
-  betweenMs: integer({ help: "The longest time between two kills.", default: 900, min: 1 }),
+  betweenMs: integer({ help: "The longest time between two faults.", default: 900, min: 1 }),
   downMs: integer({
     help:
       "The longest time before a killed worker is started again: from two seconds on some are " +
@@ -32,129 +56,82 @@ const OPTIONS = {
     default: 3_000,
     min: 0,
   }),
-  elements: integer({ help: "How many elements the job has.", default: 20_000, min: 1 }),
+  pauseMs: integer({
+    help:
+      "The longest time that a process is paused or its connections are frozen; the same holds.",
+    default: 5_000,
+    min: 1,
+  }),
+  elements: integer({ help: "How many elements a job has.", default: 20_000, min: 32 }),
   work: integer({
     help: "Steps of computation per element, about a nanosecond each.",
     default: 100_000,
     min: 0,
+  }),
+  patienceS: integer({
+    help: "A run that gets nothing for so long, in seconds, while nothing is wrong has failed.",
+    default: 180,
+    min: 1,
   }),
 };
 
 const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task chaos",
   summary:
-    "Starts a dispatcher and workers as processes of their own, reads a DETERMINISTIC job once " +
-    "undisturbed and then again and again while processes are killed and started anew. Ends with " +
-    "status 1 if a stream's hash differs, a worker gave nothing, or the reader held more than its " +
-    "window.",
+    "Starts a dispatcher and workers as processes of their own and runs jobs of every mode through " +
+    "them while processes are killed, paused and cut off. Ends with status 1 at the first promise " +
+    "that is not kept, and says the seed and where the logs of the processes are.",
   options: OPTIONS,
   notes: `Examples:
   deno task chaos
-  deno task chaos --kills 200 --seed 7
+  deno task chaos --minutes 30 --seed 7
+  deno task chaos --kills 200 --faults kill --modes DETERMINISTIC
+  deno task chaos --faults pause,cut --modes DYNAMIC,OFF
 
-The reader waits where the kills of its run are behind, so that each of them hits a job that goes on.
-Times and victims are the seed's; what is under way when they come is not.`,
+What is checked, by mode:
+  DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
+  DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
+  OFF            the same of each worker's stream
+  sharing        each trainer is given what a worker makes in order, and nothing twice
+  coordinated    in a step all consumers are given their parts of one round of one task
+  save           a save that is ended and called again leaves each element once, and nothing else
+
+Readers wait where the faults of their run are behind, so that each hits a job that goes on. Times and
+victims are the seed's; what is under way when they come is not. Connections are cut by a relay before
+each process, which needs no rights.`,
 };
 
 await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const journal = await Deno.makeTempDir({ prefix: "leat-chaos-" });
-  try {
-    await using deployment = new Deployment(() => {}, { journal, windowSplits: WINDOW.splits });
-    await deployment.start(values.workers);
-    const outcome = await runAll(values, deployment);
-    console.log(outcomeTable(outcome));
-    if (brokenPromises(outcome).length > 0) Deno.exitCode = EXIT_FAILURE;
-  } finally {
-    await Deno.remove(journal, { recursive: true });
+  const { kills, faults, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
+  if (kills !== undefined && !faults.includes("kill")) {
+    throw new LeatError(
+      "invalid_argument",
+      `--kills is ${kills}, but --faults ${
+        faults.join(",")
+      } has none: leave one of them out, or add kill`,
+    );
   }
-}
-
-async function runAll(
-  { kills, killsPerRun, ...values }: Values<typeof OPTIONS>,
-  deployment: Deployment,
-): Promise<ChaosOutcome> {
-  const { workers, betweenMs: betweenMaxMs, downMs: downMaxMs, dispatcherEvery, seed } = values;
-  const startedMs = performance.now();
-  using home = openReaderHome(deployment);
-  using watch = new Watch(deployment);
+  using requests = new StopRequests();
+  await using stage = new Stage();
   using status = new StatusLine();
-  const wanted = await readJob(values, home.address, () => Promise.resolve());
-  console.log(`undisturbed: ${textOf(wanted)}`);
-  const onKill = (name: string) => status.note(`kill ${killer.total} of ${kills}: ${name}`);
-  const killer: Killer = new Killer(deployment, {
-    ...{ seed, betweenMaxMs, downMaxMs, dispatcherEvery, onKill },
-  });
-  const runs = Math.ceil(kills / killsPerRun);
-  const streams = { same: 0, different: 0 };
-  let longestWaitMs = 0;
-  for (let run = 1; run <= runs; run++) {
-    const before = killer.total;
-    killer.start(Math.min(killsPerRun, kills - before));
-    const found = await readJob(values, home.address, async (batches) => {
-      const { batches: batchesWanted } = wanted;
-      const { kills: soFar, down } = killer;
-      const progress = {
-        run,
-        runs,
-        batches,
-        batchesWanted,
-        kills: soFar,
-        killsWanted: kills,
-        down,
-      };
-      status.show(progressLine(progress));
-      await killer.keepUp(batches / batchesWanted);
-    });
-    await killer.stop();
-    const isSame = found.hash === wanted.hash;
-    streams[isSame ? "same" : "different"]++;
-    longestWaitMs = Math.max(longestWaitMs, found.longestWaitMs);
-    const word = isSame ? "same" : "DIFFERENT";
-    console.log(`run ${run}: ${killer.total - before} kills, ${textOf(found)} (${word})`);
+  const campaign = new Campaign({ ...values, minutes }, stage, status);
+  const played = campaign.toTheEnd();
+  const interrupted = requests.first.then(() => "interrupted" as const);
+  const end = await Promise.race([played, interrupted]);
+  // Whoever is paused would not hear that it is to end.
+  campaign.resumeAll();
+  if (end === "interrupted") {
+    await stage[Symbol.asyncDispose]();
+    Deno.exit(INTERRUPTED_EXIT_STATUS);
   }
-  return {
-    kills: killer.kills,
-    hash: wanted.hash,
-    streams,
-    served: watch.served,
-    held: { most: watch.bufferedBytesMax, limit: WINDOW.bytesWith(workers) },
-    open: { most: watch.openSplitsMax, limit: WINDOW.splits },
-    longestWaitMs,
-    seconds: (performance.now() - startedMs) / 1_000,
-  };
-}
-
-interface RunFigures {
-  readonly batches: number;
-  readonly hash: string;
-  readonly seconds: number;
-  readonly longestWaitMs: number;
-}
-
-/** Reads the job from its beginning to its end. What `step` takes after each batch is not waiting. */
-async function readJob(
-  size: JobSize,
-  service: string,
-  step: (batches: number) => Promise<void>,
-): Promise<RunFigures> {
-  const digest = new StreamDigest();
-  const startedMs = performance.now();
-  let [sinceMs, longestWaitMs] = [startedMs, 0];
-  for await (const batch of chaosJob(size, service)) {
-    digest.add(batch);
-    longestWaitMs = Math.max(longestWaitMs, performance.now() - sinceMs);
-    await step(digest.batches);
-    sinceMs = performance.now();
-  }
-  const { batches } = digest;
-  if (batches === 0) throw new LeatError("data_loss", "The stream was empty");
-  const seconds = (performance.now() - startedMs) / 1_000;
-  return { batches, hash: digest.end(), seconds, longestWaitMs };
-}
-
-function textOf({ batches, hash, seconds, longestWaitMs }: RunFigures): string {
-  return `${batches} batches in ${seconds.toFixed(1)} s, longest wait ` +
-    `${(longestWaitMs / 1_000).toFixed(1)} s, hash ${hash}`;
+  if (end === "kept") return;
+  stage.keepsLogs = true;
+  await stage[Symbol.asyncDispose]();
+  console.error(
+    `Promises were broken with --seed ${values.seed}; logs of the processes: ${stage.logs.folder}`,
+  );
+  // Loops of a run that hangs would keep this process alive.
+  Deno.exit(EXIT_FAILURE);
 }

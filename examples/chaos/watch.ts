@@ -1,5 +1,6 @@
 /**
- * What is seen of a cluster while processes are killed: who has worked, and what the reader holds.
+ * What is seen of a cluster while processes are in trouble: who has worked, who is there, and what the
+ * readers of DETERMINISTIC jobs hold.
  *
  * @module
  */
@@ -19,10 +20,28 @@ export class Watch implements Disposable {
   readonly #observer: Observer;
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #last = new Map<string, number>();
+  #looking: Promise<void> | undefined;
 
   constructor({ dispatcher, token }: Deployment) {
     this.#observer = new Observer(dispatcher.address, token);
-    this.#timer = setInterval(() => this.#look(), OBSERVE_MS);
+    this.#timer = setInterval(() => this.#lookOnce(), OBSERVE_MS);
+  }
+
+  /** Resolves when the dispatcher says that so many workers live, or after `timeoutMs`; whether they do. */
+  async workersLive(count: number, timeoutMs: number): Promise<boolean> {
+    const untilMs = performance.now() + timeoutMs;
+    for (;;) {
+      await this.#lookOnce();
+      const workers = this.#observer.description?.workers ?? [];
+      if (workers.filter(({ alive }) => alive).length >= count) return true;
+      if (performance.now() > untilMs) return false;
+      await new Promise((resolve) => setTimeout(resolve, OBSERVE_MS));
+    }
+  }
+
+  /** A process that is paused holds up a look, and none is begun beside it. */
+  #lookOnce(): Promise<void> {
+    return this.#looking ??= this.#look().finally(() => this.#looking = undefined);
   }
 
   async #look(): Promise<void> {
@@ -35,7 +54,9 @@ export class Watch implements Disposable {
       this.#last.set(name, served);
       this.served.set(name, (this.served.get(name) ?? 0) + more);
     }
-    for (const { iterations } of description?.jobs ?? []) {
+    const jobs = (description?.jobs ?? [])
+      .filter(({ parameters }) => parameters.processingMode === "DETERMINISTIC");
+    for (const { iterations } of jobs) {
       for (const { figures } of iterations.flatMap(({ readers }) => readers)) {
         const { bufferedBytesMax = 0, openSplitsMax = 0 } = figures ?? {};
         this.bufferedBytesMax = Math.max(this.bufferedBytesMax, bufferedBytesMax);

@@ -15,6 +15,16 @@ const STOP_TIMEOUT_MS = 3_000;
 /** What is kept of a child's log, in characters, for the case that it ends. */
 const LOG_CHARS_MAX = 4_096;
 
+/** How a program is started, and who hears what it says. */
+export interface ChildOptions {
+  /** Deno's own flags. */
+  readonly flags?: readonly string[];
+  /** Gets the lines of its log, which is its standard error. */
+  readonly onLog: (line: string) => void;
+  /** Gets the lines of its standard output. */
+  readonly onOutput?: (line: string) => void;
+}
+
 /** A program that listens, in a process of its own. */
 export class ChildProcess {
   readonly name: string;
@@ -26,30 +36,29 @@ export class ChildProcess {
   /** What it ended with, if it has. */
   end: string | undefined;
   readonly #process: Deno.ChildProcess;
-  readonly #onLog: (line: string) => void;
+  readonly #options: ChildOptions;
   #log = "";
 
-  private constructor(name: string, process: Deno.ChildProcess, onLog: (line: string) => void) {
+  private constructor(name: string, process: Deno.ChildProcess, options: ChildOptions) {
     this.name = name;
     this.pid = process.pid;
     this.#process = process;
-    this.#onLog = onLog;
+    this.#options = options;
     this.ended = this.#awaitEnd();
   }
 
   /**
    * Starts a program; resolves when it listens.
    *
-   * @param onLog Gets the lines of its log.
    * @throws LeatError `unavailable` with the end of its log when it ends instead.
    */
   static async start(
     name: string,
     program: string,
     args: readonly string[],
-    onLog: (line: string) => void,
+    options: ChildOptions,
   ): Promise<ChildProcess> {
-    const child = new ChildProcess(name, spawn(program, args), onLog);
+    const child = new ChildProcess(name, spawn(program, args, options.flags), options);
     try {
       child.address = await child.#listening();
       return child;
@@ -61,7 +70,12 @@ export class ChildProcess {
 
   /** Ends it as a crash would. */
   kill(): void {
-    if (this.end === undefined) this.#process.kill("SIGKILL");
+    this.signal("SIGKILL");
+  }
+
+  /** Sends it a signal; of no effect on one that has ended. */
+  signal(signal: Deno.Signal): void {
+    if (this.end === undefined) this.#process.kill(signal);
   }
 
   /** Asks it to stop, and kills it if it takes longer than `timeoutMs`. */
@@ -100,6 +114,7 @@ export class ChildProcess {
     forEachLine(this.#process.stdout, (line) => {
       const [, address] = /listening on (\S+)/.exec(line) ?? [];
       if (address !== undefined) found.resolve(address);
+      this.#options.onOutput?.(line);
     }).then(async () => found.reject(this.#failed(`ended with ${await this.ended}`)));
     return await found.promise;
   }
@@ -107,7 +122,7 @@ export class ChildProcess {
   #readLog(): Promise<void> {
     return forEachLine(this.#process.stderr, (line) => {
       this.#log = `${this.#log}${line}\n`.slice(-LOG_CHARS_MAX);
-      this.#onLog(line);
+      this.#options.onLog(line);
     });
   }
 
@@ -117,10 +132,23 @@ export class ChildProcess {
 }
 
 /** Deno is started by name, because that is what `--allow-run=deno` allows. */
-function spawn(program: string, args: readonly string[]): Deno.ChildProcess {
+function spawn(
+  program: string,
+  args: readonly string[],
+  flags: readonly string[] = [],
+): Deno.ChildProcess {
   try {
     return new Deno.Command("deno", {
-      args: ["run", "--quiet", "--no-prompt", "-P=server", program, ...args, "--stop-at-eof"],
+      args: [
+        "run",
+        "--quiet",
+        "--no-prompt",
+        "-P=server",
+        ...flags,
+        program,
+        ...args,
+        "--stop-at-eof",
+      ],
       cwd: ROOT,
       env: { NO_COLOR: "1" },
       stdin: "piped",

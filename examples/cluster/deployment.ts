@@ -6,15 +6,34 @@
 import { ChildProcess } from "./child_process.ts";
 
 /** Short, so that a worker that was killed is missed while one looks on. */
-const WORKER_TIMEOUT_MS = 2_000;
+export const WORKER_TIMEOUT_MS = 2_000;
 const HEARTBEAT_MS = 500;
 /** What is left of a job when the cluster stops has nobody who wants it. */
 const DRAIN_MS = 500;
 
-/** How the dispatcher is started. */
+/** What stands before a program: where it listens itself, and where it says that it does. */
+export interface Front {
+  readonly port: number;
+  /** `host:port`. */
+  readonly advertise: string;
+}
+
+/** How the programs are started. */
 export interface DeploymentOptions {
+  /** The folder of the dispatcher's journal; default: kept in memory. */
   readonly journal?: string;
+  /** The window of DETERMINISTIC jobs. */
   readonly windowSplits?: number;
+  /** The least grave lines of the logs. Default "warn". */
+  readonly logLevel?: "info" | "warn";
+  /** Further arguments of each worker. */
+  readonly workerArgs?: readonly string[];
+  /** Deno's own flags, of all programs. */
+  readonly flags?: readonly string[];
+  /** Gets the lines of the programs' standard output, with the program's name. */
+  readonly onOutput?: (name: string, line: string) => void;
+  /** What stands before the program of that name. Default: nothing; it takes a free port. */
+  readonly frontOf?: (name: string) => Front;
 }
 
 /** See the module. */
@@ -30,8 +49,7 @@ export class Deployment implements AsyncDisposable {
 
   /**
    * @param onLog Gets the log lines of all processes, with the process's name.
-   * @param options `journal`: the folder of the dispatcher's journal; default: kept in memory.
-   * `windowSplits`: the window of DETERMINISTIC jobs.
+   * @param options See {@linkcode DeploymentOptions}.
    */
   constructor(onLog: (line: string) => void, options: DeploymentOptions = {}) {
     this.#onLog = onLog;
@@ -93,8 +111,8 @@ export class Deployment implements AsyncDisposable {
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
     const { journal, windowSplits } = this.#options;
-    return this.#start("dispatcher", "examples/dispatcher.ts", [
-      ...["--port", port, "--token-file", tokenFile, "--log-level", "warn"],
+    return this.#start("dispatcher", "examples/dispatcher.ts", port, [
+      ...["--token-file", tokenFile],
       ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
       ...(journal === undefined ? [] : ["--journal", journal]),
       ...(windowSplits === undefined ? [] : ["--window-splits", `${windowSplits}`]),
@@ -103,19 +121,33 @@ export class Deployment implements AsyncDisposable {
 
   #startWorker(name: string, tokenFile: string): Promise<ChildProcess> {
     const { address } = this.dispatcher;
-    return this.#start(name, "examples/worker.ts", [
+    return this.#start(name, "examples/worker.ts", "0", [
       ...["--dispatcher", address, "--name", name, "--token-file", tokenFile],
       ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
-      ...["--log-level", "warn"],
+      ...(this.#options.workerArgs ?? []),
     ]);
   }
 
-  #start(name: string, program: string, args: readonly string[]): Promise<ChildProcess> {
+  #start(
+    name: string,
+    program: string,
+    ownPort: string,
+    args: readonly string[],
+  ): Promise<ChildProcess> {
+    const { logLevel = "warn", frontOf, flags = [], onOutput } = this.#options;
+    const front = frontOf?.(name);
+    const place = front === undefined
+      ? ["--port", ownPort]
+      : ["--port", `${front.port}`, "--advertise", front.advertise];
     const child = ChildProcess.start(
       name,
       program,
-      args,
-      (line) => this.#onLog(`${name}: ${line}`),
+      [...place, "--log-level", logLevel, ...args],
+      {
+        flags,
+        onLog: (line) => this.#onLog(`${name}: ${line}`),
+        onOutput: (line) => onOutput?.(name, line),
+      },
     );
     this.#starting.push(child);
     return child;

@@ -46,7 +46,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
       const child = await ChildProcess.start(name, "examples/worker.ts", [
         ...args,
         ...["--name", name, "--drain-ms", `${drainMs}`],
-      ], (line) => onLog(`${name}: ${line}`));
+      ], { onLog: (line) => onLog(`${name}: ${line}`) });
       if (this.#stopped) return await child.stop();
       this.#running.set(name, child);
       const ending = child.ended.then((end) => this.#ended(name, end))

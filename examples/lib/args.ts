@@ -207,6 +207,27 @@ export function choice<const C extends string>(
   };
 }
 
+/** Some of a few texts, with commas between them; all of them if it is not given. */
+export function subset<const C extends string>(
+  choices: readonly C[],
+  o: Described,
+): Option<readonly C[]> {
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? "NAME,NAME,…",
+    remark: `default ${choices.join(",")}`,
+    read(texts) {
+      const given = single(texts);
+      if (given === undefined) return choices;
+      return given.split(",").map((word) => {
+        const chosen = choices.find((one) => one === word.trim());
+        if (chosen !== undefined) return chosen;
+        throw new Misread(`has '${word}', but its parts have to be of ${choices.join(", ")}`);
+      });
+    },
+  };
+}
+
 /** Bounds of a number, both inclusive. */
 export interface Bounds {
   readonly min?: number;

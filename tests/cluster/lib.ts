@@ -69,11 +69,15 @@ export function all(parts: readonly Part[]): AsyncDisposable {
 }
 
 /** What a promise gives; fails the test if that takes so long that it must hang. */
-export async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
+export async function soon<T>(
+  what: string,
+  promise: Promise<T>,
+  patienceMs: number = PATIENCE_MS,
+): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => late.reject(new Error(`${what}: nothing within ${PATIENCE_MS} ms`)),
-    PATIENCE_MS,
+    () => late.reject(new Error(`${what}: nothing within ${patienceMs} ms`)),
+    patienceMs,
   );
   try {
     return await Promise.race([promise, late.promise]);

@@ -1,0 +1,168 @@
+/**
+ * A campaign: runs of every mode, one after the other, while processes are in trouble, until there were
+ * enough or a promise is broken.
+ *
+ * @module
+ */
+import { WORKER_TIMEOUT_MS } from "../cluster/deployment.ts";
+import { WINDOW } from "./modes/deterministic.ts";
+import type { JobSize, Mode } from "./modes/drill.ts";
+import { type Fault, Nemesis } from "./nemesis.ts";
+import { Play, type RunFigures } from "./play.ts";
+import { brokenPromises, outcomeTable } from "./report.ts";
+import type { Stage } from "./stage.ts";
+import type { StatusLine } from "./status_line.ts";
+import { Watch } from "./watch.ts";
+
+/** In a gentle run nothing lasts longer than this part of what a worker may be silent. */
+const GENTLE_SHARE = 0.25;
+/** Modes that promise more while no worker is lost: every other run of them is gentle. */
+const EXACT_MODES: readonly Mode[] = ["DYNAMIC", "OFF"];
+
+/** What `deno task chaos` is told. */
+export interface CampaignOptions extends JobSize {
+  /** No run begins after so many, but for the first of each mode. */
+  readonly minutes: number;
+  /** Ends once so many processes were killed, if that is said. */
+  readonly kills: number | undefined;
+  readonly faults: readonly Fault[];
+  readonly modes: readonly Mode[];
+  readonly seed: number;
+  readonly faultsPerRun: number;
+  readonly workers: number;
+  readonly dispatcherEvery: number;
+  readonly betweenMs: number;
+  readonly downMs: number;
+  readonly pauseMs: number;
+  readonly patienceS: number;
+}
+
+/** See the module. */
+export class Campaign {
+  #nemesis: Nemesis | undefined;
+  readonly #values: CampaignOptions;
+  readonly #stage: Stage;
+  readonly #status: StatusLine;
+  readonly #startedMs = performance.now();
+  readonly #runs = new Map<Mode, number>();
+  #longestWaitMs = 0;
+  #shown = "";
+
+  constructor(values: CampaignOptions, stage: Stage, status: StatusLine) {
+    this.#values = values;
+    this.#stage = stage;
+    this.#status = status;
+  }
+
+  /** Prints its table. */
+  async toTheEnd(): Promise<"kept" | "broken"> {
+    const { workers, modes } = this.#values;
+    await this.#stage.deployment.start(workers);
+    using watch = new Watch(this.#stage.deployment);
+    const nemesis = this.#makeNemesis();
+    this.#nemesis = nemesis;
+    const play = this.#makePlay(nemesis);
+    if (modes.includes("DETERMINISTIC")) {
+      const { batches, hash } = await play.readUndisturbed();
+      this.#say(`undisturbed: ${batches.length} batches, hash ${hash}`);
+    }
+    for (let i = 0; play.violations.count === 0 && !this.#isEnough(i); i++) {
+      await this.#run(modes[i % modes.length]!, play, nemesis, watch);
+    }
+    const outcome = {
+      faults: nemesis.counts,
+      hash: play.wanted?.hash,
+      runs: this.#runs,
+      givenUp: this.#stage.logs.givenUp,
+      served: watch.served,
+      held: { most: watch.bufferedBytesMax, limit: WINDOW.bytesWith(workers) },
+      open: { most: watch.openSplitsMax, limit: WINDOW.splits },
+      longestWaitMs: this.#longestWaitMs,
+      seconds: this.#seconds,
+      violations: play.violations.list(),
+    };
+    console.log(outcomeTable(outcome));
+    return brokenPromises(outcome).length > 0 ? "broken" : "kept";
+  }
+
+  /** Lets those go on that are paused: they would not hear that they are to end. */
+  resumeAll(): void {
+    this.#nemesis?.resumeAll();
+  }
+
+  get #seconds(): number {
+    return (performance.now() - this.#startedMs) / 1_000;
+  }
+
+  /** Each mode has one run, however short the time. */
+  #isEnough(runs: number): boolean {
+    const { minutes, modes } = this.#values;
+    return this.#killsLeft <= 0 || runs >= modes.length && this.#seconds / 60 >= minutes;
+  }
+
+  get #killsLeft(): number {
+    return (this.#values.kills ?? Infinity) - (this.#nemesis?.total(["kill"]) ?? 0);
+  }
+
+  async #run(mode: Mode, play: Play, nemesis: Nemesis, watch: Watch): Promise<void> {
+    const { faultsPerRun, workers, patienceS } = this.#values;
+    const before = nemesis.total();
+    const number = (this.#runs.get(mode) ?? 0) + 1;
+    this.#runs.set(mode, number);
+    if (!await watch.workersLive(workers, patienceS * 1_000)) {
+      play.violations.by("liveness").add(`not all workers are back after ${patienceS} s`);
+      return;
+    }
+    const isGentle = EXACT_MODES.includes(mode) && number % 2 === 1 && this.#canBeGentle;
+    this.#shown = `${mode} run ${number}`;
+    nemesis.start(Math.min(faultsPerRun, this.#killsLeft), isGentle);
+    const figures = await play.run(mode);
+    if (play.violations.count === 0) await nemesis.stop();
+    else nemesis.enough();
+    this.#longestWaitMs = Math.max(this.#longestWaitMs, figures.longestWaitMs);
+    this.#say(`${this.#shown}: ${nemesis.total() - before} faults, ${textOf(figures)}`);
+  }
+
+  /** Whether there are faults from which no worker loses anything. */
+  get #canBeGentle(): boolean {
+    const { faults, dispatcherEvery } = this.#values;
+    return faults.some((fault: Fault) => fault !== "kill") || dispatcherEvery > 0;
+  }
+
+  #makeNemesis(): Nemesis {
+    const { seed, faults, betweenMs, downMs, pauseMs, dispatcherEvery } = this.#values;
+    return new Nemesis(this.#stage.deployment, {
+      ...{ seed, faults, dispatcherEvery, relays: this.#stage.relays },
+      ...{ betweenMaxMs: betweenMs, downMaxMs: downMs, pauseMaxMs: pauseMs },
+      gentleMaxMs: Math.min(pauseMs, GENTLE_SHARE * WORKER_TIMEOUT_MS),
+      onFault: (what) => this.#note(`${this.#shown}: ${what}`),
+    });
+  }
+
+  #makePlay(nemesis: Nemesis): Play {
+    const { seed, elements, work, workers, patienceS } = this.#values;
+    let steps = 0;
+    return new Play(this.#stage, nemesis, {
+      ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
+      onStep: () =>
+        this.#status.show(
+          `${this.#shown}: step ${++steps}, ${nemesis.total()} faults, ${nemesis.down} in trouble now`,
+        ),
+    });
+  }
+
+  #note(what: string): void {
+    this.#stage.logs.write("faults", what);
+    this.#status.note(what);
+  }
+
+  #say(what: string): void {
+    this.#stage.logs.write("faults", what);
+    console.log(what);
+  }
+}
+
+function textOf({ delivered, seconds, longestWaitMs, remark }: RunFigures): string {
+  return `${delivered} delivered in ${seconds.toFixed(1)} s, longest wait ` +
+    `${(longestWaitMs / 1_000).toFixed(1)} s; ${remark}`;
+}

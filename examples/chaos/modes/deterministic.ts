@@ -1,0 +1,101 @@
+/**
+ * A DETERMINISTIC job: everything that could come out differently when a worker dies is in it, and its
+ * stream is the same each time.
+ *
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
+import { StreamChecker } from "../../../sim/checkers/stream.ts";
+import type { Around, DrillFigures, JobSize } from "./drill.ts";
+
+const BATCH_SIZE = 32;
+const SHUFFLE_BUFFER = 64;
+/** What a batch takes with its envelope, at most, in bytes. */
+const BATCH_BYTES_MAX = 1_024;
+/** Requests that a reader has open to one task, and tasks of a worker that it may know of at once. */
+const OPEN_PER_WORKER = 4;
+
+/** What the reader may hold: so little that it is full most of the time. */
+export const WINDOW = {
+  splits: 32,
+  bytes: 8 * 1_024,
+  /** With what was asked for before it was full. */
+  bytesWith: (workers: number): number =>
+    WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
+};
+
+/** A stream as it has to be. */
+export interface KnownStream {
+  /** What each batch comes down to. */
+  readonly batches: readonly string[];
+  /** What all of them do. */
+  readonly hash: string;
+}
+
+/** Reads the job once, for comparison; nothing is to be in trouble. */
+export async function readUndisturbed(around: Around): Promise<KnownStream> {
+  using reader = open(around);
+  const batches: string[] = [];
+  for await (const batch of jobOf(around.size, reader.address)) {
+    batches.push(digestOf(batch));
+    await around.step(0);
+  }
+  if (batches.length === 0) throw new LeatError("data_loss", "The stream was empty");
+  return { batches, hash: hashOf(batches) };
+}
+
+/** Reads the job, and compares it with what it has to be. */
+export async function drillDeterministic(
+  around: Around,
+  wanted: KnownStream,
+): Promise<DrillFigures & { readonly hash: string }> {
+  using reader = open(around);
+  const stream = new StreamChecker(wanted.batches, around.findings("stream"));
+  const found: string[] = [];
+  for await (const batch of jobOf(around.size, reader.address)) {
+    const digest = digestOf(batch);
+    stream.took(found.length, digest, "the reader");
+    found.push(digest);
+    await around.step(found.length / wanted.batches.length);
+  }
+  stream.ended(found.length, "the reader");
+  const hash = hashOf(found);
+  return {
+    ...{ hash, delivered: found.length },
+    remark: `hash ${hash} (${hash === wanted.hash ? "same" : "DIFFERENT"})`,
+  };
+}
+
+function open({ openReader }: Around) {
+  return openReader("deterministic", { bufferBytesMax: WINDOW.bytes });
+}
+
+/** Shuffled, with luck of each element, a filter that leaves splits of many lengths, and batches. */
+function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
+  return Dataset.range(elements)
+    .shuffle(SHUFFLE_BUFFER)
+    .map((x, { random, work }) => {
+      let value = x;
+      for (let i = 0; i < work; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0;
+      return x + (value >>> 8) / 2 ** 26 + random.next() / 4;
+    }, { captures: { work } })
+    .filter((x) => Math.floor(x) % 7 !== 0)
+    .batch(BATCH_SIZE)
+    .distribute({ service, processingMode: "DETERMINISTIC" });
+}
+
+/** Shape, dtype and values of a batch, as the beginning of their SHA-256. */
+function digestOf({ shape, dtype, data }: Tensor): string {
+  const { buffer, byteOffset, byteLength } = data as Float64Array;
+  const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+  return short(createHash("sha256").update(`${dtype} ${shape} `).update(bytes).digest("hex"));
+}
+
+function hashOf(digests: readonly string[]): string {
+  return short(createHash("sha256").update(digests.join(" ")).digest("hex"));
+}
+
+function short(hex: string): string {
+  return hex.slice(0, 16);
+}

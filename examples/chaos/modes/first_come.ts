@@ -1,0 +1,73 @@
+/**
+ * Jobs whose elements go to whoever asks first: under DYNAMIC none twice, and each once where no worker
+ * is lost; under OFF the same of each worker's stream.
+ *
+ * @module
+ */
+import { Dataset, type Tensor } from "../../../mod.ts";
+import { DeliveryChecker } from "../../../sim/checkers/deliveries.ts";
+import type { Around, DrillFigures } from "./drill.ts";
+
+const BATCH_SIZE = 16;
+const READERS = 2;
+
+/** A batch: the numbers, and what tells the task that has made it from others. */
+interface Batch {
+  readonly number: Tensor;
+  readonly task: Tensor;
+}
+
+/** Reads it once, by two readers together. */
+export async function drillFirstCome(
+  around: Around,
+  mode: "DYNAMIC" | "OFF",
+): Promise<DrillFigures> {
+  const { elements } = around.size;
+  const expected = mode === "OFF" ? elements * around.workers : elements;
+  const streams = new Map<unknown, DeliveryChecker>();
+  const streamOf = (task: unknown) => {
+    const key = mode === "OFF" ? task : "all";
+    const known = streams.get(key) ??
+      new DeliveryChecker(elements, around.findings("deliveries"));
+    streams.set(key, known);
+    return known;
+  };
+  let delivered = 0;
+  await Promise.all(Array.from({ length: READERS }, async (_, i) => {
+    const consumer = `reader-${i + 1}`;
+    using reader = around.openReader(consumer);
+    for await (const { number, task } of jobOf(around, mode, reader.address)) {
+      for (let i = 0; i < number.shape[0]!; i++) {
+        const [element, from] = [Number(number.data[i]), Number(task.data[i])];
+        streamOf(from).took({ element, consumer, timeMs: performance.now() });
+        delivered++;
+      }
+      await around.step(Math.min(1, delivered / expected));
+    }
+  }));
+  const hasLost = await around.hasLostWorker();
+  if (!hasLost) { for (const stream of streams.values()) stream.expectAll(); }
+  const what = hasLost ? "at most once" : "exactly once";
+  const of = mode === "OFF" ? ` of each of ${streams.size} streams` : "";
+  return { delivered, remark: `${delivered} elements of ${expected}, each ${what}${of}` };
+}
+
+function jobOf(
+  { size: { elements, work }, name }: Around,
+  processingMode: "DYNAMIC" | "OFF",
+  service: string,
+): Dataset<Batch> {
+  const numbers = Dataset.range(elements).map((number, { work }) => {
+    let value = number;
+    for (let i = 0; i < work; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0;
+    // Always 0, but not before all steps are done.
+    return { number, task: value & 0 };
+  }, { captures: { work } });
+  // Under OFF every task makes the whole of it, and says which one it is.
+  const told = processingMode === "DYNAMIC"
+    ? numbers
+    : Dataset.zip([numbers, Dataset.random().take(1).cache().repeat()])
+      .map(([{ number }, task]) => ({ number, task }));
+  return told.batch(BATCH_SIZE)
+    .distribute({ service, processingMode, jobName: name }) as unknown as Dataset<Batch>;
+}

@@ -1,0 +1,66 @@
+/**
+ * A job that trainers share (ephemeral data sharing): one is fast, one slow, one leaves and comes back
+ * under its id. Each sees what each worker makes in order and nothing twice, and gets on when the
+ * trouble is over.
+ *
+ * @module
+ */
+import { Dataset } from "../../../mod.ts";
+import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";
+import type { Around, DrillFigures } from "./drill.ts";
+
+/** How a trainer reads: how long a step takes at most, in ms, and how often it leaves after one. */
+const TRAINERS = [
+  { id: "fast", stepMaxMs: 2, leaveProbability: 0 },
+  { id: "slow", stepMaxMs: 40, leaveProbability: 0 },
+  { id: "fickle", stepMaxMs: 5, leaveProbability: 0.01 },
+] as const;
+type Trainer = (typeof TRAINERS)[number];
+
+/** What each takes once the trouble is over. */
+const ELEMENTS_AFTER = 25;
+const BALLAST_BYTES_MAX = 4_096;
+
+/** Reads it until each trainer has got on. */
+export async function drillSharing(around: Around): Promise<DrillFigures> {
+  const order = new SharedOrderChecker(around.findings("sharing"));
+  let delivered = 0;
+  const train = async ({ id, stepMaxMs, leaveProbability }: Trainer) => {
+    using reader = around.openReader(id);
+    for (let after = 0; after < ELEMENTS_AFTER;) {
+      await using iterator = jobOf(around, reader.address, id).iterator();
+      for await (const element of iterator) {
+        order.took(id, element);
+        delivered++;
+        await around.step(0);
+        if (around.areFaultsOver && ++after >= ELEMENTS_AFTER) break;
+        await sleep(around.luck.next() * stepMaxMs);
+        if (around.luck.next() < leaveProbability) break;
+      }
+    }
+  };
+  await Promise.all(TRAINERS.map(train));
+  return { delivered, remark: `${delivered} elements, in order and none twice to one trainer` };
+}
+
+function jobOf({ name }: Around, service: string, trainerId: string): Dataset<SharedElement> {
+  return Dataset.range(1)
+    .map((_, { random }) => random.int(2 ** 31))
+    .flatMap(
+      (stream, { Dataset, bytesMax }) =>
+        Dataset.range(100_000_000).map((place, { stream, bytesMax }) => ({
+          stream,
+          place,
+          ballast: new Uint8Array(bytesMax * (place * 7 % 11) / 11),
+        }), { captures: { stream, bytesMax } }),
+      { captures: { bytesMax: BALLAST_BYTES_MAX } },
+    )
+    .repeat()
+    .distribute({ service, jobName: name, sharing: { trainerId } }) as unknown as Dataset<
+      SharedElement
+    >;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,196 @@
+/**
+ * Kills, pauses and cuts off processes of a cluster at random, and lets them go on again.
+ *
+ * @module
+ */
+import { RandomStream } from "../../core/philox.ts";
+import type { ChildProcess } from "../cluster/child_process.ts";
+import type { Deployment } from "../cluster/deployment.ts";
+import { CUTS, type Relay } from "./relay.ts";
+
+/** What happens to a process: SIGKILL, SIGSTOP until SIGCONT, or something to its connections. */
+export const FAULTS = ["kill", "pause", "cut"] as const;
+export type Fault = (typeof FAULTS)[number];
+
+/** To whom. */
+export type Role = "worker" | "dispatcher";
+
+/** Of so many cuts one is of a single connection, on average; the others are of all of a process. */
+const SINGLE_CUT_EVERY = 2;
+
+/** What happens, to whom, and when. */
+export interface NemesisOptions {
+  readonly seed: number;
+  readonly faults: readonly Fault[];
+  /** How long it waits before the next fault at most, in ms. */
+  readonly betweenMaxMs: number;
+  /** How long a worker that was killed stays away at most, in ms. */
+  readonly downMaxMs: number;
+  /** How long a process is paused, or its connections are frozen, at most, in ms. */
+  readonly pauseMaxMs: number;
+  /** The same of a gentle run, in ms. */
+  readonly gentleMaxMs: number;
+  /** Of so many faults one is the dispatcher's, on average; 0: none. */
+  readonly dispatcherEvery: number;
+  readonly relays: ReadonlyMap<string, Relay>;
+  readonly onFault: (what: string) => void;
+}
+
+/** Faults in one run after the other; times and victims are drawn from the seed. */
+export class Nemesis {
+  readonly counts: Record<Fault, Record<Role, number>> = {
+    kill: { worker: 0, dispatcher: 0 },
+    pause: { worker: 0, dispatcher: 0 },
+    cut: { worker: 0, dispatcher: 0 },
+  };
+  readonly #deployment: Deployment;
+  readonly #options: NemesisOptions;
+  readonly #luck: RandomStream;
+  /** What has to end before all is well again, by the victim's name. */
+  readonly #troubles = new Map<string, Promise<void>>();
+  readonly #paused = new Set<ChildProcess>();
+  /** Of the run that goes on: how many there are to be, and have been, and whether no worker may die. */
+  #wanted = 0;
+  #done = 0;
+  #isGentle = false;
+  #hasBegun = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #waiting: { readonly faults: number; readonly resolve: () => void }[] = [];
+
+  constructor(deployment: Deployment, options: NemesisOptions) {
+    this.#deployment = deployment;
+    this.#options = options;
+    this.#luck = new RandomStream(BigInt(options.seed), ["chaos"]);
+  }
+
+  /** Faults so far, of one kind or all. */
+  total(kinds: readonly Fault[] = FAULTS): number {
+    return kinds.reduce(
+      (sum, kind) => sum + this.counts[kind].worker + this.counts[kind].dispatcher,
+      0,
+    );
+  }
+
+  /** How many processes are in trouble now. */
+  get down(): number {
+    return this.#troubles.size;
+  }
+
+  /** Whether all faults of this run have come. */
+  get isOver(): boolean {
+    return this.#done >= this.#wanted;
+  }
+
+  /**
+   * There are to be so many faults, once somebody has begun to read.
+   *
+   * @param isGentle Nothing from which a worker loses what it has.
+   */
+  start(faults: number, isGentle: boolean): void {
+    [this.#wanted, this.#done, this.#isGentle] = [faults, 0, isGentle];
+    this.#hasBegun = false;
+  }
+
+  /**
+   * Resolves once a reader may go on that is so far, 0 to 1: it is held back until the faults of this
+   * run have come as far, so that all of them hit a job that goes on. The first call begins them.
+   */
+  keepUp(share: number): Promise<void> {
+    if (!this.#hasBegun) this.#plan();
+    this.#hasBegun = true;
+    const faults = Math.min(this.#wanted, Math.floor(share * (this.#wanted + 1)));
+    if (this.#done >= faults) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ faults, resolve }));
+  }
+
+  /** No more faults in this run: nobody is held back for them. */
+  enough(): void {
+    clearTimeout(this.#timer);
+    this.#wanted = this.#done;
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
+  }
+
+  /** No more faults; resolves when all is well again. */
+  async stop(): Promise<void> {
+    this.enough();
+    await Promise.all(this.#troubles.values());
+  }
+
+  /** Lets those go on that are paused: they would not hear that they are to end. */
+  resumeAll(): void {
+    for (const child of this.#paused) child.signal("SIGCONT");
+  }
+
+  #plan(): void {
+    if (this.isOver) return;
+    this.#timer = setTimeout(() => {
+      this.#strike();
+      this.#plan();
+    }, this.#luck.next() * this.#options.betweenMaxMs);
+  }
+
+  #strike(): void {
+    const { dispatcherEvery, faults, onFault } = this.#options;
+    const { workers, dispatcher } = this.#deployment;
+    const isDispatcher = dispatcherEvery > 0 && this.#luck.int(dispatcherEvery) === 0;
+    const victim = isDispatcher ? dispatcher : workers[this.#luck.int(workers.length)]!;
+    const kind = faults[this.#luck.int(faults.length)]!;
+    const share = this.#luck.next();
+    if (this.#isGentle && kind === "kill" && !isDispatcher) return;
+    // It may be in trouble from the last time: then another is drawn, later.
+    if (victim.end !== undefined || this.#troubles.has(victim.name)) return;
+    const [what, trouble] = this.#begin(kind, victim, isDispatcher, share);
+    this.counts[kind][isDispatcher ? "dispatcher" : "worker"]++;
+    this.#done++;
+    onFault(what);
+    this.#troubles.set(victim.name, trouble.finally(() => this.#troubles.delete(victim.name)));
+    const isReached = ({ faults }: { faults: number }) => this.#done >= faults;
+    for (const { resolve } of this.#waiting.filter(isReached)) resolve();
+    this.#waiting = this.#waiting.filter((one) => !isReached(one));
+  }
+
+  /** What is said of it, and its end. */
+  #begin(
+    kind: Fault,
+    victim: ChildProcess,
+    isDispatcher: boolean,
+    share: number,
+  ): [what: string, end: Promise<void>] {
+    const { downMaxMs, pauseMaxMs, gentleMaxMs } = this.#options;
+    const { name } = victim;
+    const lastsMs = Math.ceil(share * (this.#isGentle ? gentleMaxMs : pauseMaxMs));
+    if (kind === "kill") {
+      const downMs = isDispatcher ? 0 : share * downMaxMs;
+      victim.kill();
+      return [`kill ${name}, down for ${downMs.toFixed(0)} ms`, this.#restart(victim, downMs)];
+    }
+    if (kind === "pause") return [`pause ${name} for ${lastsMs} ms`, this.#pause(victim, lastsMs)];
+    const how = CUTS[this.#luck.int(CUTS.length)]!;
+    const choose = this.#luck.int(SINGLE_CUT_EVERY) === 0
+      ? (count: number) => this.#luck.int(count)
+      : undefined;
+    const cut = this.#options.relays.get(name)!.cut(how, choose, lastsMs);
+    const what = `cut ${name}: ${how} ${cut} of its connections`;
+    return how === "freeze"
+      ? [`${what} for ${lastsMs} ms`, sleep(lastsMs)]
+      : [what, Promise.resolve()];
+  }
+
+  async #restart(victim: ChildProcess, downMs: number): Promise<void> {
+    await victim.ended;
+    await sleep(downMs);
+    await this.#deployment.restart(victim);
+  }
+
+  async #pause(victim: ChildProcess, lastsMs: number): Promise<void> {
+    victim.signal("SIGSTOP");
+    this.#paused.add(victim);
+    await sleep(lastsMs);
+    victim.signal("SIGCONT");
+    this.#paused.delete(victim);
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

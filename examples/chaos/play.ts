@@ -1,0 +1,187 @@
+/**
+ * Plays drills: each once or more while faults come, and says what was promised and is not so.
+ *
+ * @module
+ */
+import { RandomStream } from "../../core/philox.ts";
+import { LeatError } from "../../mod.ts";
+import { Violations } from "../../sim/checkers/checker.ts";
+import { drillCoordinated } from "./modes/coordinated.ts";
+import { drillDeterministic, type KnownStream, readUndisturbed } from "./modes/deterministic.ts";
+import type { Around, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
+import { drillFirstCome } from "./modes/first_come.ts";
+import { drillSave } from "./modes/save.ts";
+import { drillSharing } from "./modes/sharing.ts";
+import type { Nemesis } from "./nemesis.ts";
+import { openReader } from "./readers.ts";
+import type { Stage } from "./stage.ts";
+
+/** What a process says of a worker that is lost takes so long to be read here, in ms. */
+const LOG_DELAY_MS = 500;
+/** How often it is looked whether a run still gets on, in ms. */
+const STALL_CHECK_MS = 500;
+
+/** How drills are played. */
+export interface PlayOptions {
+  readonly seed: number;
+  readonly size: JobSize;
+  readonly workers: number;
+  /** Without a fault and without a batch for so long, in ms, a run is taken to hang. */
+  readonly patienceMs: number;
+  /** Called at each step of a loop. */
+  readonly onStep: () => void;
+}
+
+/** One run of one mode. */
+export interface RunFigures extends DrillFigures {
+  readonly mode: Mode;
+  readonly seconds: number;
+  /** The longest time without a step, while nobody was held back, in ms. */
+  readonly longestWaitMs: number;
+}
+
+/** See the module. */
+export class Play {
+  readonly violations = new Violations();
+  /** What the stream of the DETERMINISTIC job has to be, once that is known. */
+  wanted: KnownStream | undefined;
+  readonly #stage: Stage;
+  readonly #nemesis: Nemesis | undefined;
+  readonly #options: PlayOptions;
+  #runs = 0;
+
+  /** @param nemesis Left out: nothing goes wrong. */
+  constructor(stage: Stage, nemesis: Nemesis | undefined, options: PlayOptions) {
+    this.#stage = stage;
+    this.#nemesis = nemesis;
+    this.#options = options;
+  }
+
+  /** Reads the DETERMINISTIC job once while nothing goes wrong. */
+  async readUndisturbed(): Promise<KnownStream> {
+    const run = new Run(this.#stage, undefined, this.violations, this.#options, "undisturbed");
+    this.wanted = await run.guarded(readUndisturbed(run));
+    return this.wanted;
+  }
+
+  /** One run; what is promised of it and is not so is among the violations afterwards. */
+  async run(mode: Mode): Promise<RunFigures> {
+    const name = `${mode.toLowerCase()}-${++this.#runs}`;
+    const run = new Run(this.#stage, this.#nemesis, this.violations, this.#options, name);
+    const startedMs = performance.now();
+    let figures: DrillFigures = { delivered: 0, remark: "" };
+    try {
+      figures = await run.guarded(this.#drill(mode, run));
+    } catch (error) {
+      run.findings("training").add(`${mode} failed: ${LeatError.from(error).message}`);
+    }
+    const seconds = (performance.now() - startedMs) / 1_000;
+    return { ...figures, mode, seconds, longestWaitMs: run.longestWaitMs };
+  }
+
+  #drill(mode: Mode, run: Run): Promise<DrillFigures> {
+    switch (mode) {
+      case "DETERMINISTIC":
+        return drillDeterministic(run, this.wanted!);
+      case "DYNAMIC":
+      case "OFF":
+        return drillFirstCome(run, mode);
+      case "sharing":
+        return drillSharing(run);
+      case "coordinated":
+        return drillCoordinated(run);
+      case "save":
+        return drillSave(run);
+    }
+  }
+}
+
+/** What a drill has around it, while it runs. */
+class Run implements Around {
+  readonly name: string;
+  readonly size: JobSize;
+  readonly workers: number;
+  readonly folder: string;
+  readonly luck: RandomStream;
+  longestWaitMs = 0;
+  readonly #stage: Stage;
+  readonly #nemesis: Nemesis | undefined;
+  readonly #violations: Violations;
+  readonly #options: PlayOptions;
+  readonly #lostBefore: number;
+  #sinceMs = performance.now();
+  #held = 0;
+  #faultsBefore = 0;
+
+  constructor(
+    stage: Stage,
+    nemesis: Nemesis | undefined,
+    violations: Violations,
+    options: PlayOptions,
+    name: string,
+  ) {
+    this.#stage = stage;
+    this.#nemesis = nemesis;
+    this.#violations = violations;
+    this.#options = options;
+    this.name = name;
+    this.size = options.size;
+    this.workers = options.workers;
+    this.folder = stage.folder;
+    this.luck = new RandomStream(BigInt(options.seed), ["drill", name]);
+    this.#lostBefore = this.#lost;
+  }
+
+  get areFaultsOver(): boolean {
+    return this.#nemesis?.isOver ?? true;
+  }
+
+  readonly findings = (checker: string) => this.#violations.by(checker);
+
+  readonly openReader: Around["openReader"] = (name, options) =>
+    openReader(this.#stage.deployment, `${this.name} ${name}`, options);
+
+  async step(share: number): Promise<void> {
+    this.longestWaitMs = Math.max(this.longestWaitMs, performance.now() - this.#sinceMs);
+    this.#options.onStep();
+    this.#held++;
+    await this.#nemesis?.keepUp(share);
+    this.#held--;
+    this.#sinceMs = performance.now();
+  }
+
+  async hasLostWorker(): Promise<boolean> {
+    await new Promise((resolve) => setTimeout(resolve, LOG_DELAY_MS));
+    return this.#lost > this.#lostBefore;
+  }
+
+  /** What a drill gives, or an error if it does not get on. */
+  async guarded<T>(drill: Promise<T>): Promise<T> {
+    const { patienceMs } = this.#options;
+    const { promise: stalled, reject } = Promise.withResolvers<never>();
+    const timer = setInterval(() => {
+      const faults = this.#nemesis?.total() ?? 0;
+      if (this.#held > 0 || faults > this.#faultsBefore || (this.#nemesis?.down ?? 0) > 0) {
+        this.#sinceMs = performance.now();
+        this.#faultsBefore = faults;
+      }
+      if (performance.now() - this.#sinceMs <= patienceMs) return;
+      reject(
+        new LeatError(
+          "deadline_exceeded",
+          `nothing came for ${patienceMs / 1_000} s, though no fault was under way`,
+        ),
+      );
+    }, STALL_CHECK_MS);
+    try {
+      return await Promise.race([drill, stalled]);
+    } finally {
+      clearInterval(timer);
+      drill.catch(() => {});
+    }
+  }
+
+  get #lost(): number {
+    return this.#stage.logs.givenUp + (this.#nemesis?.counts.kill.worker ?? 0);
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * A relay of TCP before each process of a cluster, where connections are cut.
+ *
+ * A connection between two other processes cannot be cut from outside without the rights of root. Who
+ * advertises the relay's address as its own is reached through it by everybody, and what the relay
+ * closes or holds up are real sockets, with their buffers and their pressure back.
+ *
+ * @module
+ */
+
+/** What is done to connections. */
+export const CUTS = ["close", "freeze", "half-close"] as const;
+export type CutKind = (typeof CUTS)[number];
+
+/** Bytes that are read at a time. */
+const CHUNK_BYTES = 64 * 1_024;
+const HOST = "127.0.0.1";
+/** Below the ports that systems give to connections: nobody takes one while its process is down. */
+const PORTS = { min: 20_000, max: 32_000 };
+const PORT_TRIES = 1_000;
+
+/** See the module. */
+export class Relay implements Disposable {
+  /** Where the process itself listens. */
+  readonly port: number;
+  readonly #listener = Deno.listen({ hostname: HOST, port: 0 });
+  readonly #connections = new Set<Connection>();
+  /** Cuts that go on and hold for new connections too. */
+  #frozen = 0;
+
+  constructor() {
+    this.port = freePort();
+    this.#accept();
+  }
+
+  /** `host:port`, where others reach the process. */
+  get advertise(): string {
+    return `${HOST}:${this.#listener.addr.port}`;
+  }
+
+  /** Connections that are open now. */
+  get open(): number {
+    return this.#connections.size;
+  }
+
+  /**
+   * Cuts connections; answers how many.
+   *
+   * @param choose One of so many, or undefined for all and those that come while it lasts.
+   * @param lastsMs How long they are frozen.
+   */
+  cut(kind: CutKind, choose: ((count: number) => number) | undefined, lastsMs: number): number {
+    const all = [...this.#connections];
+    const chosen = choose === undefined
+      ? all
+      : all.slice(choose(Math.max(1, all.length))).slice(0, 1);
+    if (kind === "freeze") {
+      if (choose === undefined) this.#freezeNew(lastsMs);
+      for (const connection of chosen) connection.freeze(lastsMs);
+    } else {
+      for (const connection of chosen) connection[kind === "close" ? "close" : "closeHalf"]();
+    }
+    return chosen.length;
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.close();
+    for (const connection of this.#connections) connection.close();
+  }
+
+  #freezeNew(lastsMs: number): void {
+    this.#frozen++;
+    setTimeout(() => this.#frozen--, lastsMs);
+  }
+
+  async #accept(): Promise<void> {
+    try {
+      for await (const caller of this.#listener) this.#connect(caller);
+    } catch (error) {
+      // Closed while it waited.
+      if (!(error instanceof Deno.errors.BadResource)) throw error;
+    }
+  }
+
+  async #connect(caller: Deno.TcpConn): Promise<void> {
+    while (this.#frozen > 0) await sleep(50);
+    let process: Deno.TcpConn;
+    try {
+      process = await Deno.connect({ hostname: HOST, port: this.port });
+    } catch {
+      // It is down: the caller learns it as from a host without that process.
+      caller.close();
+      return;
+    }
+    const connection = new Connection(caller, process);
+    this.#connections.add(connection);
+    await connection.ended;
+    this.#connections.delete(connection);
+  }
+}
+
+/** A caller's connection to the relay, and the relay's to the process. */
+class Connection {
+  /** Resolves when both are closed. */
+  readonly ended: Promise<void>;
+  readonly #ends: readonly [Deno.TcpConn, Deno.TcpConn];
+  #isClosed = false;
+  #thaw: Promise<void> | undefined;
+
+  constructor(caller: Deno.TcpConn, process: Deno.TcpConn) {
+    this.#ends = [caller, process];
+    // The relay is not to add the waiting of small messages for one another.
+    for (const end of this.#ends) end.setNoDelay(true);
+    this.ended = Promise.all([this.#pump(caller, process), this.#pump(process, caller)])
+      .then(() => this.close());
+  }
+
+  /** Nothing passes for so long; neither side is told. */
+  freeze(lastsMs: number): void {
+    const thaw = Promise.all([this.#thaw, sleep(lastsMs)]).then(() => {
+      if (this.#thaw === thaw) this.#thaw = undefined;
+    });
+    this.#thaw = thaw;
+  }
+
+  /** The process is told that nothing more comes; what it says itself still passes. */
+  closeHalf(): void {
+    this.#ends[1].closeWrite().catch(() => this.close());
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const end of this.#ends) end.close();
+  }
+
+  async #pump(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+    const chunk = new Uint8Array(CHUNK_BYTES);
+    try {
+      for (;;) {
+        await this.#thaw;
+        const count = await from.read(chunk);
+        await this.#thaw;
+        if (count === null) break;
+        for (let at = 0; at < count;) at += await to.write(chunk.subarray(at, count));
+      }
+      await to.closeWrite();
+    } catch {
+      // Reset, or closed by a cut: neither side can go on.
+      this.close();
+    }
+  }
+}
+
+function freePort(): number {
+  for (let i = 0; i < PORT_TRIES; i++) {
+    const port = PORTS.min + Math.floor(Math.random() * (PORTS.max - PORTS.min));
+    try {
+      Deno.listen({ hostname: HOST, port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+  throw new Error(`No port from ${PORTS.min} to ${PORTS.max} is free`);
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

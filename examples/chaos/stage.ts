@@ -1,0 +1,57 @@
+/**
+ * A cluster of processes with a relay before each, the journal and folders they need, and their logs.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { Deployment } from "../cluster/deployment.ts";
+import { WINDOW } from "./modes/deterministic.ts";
+import { ProcessLogs } from "./process_logs.ts";
+import { Relay } from "./relay.ts";
+
+/** See the module. */
+export class Stage implements AsyncDisposable {
+  readonly logs = new ProcessLogs();
+  readonly relays = new Map<string, Relay>();
+  /** What workers may write to. */
+  readonly folder: string;
+  readonly deployment: Deployment;
+  readonly #journal: string;
+  /** Whether the logs are to stay. */
+  keepsLogs = false;
+
+  /** @param flags Deno's own, of all processes. */
+  constructor(flags: readonly string[] = [], onOutput?: (name: string, line: string) => void) {
+    this.#journal = Deno.makeTempDirSync({ prefix: "leat-chaos-" });
+    this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-saved-" });
+    this.deployment = new Deployment((line) => this.#log(line), {
+      journal: join(this.#journal, "journal"),
+      windowSplits: WINDOW.splits,
+      logLevel: "info",
+      workerArgs: ["--data-root", this.folder, "--allow-write", this.folder],
+      frontOf: (name) => this.#relayOf(name),
+      flags,
+      ...(onOutput === undefined ? {} : { onOutput }),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.deployment.stop();
+    for (const relay of this.relays.values()) relay[Symbol.dispose]();
+    await this.logs.end(this.keepsLogs);
+    for (const folder of [this.#journal, this.folder]) {
+      await Deno.remove(folder, { recursive: true });
+    }
+  }
+
+  #relayOf(name: string): Relay {
+    const relay = this.relays.get(name) ?? new Relay();
+    this.relays.set(name, relay);
+    return relay;
+  }
+
+  #log(line: string): void {
+    const at = line.indexOf(": ");
+    this.logs.write(line.slice(0, at), line.slice(at + 2));
+  }
+}

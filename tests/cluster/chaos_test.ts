@@ -1,0 +1,120 @@
+/**
+ * `deno task chaos`: processes that are killed, paused and cut off while jobs run, and what its parts
+ * do with real sockets.
+ *
+ * @module
+ */
+import { Relay } from "../../examples/chaos/relay.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { soon } from "./lib.ts";
+
+const FLAGS = ["-P=cluster"];
+/** Many processes are started, one after the other: on a busy machine each takes seconds. */
+const PATIENCE_MS = 150_000;
+
+Deno.test("kills, pauses and cuts leave jobs of three modes their promises", async () => {
+  await using child = startChild("examples/chaos.ts", {
+    args: [
+      ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "4"],
+      ...["--workers", "2", "--seed", "3", "--elements", "1000", "--work", "20000"],
+      ...["--between-ms", "300", "--down-ms", "200", "--pause-ms", "800"],
+    ],
+    flags: FLAGS,
+    stopTimeoutMs: 20_000,
+  });
+  const { code } = await soon("the program's end", child.status, PATIENCE_MS);
+  const said = `${child.stdout.text}\n${child.stderr.text}`;
+  assertEquals(code, 0, said);
+  const numbers = ["kills", "pauses", "cuts"].map((fault) =>
+    Number(new RegExp(`^${fault} +(\\d+) `, "m").exec(child.stdout.text)?.[1])
+  );
+  assert(numbers.every((number) => number > 0), said);
+  for (const remark of [/DYNAMIC run 1: .* exactly once/, /sharing run 1: /, /save run 1: /]) {
+    assertMatch(child.stdout.text, remark);
+  }
+  assertMatch(child.stdout.text, /^promises +kept$/m);
+});
+
+Deno.test("chaos ends with status 1, the seed, what was broken and the logs when a job hangs", async () => {
+  await using child = startChild("examples/chaos.ts", {
+    args: [
+      ...["--modes", "DYNAMIC", "--workers", "1", "--elements", "32", "--seed", "8"],
+      ...["--faults", "cut", "--patience-s", "1", "--work", "2000000000"],
+    ],
+    flags: FLAGS,
+    stopTimeoutMs: 20_000,
+  });
+  const { code } = await soon("the program's end", child.status, PATIENCE_MS);
+  assertEquals(code, 1, child.stderr.text);
+  assertMatch(
+    child.stdout.text,
+    /^promises +BROKEN: training: DYNAMIC failed: nothing came for 1 s/m,
+  );
+  const [, seed, folder = ""] = /--seed (\d+); logs of the processes: (\S+)/.exec(
+    child.stderr.text,
+  ) ?? [];
+  assertEquals(seed, "8");
+  assertStringIncludes(await Deno.readTextFile(`${folder}/dispatcher.log`), "worker-1");
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("examples/chaos.ts explains its options, and refuses what cannot be", async () => {
+  const run = async (...args: string[]) => {
+    await using child = startChild("examples/chaos.ts", { args, flags: FLAGS });
+    const { code } = await child.status;
+    return { code, out: child.stdout.text, err: child.stderr.text };
+  };
+  const help = await run("--help");
+  assertEquals(help.code, 0);
+  for (const part of ["Usage: deno task chaos", "--seed", "--faults", "kill,pause,cut"]) {
+    assertStringIncludes(help.out, part);
+  }
+  const fault = await run("--faults", "kill,fire");
+  assertEquals(fault.code, 2);
+  assertStringIncludes(
+    fault.err,
+    "--faults has 'fire', but its parts have to be of kill, pause, cut",
+  );
+  const kills = await run("--kills", "3", "--faults", "cut");
+  assertEquals(kills.code, 1);
+  assertStringIncludes(kills.err, "--kills is 3, but --faults cut has none");
+});
+
+Deno.test("a relay passes bytes on, holds them up while it is frozen, and closes what is cut", async () => {
+  using relay = new Relay();
+  using server = Deno.listen({ hostname: "127.0.0.1", port: relay.port });
+  const [hostname = "", port] = relay.advertise.split(":");
+  using caller = await Deno.connect({ hostname, port: Number(port) });
+  using process = await server.accept();
+  const send = (text: string) => caller.write(new TextEncoder().encode(text));
+  const bytes = new Uint8Array(16);
+  const read = async () => {
+    const count = await process.read(bytes);
+    return count === null ? null : new TextDecoder().decode(bytes.subarray(0, count));
+  };
+  await send("one");
+  assertEquals(await read(), "one");
+
+  assertEquals(relay.cut("freeze", (count) => count - 1, 300), 1);
+  let isThawed = false;
+  const thaw = new Promise<void>((resolve) =>
+    setTimeout(() => {
+      isThawed = true;
+      resolve();
+    }, 250)
+  );
+  await send("two");
+  assertEquals(await read(), "two");
+  assert(isThawed, "bytes came through a frozen connection");
+  await thaw;
+
+  relay.cut("half-close", undefined, 0);
+  assertEquals(await read(), null);
+  await process.write(new TextEncoder().encode("still"));
+  assertEquals(await caller.read(bytes), 5);
+
+  relay.cut("close", undefined, 0);
+  assertEquals(await caller.read(bytes), null);
+  assertEquals(relay.open, 0);
+});
