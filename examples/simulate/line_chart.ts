@@ -1,0 +1,295 @@
+/**
+ * Charts of lines, drawn to SVG text without a browser. Colours are variables of the page's style sheet, so that one drawing
+ * serves light and dark.
+ *
+ * @module
+ */
+
+import * as Plot from "@observablehq/plot";
+import { parseHTML } from "linkedom";
+import type { Provenance, Quantity } from "./results.ts";
+import { formatNumber } from "./table.ts";
+
+/** A drawing and what a reader needs beside it. */
+export interface Figure {
+  title: string;
+  /** What is plotted, for those who do not see it. */
+  description: string;
+  /** An `<svg>` element. */
+  svg: string;
+  legend: LegendEntry[];
+  /** Whether it wants the whole width of the page. */
+  wide: boolean;
+}
+
+/** One line of a legend. */
+export interface LegendEntry {
+  label: string;
+  /** A CSS colour. */
+  color: string;
+  swatch: "line" | "broad" | "dashed" | "dotted" | "area" | Provenance | `${Provenance} bar`;
+}
+
+/** A value at a place on the x axis. */
+export interface ChartPoint {
+  x: number;
+  y: number;
+  provenance: Provenance;
+}
+
+/** A line of values. */
+export interface ChartSeries {
+  name: string;
+  color: string;
+  /** How it is told from one that lies on it: the lower one is drawn broad, the upper one dashed. */
+  layer?: "broad" | "dashed";
+  points: ChartPoint[];
+}
+
+/** A value that holds for every x: a dashed line across the plot. */
+export interface Reference {
+  name: string;
+  color: string;
+  y: number;
+  provenance: Provenance;
+}
+
+/** A place on the x axis worth a word. */
+export interface Marker {
+  x: number;
+  text: string;
+}
+
+/** What a chart of lines shows. */
+export interface LineChart {
+  title: string;
+  description: string;
+  xLabel: string;
+  /** Logarithmic where doubling matters, linear where proportion does. */
+  xScale: "log" | "linear";
+  yLabel: string;
+  /** Behind a value of y in a tooltip. */
+  ySuffix: string;
+  wide?: boolean;
+  series: ChartSeries[];
+  references: Reference[];
+  markers: Marker[];
+}
+
+/** Size of a plot, in px. */
+export const WIDTH = 540;
+export const HEIGHT = 330;
+export const WIDE_WIDTH = 1104;
+const FONT_SIZE_PX = "13px";
+const DOT_RADIUS = 4.5;
+export const NEUTRAL_COLOR = "var(--muted)";
+const SURFACE_COLOR = "var(--surface)";
+export const SERIES_COLORS = [1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`);
+const SYMBOLS: Record<Provenance, Plot.SymbolType> = { measured: "circle", modelled: "diamond" };
+
+/** The colour of series number `index`, from 0; after the last one they start over. */
+export function seriesColor(index: number): string {
+  return SERIES_COLORS[index % SERIES_COLORS.length] ?? NEUTRAL_COLOR;
+}
+
+/** Draws lines over one x axis. */
+export function drawLines(chart: LineChart): Figure {
+  const xs = distinct(chart.series.flatMap((it) => it.points.map((point) => point.x)))
+    .sort((a, b) => a - b);
+  const xDomain = xDomainOf(chart.xScale, xs[0] ?? 1, xs.at(-1) ?? 1);
+  const ys = [...chart.series.flatMap((it) => it.points), ...chart.references].map(({ y }) => y);
+  const svg = draw(chart.title, chart.description, {
+    width: chart.wide ? WIDE_WIDTH : WIDTH,
+    height: HEIGHT,
+    marginLeft: 50,
+    marginRight: 20,
+    marginTop: 34,
+    x: { label: chart.xLabel, type: chart.xScale, domain: xDomain },
+    y: { label: chart.yLabel, domain: [0, Math.max(...ys) * 1.06], nice: true, ticks: 6 },
+    marks: [
+      Plot.gridY({ strokeOpacity: 0.12, ticks: 6 }),
+      Plot.axisX(xs, { tickFormat: (x: number) => String(x), label: chart.xLabel }),
+      ...chart.references.flatMap((reference) => referenceMarks(reference, xDomain, chart.ySuffix)),
+      ...chart.markers.filter(({ x }) => x >= xDomain[0] && x <= xDomain[1])
+        .flatMap((marker) => markerMarks(marker, xDomain)),
+      ...chart.series.flatMap((series) => seriesMarks(series, chart)),
+      Plot.ruleY([0]),
+    ],
+  });
+  const { title, description } = chart;
+  return { title, description, svg, legend: lineLegend(chart), wide: chart.wide ?? false };
+}
+
+/** Room for the marks at either end. */
+function xDomainOf(scale: LineChart["xScale"], first: number, last: number): [number, number] {
+  if (scale === "log") return [first / 1.12, last * 1.12];
+  const room = Math.max((last - first) * 0.05, 0.5);
+  return [first - room, last + room];
+}
+
+const LINE_STYLES = {
+  plain: { strokeWidth: 2 },
+  dashed: { strokeWidth: 2, strokeDasharray: "7 4" },
+  broad: { strokeWidth: 6, strokeOpacity: 0.4 },
+};
+
+function seriesMarks(series: ChartSeries, chart: LineChart): Plot.Markish[] {
+  const { color, name, points } = series;
+  return [
+    Plot.line(points, {
+      x: "x",
+      y: "y",
+      stroke: color,
+      ...LINE_STYLES[series.layer ?? "plain"],
+    }),
+    ...dots(
+      points,
+      color,
+      series.layer === "broad" ? DOT_RADIUS + 2.5 : DOT_RADIUS,
+      ({ x, y, provenance }) =>
+        `${name}, ${x} ${chart.xLabel}: ${formatNumber(y)}${chart.ySuffix} (${provenance})`,
+    ),
+  ];
+}
+
+/** The marks of values: a filled disc for a measured one, a hollow diamond for a modelled one. */
+function dots(
+  points: ChartPoint[],
+  color: string,
+  radius: number,
+  title: (point: ChartPoint) => string,
+): Plot.Markish[] {
+  return (["measured", "modelled"] as const).map((provenance) =>
+    Plot.dot(points.filter((point) => point.provenance === provenance), {
+      x: "x",
+      y: "y",
+      title,
+      symbol: SYMBOLS[provenance],
+      r: radius,
+      stroke: color,
+      strokeWidth: 2,
+      fill: provenance === "measured" ? color : SURFACE_COLOR,
+      className: provenance,
+    })
+  );
+}
+
+function referenceMarks(
+  reference: Reference,
+  [xFirst, xLast]: [number, number],
+  suffix: string,
+): Plot.Markish[] {
+  const { color, name, y, provenance } = reference;
+  return [
+    Plot.line([[xFirst, y], [xLast, y]], {
+      stroke: color,
+      strokeWidth: 1.5,
+      strokeDasharray: "3 4",
+    }),
+    ...dots(
+      [{ x: xLast, y, provenance }],
+      color,
+      DOT_RADIUS,
+      () => `${name}: ${formatNumber(y)}${suffix} (${provenance})`,
+    ),
+  ];
+}
+
+/** White space around letters that stand on lines. */
+export const HALO = { stroke: SURFACE_COLOR, strokeWidth: 5, fill: "currentColor" };
+
+function markerMarks({ x, text }: Marker, [xFirst, xLast]: [number, number]): Plot.Markish[] {
+  const inRightHalf = Math.log(x / xFirst) > Math.log(xLast / xFirst) / 2;
+  return [
+    Plot.ruleX([x], { stroke: "currentColor", strokeOpacity: 0.45 }),
+    Plot.text([text], {
+      x: [x],
+      frameAnchor: "top",
+      textAnchor: inRightHalf ? "end" : "start",
+      dx: inRightHalf ? -6 : 6,
+      dy: -4,
+      ...HALO,
+    }),
+  ];
+}
+
+function lineLegend(chart: LineChart): LegendEntry[] {
+  const entries = [...chart.series].sort((a, b) => a.name < b.name ? -1 : 1)
+    .map(({ name, color, layer }): LegendEntry => ({
+      label: name,
+      color,
+      swatch: layer ?? "line",
+    }));
+  entries.push(
+    ...chart.references.map(({ name, color }): LegendEntry => ({
+      label: name,
+      color,
+      swatch: "dotted",
+    })),
+  );
+  const provenances = [...chart.series.flatMap((it) => it.points), ...chart.references]
+    .map((it) => it.provenance);
+  return [...entries, ...provenanceLegend(distinct(provenances), "point")];
+}
+
+/** What tells measured values from modelled ones. */
+export function provenanceLegend(provenances: Provenance[], mark: "point" | "bar"): LegendEntry[] {
+  return provenances.sort().map((provenance) => ({
+    label: provenance,
+    color: "currentColor",
+    swatch: mark === "bar" ? `${provenance} bar` : provenance,
+  }));
+}
+
+/** A quantity at a place on the x axis. */
+export function toPoint(x: number, quantity: Quantity): ChartPoint {
+  return { x, y: quantity.value, provenance: quantity.provenance };
+}
+
+/** A quantity that holds for every x. */
+export function toReference(name: string, color: string, quantity: Quantity): Reference {
+  return { name, color, y: quantity.value, provenance: quantity.provenance };
+}
+
+/** Each value once, in the order of its first. */
+export function distinct<T>(values: Iterable<T>): T[] {
+  return [...new Set(values)];
+}
+
+/** As much of a document as naming a drawing takes; the types of the browser are not Deno's. */
+interface SvgElement {
+  textContent: string;
+}
+
+interface SvgDocument {
+  createElementNS(namespace: string, name: string): SvgElement;
+}
+
+interface SvgDrawing {
+  readonly outerHTML: string;
+  setAttribute(name: string, value: string): void;
+  prepend(...children: SvgElement[]): void;
+}
+
+/** Draws a plot and names it for those who do not see it. */
+export function draw(title: string, description: string, options: Plot.PlotOptions): string {
+  const { document } = parseHTML("<!doctype html><html><body></body></html>") as unknown as {
+    document: SvgDocument;
+  };
+  const svg = Plot.plot({
+    width: WIDTH,
+    marginBottom: 42,
+    style: { fontSize: FONT_SIZE_PX, background: "none", overflow: "visible" },
+    ...options,
+    document: document as unknown as NonNullable<Plot.PlotOptions["document"]>,
+  }) as unknown as SvgDrawing;
+  const element = (name: string, text: string) => {
+    const child = document.createElementNS("http://www.w3.org/2000/svg", name);
+    child.textContent = text;
+    return child;
+  };
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${title}. ${description}`);
+  svg.prepend(element("title", title), element("desc", description));
+  return svg.outerHTML;
+}
