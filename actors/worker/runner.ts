@@ -105,8 +105,13 @@ export interface Runner {
 export interface RunnerFactory {
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
-  /** Lists the splits of a pipeline's sources. @throws LeatError what the listing failed with. */
-  listSplits(graph: Uint8Array): Promise<SplitTable>;
+  /**
+   * Lists the splits of a pipeline's sources.
+   *
+   * @param signal Nobody waits for them any more: what has not begun need not begin.
+   * @throws LeatError what the listing failed with.
+   */
+  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable>;
   /** Disposes all runners and lets go of their threads. */
   close(): Promise<void>;
 }

@@ -27,6 +27,7 @@ import type {
 } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
 import { beginSave } from "./begin_save.ts";
+import { Listings } from "./listings.ts";
 import { createOrderedTask } from "./ordered_task.ts";
 import { createSaveTask } from "./save_task.ts";
 import { createTask, type TaskProtocol } from "./task.ts";
@@ -111,10 +112,11 @@ export function createWorker(
   options: WorkerOptions,
 ): Actor<WorkerProtocol> {
   const worker = new Worker(context, options);
+  const listings = new Listings(context.world, options.runners);
   return {
     handlers: {
-      listSplits: async ({ dataset }) => ({
-        table: await options.runners.listSplits(dataset.graph),
+      listSplits: async ({ dataset }, { deadlineMs }) => ({
+        table: await listings.list(dataset, deadlineMs),
       }),
       beginSave: (request) => beginSave(options.runners, request),
       wake: () => {

@@ -63,8 +63,9 @@ export class ConfinedRunners implements RunnerFactory {
     return new ConfinedRunner(this.#supply, settings, splits);
   }
 
-  async listSplits(graph: Uint8Array): Promise<SplitTable> {
-    const thread = await this.#supply.take();
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    const thread = await this.#supply.take(signal);
+    signal?.addEventListener("abort", () => thread.terminate(), { once: true });
     try {
       return splitTableOf(await thread.ask("listSplits", graph));
     } finally {

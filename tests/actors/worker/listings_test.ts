@@ -1,0 +1,94 @@
+/**
+ * Listings of splits on a worker: how many run, who shares one, and what is not run at all.
+ *
+ * @module
+ */
+import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";
+import type { World } from "../../../actors/runtime/world.ts";
+import { Listings } from "../../../actors/worker/listings.ts";
+import { LeatError } from "../../../core/error.ts";
+import type { SplitTable } from "../../../data/splits.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+
+/** Listings that end when the test says so, in a time of its own. */
+class Bench {
+  nowMs = 0;
+  readonly begun: { readonly name: number; end(table?: SplitTable): Promise<void> }[] = [];
+  readonly #timers = new Map<() => void, number>();
+  readonly listings = new Listings(
+    {
+      nowMs: () => this.nowMs,
+      timer: (delayMs: number, fn: () => void) => {
+        this.#timers.set(fn, this.nowMs + delayMs);
+        return { cancel: () => this.#timers.delete(fn) };
+      },
+    } as unknown as World,
+    { listSplits: (graph, signal) => this.#begin(graph, signal!) },
+  );
+
+  list(name: number, deadlineMs = Infinity): Promise<SplitTable> {
+    const dataset: DatasetDefinition = {
+      datasetId: `d${name}`,
+      graph: new Uint8Array([name]),
+      fingerprint: "",
+      cardinality: -1,
+    };
+    const listed = this.listings.list(dataset, deadlineMs);
+    listed.catch(() => {});
+    return listed;
+  }
+
+  get names(): number[] {
+    return this.begun.map(({ name }) => name);
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.nowMs += ms;
+    for (const [fire, atMs] of this.#timers) if (atMs <= this.nowMs) fire();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+
+  #begin(graph: Uint8Array, signal: AbortSignal): Promise<SplitTable> {
+    const { promise, resolve, reject } = Promise.withResolvers<SplitTable>();
+    signal.addEventListener("abort", () => reject(signal.reason));
+    const end = async (table: SplitTable = []) => {
+      resolve(table);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    };
+    this.begun.push({ name: graph[0]!, end });
+    return promise;
+  }
+}
+
+Deno.test("Listings runs two at a time, and one for all who ask for a dataset that has not begun", async () => {
+  const bench = new Bench();
+  const first = bench.list(1);
+  bench.list(2);
+  const many = Array.from({ length: 50 }, () => bench.list(3));
+  const again = bench.list(1); // the first has begun, and may have missed what came since
+  assertEquals(bench.names, [1, 2]);
+  const table = [[{ start: 0, stop: 9 }]];
+  await bench.begun[0]!.end(table);
+  assertEquals(await first, table);
+  assertEquals(bench.names, [1, 2, 3]);
+  await bench.begun[1]!.end();
+  assertEquals(bench.names, [1, 2, 3, 1]);
+  await bench.begun[2]!.end(table);
+  for (const one of many) assertEquals(await one, table);
+  await bench.begun[3]!.end();
+  assertEquals(await again, []);
+});
+
+Deno.test("Listings lists nothing that nobody waits for any more, and gives up what has begun", async () => {
+  const bench = new Bench();
+  const begun = bench.list(1, 10);
+  const other = bench.list(2);
+  const queued = bench.list(3, 10);
+  const shared = [bench.list(4, 10), bench.list(4, 1_000)];
+  await bench.pass(10);
+  assertEquals((await assertRejects(() => begun, LeatError)).code, "deadline_exceeded");
+  assertEquals((await assertRejects(() => queued, LeatError)).code, "deadline_exceeded");
+  assertEquals(bench.names, [1, 2, 4]); // its second asker still waits
+  for (const { end } of bench.begun) await end();
+  assertEquals(await Promise.all([other, ...shared]), [[], [], []]);
+});
