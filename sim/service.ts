@@ -14,6 +14,7 @@ import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
 import { FRONT_KINDS } from "../world/service_kinds.ts";
+import { JournalChecker } from "./checkers/journal.ts";
 import type { SimHost } from "./host.ts";
 import type { Boot, SimNode } from "./node.ts";
 
@@ -23,15 +24,28 @@ export const DISPATCHER_NODE = "dispatcher";
 /** Puts something around the dispatcher's handlers. */
 export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
 
-/** A node with a dispatcher. */
+const journals = new WeakMap<SimNode, JournalChecker>();
+
+/** What has been seen of the journal of the dispatcher on that node, if one has run there. */
+export function journalOf(node: SimNode): JournalChecker | undefined {
+  return journals.get(node);
+}
+
+/** A node with a dispatcher, whose journal is watched. */
 export function bootDispatcher(
   config: DispatcherConfig = {},
   wrap: WrapDispatcher = (actor) => actor,
 ): Boot {
-  return ({ system }) => {
-    system.spawn<DispatcherProtocol>({
+  return (node) => {
+    const checker = journals.get(node) ?? new JournalChecker();
+    journals.set(node, checker);
+    const wrapJournal: DispatcherConfig["wrapJournal"] = (journal, state) => {
+      const watched = checker.begin(journal, state);
+      return config.wrapJournal?.(watched, state) ?? watched;
+    };
+    node.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
-      create: (context) => wrap(createDispatcher(context, config)),
+      create: (context) => wrap(createDispatcher(context, { ...config, wrapJournal })),
     });
   };
 }

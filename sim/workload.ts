@@ -16,6 +16,7 @@ import {
 } from "./crashes.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
+import { journalOf } from "./service.ts";
 
 /** When the cluster heals, at the latest, in ms. */
 const HEAL_AFTER_MAX_MS = 20_000;
@@ -68,6 +69,11 @@ export async function outcomeOf<R extends Run>(
     await run.toTheEnd();
   } catch (error) {
     violations.by("liveness").add(LeatError.from(error).message);
+  }
+  for (const node of cluster.nodes) {
+    const journal = journalOf(node);
+    journal?.end();
+    for (const what of journal?.found ?? []) violations.by("journal").add(what);
   }
   return {
     violations: violations.list(),

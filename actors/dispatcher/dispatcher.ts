@@ -94,8 +94,8 @@ export interface DispatcherConfig {
   readonly journalBytesMax?: number;
   /** Limits and times of what it says of how many workers there should be. */
   readonly scaling?: ScalingOptions;
-  /** Puts something before the journal: tests show with it what a wrong one leads to. */
-  readonly wrapJournal?: (journal: Journal) => Journal;
+  /** Puts something before the journal, which gives that state: tests watch it so, or break it. */
+  readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; left out, nobody checks. */
   readonly dialWorker?: DialWorker;
 }
@@ -210,7 +210,7 @@ class Dispatcher {
     this.#opened = this.#open();
     const { state, journal } = await this.#opened;
     this.#state = state;
-    this.#journal = wrapJournal?.(journal) ?? journal;
+    this.#journal = wrapJournal?.(journal, state) ?? journal;
     this.#turn = {
       state,
       random: random.fork("ids and seeds"),
