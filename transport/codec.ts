@@ -1,26 +1,17 @@
 /**
  * Messages as bytes: a msgpack envelope and, behind it, the payloads of its tensors, each aligned
- * so that the receiver uses it where it lies. The format is written down in `docs/wire.md`. This is
- * the only place that knows msgpackr.
+ * so that the receiver uses it where it lies. The format is written down in `docs/wire.md`.
  *
  * @module
  */
 
-import { Buffer } from "node:buffer";
-// The subpath resolves to the plain JavaScript build; the package's root reads the environment and
-// tries to load a native helper.
-import { addExtension, Packr, RESERVE_START_SPACE, RESET_BUFFER_MODE } from "msgpackr/pack";
 import { LeatError } from "../core/error.ts";
-import {
-  MESSAGE_BYTES_MAX,
-  MESSAGE_HEADER_BYTES,
-  PAYLOAD_HEADER_BYTES,
-  payloadStart,
-  TOKEN,
-} from "./codec/format.ts";
-import { MessagePlan, type PayloadPart, RawMsgpack } from "./codec/plan.ts";
+import { MESSAGE_BYTES_MAX, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./codec/format.ts";
 import { readMessage } from "./codec/reader.ts";
+import type { MessageSlab } from "./codec/slab.ts";
+import { EnvelopeWriter, type PayloadPart } from "./codec/writer.ts";
 
+export { MessageSlab } from "./codec/slab.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
 /** How {@linkcode encodeMessage} writes. */
@@ -34,6 +25,8 @@ export interface EncodeOptions {
   readonly bytesMax?: number;
   /** What to write into. Default `"arraybuffer"`. */
   readonly into?: "arraybuffer" | "shared";
+  /** Lays small messages one behind the other in larger buffers. Default: each has a buffer of its own. */
+  readonly slab?: MessageSlab;
   /**
    * Whether to leave more room before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
    * envelope of one that it travels in as a {@linkcode Payload}. Default `false`.
@@ -62,8 +55,8 @@ export interface DecodeOptions {
  * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or not
  * at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
  *
- * @returns The message, alone in a buffer that ends with it, to keep or to transfer; around a payload
- * that was not copied, which still is where it was.
+ * @returns The message, alone in a buffer that ends with it, to keep or to transfer (but see `slab`);
+ * around a payload that was not copied, which still is where it was.
  * @throws {LeatError} `invalid_argument` naming the path of what cannot travel: `undefined` in an
  * array, functions, symbols, Map, Set, Date and other class instances, bigints beyond 64 bits, text
  * with half a surrogate pair, the key `__proto__`, structure deeper than {@linkcode
@@ -87,20 +80,16 @@ export function encodeMessage(
 ): Uint8Array<ArrayBuffer>;
 export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Array;
 export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
-  const plan = new MessagePlan();
-  const envelope = plan.envelope(value);
-  // A view of msgpackr's own pool, which its next call overwrites: it is copied before this
-  // function returns.
-  const packed = packr.pack(envelope, PACK_MODE);
-  writeUint32(packed, 0, TOKEN.UINT32, packed.length - MESSAGE_HEADER_BYTES);
-  const byteLength = endOf(plan.parts, packed.length);
+  const envelope = writer.write(value);
+  const { parts } = writer;
+  const byteLength = endOf(parts, envelope.length);
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-  const frame = aroundPayload(plan.parts, packed.length, byteLength, options) ??
+  const frame = aroundPayload(parts, envelope.length, byteLength, options) ??
     allocate(byteLength, options);
-  frame.set(packed);
-  if (plan.parts.length > 0) writePayloads(frame, plan.parts, packed.length);
-  if (packed.length > POOL_BYTES_MAX) packr.useBuffer(Buffer.allocUnsafeSlow(POOL_BYTES));
+  frame.set(envelope);
+  if (parts.length > 0) writePayloads(frame, parts, envelope.length);
+  writer.release();
   return frame;
 }
 
@@ -129,38 +118,8 @@ export const ROOM_FROM_BYTES = 64 * 2 ** 10;
 /** More than the envelope of an element takes. A multiple of 64 keeps payloads aligned. */
 const ENVELOPE_ROOM_BYTES = 1_024;
 
-const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
-
-/**
- * `variableMapSize`, because without it an object of more than 65,535 keys is written with a wrong
- * length.
- */
-const packr = new Packr({ useRecords: false, variableMapSize: true });
+const writer = new EnvelopeWriter();
 const encoder = new TextEncoder();
-
-/**
- * msgpackr keeps the buffer of the largest envelope it ever wrote; after one beyond this it gets a
- * new one of its usual size.
- */
-const POOL_BYTES_MAX = 2 ** 20;
-const POOL_BYTES = 8192;
-
-// Extensions of msgpackr are global to the process, which may use it for itself. So Leat claims one
-// private class and no type number: one must be given, and 256 is none that a byte could name.
-addExtension(
-  {
-    Class: RawMsgpack,
-    type: 256,
-    pack(raw: RawMsgpack, allocate: AllocateForWrite) {
-      const { bytes } = raw;
-      const { target, position } = allocate(bytes.length);
-      for (let i = 0; i < bytes.length; i++) target[position + i] = bytes[i]!;
-    },
-  } as unknown as Parameters<typeof addExtension>[0],
-);
-
-/** What msgpackr hands to an extension's `pack` and its type declarations leave out. */
-type AllocateForWrite = (bytes: number) => { target: Uint8Array; position: number };
 
 /** The message's place around its only payload, if there is room for the rest before that. */
 function aroundPayload(
@@ -180,7 +139,7 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
   if (options.into === "shared") {
     return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);
   }
-  if (headroomBytes === 0) return new Uint8Array(byteLength);
+  if (headroomBytes === 0) return options.slab?.take(byteLength) ?? new Uint8Array(byteLength);
   return new Uint8Array(new ArrayBuffer(size), headroomBytes, byteLength);
 }
 

@@ -12,6 +12,7 @@ import {
   encodeMessage,
   type EncodeOptions,
   ENVELOPE_DEPTH_MAX,
+  MessageSlab,
   PAYLOAD_ALIGNMENT,
 } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -57,7 +58,7 @@ Deno.test("codec keeps the order of keys and drops those whose value is undefine
   assert("gone" in sent, "the caller's object stays as it was");
 });
 
-Deno.test("codec takes objects whose keys msgpackr would call", () => {
+Deno.test("codec takes objects whose keys name what every object has", () => {
   const odd = { constructor: 1, toJSON: "x", hasOwnProperty: 0, length: 3 };
   assertEquals(roundTrip(odd), odd);
   const bare = Object.assign(Object.create(null), { toJSON: 1, a: undefined, b: 2 });
@@ -151,7 +152,7 @@ Deno.test("decodeMessage with copy outlives its frame", () => {
   assertEquals(decoded, { a: new Int32Array([1, 2]), t: tensor(["x", "yz"]) });
 });
 
-Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, never msgpackr's pool", () => {
+Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, never the writer's pool", () => {
   const first = encodeMessage({ a: 1 });
   const before = first.slice();
   const second = encodeMessage({ b: 2 });
@@ -160,6 +161,22 @@ Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, 
   structuredClone(second, { transfer: [second.buffer] });
   assertEquals(first, before);
   assertStrictEquals(first.constructor, Uint8Array);
+});
+
+Deno.test("MessageSlab holds messages apart from each other, aligned, and none that is large", () => {
+  const slab = new MessageSlab();
+  const sent = Array.from({ length: 500 }, (_, i) => ({
+    name: "x".repeat(i % 90),
+    ids: new BigInt64Array([BigInt(i)]),
+    ...(i % 50 === 0 ? { large: new Uint8Array(5_000).fill(i) } : {}),
+  }));
+  const frames = sent.map((value) => encodeMessage(value, { slab }));
+  frames.forEach((frame, i) => assertEquals(decodeMessage(frame), sent[i]));
+  for (const frame of frames) assertEquals(frame.byteOffset % PAYLOAD_ALIGNMENT, 0);
+  assert(new Set(frames.map(({ buffer }) => buffer)).size < 20);
+  for (const frame of frames) {
+    assertEquals(frame.length > 5_000, frame.buffer.byteLength === frame.length);
+  }
 });
 
 Deno.test("encodeMessage leaves headroom before the message, in the same buffer", () => {
