@@ -6,6 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { copyBody } from "../runtime/body.ts";
 import {
   type Client,
   type Dataset,
@@ -103,7 +104,7 @@ export class DispatcherState {
     state.#lives = snapshot.lives;
     Object.assign(state.#lastIds, snapshot.lastIds);
     // A deep copy: the state changes its entities.
-    const copy = structuredClone(snapshot);
+    const copy = copyBody(snapshot) as StateSnapshot;
     copy.datasets.forEach((dataset) => state.#addDataset(dataset));
     copy.transient?.forEach((datasetId) => state.#transient.add(datasetId));
     // Older snapshots know of no order and of no fixed workers.
@@ -140,7 +141,7 @@ export class DispatcherState {
 
   /** Everything, as plain data that shares nothing with the state. */
   snapshot(): StateSnapshot {
-    return structuredClone({
+    return copyBody({
       format: SNAPSHOT_FORMAT,
       clusterId: this.#clusterId,
       lives: this.#lives,
@@ -153,7 +154,7 @@ export class DispatcherState {
       workers: [...this.#workers.values()],
       clients: [...this.#clients.values()],
       released: [...this.#released].map(([clientId, iterationId]) => ({ clientId, iterationId })),
-    });
+    }) as StateSnapshot;
   }
 
   /** Drawn when the journal began; empty before. */
