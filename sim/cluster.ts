@@ -151,12 +151,14 @@ export class SimCluster {
     globalThis.addEventListener("unhandledrejection", onUncaught);
     // Errors travel with their stacks, which name files of this machine: no business of a trace.
     // Not taking them down saves a third of the time of some runs, too.
-    const stackTraceLimit = Error.stackTraceLimit;
-    if (!this.#readable) Error.stackTraceLimit = 0;
+    const errors: { stackTraceLimit: number | undefined } = Error;
+    const { stackTraceLimit } = errors;
+    // Without a limit there is no `stack`; with one of 0 there would be one, to be made and sent.
+    if (!this.#readable) errors.stackTraceLimit = undefined;
     try {
       await this.scheduler.run({ ...limits, until });
     } finally {
-      Error.stackTraceLimit = stackTraceLimit;
+      errors.stackTraceLimit = stackTraceLimit;
       globalThis.removeEventListener("unhandledrejection", onUncaught);
     }
   }

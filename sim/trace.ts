@@ -9,10 +9,15 @@ import type { Envelope } from "../actors/runtime/envelope.ts";
 
 /** Lines kept for people; beyond it the oldest are forgotten. */
 const LINES_MAX = 20_000;
-/** Bytes gathered before they are hashed: a call of the hash costs more than most envelopes. */
-const CHUNK_BYTES = 1 << 16;
+/**
+ * Bytes gathered before they are hashed: a call of the hash costs more than most envelopes. (More of
+ * them would have to be cleared for every run, and many runs are short.)
+ */
+const CHUNK_BYTES = 1 << 13;
 /** What stands before the bytes of an envelope: time, link, fate, number and length. */
 const RECORD_BYTES = 19;
+
+const encoder = new TextEncoder();
 
 /** What became of an envelope. */
 export const FATES = [
@@ -70,7 +75,7 @@ export class Trace {
     this.#reserve(8);
     this.#view.setFloat64(this.#used, timeUs);
     this.#used += 8;
-    this.#write(new TextEncoder().encode(what));
+    this.#write(encoder.encode(what));
     if (this.#lines !== undefined) this.#line(timeUs, `*** ${what}`);
   }
 
@@ -100,7 +105,7 @@ export class Trace {
     const id = this.#links.size;
     this.#links.set(link, id);
     // Once by name, so that runs between other nodes have another hash.
-    this.#write(new TextEncoder().encode(link));
+    this.#write(encoder.encode(link));
     return id;
   }
 
