@@ -138,7 +138,7 @@ export class LinkEnd implements Link {
 
   #encode(envelope: Envelope): Uint8Array {
     const { messageBytesMax } = this.#network.limits;
-    const bytes = encodeMessage(envelope);
+    const bytes = encodeMessage(envelope, this.#network.encoding);
     if (bytes.length > messageBytesMax) {
       throw messageTooLarge(envelope, bytes.length, messageBytesMax);
     }

@@ -7,6 +7,7 @@
 import type { Envelope } from "../actors/runtime/envelope.ts";
 import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
+import { type EncodeOptions, MessageSlab } from "../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
 import type { Counters } from "./counters.ts";
 import type { Life } from "./life.ts";
@@ -62,6 +63,8 @@ export class SimNetwork {
   readonly counters: Counters;
   readonly limits: LinkLimits;
   readonly tamper: Tamper | undefined;
+  /** How envelopes become bytes: one behind the other, since none is moved to another thread. */
+  readonly encoding: EncodeOptions = { slab: new MessageSlab() };
   readonly wires: Wires | undefined;
   readonly #random: SimRandom;
   /** Every name ever listened at; undefined while nobody does. */
