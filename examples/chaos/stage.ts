@@ -4,7 +4,7 @@
  * @module
  */
 import { join } from "node:path";
-import { Deployment } from "../cluster/deployment.ts";
+import { Deployment, type DeploymentOptions } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";
 import { ProcessLogs } from "./process_logs.ts";
 import { Relay } from "./relay.ts";
@@ -20,8 +20,7 @@ export class Stage implements AsyncDisposable {
   /** Whether the logs are to stay. */
   keepsLogs = false;
 
-  /** @param flags Deno's own, of all processes. */
-  constructor(flags: readonly string[] = [], onOutput?: (name: string, line: string) => void) {
+  constructor(options: Pick<DeploymentOptions, "flags" | "onOutput" | "dispatcherArgs"> = {}) {
     this.#journal = Deno.makeTempDirSync({ prefix: "leat-chaos-" });
     this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-saved-" });
     this.deployment = new Deployment((line) => this.#log(line), {
@@ -30,8 +29,7 @@ export class Stage implements AsyncDisposable {
       logLevel: "info",
       workerArgs: ["--data-root", this.folder, "--allow-write", this.folder],
       frontOf: (name) => this.#relayOf(name),
-      flags,
-      ...(onOutput === undefined ? {} : { onOutput }),
+      ...options,
     });
   }
 

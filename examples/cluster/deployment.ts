@@ -26,6 +26,8 @@ export interface DeploymentOptions {
   readonly windowSplits?: number;
   /** The least grave lines of the logs. Default "warn". */
   readonly logLevel?: "info" | "warn";
+  /** Further arguments of the dispatcher. */
+  readonly dispatcherArgs?: readonly string[];
   /** Further arguments of each worker. */
   readonly workerArgs?: readonly string[];
   /** Deno's own flags, of all programs. */
@@ -110,12 +112,13 @@ export class Deployment implements AsyncDisposable {
   }
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
-    const { journal, windowSplits } = this.#options;
+    const { journal, windowSplits, dispatcherArgs = [] } = this.#options;
     return this.#start("dispatcher", "examples/dispatcher.ts", port, [
       ...["--token-file", tokenFile],
       ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
       ...(journal === undefined ? [] : ["--journal", journal]),
       ...(windowSplits === undefined ? [] : ["--window-splits", `${windowSplits}`]),
+      ...dispatcherArgs,
     ]);
   }
 

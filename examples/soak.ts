@@ -1,0 +1,189 @@
+/**
+ * Runs jobs through a cluster of processes for a bounded time, and looks whether memory, threads and
+ * file handles stay as they are: `deno task soak --help`.
+ *
+ * @module
+ */
+import { MODES } from "./chaos/modes/drill.ts";
+import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
+import { Play } from "./chaos/play.ts";
+import { Stage } from "./chaos/stage.ts";
+import { StatusLine } from "./chaos/status_line.ts";
+import {
+  choice,
+  EXIT_FAILURE,
+  integer,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  text,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./cluster/serving.ts";
+import { renderTable } from "./simulate/table.ts";
+import { runLoad } from "./soak/load.ts";
+import { PROBE, Samples } from "./soak/samples.ts";
+import type { SoakReport } from "./soak/report.ts";
+import { MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
+
+/** What a shell expects of a program that Ctrl-C has ended. */
+const INTERRUPTED_EXIT_STATUS = 130;
+const SECONDS_PER_MINUTE = 60;
+/** Jobs that are over are forgotten soon, or the dispatcher would only ever gather them. */
+const JOB_GC_TIMEOUT_MS = 5_000;
+const FAULTS_PER_ROUND = 5;
+const BETWEEN_FAULTS_MS = 1_000;
+const FAULT_LASTS_MS = 3_000;
+const GENTLE_MS = 500;
+
+const OPTIONS = {
+  minutes: number({ help: "Begins no job after so many minutes.", default: 8, min: 0.05 }),
+  modes: subset(MODES, { help: "Which jobs run, in turn." }),
+  lanes: integer({ help: "How many jobs run side by side.", default: 2, min: 1, max: 16 }),
+  workers: integer({ help: "How many worker processes.", default: 2, min: 1, max: 64 }),
+  chaos: choice(["none", ...FAULTS], {
+    help:
+      "What happens to processes meanwhile. Who is killed begins anew, and is judged only if a " +
+      "life lasts for most of the run.",
+    default: "none",
+  }),
+  seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
+  sampleMs: integer({ help: "The time between two looks.", default: 2_000, min: 100 }),
+  elements: integer({ help: "How many elements a job has.", default: 4_000, min: 32 }),
+  work: integer({
+    help: "Steps of computation per element, about a nanosecond each.",
+    default: 20_000,
+    min: 0,
+  }),
+  patienceS: integer({
+    help: "A job that gets nothing for so long, in seconds, has failed.",
+    default: 180,
+    min: 1,
+  }),
+  report: text({
+    help: "Where the page with the plots is written.",
+    default: "soak-report.html",
+    placeholder: "FILE",
+  }),
+};
+
+const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task soak",
+  summary:
+    "Starts a dispatcher and workers as processes of their own, runs jobs of every mode through them " +
+    "one after the other and side by side, and looks at resident memory, V8's heap, threads and " +
+    "file handles of each process. Ends with status 1 if one of them grows, or a promise is broken.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task soak
+  deno task soak --minutes 60 --lanes 4 --report /tmp/soak.html
+  deno task soak --minutes 20 --chaos cut
+
+The first ${
+    100 * WARM_UP_SHARE
+  } % of the time are warm-up. Of the rest the last third is compared with the first, by the lower
+quartile of each: what stays when jobs end. It may be more by
+${
+    Object.entries(MARGINS)
+      .map(([name, { more, percent, unit }]) =>
+        `  ${name.padEnd(8)} ${percent} %, or ${more} ${unit}`
+      )
+      .join("\n")
+  }
+Threads and file handles are read from /proc, and left out where there is none.`,
+};
+
+await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { workers, chaos, seed, report: path } = values;
+  using requests = new StopRequests();
+  const samples = new Samples();
+  await using stage = new Stage({
+    flags: ["--preload", PROBE],
+    onOutput: (name, line) => samples.heard(name, line),
+    dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
+  });
+  using status = new StatusLine();
+  await stage.deployment.start(workers);
+  const nemesis = chaos === "none" ? undefined : new Nemesis(stage.deployment, {
+    ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0 },
+    ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
+    ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => stage.logs.write("faults", what) },
+  });
+  const soaked = soak(values, stage, nemesis, samples, status);
+  const interrupted = requests.first.then(() => "interrupted" as const);
+  const report = await Promise.race([soaked, interrupted]);
+  nemesis?.resumeAll();
+  if (report === "interrupted") {
+    await stage[Symbol.asyncDispose]();
+    Deno.exit(INTERRUPTED_EXIT_STATUS);
+  }
+  // Loaded only now: what draws takes memory that would be seen as the readers'.
+  const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
+  await writeSoakReport(report, path);
+  console.log(renderTable(trendTable(report.trends)));
+  console.log(`${findingOf(report)}. Plots: ${path}`);
+  const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
+  if (isKept) return;
+  stage.keepsLogs = true;
+  await stage[Symbol.asyncDispose]();
+  console.error(`--seed ${seed}; logs of the processes: ${stage.logs.folder}`);
+  Deno.exit(EXIT_FAILURE);
+}
+
+async function soak(
+  values: Values<typeof OPTIONS>,
+  stage: Stage,
+  nemesis: Nemesis | undefined,
+  samples: Samples,
+  status: StatusLine,
+): Promise<SoakReport> {
+  const { minutes, modes, lanes, workers, seed, sampleMs, elements, work, patienceS } = values;
+  const startedAt = new Date().toISOString();
+  let runs = 0;
+  const play = new Play(stage, nemesis, {
+    ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
+    onStep: () =>
+      status.show(
+        `${
+          (samples.seconds / SECONDS_PER_MINUTE).toFixed(1)
+        } of ${minutes} minutes: ${runs} jobs, ` +
+          `${nemesis?.total() ?? 0} faults`,
+      ),
+  });
+  if (modes.includes("DETERMINISTIC")) await play.readUndisturbed();
+  samples.start();
+  using _sampling = every(sampleMs, () => {
+    const { dispatcher, workers } = stage.deployment;
+    return samples.take([dispatcher, ...workers].filter(({ end }) => end === undefined));
+  });
+  const counts = await runLoad(play, nemesis, {
+    ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
+    goesOn: () => samples.seconds < minutes * SECONDS_PER_MINUTE,
+    onRun: (mode, count) => {
+      runs++;
+      status.note(`${samples.seconds.toFixed(0)} s: ${mode} job ${count} is done`);
+    },
+  });
+  return {
+    startedAt,
+    commandLine: `deno task soak ${Deno.args.join(" ")}`.trim(),
+    seconds: samples.seconds,
+    faults: nemesis?.total() ?? 0,
+    runs: Object.fromEntries(counts),
+    violations: play.violations.list(),
+    series: Object.fromEntries(samples.series),
+    trends: trendsOf(samples.series, samples.seconds),
+  };
+}
+
+/** Does something again and again, never twice at once, until it is disposed. */
+function every(periodMs: number, act: () => Promise<void>): Disposable {
+  let acting: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    acting ??= act().finally(() => acting = undefined);
+  }, periodMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

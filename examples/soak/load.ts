@@ -1,0 +1,41 @@
+/**
+ * Jobs of every mode, one after the other in each lane, lanes side by side, until there were enough.
+ *
+ * @module
+ */
+import type { Mode } from "../chaos/modes/drill.ts";
+import type { Nemesis } from "../chaos/nemesis.ts";
+import type { Play } from "../chaos/play.ts";
+
+/** How much there is to do. */
+export interface LoadOptions {
+  readonly modes: readonly Mode[];
+  readonly lanes: number;
+  /** In each round of jobs; 0: none. */
+  readonly faultsPerRound: number;
+  /** Whether a further round is to begin. */
+  readonly goesOn: () => boolean;
+  readonly onRun: (mode: Mode, runs: number) => void;
+}
+
+/** Answers how many jobs there were, by mode. */
+export async function runLoad(
+  play: Play,
+  nemesis: Nemesis | undefined,
+  { modes, lanes, faultsPerRound, goesOn, onRun }: LoadOptions,
+): Promise<Map<Mode, number>> {
+  const runs = new Map<Mode, number>();
+  for (let next = 0; goesOn() && play.violations.count === 0; next += lanes) {
+    nemesis?.start(faultsPerRound, false);
+    // As many lanes as there are take the next modes in turn.
+    await Promise.all(Array.from({ length: lanes }, async (_, lane) => {
+      const mode = modes[(next + lane) % modes.length]!;
+      await play.run(mode);
+      const count = (runs.get(mode) ?? 0) + 1;
+      runs.set(mode, count);
+      onRun(mode, count);
+    }));
+    await nemesis?.stop();
+  }
+  return runs;
+}
