@@ -27,6 +27,7 @@ import type { ClientProtocol } from "./protocol.ts";
 import type { HeartbeatNews, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
+import { WaitLog } from "./wait_log.ts";
 
 /** How long saying good-bye may take, in ms, and before it an answer to joining. */
 const RELEASE_TIMEOUT_MS = 1_000;
@@ -115,6 +116,7 @@ class Client {
   /** The newest list of tasks, and its name. */
   #tasks: readonly TaskSource[] = [];
   #taskList: string | undefined;
+  readonly #waitLog = new WaitLog();
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
@@ -237,6 +239,7 @@ class Client {
       });
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+      this.#noteWaiting(answer.waitsFor);
       // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
       if (!this.#feed.closed) this.#reader.learn({ ...answer, tasks: this.#tasksOf(answer) });
     } catch (error) {
@@ -251,6 +254,15 @@ class Client {
     if (sameTasks === true) return this.#tasks;
     this.#taskList = taskList;
     return this.#tasks = tasks;
+  }
+
+  #noteWaiting(waitsFor: string | undefined): void {
+    const { dispatcher, jobName } = this.#options;
+    const { world } = this.#context;
+    const said = this.#waitLog.heard(waitsFor, world.nowMs());
+    if (said === undefined) return;
+    const job = jobName === undefined ? "A job" : `Job "${jobName}"`;
+    world.log("warn", `${job} of the dispatcher at ${dispatcher.node} stands still. ${said}`);
   }
 
   #figures(): ClientFigures & ServiceStats {

@@ -15,6 +15,7 @@ import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { endUnread, mayRead } from "./targets.ts";
 import type { Turn } from "./turn.ts";
+import { whyUnserved } from "./unserved.ts";
 
 /** The client of that id and its iteration. @throws {LeatError} what the client is to be told when it is gone. */
 export function clientOf(state: DispatcherState, clientId: number): [Client, Iteration] {
@@ -49,12 +50,14 @@ export function newsFor(
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
+  const waitsFor = whyUnserved(state, iteration, [client]);
   const news = {
     ...(knowsTasks
       ? { tasks: [], sameTasks: true as const }
       : { tasks: taskSources(state, client, iteration) }),
     finished,
     ...(splitsError === null ? {} : { error: splitsError }),
+    ...(waitsFor === null ? {} : { waitsFor }),
     ...orderedNews(iteration),
     ...savingNews(iteration),
   };

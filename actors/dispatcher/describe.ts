@@ -20,6 +20,7 @@ import type { ScalingDescription } from "./protocol_scaling.ts";
 import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
+import { whyUnserved } from "./unserved.ts";
 import { whyNoShard, workersMissing } from "./static_shards.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
@@ -148,6 +149,7 @@ export function iterationFigures(
       };
     }),
     finished,
+    waitsFor: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
     sharing,
     ...(numConsumers === undefined || iteration.ordered !== null ? {} : {
       rounds: describeRounds(state, iteration, (clientId) => soft.placeOf(clientId)),

@@ -23,6 +23,8 @@ export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
   readonly readers: readonly ClientDescription[];
   readonly finished: boolean;
+  /** What its readers wait for, where no worker there is may serve them. */
+  readonly waitsFor: string | null;
   /** Whether its clients read one stream together. */
   readonly sharing: boolean;
   /** Coordinated reads. */
@@ -73,7 +75,7 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   if (tasks.length === 0) {
     return {
       kind: "stuck",
-      text: "Trainers wait for workers: there is none. Start one (deno task worker).",
+      text: iteration.waitsFor ?? "Trainers wait for workers: none has a task of it yet.",
     };
   }
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };

@@ -1,0 +1,64 @@
+/**
+ * Why nobody produces what a job's clients wait for, told so that whoever reads it knows what to start.
+ *
+ * @module
+ */
+import type { Client, Iteration, Worker } from "./entities.ts";
+import { parametersOf } from "./iterations.ts";
+import type { JobParameters } from "./protocol.ts";
+import type { DispatcherState } from "./state.ts";
+import { mayRead } from "./targets.ts";
+
+/** Workers that a sentence names; of the others it says how many there are. */
+const WORKERS_NAMED_MAX = 8;
+
+/**
+ * A sentence about the workers that are missing; null when one of those that are alive serves one of the
+ * clients, or there is nothing to wait for.
+ */
+export function whyUnserved(
+  state: DispatcherState,
+  iteration: Iteration,
+  clients: Iterable<Client>,
+): string | null {
+  // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
+  if (iteration.finished || hasTask(state, iteration)) return null;
+  const readers = [...clients];
+  if (readers.length === 0) return null;
+  const parameters = parametersOf(state, iteration);
+  const alive = [...state.workers.values()].filter((worker) => worker.alive);
+  const isRead = (worker: Worker) => readers.some((client) => mayRead(parameters, client, worker));
+  if (alive.some(isRead)) return null;
+  if (alive.length === 0) {
+    return `It waits for ${wantedOf(parameters)}; there is no worker at all. ${remedy(parameters)}`;
+  }
+  return `It waits for ${wantedOf(parameters)}; there are ${named(alive)}. ${remedy(parameters)}`;
+}
+
+function hasTask(state: DispatcherState, { iterationId }: Iteration): boolean {
+  for (const _task of state.tasksOfIteration(iterationId)) return true;
+  return false;
+}
+
+function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
+  const tags = targetTags.map((tag) => `"${tag}"`).join(" and ");
+  const tagged = tags === "" ? "" : ` with the tag${targetTags.length === 1 ? "" : "s"} ${tags}`;
+  return targetWorkers === "local"
+    ? `a worker${tagged} in the trainer's own process (targetWorkers: "local")`
+    : `a worker${tagged} that its trainers may read`;
+}
+
+function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
+  if (targetWorkers === "local") return "Start one there (serveWorker({ local: true })).";
+  const flags = targetTags.map((tag) => ` --tag ${tag}`).join("");
+  return `Start one (deno task worker${flags}).`;
+}
+
+function named(workers: readonly Worker[]): string {
+  const shown = workers.slice(0, WORKERS_NAMED_MAX).map(({ name, tags, isPrivate }) => {
+    const kind = isPrivate ? "of another process alone, " : "";
+    return `"${name}" (${kind}${tags.length === 0 ? "no tags" : `tags ${tags.join(", ")}`})`;
+  });
+  const more = workers.length - shown.length;
+  return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
+}

@@ -1,0 +1,63 @@
+/**
+ * What a job waits for that no worker may serve: said to its clients, and in what describes the cluster.
+ *
+ * @module
+ */
+import { WaitLog } from "../../../actors/client/wait_log.ts";
+import { assertEquals } from "../../assert.ts";
+import { TestCluster } from "./lib.ts";
+
+/** What the client is told, and what is described; both are the same. */
+async function waitingOf(cluster: TestCluster, clientId: number): Promise<string | undefined> {
+  const { waitsFor } = await cluster.ask("clientHeartbeat", { clientId });
+  const { jobs } = await cluster.ask("describe", null);
+  const bottleneck = jobs[0]?.iterations[0]?.bottleneck;
+  if (waitsFor !== undefined) assertEquals(bottleneck, { kind: "stuck", text: waitsFor });
+  return waitsFor;
+}
+
+Deno.test("a job whose tags nobody carries says what it waits for and who is there, until one comes", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, { targetTags: ["gpu", "big"] });
+  const wanted = 'It waits for a worker with the tags "gpu" and "big" that its trainers may read';
+  const remedy = "Start one (deno task worker --tag gpu --tag big).";
+  assertEquals(
+    await waitingOf(cluster, clientId),
+    `${wanted}; there is no worker at all. ${remedy}`,
+  );
+  await cluster.worker("w1").heartbeat();
+  const named = cluster.worker("w2");
+  named.place = { tags: ["gpu"] };
+  await named.heartbeat();
+  assertEquals(
+    await waitingOf(cluster, clientId),
+    `${wanted}; there are "w1" (no tags), "w2" (tags gpu). ${remedy}`,
+  );
+  const fitting = cluster.worker("w3");
+  fitting.place = { tags: ["big", "gpu"] };
+  await fitting.heartbeat();
+  assertEquals(await waitingOf(cluster, clientId), undefined);
+});
+
+Deno.test('a "local" job whose process has no worker says so', async () => {
+  await using cluster = await TestCluster.start();
+  await cluster.worker("w1").heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), { targetWorkers: "local" });
+  assertEquals(
+    await waitingOf(cluster, clientId),
+    'It waits for a worker in the trainer\'s own process (targetWorkers: "local"); there are "w1" ' +
+      "(no tags). Start one there (serveWorker({ local: true })).",
+  );
+});
+
+Deno.test("WaitLog says what is waited for after a while, then seldom, and anew when it is over", () => {
+  const log = new WaitLog();
+  const said = (atMs: number, waitsFor?: string) => log.heard(waitsFor, atMs);
+  assertEquals([0, 1_000, 4_999].map((atMs) => said(atMs, "x")), [undefined, undefined, undefined]);
+  assertEquals([5_000, 6_000, 64_999, 65_000].map((atMs) => said(atMs, "x")), [
+    ...["x", undefined, undefined, "x"],
+  ]);
+  assertEquals(said(66_000), undefined);
+  assertEquals([67_000, 72_000].map((atMs) => said(atMs, "y")), [undefined, "y"]);
+});
