@@ -63,7 +63,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "sim/checkers": PRODUCTION,
   sim: [...PRODUCTION, "mod.ts", "examples", "sim/checkers"],
   examples: [...PRODUCTION, "mod.ts", "sim/checkers"],
-  bench: [...PRODUCTION, "mod.ts", "bench/bare", "examples"],
+  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "examples"],
   "bench/bare": [],
 };
 

@@ -1,0 +1,75 @@
+/**
+ * Events of a virtual time, taken from a binary heap by their times, each in a macrotask of its own and
+ * each scheduling the next of its kind: what a simulator does between the things that it simulates.
+ *
+ * @module
+ */
+
+import { type Figure, type Load, measure, type MeasureOptions, printFigure } from "./load.ts";
+
+/** Events that wait at any time. */
+const PENDING = 64;
+/** Macrotasks queued for one turn of the event loop. */
+const QUEUED = 32;
+
+/** The load; its unit is an event. */
+export function open(): Load {
+  const heap: number[] = [];
+  for (let i = 0; i < PENDING; i++) push(heap, i);
+  let done = 0;
+  const next = () => {
+    const time = pop(heap);
+    push(heap, time + 1 + (Math.imul(++done, 0x9e3779b1) >>> 26));
+  };
+  return {
+    async window(ms) {
+      const began = performance.now();
+      const doneBefore = done;
+      while (performance.now() - began < ms) {
+        await new Promise<void>((resolve) => {
+          for (let i = 1; i < QUEUED; i++) setImmediate(next);
+          setImmediate(() => {
+            next();
+            resolve();
+          });
+        });
+      }
+      return (done - doneBefore) / (performance.now() - began) * 1_000;
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
+export function run(options?: MeasureOptions): Promise<Figure> {
+  return measure("bare events", "events/s", open, options);
+}
+
+function push(heap: number[], time: number): void {
+  let at = heap.length;
+  heap.push(time);
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    if (heap[parent]! <= time) break;
+    heap[at] = heap[parent]!;
+    at = parent;
+  }
+  heap[at] = time;
+}
+
+function pop(heap: number[]): number {
+  const first = heap[0]!;
+  const last = heap.pop()!;
+  let at = 0;
+  for (;;) {
+    let child = 2 * at + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child++;
+    if (heap[child]! >= last) break;
+    heap[at] = heap[child]!;
+    at = child;
+  }
+  heap[at] = last;
+  return first;
+}
+
+if (import.meta.main) printFigure(await run());
