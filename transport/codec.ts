@@ -162,8 +162,10 @@ function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], positio
 function writePart(target: Uint8Array, part: PayloadPart): void {
   const { source } = part;
   if (!Array.isArray(source)) {
-    // A payload that the message was written around is where it belongs.
-    if (source.buffer !== target.buffer) target.set(source);
+    // A payload that the message was written around is where it belongs; one that has come in another
+    // message of the same slab is not.
+    const isThere = source.buffer === target.buffer && source.byteOffset === target.byteOffset;
+    if (!isThere) target.set(source);
   } else if (typeof source[0] === "string") {
     encoder.encodeInto((source as string[]).join(""), target);
   } else {

@@ -163,6 +163,16 @@ Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, 
   assertStrictEquals(first.constructor, Uint8Array);
 });
 
+Deno.test("a payload that came in a message of a slab is sent on in another of the same slab", () => {
+  const slab = new MessageSlab();
+  const bytes = Uint8Array.of(1, 2, 3, 4);
+  const frame = encodeMessage({ element: new Payload(bytes) }, { slab });
+  const { element } = decodeMessage(frame) as { element: Payload };
+  const again = decodeMessage(encodeMessage({ element }, { slab })) as { element: Payload };
+  assertEquals(element.bytes, bytes);
+  assertEquals(again.element.bytes, bytes);
+});
+
 Deno.test("MessageSlab holds messages apart from each other, aligned, and none that is large", () => {
   const slab = new MessageSlab();
   const sent = Array.from({ length: 500 }, (_, i) => ({
