@@ -4,6 +4,7 @@
  * @module
  */
 import type { Workload } from "./workload.ts";
+import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
@@ -24,6 +25,10 @@ const ALL = {
   ],
   pipelines: [runPipelines, "pipelines drawn at random, DYNAMIC, OFF or DETERMINISTIC"],
   ordered: [runOrdered, "a DETERMINISTIC stream, saved and restored now and then"],
+  consumers: [
+    runConsumers,
+    "consumers of one DETERMINISTIC stream, restored on clusters of other sizes",
+  ],
   rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
   sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],
   saving: [runSaving, "a dataset saved by all workers together (distributedSave)"],

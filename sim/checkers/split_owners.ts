@@ -30,8 +30,14 @@ export class SplitOwners {
       case "task_created":
         this.#iterations.set(record.taskId, record.iterationId);
         return undefined;
+      // One that takes no more gives back what it has, too.
+      case "task_completed":
       case "task_ended":
         this.#ended.add(record.taskId);
+        return undefined;
+      case "client_opened":
+        // A consumer that was restored before the others is given again what these have.
+        if (record.startAt !== undefined) this.#forget(record.iterationId);
         return undefined;
       case "split_assigned": {
         const { taskId, source, repetition, index } = record;
@@ -53,6 +59,12 @@ export class SplitOwners {
       }
       default:
         return undefined;
+    }
+  }
+
+  #forget(iterationId: number): void {
+    for (const split of this.#ordered.keys()) {
+      if (split.endsWith(` of iteration ${iterationId}`)) this.#ordered.delete(split);
     }
   }
 

@@ -1,0 +1,113 @@
+/**
+ * The workers of a simulated cluster where they come and go: a fleet that can be told to start one or
+ * to stop one in order, as `world/scaler.ts` or an operator does.
+ *
+ * @module
+ */
+import { workerAt } from "../actors/worker/protocol.ts";
+import type { WorkerFleet } from "../world/scaler.ts";
+import type { SimCluster } from "./cluster.ts";
+import type { Boot, SimNode } from "./node.ts";
+
+/** Whoever stops workers asks from here. */
+export const OPERATOR_NODE = "operator";
+/** How long a new machine takes to be there at most, in ms. */
+const START_MAX_MS = 300;
+/** How long clients have to fetch what a worker holds that is stopped, in ms. */
+const DRAIN_MS = 2_000;
+/** For an answer beside that, in ms. */
+const ANSWER_MS = 1_000;
+/** The longest time between two changes by {@linkcode SimFleet.changeNowAndThen}, in ms. */
+const BETWEEN_MAX_MS = 400;
+
+/** See the module. */
+export class SimFleet implements WorkerFleet {
+  readonly #cluster: SimCluster;
+  readonly #boot: Boot;
+  /** Those that are being stopped. */
+  readonly #stopping = new Set<string>();
+  #count = 0;
+  /** One was stopped before clients had fetched what it held, or nobody knows. */
+  hasCutShort = false;
+
+  /** @param workers How many there are from the beginning. */
+  constructor(cluster: SimCluster, workers: number, boot: Boot) {
+    this.#cluster = cluster;
+    this.#boot = boot;
+    cluster.addNode(OPERATOR_NODE, () => {});
+    for (let i = 0; i < workers; i++) this.#add();
+  }
+
+  /** All that there ever were. */
+  get all(): readonly string[] {
+    return Array.from({ length: this.#count }, (_, i) => nameOf(i));
+  }
+
+  get names(): readonly string[] {
+    return this.all.filter((name) => {
+      const node = this.#cluster.node(name);
+      return node.isUp && node.isWanted && !this.#stopping.has(name);
+    });
+  }
+
+  /** One that was stopped begins again under its name, or there is a new one. */
+  async start(): Promise<void> {
+    const operator = this.#cluster.node(OPERATOR_NODE);
+    await operator.host.sleep(operator.world.random.fork("starts").between(0, START_MAX_MS));
+    const stopped = this.all.find((name) => {
+      const node = this.#cluster.node(name);
+      return !node.isWanted && !node.isUp && !this.#stopping.has(name);
+    });
+    this.#cluster.counters.tally("worker_came");
+    if (stopped === undefined) this.#add();
+    else this.#cluster.node(stopped).start();
+  }
+
+  async stop(name: string): Promise<void> {
+    const node = this.#cluster.node(name);
+    const life = node.lives;
+    this.#stopping.add(name);
+    this.#cluster.counters.tally("worker_left");
+    try {
+      const isDrained = await this.#drain(name);
+      if (!isDrained || node.lives !== life) this.hasCutShort = true;
+      await node.stop();
+    } finally {
+      this.#stopping.delete(name);
+    }
+  }
+
+  /** Starts one or stops one now and then, `until()` holds; there are so many of them meanwhile. */
+  async changeNowAndThen(
+    { min, max, until }: { min: number; max: number; until: () => boolean },
+  ): Promise<void> {
+    const { host, world } = this.#cluster.node(OPERATOR_NODE);
+    const luck = world.random.fork("changes");
+    for (;;) {
+      await host.sleep(luck.between(0, BETWEEN_MAX_MS));
+      if (until()) return;
+      const { names } = this;
+      const isMore = luck.chance(0.5);
+      if (isMore && names.length < max) await this.start();
+      else if (!isMore && names.length > min) await this.stop(names[luck.int(names.length)]!);
+    }
+  }
+
+  async #drain(name: string): Promise<boolean> {
+    const { system } = this.#cluster.node(OPERATOR_NODE);
+    const worker = workerAt(name);
+    const patience = { timeoutMs: DRAIN_MS + ANSWER_MS };
+    const isDrained = await system.ask(worker, "drain", { timeoutMs: DRAIN_MS }, patience)
+      .catch(() => false);
+    await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);
+    return isDrained;
+  }
+
+  #add(): SimNode {
+    return this.#cluster.addNode(nameOf(this.#count++), this.#boot);
+  }
+}
+
+function nameOf(index: number): string {
+  return `worker-${index + 1}`;
+}

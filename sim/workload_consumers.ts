@@ -1,0 +1,240 @@
+/**
+ * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
+ * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
+ * and the others, whom that is told, go on from theirs.
+ *
+ * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
+ * given every n-th element of the canonical stream from the i-th on, each in its place; and once the
+ * cluster has healed all of them reach the end.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import type { Dataset } from "../data/dataset.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
+import { Violations } from "./checkers/checker.ts";
+import { StreamChecker } from "./checkers/stream.ts";
+import { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import { SimFleet } from "./fleet.ts";
+import type { SimNode } from "./node.ts";
+import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import type { SimRandom } from "./random.ts";
+import { Readings, take, Trainings } from "./reading.ts";
+import { textOf } from "./reference_stream.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+
+const CONSUMERS_MAX = 3;
+const WORKERS_MAX = 5;
+/** For how long they come and go, in ms. */
+const CHANGES_MS = 5_000;
+/** A dispatcher that starts has a snapshot and some records to read. */
+const JOURNAL_RECORDS_MAX = 20;
+
+const STEP_MAX_MS = 20;
+const SAVE_PROBABILITY = 0.3;
+/** How often a consumer goes on in another process though nothing has happened, after saving. */
+const MOVE_PROBABILITY = 0.05;
+/** After how long without an element for anybody one that has ended comes again, in ms. */
+const STUCK_MS = 8_000;
+/** How long a consumer waits before it comes again, and looks whether others have, in ms. */
+const PAUSE_MS = 300;
+
+/** Timings that the actors offer to be set: so short that some are thought lost that are not. */
+const WORKER_HEARTBEAT_MS = 300;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_TIMEOUT_MS = 5_000;
+const WINDOW_SPLITS = 8;
+const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+
+/** Runs one seed. */
+export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
+  const pipeline = luck.pick(PIPELINE_NAMES);
+  using run = new ConsumersRun(options, pipeline, await streamOf(pipeline, 1));
+  return await outcomeOf(run, ({ delivered }) => delivered);
+}
+
+/** One of those that read the stream. */
+interface Consumer {
+  readonly index: number;
+  /** Where it may run, and where it does. */
+  readonly nodes: readonly string[];
+  active: string;
+  readonly stream: StreamChecker;
+  /** What it has on a disk that all its nodes reach. */
+  saved: { readonly token: Uint8Array; readonly position: number } | undefined;
+  hasEnded: boolean;
+}
+
+class ConsumersRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly #pipeline: PipelineName;
+  readonly #consumers: readonly Consumer[];
+  readonly #fleet: SimFleet;
+  readonly #crashes: Crashes;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #readings = new Readings();
+  /** When anybody was given anything last. */
+  #progressUs = 0;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    pipeline: PipelineName,
+    wanted: readonly string[],
+  ) {
+    this.#pipeline = pipeline;
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const luck = this.cluster.random.fork("consumers");
+    const count = 1 + luck.int(CONSUMERS_MAX);
+    this.cluster.addNode(
+      DISPATCHER_NODE,
+      bootDispatcher({
+        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+        clientTimeoutMs: CLIENT_TIMEOUT_MS,
+        windowSplits: WINDOW_SPLITS,
+        journalRecordsMax: JOURNAL_RECORDS_MAX,
+      }),
+    );
+    const workers = 1 + luck.int(3);
+    const boot = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
+    this.#fleet = new SimFleet(this.cluster, workers, boot);
+    this.#consumers = Array.from({ length: count }, (_, index) => {
+      const nodes = [`trainer-${index}a`, `trainer-${index}b`];
+      const own = wanted.filter((_, place) => place % count === index);
+      const stream = new StreamChecker(own, this.violations.by("stream"));
+      return { index, nodes, active: nodes[0]!, stream, saved: undefined, hasEnded: false };
+    });
+    for (const consumer of this.#consumers) {
+      for (const name of consumer.nodes) {
+        this.cluster.addNode(name, (node) => this.#begin(consumer, node));
+      }
+    }
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: {
+        dispatcher: [DISPATCHER_NODE],
+        worker: this.#fleet.all,
+        client: this.#consumers.map(({ nodes }) => nodes[0]!),
+      },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => this.#crashed(node, luck),
+    });
+  }
+
+  get delivered(): number {
+    return this.#consumers.reduce((sum, { stream }) => sum + stream.furthest, 0);
+  }
+
+  async toTheEnd(): Promise<void> {
+    const { scheduler } = this.cluster;
+    this.#fleet.changeNowAndThen({
+      min: 1,
+      max: WORKERS_MAX,
+      until: () => scheduler.nowUs > 1_000 * CHANGES_MS,
+    }).catch((error) => this.violations.by("fleet").add(LeatError.from(error).message));
+    await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+
+  /** The others wait, for one that has ended, perhaps: of a stream begun anew it has to read its end. */
+  get #isStuck(): boolean {
+    return !this.#isDone && this.cluster.scheduler.nowUs - this.#progressUs > 1_000 * STUCK_MS;
+  }
+
+  get #isDone(): boolean {
+    return this.#consumers.every(({ hasEnded }) => hasEnded);
+  }
+
+  /** Another node goes on in the stead of one that has crashed, or it does itself when it is back. */
+  #crashed(node: SimNode, luck: SimRandom): void {
+    this.#trainings.crashed(node);
+    const consumer = this.#consumers.find(({ active }) => active === node.name);
+    if (consumer === undefined) return;
+    consumer.hasEnded = false;
+    if (luck.chance(0.5)) this.#move(consumer);
+  }
+
+  #move(consumer: Consumer): void {
+    consumer.active = consumer.nodes.find((name) => name !== consumer.active)!;
+    this.cluster.counters.tally("consumer_moved");
+    const node = this.cluster.node(consumer.active);
+    if (node.isUp) this.#begin(consumer, node);
+  }
+
+  #begin(consumer: Consumer, node: SimNode): void {
+    if (consumer.active !== node.name) return;
+    consumer.hasEnded = false;
+    this.#trainings.begin(node, (who, luck) => this.#train(consumer, node, who, luck));
+  }
+
+  /** Reads to the end, from wherever it has to go on; then it stays, for the others may begin anew. */
+  async #train(consumer: Consumer, node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    const isActive = () => consumer.active === node.name;
+    while (isActive()) {
+      const outcome = await this.#readOn(consumer, node, who, luck);
+      if (outcome === "moves") return this.#move(consumer);
+      if (outcome === "lost") {
+        this.cluster.counters.tally("consumer_lost");
+        await node.host.sleep(PAUSE_MS);
+        continue;
+      }
+      consumer.hasEnded = true;
+      while (!this.#isStuck) {
+        if (this.#isDone) return;
+        await node.host.sleep(PAUSE_MS);
+      }
+      this.#progressUs = this.cluster.scheduler.nowUs;
+      consumer.hasEnded = false;
+    }
+  }
+
+  async #readOn(
+    consumer: Consumer,
+    node: SimNode,
+    who: string,
+    luck: SimRandom,
+  ): Promise<"end" | "lost" | "moves"> {
+    const iterator = this.#open(consumer, node);
+    const { saved, stream } = consumer;
+    if (saved !== undefined) await iterator.restore(saved.token);
+    else consumer.saved = { token: await iterator.save(), position: 0 };
+    for (let position = saved?.position ?? 0;; position++) {
+      const given = await take(iterator);
+      if (given === "lost" || given === undefined) {
+        await iterator.return();
+        if (given === "lost") return given;
+        stream.ended(position, who);
+        return "end";
+      }
+      this.#progressUs = this.cluster.scheduler.nowUs;
+      stream.took(position, textOf(given), who);
+      this.#crashes.delivered(this.delivered);
+      if (luck.chance(SAVE_PROBABILITY)) {
+        consumer.saved = { token: await iterator.save(), position: position + 1 };
+        if (luck.chance(MOVE_PROBABILITY)) {
+          await iterator.return();
+          return "moves";
+        }
+      }
+      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+    }
+  }
+
+  #open({ index }: Consumer, node: SimNode): DatasetIterator<unknown> {
+    const distributed = (service: string): Dataset<unknown> =>
+      pipelineOf(this.#pipeline).distribute({
+        service,
+        processingMode: "DETERMINISTIC",
+        jobName: "job",
+        numConsumers: this.#consumers.length,
+        consumerIndex: index,
+      });
+    return this.#readings.open(node, distributed, TIMINGS);
+  }
+}
