@@ -23,8 +23,12 @@ import { FAULTS } from "./counters.ts";
 import { counterOf, FAULT_POINTS } from "./fault_points.ts";
 import { NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
-import { crashPoints, drawOptions, formatRun } from "./swarm.ts";
-import { parseCrash, parseCrashes, parseFaults, repeatCommand } from "./vopr/flags.ts";
+import { crashPoints } from "./swarm.ts";
+import { MUTANTS } from "./mutants/mutants.ts";
+import { failureLine, failureReport, showTimeline } from "./vopr/failure.ts";
+import { parseCrash, parseCrashes, parseFaults, seedOptions } from "./vopr/flags.ts";
+import { type Hunted, huntMutant, mutantTable } from "./vopr/mutant_hunt.ts";
+import { shrink } from "./vopr/shrink.ts";
 import { SeedPool } from "./vopr/pool.ts";
 import { CampaignProgress } from "./vopr/progress.ts";
 import type { SeedOutcome, SeedRun } from "./vopr/seed_run.ts";
@@ -34,11 +38,19 @@ import { WORKLOADS } from "./workloads.ts";
 
 /** Stands for all workloads. */
 const ALL = "all";
+/** Stands for production code as it is. */
+const NO_MUTANT = "none";
 const SEEDS = 1_000;
 /** Of how long a seed takes: one that takes this long does not end. */
 const SEED_TIMEOUT_S = 300;
 /** So many seeds over all workloads must have shown every fault. */
 const COVERAGE_SEEDS_MIN = 500;
+/** Within so many seeds a mutant has to be noticed. */
+const MUTANT_SEEDS_MAX = 500;
+/** Failures that are shrunk, each of another checker or workload; and how far each is. */
+const SHRUNK_MAX = 3;
+const SHRINK_RUNS_MAX = 200;
+const SHRINK_TIME_MAX_MS = 60_000;
 const EXIT_INTERRUPTED = 130;
 
 /** A text that is read by a function of its own. */
@@ -92,6 +104,12 @@ const PROGRAM = {
       "ROLE",
       parseCrash,
     ),
+    mutant: choice([NO_MUTANT, ...MUTANTS.keys()], {
+      help: "A deliberately wrong part, in all runs.",
+      placeholder: "NAME",
+      default: NO_MUTANT,
+    }),
+    mutants: flag("Runs each mutant until it is noticed, and fails if one is not."),
     timeline: flag("Runs the first seed alone and prints what happened between the nodes."),
     hashes: flag("Prints the hash of each seed's trace."),
     seedTimeoutS: number({
@@ -103,6 +121,8 @@ const PROGRAM = {
   },
   notes: `Workloads: ${Object.keys(WORKLOADS).join(", ")}.
 
+Mutants: ${[...MUTANTS.keys()].join(", ")}.
+
 The exit status is 1 if a promise was broken, or if one of the faults never happened in ${COVERAGE_SEEDS_MIN}
 seeds or more. Ctrl-C ends the campaign with what is known by then.`,
 } satisfies Program<Record<string, Option<unknown>>>;
@@ -110,6 +130,10 @@ seeds or more. Ctrl-C ends the campaign with what is known by then.`,
 type Settings = Values<typeof PROGRAM.options>;
 
 async function main(settings: Settings): Promise<void> {
+  if (settings.mutants) {
+    Deno.exitCode = await huntMutants(settings);
+    return;
+  }
   const runs = await runsOf(settings);
   if (settings.timeline) {
     const [first] = runs;
@@ -121,8 +145,11 @@ async function main(settings: Settings): Promise<void> {
 
 /** What is to be run. */
 async function runsOf(settings: Settings): Promise<Iterable<SeedRun>> {
-  const { seed, crash, workload } = settings;
+  const { seed, crash, mutant } = settings;
   const first = BigInt(seed);
+  const workload = settings.workload === ALL
+    ? MUTANTS.get(mutant)?.workload ?? ALL
+    : settings.workload;
   const workloadOf = (seed: bigint) => workload === ALL ? drawWorkload(seed) : workload;
   if (crash === undefined) return drawnRuns(first, workloadOf, settings);
   const name = workloadOf(first);
@@ -130,7 +157,12 @@ async function runsOf(settings: Settings): Promise<Iterable<SeedRun>> {
   const points: RunOptions[] = message === undefined
     ? await crashPoints(WORKLOADS[name]!, { seed: first, role })
     : [{ seed: first, faults: NO_FAULTS, crashPoint: { role, message } }];
-  return points.map((options, index) => ({ index, workload: name, options }));
+  return points.map((options, index) => ({
+    index,
+    workload: name,
+    options,
+    ...mutantOf(settings),
+  }));
 }
 
 function* drawnRuns(
@@ -141,10 +173,20 @@ function* drawnRuns(
   const count = seedsOf(settings);
   for (let index = 0; index < count; index++) {
     const seed = first + BigInt(index);
-    const drawn = drawOptions(seed);
-    const { faults = drawn.faults, crashes = drawn.crashes! } = settings;
-    yield { index, workload: workloadOf(seed), options: { seed, faults, crashes } };
+    const { mutant } = mutantOf(settings);
+    const given = seedOptions(seed, mutant);
+    const { faults = given.faults, crashes = given.crashes ?? [] } = settings;
+    yield {
+      index,
+      workload: workloadOf(seed),
+      options: { seed, faults, crashes },
+      ...mutantOf(settings),
+    };
   }
+}
+
+function mutantOf({ mutant }: Settings): { readonly mutant?: string } {
+  return mutant === NO_MUTANT ? {} : { mutant };
 }
 
 function seedsOf({ seeds, minutes }: Settings): number {
@@ -177,7 +219,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
       const { run, hash, violations } = outcome;
       tally.add(outcome);
       if (hashes) inOrder.add(run.index, `${run.workload} ${run.options.seed} ${hash}`);
-      if (violations.length > 0) progress.note(failureText(outcome));
+      if (violations.length > 0) progress.note(failureLine(outcome));
       const { seeds: done, failed } = tally.total;
       progress.update({ done, failed, eventsPerMs: tally.eventsPerMs });
       if (progress.elapsedMs >= timeMs) pool.stop();
@@ -187,7 +229,55 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
     Deno.removeSignalListener("SIGINT", interrupt);
   }
   console.log(`\n${tally}`);
+  if (!isInterrupted) await reportFailures(tally, pool, settings);
   return verdict(tally, { elapsedMs, isInterrupted, isDrawn: isDrawn(settings) });
+}
+
+/** Shrinks the first failure of each kind, and prints what is left of it. */
+async function reportFailures(tally: Tally, pool: SeedPool, settings: Settings): Promise<void> {
+  const kinds = new Map<string, SeedOutcome>();
+  for (const failed of tally.failed) {
+    // What has no outcome of its own ends no sooner when less goes wrong.
+    if (failed.hash === "" || failed.run.options.crashPoint !== undefined) continue;
+    const kind = `${failed.run.workload} ${failed.checkers[0]}`;
+    if (!kinds.has(kind) && kinds.size < SHRUNK_MAX) kinds.set(kind, failed);
+  }
+  for (const failed of kinds.values()) {
+    console.error(`Shrinking seed ${failed.run.options.seed} of ${failed.run.workload}`);
+    const untilMs = performance.now() + SHRINK_TIME_MAX_MS;
+    using progress = new CampaignProgress({ runs: SHRINK_RUNS_MAX, timeMs: SHRINK_TIME_MAX_MS });
+    const shrunk = await shrink(failed, {
+      run: (run) => pool.run(run),
+      width: Math.max(1, settings.jobs),
+      runsMax: SHRINK_RUNS_MAX,
+      isEnough: () => performance.now() > untilMs,
+      onRun: (done) => progress.update({ done, failed: tally.total.failed, eventsPerMs: 0 }),
+    });
+    progress.note(`\n${await failureReport(failed, shrunk)}`);
+  }
+}
+
+/** Runs each mutant until it is noticed. */
+async function huntMutants(settings: Settings): Promise<number> {
+  const { seed, seeds = MUTANT_SEEDS_MAX, seedTimeoutS } = settings;
+  using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+  const hunted: Hunted[] = [];
+  {
+    using progress = new CampaignProgress({ runs: MUTANTS.size, timeMs: Infinity });
+    for (const mutant of MUTANTS.values()) {
+      const limits = { first: BigInt(seed), seedsMax: seeds };
+      hunted.push(await huntMutant(pool, mutant, limits));
+      const failed = hunted.filter(({ caughtAt }) => caughtAt === undefined).length;
+      progress.update({ done: hunted.length, failed, eventsPerMs: 0 });
+    }
+  }
+  console.log(mutantTable(hunted));
+  const unseen = hunted.filter(({ caughtAt }) => caughtAt === undefined);
+  for (const { mutant } of unseen) {
+    console.log(`Nobody has noticed ${mutant.name}: ${mutant.wrong}`);
+  }
+  console.log(`${hunted.length - unseen.length} of ${hunted.length} mutants were noticed`);
+  return unseen.length === 0 ? 0 : EXIT_FAILURE;
 }
 
 /** Without the permission to read what the threads import, seeds run in this thread. */
@@ -201,8 +291,9 @@ function jobsOf({ jobs }: Settings): number {
 }
 
 /** Whether every fault may happen. */
-function isDrawn({ faults, crashes, crash }: Settings): boolean {
-  return faults === undefined && crashes === undefined && crash === undefined;
+function isDrawn({ faults, crashes, crash, mutant }: Settings): boolean {
+  return mutant === NO_MUTANT && faults === undefined && crashes === undefined &&
+    crash === undefined;
 }
 
 function verdict(
@@ -226,12 +317,6 @@ function verdict(
   return isInterrupted ? EXIT_INTERRUPTED : 0;
 }
 
-function failureText({ run, violations }: SeedOutcome): string {
-  return `SEED=${run.options.seed} failed: ${violations[0]}\n  repeat it with: ${
-    repeatCommand(run)
-  }`;
-}
-
 /** Lines that become known in any order, and are printed in theirs. */
 class InOrder {
   readonly #print: (line: string) => void;
@@ -249,19 +334,6 @@ class InOrder {
       this.#print(line);
     }
   }
-}
-
-/** Prints what happened in a run; true if a promise was broken. */
-async function showTimeline({ workload, options }: SeedRun): Promise<boolean> {
-  console.log(`${workload}: ${formatRun(options)}`);
-  const { violations, cluster } = await WORKLOADS[workload]!({ ...options, readable: true });
-  for (const line of cluster.trace.lines) console.log(line);
-  for (const { timeMs, node, level, message } of cluster.logs) {
-    console.log(`${timeMs.toFixed(3).padStart(12)} ms  ${node} ${level}: ${message}`);
-  }
-  for (const violation of violations) console.log(`VIOLATION ${violation}`);
-  console.log(`${workload}: ${formatRun(options)}`);
-  return violations.length > 0;
 }
 
 if (import.meta.main) await runProgram(PROGRAM, main);

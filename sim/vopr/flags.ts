@@ -4,6 +4,8 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { mutantOptions } from "../mutants/mutant.ts";
+import { MUTANTS } from "../mutants/mutants.ts";
 import { type CrashPoint, type Role, ROLES } from "../crashes.ts";
 import { drawFaults, type FaultOptions, NO_FAULTS } from "../options.ts";
 import { SimRandom } from "../random.ts";
@@ -23,23 +25,32 @@ const KINDS: Readonly<Record<string, unknown>> = {
 };
 
 /** The command that repeats a run by itself. */
-export function repeatCommand({ workload, options }: SeedRun): string {
-  return `deno task vopr --workload ${workload} ${optionFlags(options)} --timeline`;
+export function repeatCommand(run: SeedRun): string {
+  const { workload, mutant, options } = run;
+  const wrong = mutant === undefined ? "" : ` --mutant ${mutant}`;
+  return `deno task vopr --workload ${workload}${wrong} --seed ${options.seed}` +
+    `${optionFlags(run)} --timeline`;
 }
 
-/** The flags that give these options: the seed alone where all others are drawn from it. */
-export function optionFlags(options: RunOptions): string {
-  const { seed, faults, crashes = [], crashPoint } = options;
-  if (crashPoint !== undefined) {
-    return `--seed ${seed} --crash ${crashPoint.role}@${crashPoint.message}`;
-  }
-  const drawn = drawOptions(seed);
-  const text = formatFaults(faults);
-  const roles = crashes.join(",") || NONE;
-  if (text === formatFaults(drawn.faults) && roles === drawn.crashes!.join(",")) {
-    return `--seed ${seed}`;
-  }
-  return `--seed ${seed} --faults ${text} --crashes ${roles}`;
+/** The flags that give these options: none where they are what the seed gives. */
+function optionFlags({ mutant, options }: SeedRun): string {
+  const { faults, crashes = [], crashPoint } = options;
+  if (crashPoint !== undefined) return ` --crash ${crashPoint.role}@${crashPoint.message}`;
+  const given = seedOptions(options.seed, mutant);
+  const flags = ` --faults ${formatFaults(faults)} --crashes ${formatCrashes(crashes)}`;
+  const isGiven = formatFaults(faults) === formatFaults(given.faults) &&
+    formatCrashes(crashes) === formatCrashes(given.crashes ?? []);
+  return isGiven ? "" : flags;
+}
+
+/** What goes wrong in the run of a seed, where nothing else is said. */
+export function seedOptions(seed: bigint, mutant?: string): RunOptions {
+  return mutant === undefined ? drawOptions(seed) : mutantOptions(MUTANTS.get(mutant)!, seed);
+}
+
+/** The roles of which a node crashes. */
+export function formatCrashes(crashes: readonly Role[]): string {
+  return crashes.join(",") || NONE;
 }
 
 /** Those faults that are not as on a calm day. */

@@ -33,17 +33,22 @@ export class SeedPool implements Disposable {
     return this.#lanes[this.#next++ % this.#lanes.length]!.run(run);
   }
 
-  /** Runs all, and says what came of each when it is known, in whatever order that is. */
+  /**
+   * Runs all, and says what came of each when it is known, in whatever order that is.
+   *
+   * @param onOutcome True begins no more of these.
+   */
   async runAll(
     runs: Iterable<SeedRun>,
-    onOutcome: (outcome: SeedOutcome) => void,
+    onOutcome: (outcome: SeedOutcome) => boolean | void,
   ): Promise<void> {
     const next = runs[Symbol.iterator]();
+    let isEnough = false;
     const drain = async (run: (run: SeedRun) => Promise<SeedOutcome>) => {
-      while (!this.#isStopped) {
+      while (!this.#isStopped && !isEnough) {
         const { done, value } = next.next();
         if (done) return;
-        onOutcome(await run(value));
+        if (onOutcome(await run(value)) === true) isEnough = true;
       }
     };
     if (this.#lanes.length === 0) return await drain(runSeed);
@@ -52,6 +57,10 @@ export class SeedPool implements Disposable {
         Array.from({ length: RUNS_PER_THREAD }, () => drain((run) => lane.run(run)))
       ),
     );
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
   }
 
   /** Begins no more runs: `runAll` ends with those that were begun. */

@@ -5,7 +5,10 @@
  */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
-import type { RunOptions } from "../workload.ts";
+import { runMutant } from "../mutants/mutant.ts";
+import { MUTANTS } from "../mutants/mutants.ts";
+import type { RunOptions, RunOutcome } from "../workload.ts";
+import { endingEarly } from "./early_end.ts";
 import { WORKLOADS } from "../workloads.ts";
 
 /** What a thread says before its first answer. */
@@ -17,6 +20,10 @@ export interface SeedRun {
   readonly index: number;
   readonly workload: string;
   readonly options: RunOptions;
+  /** The name of what is wrong in it. Default: nothing. */
+  readonly mutant?: string;
+  /** Ends at the first broken promise; see `early_end.ts`. Default false. */
+  readonly endsEarly?: boolean;
 }
 
 /** What came of it. */
@@ -39,7 +46,7 @@ export interface SeedOutcome {
 export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
   const before = process.threadCpuUsage();
   try {
-    const { violations, checkers, hash, cluster } = await WORKLOADS[run.workload]!(run.options);
+    const { violations, checkers, hash, cluster } = await outcomeOf(run);
     return {
       run,
       violations,
@@ -52,6 +59,17 @@ export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
   } catch (error) {
     return brokenOff(run, LeatError.from(error).message, cpuMsSince(before));
   }
+}
+
+/** Runs it; `readable` keeps the timeline of its messages. */
+export async function outcomeOf(
+  { workload, mutant, endsEarly = false, options }: SeedRun,
+  { readable = false }: { readonly readable?: boolean } = {},
+): Promise<RunOutcome> {
+  using _ = endsEarly ? endingEarly() : undefined;
+  const all = { ...options, readable };
+  if (mutant === undefined) return await WORKLOADS[workload]!(all);
+  return await runMutant(MUTANTS.get(mutant)!, workload, all);
 }
 
 /** What came of a run that has no outcome of its own. */

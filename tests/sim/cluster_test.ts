@@ -3,9 +3,7 @@
  * each role, and each fault has really happened. The method: seeds; a seed that fails is repeated by
  * putting it into `runDynamic` (or, where all its faults are drawn, into `sim/vopr.ts --seed`).
  */
-import type { Journal } from "../../actors/dispatcher/journal.ts";
-import { type Counters, FAULTS } from "../../sim/counters.ts";
-import type { SimNode } from "../../sim/node.ts";
+import type { Counters } from "../../sim/counters.ts";
 import { drawOptions, formatRun, runSwarm } from "../../sim/swarm.ts";
 import { ROLES } from "../../sim/crashes.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
@@ -13,8 +11,7 @@ import { type DynamicOptions, runDynamic } from "../../sim/workload_dynamic.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 
-const SEEDS = 400;
-const DRAWN_SEEDS = 250;
+const SEEDS = 100;
 
 function* seeds(count: number, of: (seed: bigint) => DynamicOptions): Iterable<DynamicOptions> {
   for (let seed = 1n; seed <= count; seed++) yield of(seed);
@@ -64,59 +61,6 @@ Deno.test("a crash of the dispatcher alone costs no element", async () => {
   const counters = await expectAllKept(runs, "crashes of the dispatcher");
   assertEquals(counters.get("node_crashed"), SEEDS / 4);
 });
-
-Deno.test("faults drawn from the seed: partitions, pauses, clocks, full disks and all others, with every fault seen", async () => {
-  const counters = await expectAllKept(seeds(DRAWN_SEEDS, drawOptions), "drawn faults");
-  counters.expectAll(FAULTS);
-});
-
-/** Applies and answers at once, and appends a little later: what a crash in between makes of that must show. */
-function answerBeforeAppend({ world }: SimNode): (journal: Journal) => Journal {
-  return (journal) => ({
-    append(record) {
-      world.timer(3, () => {
-        journal.append(record);
-        journal.committed()?.catch(() => {});
-      });
-    },
-    committed: () => undefined,
-    close: () => journal.close(),
-  });
-}
-
-/** Appends and answers, and never waits for the disk. */
-function answerBeforeSync(_node: SimNode): (journal: Journal) => Journal {
-  return (journal) => ({
-    append: (record) => journal.append(record),
-    committed() {
-      journal.committed()?.catch(() => {});
-      return undefined;
-    },
-    close: () => journal.close(),
-  });
-}
-
-for (const [name, wrapJournal] of Object.entries({ answerBeforeAppend, answerBeforeSync })) {
-  Deno.test(`the checkers see a dispatcher in the wrong order: ${name}`, async () => {
-    const crashes = ["dispatcher"] as const;
-    const runs = seeds(SEEDS / 4, (seed) => {
-      return { seed, faults: WORKLOAD_FAULTS, crashes, wrapJournal };
-    });
-    // What the dispatcher said, and what the training loops got: either alone would have seen it.
-    const caught = { "was handed out to": 0, "and before that": 0 };
-    let tried = 0;
-    await runSwarm(runDynamic, runs, (_, { violations }) => {
-      tried++;
-      for (const sign of Object.keys(caught) as (keyof typeof caught)[]) {
-        if (violations.some((violation) => violation.includes(sign))) caught[sign] ||= tried;
-      }
-      return Object.values(caught).every((seed) => seed > 0);
-    });
-    console.log(`${name} is caught by seed:`, caught);
-    assert(caught["was handed out to"] > 0, `no split was handed out twice in ${tried} seeds`);
-    assert(caught["and before that"] > 0, `no element was taken twice in ${tried} seeds`);
-  });
-}
 
 Deno.test("the same seed gives the same trace: again, in another process, and with a readable timeline", async () => {
   const hashes: string[] = [];

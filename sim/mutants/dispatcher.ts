@@ -1,0 +1,89 @@
+/**
+ * Dispatchers that decide wrongly.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { AnswerOf } from "../../actors/runtime/protocol.ts";
+import { SimWorld } from "../world.ts";
+import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
+
+type WorkerNews = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+
+/** See the module. */
+export const DISPATCHER_MUTANTS: readonly Mutant[] = [
+  {
+    name: "forget-grants",
+    wrong:
+      "a dispatcher that forgets what a task's request was granted, and grants a repeated one anew",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    faults: { lossProbability: 0.2 },
+    install: () =>
+      applied((state, record) => {
+        if (record.type !== "split_assigned") return;
+        for (const ring of state.tasks.get(record.taskId)!.requests) ring.fill(0);
+      }),
+  },
+  {
+    name: "lost-split-twice",
+    wrong: "a dispatcher that hands the last split of a lost task out again under DYNAMIC",
+    workload: "dynamic",
+    crashes: ["worker"],
+    install: () =>
+      applied((state, record) => {
+        if (record.type !== "task_ended") return;
+        for (const { splits } of state.iterations.values()) {
+          for (const cursor of splits?.cursors ?? []) cursor.next = Math.max(0, cursor.next - 1);
+        }
+      }),
+  },
+  {
+    name: "keep-ended-tasks",
+    wrong: "a dispatcher that does not tell workers which tasks have ended",
+    workload: "ordered",
+    install: () =>
+      repliesChanged<WorkerNews>(
+        ({ endedTasks }) => endedTasks !== undefined,
+        (news) => ({ ...news, endedTasks: [] }),
+      ),
+  },
+  {
+    name: "leases-by-the-wall-clock",
+    wrong:
+      "a dispatcher, and all others, that measure silence by a clock which jumps ahead with the wall clock",
+    workload: "dynamic",
+    crashes: [],
+    faults: { wallClockStepMaxMs: 3_600_000 },
+    install: () => {
+      const { nowMs, timer, stepWallClock } = SimWorld.prototype;
+      const steps = new PerInstance<SimWorld, { byMs: number }>(() => ({ byMs: 0 }));
+      return changed(SimWorld.prototype, {
+        nowMs() {
+          return nowMs.call(this) + steps.of(this).byMs;
+        },
+        // Timers wait as long as they did.
+        timer(delayMs, fn) {
+          return timer.call(this, delayMs - steps.of(this).byMs, fn);
+        },
+        stepWallClock(byMs) {
+          steps.of(this).byMs += Math.max(0, byMs);
+          stepWallClock.call(this, byMs);
+        },
+      });
+    },
+  },
+];
+
+/** Does something to the state after each record. */
+function applied(after: (state: DispatcherState, record: JournalRecord) => void): Disposable {
+  const { apply } = DispatcherState.prototype;
+  return changed(DispatcherState.prototype, {
+    apply(record) {
+      apply.call(this, record);
+      after(this, record);
+    },
+  });
+}

@@ -1,0 +1,118 @@
+/**
+ * Wrong askers and answerers: what must be handled once is handled twice, or never.
+ *
+ * @module
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
+import { Repeats } from "../../actors/elements/repeats.ts";
+import type { GetElementRequest } from "../../actors/worker/protocol.ts";
+import { SimRandom } from "../random.ts";
+import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
+
+/** See the module. */
+export const ELEMENT_MUTANTS: readonly Mutant[] = [
+  {
+    name: "forget-answers",
+    wrong:
+      "a task that forgets what it has answered, and produces another element when asked again",
+    workload: "dynamic",
+    crashes: [],
+    install: () =>
+      changed(Repeats.prototype, {
+        answer: (_request, produce) => produce(),
+      }),
+  },
+  {
+    name: "acknowledge-unseen",
+    wrong: "a client that acknowledges elements it has only asked for",
+    workload: "dynamic",
+    crashes: [],
+    install: () =>
+      asksChanged<GetElementRequest>("getElement", (body) => ({
+        ...body,
+        acknowledged: body.sequence - 1,
+      })),
+  },
+  {
+    name: "number-each-attempt",
+    wrong: "a task that numbers its request for a split anew each time that it asks",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    faults: { lossProbability: 0.2 },
+    install: () => {
+      const last = new Map<string, number>();
+      return tampered((envelope) => {
+        if (envelope.kind !== "ask" || envelope.method !== "getSplit") return envelope;
+        const { incarnation } = envelope.source;
+        const number = (last.get(incarnation) ?? 0) + 1;
+        last.set(incarnation, number);
+        return { ...envelope, body: { ...envelope.body as object, number } };
+      });
+    },
+  },
+  {
+    name: "reuse-incarnation",
+    wrong: "a node whose actors have the incarnations of its life before",
+    workload: "dynamic",
+    install: () => {
+      const { fork } = SimRandom.prototype;
+      return changed(SimRandom.prototype, {
+        fork(label) {
+          return fork.call(this, /^life \d+$/.test(label) ? "life 1" : label);
+        },
+      });
+    },
+  },
+  {
+    name: "skip-fences",
+    wrong: "actors that take what was meant for those who lived at their path before",
+    workload: "rounds",
+    seed: 24,
+    install: () =>
+      tampered((envelope): Envelope => {
+        if (envelope.kind !== "ask" && envelope.kind !== "tell") return envelope;
+        const { incarnation: _, ...target } = envelope.target;
+        return { ...envelope, target };
+      }),
+  },
+  {
+    name: "take-twice",
+    wrong: "a runtime that takes an envelope each time that it arrives",
+    workload: "dynamic",
+    install: () => {
+      const { accept } = ReceiveMarks.prototype;
+      return changed(ReceiveMarks.prototype, {
+        accept(source, number) {
+          return Math.max(0, accept.call(this, source, number));
+        },
+      });
+    },
+  },
+  {
+    name: "repeat-twice",
+    wrong: "a cache that gives an element twice after a request was repeated",
+    workload: "sharing",
+    install: () => {
+      const { answer } = Repeats.prototype;
+      type Given = { newest: number; repeated: boolean; last?: ReturnType<typeof answer> };
+      const clients = new PerInstance<Repeats, Map<number, Given>>(() => new Map());
+      return changed(Repeats.prototype, {
+        answer(request, produce) {
+          const known = clients.of(this);
+          const given = known.get(request.clientId) ?? { newest: 0, repeated: false };
+          known.set(request.clientId, given);
+          if (request.sequence <= given.newest) {
+            given.repeated = true;
+            return answer.call(this, request, produce);
+          }
+          given.newest = request.sequence;
+          const { last, repeated } = given;
+          given.repeated = false;
+          if (repeated && last !== undefined) return answer.call(this, request, () => last);
+          return answer.call(this, request, () => given.last = produce());
+        },
+      });
+    },
+  },
+];

@@ -1,0 +1,139 @@
+/**
+ * Wrong journals.
+ *
+ * @module
+ */
+import { LoggedJournal } from "../../actors/dispatcher/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { changed, type Mutant, PerInstance } from "./mutant.ts";
+
+/** See the module. */
+export const JOURNAL_MUTANTS: readonly Mutant[] = [
+  {
+    name: "answer-before-append",
+    wrong: "a dispatcher that appends what it has decided only when it decides the next thing",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    install: () => {
+      const { append, close } = LoggedJournal.prototype;
+      const held = new PerInstance<LoggedJournal, JournalRecord[]>(() => []);
+      return changed(LoggedJournal.prototype, {
+        append(record) {
+          const waiting = held.of(this);
+          waiting.push(record);
+          if (waiting.length > 1) append.call(this, waiting.shift()!);
+        },
+        close() {
+          for (const record of held.of(this).splice(0)) append.call(this, record);
+          return close.call(this);
+        },
+      });
+    },
+  },
+  {
+    name: "answer-before-sync",
+    wrong: "a dispatcher that answers while its journal is still being written",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    install: () => {
+      const { committed } = LoggedJournal.prototype;
+      return changed(LoggedJournal.prototype, {
+        committed() {
+          committed.call(this)?.catch(() => {});
+          return undefined;
+        },
+      });
+    },
+  },
+  {
+    name: "journal-another-split",
+    wrong: "a journal that says of each split that the one before it was handed out",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    install: () => {
+      const { append } = LoggedJournal.prototype;
+      return changed(LoggedJournal.prototype, {
+        append(record) {
+          if (record.type !== "split_assigned") return append.call(this, record);
+          append.call(this, { ...record, index: Math.max(0, record.index - 1) });
+        },
+      });
+    },
+  },
+  {
+    name: "snapshot-without-requests",
+    wrong: "a snapshot that leaves out what each task's requests were granted",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    // Compacts often, and loses answers, so that requests are repeated after a crash.
+    faults: { faultPointProbability: 0.5, lossProbability: 0.2 },
+    install: () => {
+      const { snapshot } = DispatcherState.prototype;
+      return changed(DispatcherState.prototype, {
+        snapshot() {
+          const whole = snapshot.call(this);
+          return { ...whole, tasks: whole.tasks.map((task) => ({ ...task, requests: [] })) };
+        },
+      });
+    },
+  },
+  {
+    name: "snapshot-of-the-beginning",
+    wrong: "a snapshot that puts the splits back to the beginning",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    faults: { faultPointProbability: 0.5 },
+    install: () => {
+      const { snapshot } = DispatcherState.prototype;
+      return changed(DispatcherState.prototype, {
+        snapshot() {
+          const whole = snapshot.call(this);
+          for (const { splits } of whole.iterations) {
+            for (const cursor of splits?.cursors ?? []) cursor.next = 0;
+          }
+          return whole;
+        },
+      });
+    },
+  },
+  {
+    name: "replay-without-splits",
+    wrong: "a dispatcher that does not read back which splits were handed out",
+    workload: "dynamic",
+    crashes: ["dispatcher"],
+    install: () => notReplayed("split_assigned"),
+  },
+  {
+    name: "replay-without-sequences",
+    seed: 67,
+    wrong: "a dispatcher that does not read back which splits of a DETERMINISTIC job are under way",
+    workload: "ordered",
+    crashes: ["dispatcher"],
+    install: () => notReplayed("sequence_assigned"),
+  },
+];
+
+/** Of one kind of record only what was decided in this life is applied. */
+function notReplayed(type: JournalRecord["type"]): Disposable {
+  const { append } = LoggedJournal.prototype;
+  const { apply } = DispatcherState.prototype;
+  const fresh = new WeakSet<JournalRecord>();
+  const journal = changed(LoggedJournal.prototype, {
+    append(record) {
+      fresh.add(record);
+      append.call(this, record);
+    },
+  });
+  const state = changed(DispatcherState.prototype, {
+    apply(record) {
+      if (record.type !== type || fresh.has(record)) apply.call(this, record);
+    },
+  });
+  return {
+    [Symbol.dispose]() {
+      state[Symbol.dispose]();
+      journal[Symbol.dispose]();
+    },
+  };
+}

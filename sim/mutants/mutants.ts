@@ -1,0 +1,26 @@
+/**
+ * All mutants.
+ *
+ * @module
+ */
+import { DISPATCHER_MUTANTS } from "./dispatcher.ts";
+import { ELEMENT_MUTANTS } from "./elements.ts";
+import { JOURNAL_MUTANTS } from "./journal.ts";
+import type { Mutant } from "./mutant.ts";
+import { ORDERED_MUTANTS } from "./ordered.ts";
+import { ROUNDS_MUTANTS } from "./rounds.ts";
+import { SAVING_MUTANTS } from "./saving.ts";
+import { WINDOW_MUTANTS } from "./windows.ts";
+
+/** Mutants by name. */
+export const MUTANTS: ReadonlyMap<string, Mutant> = new Map(
+  [
+    ...JOURNAL_MUTANTS,
+    ...DISPATCHER_MUTANTS,
+    ...ELEMENT_MUTANTS,
+    ...ORDERED_MUTANTS,
+    ...ROUNDS_MUTANTS,
+    ...WINDOW_MUTANTS,
+    ...SAVING_MUTANTS,
+  ].map((mutant) => [mutant.name, mutant]),
+);

@@ -1,0 +1,123 @@
+/**
+ * Wrong actors of a DETERMINISTIC job, by what they would say.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
+import type { ElementAnswer, Place } from "../../actors/worker/protocol.ts";
+import { asksChanged, type Mutant, tampered } from "./mutant.ts";
+
+type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
+type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
+
+/** How far a reader is ahead that says more than it has. */
+const SPLITS_AHEAD = 4;
+
+/** See the module. */
+export const ORDERED_MUTANTS: readonly Mutant[] = [
+  {
+    name: "forget-lost-splits",
+    wrong: "a dispatcher that forgets splits that were lost",
+    workload: "ordered",
+    install: () => {
+      const isAgain = reissues();
+      return tampered((envelope) => isAgain(envelope) ? undefined : envelope);
+    },
+  },
+  {
+    name: "lost-split-with-other-luck",
+    wrong: "a dispatcher that hands a lost split out with the luck of another",
+    workload: "ordered",
+    install: () => {
+      const isAgain = reissues();
+      return tampered((envelope) => {
+        if (!isAgain(envelope) || envelope.kind !== "reply") return envelope;
+        const answer = envelope.body as Required<SplitAnswer>;
+        const index = answer.split.index + 1;
+        return { ...envelope, body: { ...answer, split: { ...answer.split, index } } };
+      });
+    },
+  },
+  {
+    name: "mark-ahead",
+    wrong: "a reader whose mark is ahead of what it has",
+    workload: "ordered",
+    install: () =>
+      asksChanged<Heartbeat & { readonly mark: number }>("clientHeartbeat", (body) => ({
+        ...body,
+        mark: body.mark + SPLITS_AHEAD,
+      })),
+  },
+  {
+    name: "take-duplicates",
+    wrong:
+      "a reader that takes what a second task gives of a split for what follows after the first's",
+    workload: "ordered",
+    install: () => {
+      const counts = new Map<string, Map<string, number>>();
+      return placed((place, task, reader) => {
+        const key = `${reader} ${place.sequence}`;
+        const tasks = counts.get(key) ?? new Map<string, number>();
+        counts.set(key, tasks);
+        if (!tasks.has(task)) tasks.set(task, Math.max(0, ...tasks.values()));
+        const known = tasks.get(task)!;
+        if (tasks.size > 1) return { ...place, index: place.index + known };
+        tasks.set(task, Math.max(known, place.index + 1));
+        return place;
+      });
+    },
+  },
+  {
+    name: "order-of-arrival",
+    wrong: "a reader that joins what comes in the order of arrival",
+    workload: "ordered",
+    install: () => {
+      const orders = new Map<string, number[]>();
+      return placed((place, _task, reader) => {
+        const order = orders.get(reader) ?? [];
+        orders.set(reader, order);
+        if (!order.includes(place.sequence)) order.push(place.sequence);
+        return { ...place, sequence: order.indexOf(place.sequence) };
+      });
+    },
+  },
+  {
+    name: "end-of-another-split",
+    wrong: "a task that takes the end of one split for that of the next",
+    workload: "ordered",
+    install: () =>
+      placed((place, _task, _reader, kind) =>
+        kind === "split_end" && place.sequence % 5 === 4 ? { ...place, index: 0 } : place
+      ),
+  },
+];
+
+/** Whether a message hands a split to another task than it was handed to before. */
+function reissues(): (envelope: Envelope) => boolean {
+  const owners = new Map<number, string>();
+  return (envelope) => {
+    if (envelope.kind !== "reply") return false;
+    const sequence = (envelope.body as SplitAnswer | null)?.split?.sequence;
+    if (sequence === undefined) return false;
+    const task = `${envelope.target.node} ${envelope.target.path}`;
+    const owner = owners.get(sequence) ?? task;
+    owners.set(sequence, owner);
+    return owner !== task;
+  };
+}
+
+/** Changes the places of what readers are given. */
+function placed(
+  change: (place: Place, task: string, reader: string, kind: string) => Place,
+): Disposable {
+  return tampered((envelope) => {
+    if (envelope.kind !== "reply") return envelope;
+    const { place, kind } = (envelope.body ?? {}) as ElementAnswer & { readonly place?: Place };
+    if (place === undefined) return envelope;
+    const { source, target } = envelope;
+    const moved = change(place, source.incarnation, target.path, kind);
+    return { ...envelope, body: { ...envelope.body as ElementAnswer, place: moved } };
+  });
+}

@@ -1,0 +1,107 @@
+/**
+ * Wrong actors of a coordinated read.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import { Rounds } from "../../actors/reads/rounds.ts";
+import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import type { ElementAnswer } from "../../actors/worker/protocol.ts";
+import { asksChanged, changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
+
+type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
+type News = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
+
+const CONSUMERS = [0, 1, 2];
+/** How many rounds a consumer says it holds beyond those that it does. */
+const ROUNDS_AHEAD = 3;
+
+/** See the module. */
+export const ROUNDS_MUTANTS: readonly Mutant[] = [
+  {
+    name: "wait-for-nobody",
+    wrong: "a scheduler that waits for no consumer but who asks",
+    workload: "rounds",
+    crashes: ["worker"],
+    install: () => {
+      const { confirm } = Rounds.prototype;
+      return changed(Rounds.prototype, {
+        confirm(round, consumerIndex, absent) {
+          confirm.call(this, round, consumerIndex, absent)?.catch(() => {});
+          return undefined;
+        },
+      });
+    },
+  },
+  {
+    name: "claim-lost-rounds",
+    wrong: "a consumer that says it holds rounds of lost tasks which it does not",
+    workload: "rounds",
+    crashes: ["worker"],
+    install: () =>
+      asksChanged<Heartbeat>("clientHeartbeat", (body) => ({
+        ...body,
+        ...(body.deliveredRound === undefined
+          ? {}
+          : { deliveredRound: body.deliveredRound + ROUNDS_AHEAD }),
+      })),
+  },
+  {
+    name: "hide-held-rounds",
+    wrong: "a consumer that does not say what it holds of lost tasks",
+    workload: "rounds",
+    crashes: ["worker"],
+    install: () => asksChanged<Heartbeat>("clientHeartbeat", ({ heldRounds: _, ...body }) => body),
+  },
+  {
+    name: "keep-no-round",
+    wrong: "a dispatcher that keeps no round of a lost task",
+    workload: "rounds",
+    crashes: ["worker"],
+    install: () =>
+      news(({ schedules = [], ...body }) => ({
+        ...body,
+        schedules: schedules.map(({ kept: _, ...schedule }) => schedule),
+      })),
+  },
+  {
+    name: "commit-unaccepted",
+    wrong: "a dispatcher that commits a schedule that nobody has accepted",
+    workload: "rounds",
+    crashes: ["worker"],
+    install: () =>
+      news(({ proposed, schedules = [], ...body }) =>
+        proposed === undefined || schedules.length === 0
+          ? { ...body, schedules }
+          : { ...body, schedules: [...schedules, proposed] }
+      ),
+  },
+  {
+    name: "another-round",
+    wrong: "a scheduler that gives the last consumer its part of the round before",
+    workload: "rounds",
+    crashes: [],
+    install: () => {
+      const { give } = Rounds.prototype;
+      const before = new PerInstance<Rounds, { answer?: ElementAnswer }>(() => ({}));
+      return changed(Rounds.prototype, {
+        give(round, consumerIndex) {
+          const answer = give.call(this, round, consumerIndex);
+          if (answer === undefined || consumerIndex !== CONSUMERS.at(-1)) return answer;
+          const kept = before.of(this);
+          const given = kept.answer ?? answer;
+          kept.answer = answer;
+          return given;
+        },
+      });
+    },
+  },
+];
+
+/** Changes what consumers are told by the dispatcher. */
+function news(change: (news: News) => unknown): Disposable {
+  return repliesChanged<News>(
+    ({ tasks, schedules }) => tasks !== undefined && schedules !== undefined,
+    change,
+  );
+}

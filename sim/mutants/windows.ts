@@ -1,0 +1,63 @@
+/**
+ * Wrong windows of ephemeral data sharing.
+ *
+ * @module
+ */
+import { SlidingWindow } from "../../actors/cache/sliding_window.ts";
+import { changed, type Mutant, PerInstance } from "./mutant.ts";
+
+/** See the module. */
+export const WINDOW_MUTANTS: readonly Mutant[] = [
+  {
+    name: "evict-without-pointers",
+    wrong: "a window that evicts without moving pointers",
+    workload: "sharing",
+    install: () => {
+      const { push, read } = SlidingWindow.prototype;
+      const readers = new PerInstance<SlidingWindow<unknown>, Set<string>>(() => new Set());
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+        read(reader) {
+          readers.of(this).add(reader);
+          return read.call(this, reader);
+        },
+        // As if pointers were counted from the back of the window, and stayed when that moves on.
+        push(value, bytes) {
+          const before = this.length;
+          const behind = [...readers.of(this)].filter((reader) => !this.atFront(reader));
+          push.call(this, value, bytes);
+          for (let evicted = before + 1 - this.length; evicted > 0; evicted--) {
+            for (const reader of behind) read.call(this, reader);
+          }
+        },
+      });
+    },
+  },
+  {
+    name: "evict-nothing",
+    wrong: "a window that evicts nothing",
+    workload: "sharing",
+    install: () => {
+      const { push, resize } = SlidingWindow.prototype;
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+        push(value, bytes) {
+          resize.call(this, Infinity);
+          push.call(this, value, bytes);
+        },
+      });
+    },
+  },
+  {
+    name: "skip-in-silence",
+    wrong: "a window that does not say what a reader has missed",
+    workload: "sharing",
+    install: () => {
+      const { read } = SlidingWindow.prototype;
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+        read(reader) {
+          const found = read.call(this, reader);
+          return found && { ...found, skipped: 0 };
+        },
+      });
+    },
+  },
+];

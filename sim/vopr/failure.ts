@@ -1,0 +1,66 @@
+/**
+ * What a person needs of a failing seed: what remained necessary, the command that repeats it, and
+ * the end of its timeline.
+ *
+ * @module
+ */
+import type { RunOutcome } from "../workload.ts";
+import { formatRun } from "../swarm.ts";
+import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";
+import { outcomeOf, type SeedOutcome, type SeedRun } from "./seed_run.ts";
+import type { Shrunk } from "./shrink.ts";
+
+/** Lines before the broken promise that are shown; the command shows the others. */
+const TIMELINE_LINES = 40;
+
+/** One line: a seed has failed. */
+export function failureLine({ run, violations }: SeedOutcome): string {
+  return `SEED=${run.options.seed} failed: ${violations[0]}\n  repeat it with: ` +
+    repeatCommand(run);
+}
+
+/** Everything about a seed that has failed and was shrunk. */
+export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promise<string> {
+  const { run: { workload, options } } = failed;
+  const { faults, crashes = [] } = shrunk.run.options;
+  const lines = timelineOf(await outcomeOf(shrunk.run, { readable: true }));
+  const shown = lines.slice(-TIMELINE_LINES);
+  return [
+    `${workload}: ${formatRun(options)}`,
+    `Shrunk in ${shrunk.runs} runs; what remained necessary: ` +
+    `crashes ${formatCrashes(crashes)}, faults ${formatFaults(faults)}`,
+    ...shrunk.violations.map((violation) => `VIOLATION ${violation}`),
+    `The last ${shown.length} of ${lines.length} lines before it:`,
+    ...shown,
+    `Repeat it with: ${repeatCommand(shrunk.run)}`,
+    ...shrunk.run.mutant === undefined
+      ? [`Keep it in tests/seeds.json: ${keptAs(shrunk.run)}`]
+      : [],
+  ].join("\n");
+}
+
+/** Prints what happened in a run; true if a promise was broken. */
+export async function showTimeline(run: SeedRun): Promise<boolean> {
+  const title = `${run.workload}: ${formatRun(run.options)}`;
+  console.log(title);
+  const outcome = await outcomeOf(run, { readable: true });
+  for (const line of timelineOf(outcome)) console.log(line);
+  for (const violation of outcome.violations) console.log(`VIOLATION ${violation}`);
+  console.log(title);
+  return outcome.violations.length > 0;
+}
+
+/** Messages, marks and what was logged, by time. */
+function timelineOf({ cluster }: RunOutcome): string[] {
+  const logs = cluster.logs.map(({ timeMs, node, level, message }) => ({
+    timeMs,
+    line: `${timeMs.toFixed(3).padStart(12)} ms  ${node} ${level}: ${message}`,
+  }));
+  const lines = cluster.trace.lines.map((line) => ({ timeMs: Number.parseFloat(line), line }));
+  return [...lines, ...logs].sort((a, b) => a.timeMs - b.timeMs).map(({ line }) => line);
+}
+
+function keptAs({ workload, options: { seed, faults, crashes = [] } }: SeedRun): string {
+  const kept = { faults: formatFaults(faults), crashes: formatCrashes(crashes) };
+  return JSON.stringify({ workload, seed: String(seed), ...kept, found: "what it found" });
+}

@@ -1,0 +1,123 @@
+/**
+ * Shrinking: a failing run with as little going wrong in it as still breaks the same promise.
+ *
+ * @module
+ */
+import { type FaultOptions, NO_FAULTS } from "../options.ts";
+import type { RunOptions } from "../workload.ts";
+import type { SeedOutcome, SeedRun } from "./seed_run.ts";
+
+/** Ends of the trouble that are tried, in ms. */
+const HEAL_AFTER_MS = [250, 1_000, 4_000];
+
+/** How far to go. */
+export interface ShrinkOptions {
+  /** Runs one; several may be under way. */
+  readonly run: (run: SeedRun) => Promise<SeedOutcome>;
+  /** How many are under way at a time. */
+  readonly width: number;
+  readonly runsMax: number;
+  /** Asked before runs are begun: true ends it with what is found. */
+  readonly isEnough?: () => boolean;
+  /** Called after each run. */
+  readonly onRun?: (runs: number) => void;
+}
+
+/** What is left of a failing run. */
+export interface Shrunk {
+  readonly run: SeedRun;
+  readonly violations: readonly string[];
+  /** How many runs that took. */
+  readonly runs: number;
+}
+
+/** A smaller run, or undefined where there is nothing to take away. */
+type Step = (options: RunOptions) => RunOptions | undefined;
+
+/** Tries to take things away, one after the other, for as long as that helps. */
+export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promise<Shrunk> {
+  const { run: tryRun, width, runsMax, isEnough = () => false, onRun = () => {} } = options;
+  const [checker] = failed.checkers;
+  let best: SeedRun = { ...failed.run, endsEarly: true };
+  let { violations } = failed;
+  let runs = 0;
+  let waiting = stepsOf(best.options);
+  let isSmaller = false;
+  while (runs < runsMax && !isEnough()) {
+    if (waiting.length === 0) {
+      // What could not be missed before may be by now.
+      if (!isSmaller) break;
+      isSmaller = false;
+      waiting = stepsOf(best.options);
+    }
+    const steps = waiting.splice(0, Math.min(width, runsMax - runs));
+    const tried = await Promise.all(steps.map(async (step) => {
+      const smaller = step(best.options);
+      if (smaller === undefined) return undefined;
+      const outcome = await tryRun({ ...best, options: smaller });
+      onRun(++runs);
+      return outcome.checkers.includes(checker!) ? { step, outcome } : undefined;
+    }));
+    const [first, ...others] = tried.filter((each) => each !== undefined);
+    if (first === undefined) continue;
+    isSmaller = true;
+    best = first.outcome.run;
+    ({ violations } = first.outcome);
+    waiting.unshift(...others.map(({ step }) => step));
+  }
+  return { run: best, violations, runs };
+}
+
+/** Everything that can be taken away: much at a time first. */
+function stepsOf({ faults, crashes = [] }: RunOptions): Step[] {
+  const calm: Partial<FaultOptions> = NO_FAULTS;
+  const names = (Object.keys(faults) as (keyof FaultOptions)[])
+    .filter((name) => faults[name] !== calm[name] && name !== "healAfterMaxMs");
+  const half = names.slice(0, names.length >> 1);
+  return [
+    withFaults(() => NO_FAULTS),
+    (options) => options.crashes?.length ? { ...options, crashes: [] } : undefined,
+    withFaults((faults) => calmed(faults, half)),
+    withFaults((faults) => calmed(faults, names.filter((name) => !half.includes(name)))),
+    ...crashes.map((role): Step => (options) => {
+      const left = options.crashes?.filter((each) => each !== role) ?? [];
+      return left.length < (options.crashes?.length ?? 0)
+        ? { ...options, crashes: left }
+        : undefined;
+    }),
+    ...names.map((name) => withFaults((faults) => calmed(faults, [name]))),
+    ...HEAL_AFTER_MS.map((ms) =>
+      withFaults((faults) =>
+        ms < (faults.healAfterMaxMs ?? Infinity) ? { ...faults, healAfterMaxMs: ms } : faults
+      )
+    ),
+    ...names.map((name) => withFaults((faults) => halved(faults, name))),
+  ];
+}
+
+function withFaults(change: (faults: FaultOptions) => FaultOptions): Step {
+  return (options) => {
+    const faults = change(options.faults);
+    const isSame = JSON.stringify(faults) === JSON.stringify(options.faults);
+    return isSame ? undefined : { ...options, faults };
+  };
+}
+
+/** These as on a calm day. */
+function calmed(faults: FaultOptions, names: readonly (keyof FaultOptions)[]): FaultOptions {
+  const calm: Partial<FaultOptions> = NO_FAULTS;
+  const left = Object.entries(faults).filter(([name]) =>
+    !names.includes(name as keyof FaultOptions)
+  );
+  const changes = names.filter((name) => name in calm).map((name) => [name, calm[name]]);
+  // In the order of the calm ones, so that two ways to the same faults give the same.
+  const all = Object.fromEntries([...left, ...changes]);
+  return { ...NO_FAULTS, ...all };
+}
+
+/** A probability that is half as large. */
+function halved(faults: FaultOptions, name: keyof FaultOptions): FaultOptions {
+  const value = faults[name];
+  if (typeof value !== "number" || !name.endsWith("Probability") || value === 0) return faults;
+  return { ...faults, [name]: value / 2 };
+}

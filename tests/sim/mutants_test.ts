@@ -1,0 +1,50 @@
+/**
+ * Deliberately wrong parts, each of which has to be noticed: by the checkers, from the seed on that is
+ * known to show it. `deno task vopr --mutants` looks for them from the first seed on.
+ */
+import { mutantOptions } from "../../sim/mutants/mutant.ts";
+import { MUTANTS } from "../../sim/mutants/mutants.ts";
+import { mutantRuns } from "../../sim/vopr/mutant_hunt.ts";
+import { runSeed } from "../../sim/vopr/seed_run.ts";
+import { WORKLOADS } from "../../sim/workloads.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+/** Within so many seeds from the known one. */
+const SEEDS_MAX = 10;
+const MUTANTS_MIN = 20;
+
+for (const mutant of MUTANTS.values()) {
+  Deno.test(`the checkers see ${mutant.wrong}`, async () => {
+    let tried = 0;
+    for (const run of mutantRuns(mutant, BigInt(mutant.seed ?? 1), SEEDS_MAX)) {
+      const { violations, checkers } = await runSeed(run);
+      tried++;
+      if (violations.length === 0) continue;
+      assert(!checkers.includes("run"), violations[0]);
+      return;
+    }
+    throw new Error(`nobody has noticed ${mutant.name} in ${tried} seeds`);
+  });
+}
+
+Deno.test(`there are ${MUTANTS_MIN} mutants or more, of every part of the service`, () => {
+  assert(MUTANTS.size >= MUTANTS_MIN, `there are ${MUTANTS.size}`);
+  const workloads = new Set([...MUTANTS.values()].map(({ workload }) => workload));
+  for (const workload of ["dynamic", "ordered", "rounds", "sharing", "saving"]) {
+    assert(workloads.has(workload), workload);
+  }
+});
+
+Deno.test("a mutant is mended when its run is over, and nobody else is noticed", async () => {
+  const mutant = MUTANTS.get("answer-before-append")!;
+  const [first] = mutantRuns(mutant, 1n, 1);
+  const { violations } = await runSeed(first!);
+  assert(violations.length > 0);
+  for (let seed = 1n; seed <= 5n; seed++) {
+    const options = mutantOptions(mutant, seed);
+    const workload = mutant.workload;
+    const sound = await runSeed({ index: 0, workload, options, endsEarly: true });
+    assertEquals(sound.violations, [], `SEED=${seed}`);
+    assertEquals((await WORKLOADS[workload]!(options)).violations, []);
+  }
+});
