@@ -62,6 +62,10 @@ export class SimCluster {
   readonly kinds: Readonly<Record<string, ActorKind>>;
   /** What pipelines on all nodes read and write. */
   readonly files = new SharedFiles();
+  /** Called before each event, for whoever looks on. */
+  onStep: () => void = () => {};
+  /** The names of nodes with training processes. */
+  trainers: readonly string[] = [];
   readonly #nodes = new Map<string, SimNode>();
   /** Nodes that run what another one did, by the name of that. */
   readonly #moved = new Map<string, SimNode>();
@@ -146,6 +150,7 @@ export class SimCluster {
     };
     const until = () => {
       if (uncaught !== undefined) throw uncaught;
+      this.onStep();
       return limits.until();
     };
     globalThis.addEventListener("unhandledrejection", onUncaught);

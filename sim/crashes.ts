@@ -74,6 +74,7 @@ export class Crashes {
   constructor(cluster: SimCluster, { nodes, roles, point, onCrash }: CrashesOptions) {
     this.#cluster = cluster;
     this.#onCrash = onCrash;
+    cluster.trainers = nodes.client;
     if (point !== undefined) this.#watch(cluster.node(nodes[point.role][0]!), point);
     const luck = cluster.random.fork("crashes");
     const { crashTogetherProbability } = cluster.network.faults;

@@ -196,6 +196,13 @@ export class SimNetwork {
     return !this.#vanished.has(node);
   }
 
+  /** Bytes that are on their way, or wait at their receiver's. */
+  get bufferedBytes(): number {
+    let bytes = 0;
+    for (const end of this.#ends) bytes += end.bufferedBytes;
+    return bytes;
+  }
+
   /** A link end is closed for good. */
   forget(end: LinkEnd): void {
     this.#ends.delete(end);

@@ -14,8 +14,10 @@ import {
   DOWN_MAX_MS,
   type Role,
 } from "./crashes.ts";
+import { leftovers } from "./leftovers.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
+import { MemoryChecker } from "./checkers/memory.ts";
 import { journalOf } from "./service.ts";
 
 /** When the cluster heals, at the latest, in ms. */
@@ -59,17 +61,26 @@ export interface Run {
   toTheEnd(): Promise<void>;
 }
 
+/** In so many runs it is seen to that nothing is left at the end: that takes a while. */
+const LEFTOVERS_PROBABILITY = 1 / 8;
+/** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
+const LEFT_MAX_MS = 600_000;
+
 /** Runs it, and says what came of it; an error of its own is a broken promise too. */
 export async function outcomeOf<R extends Run>(
   run: R,
   delivered: (run: R) => number,
 ): Promise<RunOutcome> {
   const { cluster, violations } = run;
+  const memory = new MemoryChecker(violations.by("memory"));
+  cluster.onStep = () => memory.look(() => cluster.nodes);
   try {
     await run.toTheEnd();
   } catch (error) {
     violations.by("liveness").add(LeatError.from(error).message);
   }
+  const isChosen = cluster.random.fork("leftovers").chance(LEFTOVERS_PROBABILITY);
+  if (isChosen && violations.count === 0) await expectNothingLeft(run);
   for (const node of cluster.nodes) {
     const journal = journalOf(node);
     journal?.end();
@@ -82,6 +93,22 @@ export async function outcomeOf<R extends Run>(
     delivered: delivered(run),
     cluster,
   };
+}
+
+/** Ends all training processes as power cuts would, and waits until nothing is left of what they wanted. */
+async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
+  for (const name of cluster.trainers) {
+    const node = cluster.node(name);
+    if (node.isUp) node.crash();
+  }
+  try {
+    const until = () => leftovers(cluster).length === 0;
+    await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
+  } catch (error) {
+    const found = violations.by("leftovers");
+    for (const what of leftovers(cluster)) found.add(`${what} is left`);
+    found.add(LeatError.from(error).message);
+  }
 }
 
 /** What the faults of a run are where they are not drawn: a tenth of all messages is lost. */

@@ -44,6 +44,14 @@ export interface ActorInfo {
   readonly mailboxLength: number;
 }
 
+/** What a node holds of messages: each of these is bounded, and nothing once all is quiet. */
+export interface HeldMessages {
+  /** In mailboxes. */
+  readonly waiting: number;
+  /** Asks that were made here and have no answer yet. */
+  readonly openAsks: number;
+}
+
 /** Hands events to observers; costs one check when nobody looks. */
 export class Inspector {
   readonly #observers = new Set<Observer>();

@@ -11,7 +11,13 @@ import { copyBody } from "./body.ts";
 import { Cell, type CellSystem } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
-import { type ActorInfo, type DropReason, Inspector, type Observer } from "./inspection.ts";
+import {
+  type ActorInfo,
+  type DropReason,
+  type HeldMessages,
+  Inspector,
+  type Observer,
+} from "./inspection.ts";
 import type { Connector, Link, NodeId } from "./link.ts";
 import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
@@ -121,6 +127,11 @@ export class ActorSystem implements AsyncDisposable {
     return this.#core.actors();
   }
 
+  /** What this node holds of messages now. */
+  get held(): HeldMessages {
+    return this.#core.held;
+  }
+
   /** Stops all actors in reverse order of starting, then closes the links. */
   stop(): Promise<void> {
     return this.#core.stop();
@@ -185,6 +196,12 @@ class Core implements CellSystem {
 
   actors(): ActorInfo[] {
     return [...this.#cells.values()].filter((cell) => cell !== this.root).map((cell) => cell.info);
+  }
+
+  get held(): HeldMessages {
+    let waiting = 0;
+    for (const cell of this.#cells.values()) waiting += cell.info.mailboxLength;
+    return { waiting, openAsks: this.#asks.size };
   }
 
   async stop(): Promise<void> {

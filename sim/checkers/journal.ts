@@ -32,6 +32,11 @@ export class JournalChecker {
   #owners = new SplitOwners();
   #life: Life | undefined;
 
+  /** The state that the newest life works with. */
+  get state(): DispatcherState | undefined {
+    return this.#life?.state;
+  }
+
   /** A life begins with that state: answers the journal that it is to use. */
   begin(journal: Journal, state: DispatcherState): Journal {
     const began = encodeSnapshot(state.snapshot());

@@ -1,0 +1,62 @@
+/** What the checkers of what nodes hold see, during a run and at its end. */
+import { EVERY, MemoryChecker, OPEN_ASKS_MAX, WAITING_MAX } from "../../sim/checkers/memory.ts";
+import { SimCluster } from "../../sim/cluster.ts";
+import { leftovers } from "../../sim/leftovers.ts";
+import { assertEquals } from "../assert.ts";
+
+interface DeafProtocol {
+  hear(request: number): null;
+}
+
+const DEAF = { node: "node", path: "/deaf" };
+
+/** A node with an actor that never begins to work, so that what it is asked waits. */
+function withDeafActor() {
+  const cluster = new SimCluster({ seed: 1n });
+  const node = cluster.addNode("node", ({ system }) => {
+    system.spawn<DeafProtocol>({
+      name: "deaf",
+      create: () => ({ handlers: { hear: () => null }, start: () => new Promise(() => {}) }),
+    });
+  });
+  const ask = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      node.system.ask<DeafProtocol, "hear">(DEAF, "hear", i, { timeoutMs: 1_000 }).catch(() => {});
+    }
+    let over = false;
+    cluster.after(100, "over", () => over = true);
+    await cluster.run({ until: () => over, timeMaxMs: 200 });
+  };
+  return { cluster, node, ask };
+}
+
+Deno.test("leftovers names actors, messages and asks that are there still, and nothing of a node's own", async () => {
+  const { cluster, node, ask } = withDeafActor();
+  await ask(3);
+  assertEquals(leftovers(cluster), [
+    "/deaf on node",
+    "3 messages in mailboxes of node",
+    "3 open asks of node",
+  ]);
+  let over = false;
+  node.system.stopActor("deaf");
+  cluster.after(2_000, "over", () => over = true);
+  await cluster.run({ until: () => over, timeMaxMs: 3_000 });
+  assertEquals(leftovers(cluster), []);
+});
+
+Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each", async () => {
+  const { cluster, ask } = withDeafActor();
+  const found: string[] = [];
+  const checker = new MemoryChecker({ add: (what) => found.push(what) });
+  const most = Math.max(WAITING_MAX, OPEN_ASKS_MAX);
+  await ask(most);
+  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes);
+  assertEquals(found, []);
+  await ask(1);
+  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes);
+  assertEquals(found, [
+    `${most + 1} messages wait in mailboxes of node, of ${WAITING_MAX} at most`,
+    `${most + 1} asks are open of node, of ${OPEN_ASKS_MAX} at most`,
+  ]);
+});
