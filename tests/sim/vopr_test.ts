@@ -1,0 +1,151 @@
+/**
+ * The tool that runs seeds: what it prints and with which status it ends, on what its threads run, and
+ * how it shrinks. A mutant stands for the bug that there is hopefully none of.
+ */
+import { LeatError } from "../../core/error.ts";
+import { NO_FAULTS } from "../../sim/options.ts";
+import { drawOptions } from "../../sim/swarm.ts";
+import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { formatFaults, parseCrash, parseFaults, repeatCommand } from "../../sim/vopr/flags.ts";
+import { Lane } from "../../sim/vopr/lane.ts";
+import { huntMutant } from "../../sim/vopr/mutant_hunt.ts";
+import { SeedPool } from "../../sim/vopr/pool.ts";
+import { runSeed, type SeedRun } from "../../sim/vopr/seed_run.ts";
+import { shrink } from "../../sim/vopr/shrink.ts";
+import { MUTANTS } from "../../sim/mutants/mutants.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+
+const FLAGS = ["-P=vopr"];
+
+/** Runs the tool to its end. */
+async function vopr(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  await using child = startChild("sim/vopr.ts", { args, flags: FLAGS });
+  const { code } = await child.status;
+  return { code, stdout: child.stdout.text, stderr: child.stderr.text };
+}
+
+const SEED_MS = 60_000;
+
+/** A run that breaks a promise. */
+async function failing(name: string): Promise<SeedRun> {
+  using pool = new SeedPool({ jobs: 0, seedTimeoutMs: SEED_MS });
+  const mutant = MUTANTS.get(name)!;
+  const { caughtAt } = await huntMutant(pool, mutant, { first: 1n, seedsMax: 20 });
+  const options = { seed: caughtAt!, crashes: mutant.crashes ?? [], faults: WORKLOAD_FAULTS };
+  return { index: 0, workload: mutant.workload, mutant: name, options };
+}
+
+Deno.test("vopr: a broken seed ends with status 1 and prints the command that repeats it shrunk, which does so", async () => {
+  const { options: { seed } } = await failing("answer-before-sync");
+  const args = ["--mutant", "answer-before-sync", "--seed", `${seed}`, "--seeds", "1"];
+  const { code, stdout } = await vopr(...args);
+  assertEquals(code, 1);
+  assertMatch(stdout, /what remained necessary: crashes dispatcher, faults /);
+  const [, command] = /^Repeat it with: deno task vopr (.+)$/m.exec(stdout)!;
+  const again = await vopr(...command!.split(" "));
+  assertEquals(again.code, 1);
+  const [violation] = /^VIOLATION splits: .*$/m.exec(stdout)!;
+  assertStringIncludes(again.stdout, violation);
+});
+
+Deno.test("vopr: seeds that keep every promise end with status 0 and a table of workloads", async () => {
+  const { code, stdout } = await vopr("--workload", "off", "--seeds", "3", "--jobs", "2");
+  assertEquals(code, 0);
+  assertMatch(stdout, /│ off +│ +3 │/);
+  assertMatch(stdout, /3 seeds in .* 0 failed/);
+});
+
+Deno.test("vopr refuses what it cannot read, naming it and what it may be", async () => {
+  for (
+    const [args, says] of [
+      [["--seeds", "abc"], "--seeds is 'abc'"],
+      [["--workload", "nothing"], "'nothing'"],
+      [["--faults", "lossProbability=much"], "lossProbability is 'much'"],
+      [["--crash", "nobody@3"], "--crash is 'nobody'"],
+    ] as const
+  ) {
+    const { code, stderr } = await vopr(...args);
+    assertEquals(code, 2);
+    assertStringIncludes(stderr, says);
+  }
+});
+
+Deno.test("SeedPool gives the same hashes on threads as on this one", async () => {
+  const runs = Array.from({ length: 8 }, (_, index): SeedRun => ({
+    index,
+    workload: index % 2 === 0 ? "dynamic" : "saving",
+    options: drawOptions(BigInt(1 + index)),
+  }));
+  const hashesWith = async (jobs: number) => {
+    using pool = new SeedPool({ jobs, seedTimeoutMs: SEED_MS });
+    const hashes: string[] = [];
+    await pool.runAll(runs, ({ run, hash }) => void (hashes[run.index] = hash));
+    return hashes;
+  };
+  const alone = await hashesWith(0);
+  assertEquals(new Set(alone).size, runs.length);
+  assertEquals(await hashesWith(2), alone);
+});
+
+Deno.test("shrink leaves the crash and few faults of a run that fails, with the same checker", async () => {
+  const failed = await runSeed(await failing("answer-before-sync"));
+  const before = Object.keys(parseFaults(formatFaults(failed.run.options.faults)))
+    .filter((name) => isSet(failed.run, name)).length;
+  const { run, violations, runs } = await shrink(failed, { run: runSeed, width: 1, runsMax: 60 });
+  assert(runs <= 60);
+  assertMatch(violations[0]!, new RegExp(`^${failed.checkers[0]}: `));
+  assertEquals(run.options.crashes, ["dispatcher"]);
+  const after = Object.keys(run.options.faults).filter((name) => isSet(run, name)).length;
+  assert(after < before, `${before} faults before, ${after} after`);
+  assert((await runSeed(run)).checkers.includes(failed.checkers[0]!));
+});
+
+function isSet({ options: { faults } }: SeedRun, name: string): boolean {
+  const calm: Readonly<Record<string, unknown>> = { ...NO_FAULTS };
+  const all: Readonly<Record<string, unknown>> = { ...faults };
+  return all[name] !== calm[name];
+}
+
+Deno.test("Lane reports a seed that does not end, and one that ends its thread, and runs those behind it", async () => {
+  const run = (index: number): SeedRun => ({ index, workload: "off", options: drawOptions(1n) });
+  const answer = `self.postMessage({ run: data, violations: [], checkers: [] })`;
+  const module = (bad: string) =>
+    new URL(`data:text/javascript,${
+      encodeURIComponent(
+        `self.onmessage = ({ data }) => { if (data.index === 0) { ${bad} } else ${answer}; };` +
+          `self.postMessage("ready");`,
+      )
+    }`);
+  for (
+    const [bad, says] of [["for (;;) {}", /has not ended after 1 s/], [
+      "throw new Error('gone')",
+      /its thread has died: .*gone/,
+    ]] as const
+  ) {
+    using lane = new Lane({ seedTimeoutMs: 1_000, module: module(bad) });
+    const [first, second] = await Promise.all([lane.run(run(0)), lane.run(run(1))]);
+    assertMatch(first.violations[0]!, says);
+    assertEquals(first.run.index, 0);
+    assertEquals(second.violations, []);
+  }
+});
+
+Deno.test("flags: faults and crashes are read as they are written, and a drawn run needs its seed alone", () => {
+  for (let seed = 1n; seed <= 20n; seed++) {
+    const options = drawOptions(seed);
+    assertEquals({ ...parseFaults(formatFaults(options.faults)) }, { ...options.faults });
+    assertEquals(
+      repeatCommand({ index: 0, workload: "off", options }),
+      `deno task vopr --workload off --seed ${seed} --timeline`,
+    );
+  }
+  assertEquals(parseCrash("worker@7"), { role: "worker", message: 7 });
+  assertThrows(() => parseFaults("lossProbability"), LeatError);
+});
