@@ -293,11 +293,11 @@ export class RoundReader implements Reader {
       return "confirmed";
     } catch (error) {
       const failure = LeatError.from(error);
-      const isAway = isGone(failure) || mayBeTakenLater(failure);
+      // Who is going has said no: asking at once again would do nothing else.
+      const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
       if (failure.code === "unavailable" || isGone(failure)) this.#lost(sourceKey(open.task));
       if (isAway) await new Promise<void>((resolve) => context.timer(CONFIRM_RETRY_MS, resolve));
-      const isOpen = isAway || failure.code === "deadline_exceeded" || failure.code === "cancelled";
-      return isOpen ? "again" : failure;
+      return isAway || failure.code === "deadline_exceeded" ? "again" : failure;
     }
   }
 

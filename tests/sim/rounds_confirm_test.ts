@@ -1,0 +1,35 @@
+/**
+ * A consumer whose confirmations are refused for a while asks now and then, and not without end.
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { LeatError } from "../../core/error.ts";
+import type { Tamper } from "../../sim/network.ts";
+import { NO_FAULTS } from "../../sim/options.ts";
+import { runRounds } from "../../sim/workload_rounds.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+/** Confirmations that are refused. */
+const REFUSED = 20;
+
+Deno.test("a consumer whose confirmation is refused as cancelled pauses before it asks again", async () => {
+  let refused = 0;
+  const confirms = new Set<string>();
+  const keyOf = (node: string, id: number) => `${node} ${id}`;
+  const tamper = (): Tamper => (envelope: Envelope) => {
+    if (envelope.kind === "ask" && envelope.method === "confirm") {
+      confirms.add(keyOf(envelope.source.node, envelope.id));
+    }
+    if (envelope.kind !== "reply" || refused === REFUSED) return envelope;
+    if (!confirms.has(keyOf(envelope.target.node, envelope.id))) return envelope;
+    refused++;
+    const { body: _, ...address } = envelope;
+    const error = new LeatError("cancelled", "It is going").toWire();
+    return { ...address, kind: "failure", error };
+  };
+  const calm = await runRounds({ seed: 1n, faults: NO_FAULTS });
+  const { violations, cluster } = await runRounds({ seed: 1n, faults: NO_FAULTS, tamper });
+  assertEquals(violations, []);
+  assertEquals(refused, REFUSED);
+  const laterMs = (cluster.scheduler.nowUs - calm.cluster.scheduler.nowUs) / 1_000;
+  assert(laterMs > 50, `virtual time: the run took ${laterMs} ms longer`);
+});
