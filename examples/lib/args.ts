@@ -33,6 +33,8 @@ export interface Option<T> {
   readonly placeholder?: string;
   /** Said after the help: the default, the bounds. */
   readonly remark: string;
+  /** Whether the value stands alone, without the option's name before it. */
+  readonly isOperand?: true;
   /** The value of the texts given for the option, in order; none if it was not given. Throws a plain message. */
   read(texts: readonly string[]): T;
 }
@@ -78,7 +80,7 @@ export async function runProgram<O extends Options>(
     values = await parseCommandLine(program, args);
   } catch (error) {
     if (!(error instanceof LeatError)) throw error;
-    console.error(`error: ${error.message}\nUsage: ${program.usage} [options]; --help lists them.`);
+    console.error(`error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`);
     Deno.exitCode = EXIT_USAGE;
     return;
   }
@@ -100,8 +102,10 @@ export async function parseCommandLine<O extends Options>(
   program: Program<O>,
   args: readonly string[],
 ): Promise<Values<O>> {
+  const entries = Object.entries(program.options);
+  const operands = entries.filter(([, o]) => o.isOperand);
   const named = new Map(
-    Object.entries(program.options).map(([key, o]) => [kebab(key), { key, o }]),
+    entries.filter(([, o]) => !o.isOperand).map(([key, o]) => [kebab(key), { key, o }]),
   );
   const shape: Shape = { flags: [], valued: [] };
   for (const [name, { o }] of named) {
@@ -111,11 +115,15 @@ export async function parseCommandLine<O extends Options>(
   const given = await (await loadReader())(args, shape);
   for (const [name, { o }] of named) checkPresent(name, o, given.texts.get(name) ?? []);
   for (const name of given.unknown) throw refuseUnknown(name, [...named.keys()]);
-  const stray = given.positionals[0];
+  const stray = given.positionals[operands.length];
   if (stray !== undefined) throw refuse(`'${stray}' is not an option: options begin with --`);
   const values: Record<string, unknown> = {};
+  operands.forEach(([key, o], index) => {
+    const word = given.positionals[index];
+    values[key] = readOption(o.placeholder!, o, word === undefined ? [] : [word]);
+  });
   for (const [name, { key, o }] of named) {
-    values[key] = readOption(name, o, given.texts.get(name) ?? []);
+    values[key] = readOption(`--${name}`, o, given.texts.get(name) ?? []);
   }
   return values as Values<O>;
 }
@@ -134,7 +142,7 @@ function readOption(name: string, option: Option<unknown>, texts: readonly strin
     return option.read(texts);
   } catch (error) {
     if (!(error instanceof Misread)) throw error;
-    throw refuse(`--${name} ${error.message}`);
+    throw refuse(`${name} ${error.message}`);
   }
 }
 
@@ -175,6 +183,13 @@ export function text(
       return given;
     },
   };
+}
+
+/** A text that stands alone, without a name before it, and has to be there. */
+export function operand(
+  o: Described & { readonly placeholder: string },
+): Option<string> {
+  return { ...text({ ...o, required: true }), isOperand: true };
 }
 
 /** A text that may be given several times; an empty list if it is not given. */
@@ -244,16 +259,28 @@ export function integer(
 }
 
 /** A number; `undefined` if it is not given and has no default. */
-export function number(o: Described & Bounds & { readonly default: number }): Option<number>;
+export function number(
+  o: Described & Bounds & ({ readonly default: number } | { readonly required: true }),
+): Option<number>;
 export function number(o: Described & Bounds): Option<number | undefined>;
 export function number(
-  o: Described & Bounds & { readonly default?: number },
+  o: Described & Bounds & { readonly default?: number; readonly required?: true },
 ): Option<number | undefined> {
-  return numeric(o, "X", "a number", (text) => text.trim() !== "");
+  return numeric(o, "X", "a number", isNumber);
+}
+
+/** A share, given as percent (`2` or `2%`): from 0 to 1. */
+export function percent(o: Described & { readonly default: number }): Option<number> {
+  const { read, ...rest } = numeric({ ...o, min: 0, max: 100 }, "X%", "percent", isNumber);
+  return { ...rest, read: (texts) => read(texts.map((text) => text.replace(/%$/, "")))! / 100 };
+}
+
+function isNumber(text: string): boolean {
+  return text.trim() !== "";
 }
 
 function numeric(
-  o: Described & Bounds & { readonly default?: number },
+  o: Described & Bounds & { readonly default?: number; readonly required?: true },
   placeholder: string,
   what: string,
   accepts: (text: string) => boolean,
@@ -263,9 +290,12 @@ function numeric(
   return {
     help: o.help,
     placeholder: o.placeholder ?? placeholder,
-    remark: [remarkDefault(o.default), bounds].filter((part) => part !== "").join(", "),
+    remark: [o.required ? "required" : remarkDefault(o.default), bounds].filter((part) =>
+      part !== ""
+    ).join(", "),
     read(texts) {
       const given = single(texts);
+      if (given === undefined && o.required) throw new Misread("is required");
       if (given === undefined) return o.default;
       const value = accepts(given) ? Number(given) : NaN;
       if (!Number.isFinite(value) || value < min || value > max) {
@@ -306,7 +336,9 @@ const HEAD_COLUMNS_MAX = 30;
 /** The page that `--help` prints. */
 export function helpText<O extends Options>(program: Program<O>): string {
   const rows = Object.entries(program.options).map(([key, o]): [string, string] => {
-    const head = `--${kebab(key)}${o.placeholder === undefined ? "" : ` ${o.placeholder}`}`;
+    const head = o.isOperand
+      ? o.placeholder!
+      : `--${kebab(key)}${o.placeholder === undefined ? "" : ` ${o.placeholder}`}`;
     return [head, o.remark === "" ? o.help : `${o.help} (${o.remark})`];
   });
   rows.push(["--help, -h", "Shows this page."]);
@@ -320,12 +352,18 @@ export function helpText<O extends Options>(program: Program<O>): string {
       : [`  ${head}`.padEnd(indent) + first, ...rest];
   });
   const parts = [
-    `Usage: ${program.usage} [options]`,
+    `Usage: ${usageOf(program)}`,
     wrap(program.summary, HELP_COLUMNS).join("\n"),
     `Options:\n${lines.join("\n")}`,
   ];
   if (program.notes !== undefined) parts.push(program.notes.trim());
   return parts.join("\n\n");
+}
+
+/** How a program is called. */
+function usageOf<O extends Options>({ usage, options }: Program<O>): string {
+  const operands = Object.values(options).filter(({ isOperand }) => isOperand);
+  return [usage, ...operands.map(({ placeholder }) => placeholder), "[options]"].join(" ");
 }
 
 function wrap(paragraph: string, columns: number): string[] {

@@ -8,7 +8,9 @@ import {
   helpText,
   integer,
   number,
+  operand,
   parseCommandLine,
+  percent,
   readByNode,
   readByStd,
   text,
@@ -152,4 +154,45 @@ Deno.test("wantsHelp looks no further than a bare --", () => {
   assert(wantsHelp(["--nonsense", "--help"]));
   assert(wantsHelp(["-h"]));
   assert(!wantsHelp(["--", "--help"]));
+});
+
+const PLACED = {
+  usage: "deno task example",
+  summary: "An example with a word that stands alone.",
+  options: {
+    module: operand({ help: "What to read.", placeholder: "MODULE" }),
+    stallMax: percent({ help: "How much.", default: 2 }),
+    stepMs: number({ help: "How long.", required: true, min: 1 }),
+  },
+};
+
+Deno.test("operand: a word without a name, wherever it stands, and refused where it is missing or one too many", async () => {
+  const values = { module: "a.ts", stallMax: 0.02, stepMs: 9 };
+  assertEquals(await parseCommandLine(PLACED, ["a.ts", "--step-ms", "9"]), values);
+  const behind = await parseCommandLine(PLACED, ["--step-ms", "9", "--stall-max", "5%", "a.ts"]);
+  assertEquals(behind, { ...values, stallMax: 0.05 });
+  await assertRejects(() => parseCommandLine(PLACED, []), LeatError, "MODULE is required");
+  await assertRejects(() => parseCommandLine(PLACED, ["a.ts"]), LeatError, "--step-ms is required");
+  await assertRejects(
+    () => parseCommandLine(PLACED, ["a.ts", "b.ts"]),
+    LeatError,
+    "'b.ts' is not an option",
+  );
+  const help = helpText(PLACED);
+  assertStringIncludes(help, "Usage: deno task example MODULE [options]");
+  assertStringIncludes(help, "\n  MODULE ");
+});
+
+Deno.test("percent: a share, with its sign or without, of at most the whole", async () => {
+  assertEquals(
+    (await parseCommandLine(PLACED, ["a.ts", "--step-ms=1", "--stall-max=0.5"])).stallMax,
+    0.005,
+  );
+  for (const wrong of ["101", "-1%", "some", "%"]) {
+    await assertRejects(
+      () => parseCommandLine(PLACED, ["a.ts", `--stall-max=${wrong}`]),
+      LeatError,
+      "--stall-max is",
+    );
+  }
 });
