@@ -72,7 +72,7 @@ const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
 
 /** Packages that only some rooms may import: each is meant to be replaceable in one place. */
 const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
-  ["msgpackr", /^(tests\/|bench\/)/, "use transport/codec.ts"],
+  ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
   ["comlink", /^(transport|world|tests|bench)\//, "use the edge in transport/ or world/"],
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
 ];

@@ -7,9 +7,10 @@
 
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./codec/format.ts";
+import type { PayloadPart } from "./codec/plan.ts";
 import { readMessage } from "./codec/reader.ts";
 import type { MessageSlab } from "./codec/slab.ts";
-import { EnvelopeWriter, type PayloadPart } from "./codec/writer.ts";
+import { releaseEnvelope, writeEnvelope } from "./codec/writer.ts";
 
 export { MessageSlab } from "./codec/slab.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
@@ -80,16 +81,16 @@ export function encodeMessage(
 ): Uint8Array<ArrayBuffer>;
 export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Array;
 export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
-  const envelope = writer.write(value);
-  const { parts } = writer;
-  const byteLength = endOf(parts, envelope.length);
+  const envelope = writeEnvelope(value);
+  const { bytes, parts } = envelope;
+  const byteLength = endOf(parts, bytes.length);
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-  const frame = aroundPayload(parts, envelope.length, byteLength, options) ??
+  const frame = aroundPayload(parts, bytes.length, byteLength, options) ??
     allocate(byteLength, options);
-  frame.set(envelope);
-  if (parts.length > 0) writePayloads(frame, parts, envelope.length);
-  writer.release();
+  frame.set(bytes);
+  if (parts.length > 0) writePayloads(frame, parts, bytes.length);
+  releaseEnvelope(envelope);
   return frame;
 }
 
@@ -118,7 +119,6 @@ export const ROOM_FROM_BYTES = 64 * 2 ** 10;
 /** More than the envelope of an element takes. A multiple of 64 keeps payloads aligned. */
 const ENVELOPE_ROOM_BYTES = 1_024;
 
-const writer = new EnvelopeWriter();
 const encoder = new TextEncoder();
 
 /** The message's place around its only payload, if there is room for the rest before that. */

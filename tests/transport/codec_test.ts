@@ -58,7 +58,7 @@ Deno.test("codec keeps the order of keys and drops those whose value is undefine
   assert("gone" in sent, "the caller's object stays as it was");
 });
 
-Deno.test("codec takes objects whose keys name what every object has", () => {
+Deno.test("codec takes objects whose keys msgpackr would call", () => {
   const odd = { constructor: 1, toJSON: "x", hasOwnProperty: 0, length: 3 };
   assertEquals(roundTrip(odd), odd);
   const bare = Object.assign(Object.create(null), { toJSON: 1, a: undefined, b: 2 });
@@ -152,7 +152,7 @@ Deno.test("decodeMessage with copy outlives its frame", () => {
   assertEquals(decoded, { a: new Int32Array([1, 2]), t: tensor(["x", "yz"]) });
 });
 
-Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, never the writer's pool", () => {
+Deno.test("encodeMessage owns its output: a buffer of its own, exactly as long, never msgpackr's pool", () => {
   const first = encodeMessage({ a: 1 });
   const before = first.slice();
   const second = encodeMessage({ b: 2 });

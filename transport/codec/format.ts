@@ -39,31 +39,12 @@ export const TENSOR_RANK_MAX = 32;
 
 /** The msgpack tokens that the format names. */
 export const TOKEN = {
-  FIXMAP: 0x80,
-  FIXARRAY: 0x90,
-  FIXSTR: 0xa0,
   NIL: 0xc0,
-  FALSE: 0xc2,
-  TRUE: 0xc3,
   BIN8: 0xc4,
   BIN32: 0xc6,
   EXT8: 0xc7,
   FLOAT64: 0xcb,
-  UINT8: 0xcc,
-  UINT16: 0xcd,
   UINT32: 0xce,
-  UINT64: 0xcf,
-  INT8: 0xd0,
-  INT16: 0xd1,
-  INT32: 0xd2,
-  INT64: 0xd3,
-  STR8: 0xd9,
-  STR16: 0xda,
-  STR32: 0xdb,
-  ARRAY16: 0xdc,
-  ARRAY32: 0xdd,
-  MAP16: 0xde,
-  MAP32: 0xdf,
 } as const;
 
 /** The msgpack extension types that stand for payloads. */

@@ -1,7 +1,7 @@
 /**
- * The strict reader. It takes what `docs/wire.md` describes and nothing else: the usual readers of
- * msgpack also follow records, references and other extensions that a stranger could use, allocate
- * what a length merely claims, and rename or drop what they do not like.
+ * The strict reader. It takes what `docs/wire.md` describes and nothing else: msgpackr's own reader
+ * also follows records, references and other extensions that a stranger could use, allocates what a
+ * length merely claims, and renames or drops what it does not like.
  *
  * @module
  */

@@ -1,0 +1,262 @@
+/**
+ * What is to be written: the value with everything msgpack has no type for put into its place as
+ * raw bytes, and the payloads that those bytes stand for. This walk is also where a value that
+ * cannot travel is refused, by its path.
+ *
+ * @module
+ */
+
+import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
+import { LeatError } from "../../core/error.ts";
+import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
+import { pathText } from "../../core/tree.ts";
+import { Payload } from "../payload.ts";
+import {
+  DTYPE_CODES,
+  ENVELOPE_DEPTH_MAX,
+  EXT,
+  INLINE_BYTES_MAX,
+  TENSOR_RANK_MAX,
+  TOKEN,
+} from "./format.ts";
+
+/** Msgpack bytes to be written into the envelope as they are. */
+export class RawMsgpack {
+  readonly bytes: ArrayLike<number>;
+
+  constructor(bytes: ArrayLike<number>) {
+    this.bytes = bytes;
+  }
+}
+
+/** One payload of a message: bytes, or strings or blocks that are written one after another. */
+export interface PayloadPart {
+  readonly byteLength: number;
+  readonly source: Uint8Array | string[] | Uint8Array[];
+  /** What the bytes were given as, if they may have room for the envelope before them. */
+  readonly payload?: Payload;
+}
+
+/** -0 as a float64: msgpackr would write the integer 0. */
+const NEGATIVE_ZERO = new RawMsgpack([TOKEN.FLOAT64, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+
+const INT64_MIN = -(2n ** 63n);
+const UINT64_MAX = 2n ** 64n - 1n;
+const UINT32_MAX = 0xffff_ffff;
+
+/** One message to be written. */
+export class MessagePlan {
+  /** In the order in which the envelope names them. */
+  readonly parts: PayloadPart[] = [];
+  readonly #path: (string | number)[] = [];
+
+  /**
+   * `value` as msgpackr is to see it: itself where plain msgpack says it all (most messages),
+   * otherwise a copy as shallow as can be.
+   *
+   * @throws {LeatError} `invalid_argument` naming the path of what cannot travel.
+   */
+  envelope(value: unknown): unknown {
+    return this.#visit(value, 0);
+  }
+
+  #visit(value: unknown, depth: number): unknown {
+    switch (typeof value) {
+      case "string":
+        if (!value.isWellFormed()) throw this.#refusal(depth, LONE_SURROGATE);
+        return value;
+      case "number":
+        return value === 0 && Object.is(value, -0) ? NEGATIVE_ZERO : value;
+      case "boolean":
+        return value;
+      case "object":
+        return value === null ? null : this.#visitObject(value, depth);
+      case "bigint":
+        if (value < INT64_MIN || value > UINT64_MAX) {
+          throw this.#refusal(
+            depth,
+            "a bigint beyond 64 bits has no place in a message; send its text",
+          );
+        }
+        return value;
+      default:
+        throw this.#refusal(depth, `${typeof value} ${CANNOT_TRAVEL}`);
+    }
+  }
+
+  #visitObject(value: object, depth: number): unknown {
+    if (Array.isArray(value)) return this.#visitArray(value, depth);
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype === Object.prototype || prototype === null) {
+      return this.#visitMap(value as Record<string, unknown>, depth, prototype === null);
+    }
+    if (value instanceof Tensor) return this.#tensor(value, depth);
+    if (value instanceof RaggedTensor) return this.#ragged(value, depth);
+    if (value instanceof Payload) return this.#payload(value, depth);
+    const dtype = dtypeOf(value);
+    if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype, depth);
+    throw this.#refusal(depth, `${value.constructor?.name ?? "an object"} ${CANNOT_TRAVEL}`);
+  }
+
+  #visitArray(value: readonly unknown[], depth: number): unknown {
+    this.#enter(depth);
+    // A subclass of Array could bring its own toJSON; only its elements travel.
+    let copy: unknown[] | undefined = value.constructor === Array ? undefined : Array.from(value);
+    for (let i = 0; i < value.length; i++) {
+      const item = value[i];
+      this.#path[depth] = i;
+      const sent = this.#visit(item, depth + 1);
+      if (sent !== item) (copy ??= value.slice())[i] = sent;
+    }
+    return copy ?? value;
+  }
+
+  #visitMap(value: Record<string, unknown>, depth: number, bare: boolean): unknown {
+    this.#enter(depth);
+    // msgpackr asks an object for its constructor before it takes it for a plain one. Objects whose
+    // data could answer go as Maps.
+    const odd = bare || Object.hasOwn(value, "constructor");
+    let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
+    for (const key of Object.keys(value)) {
+      const item = value[key];
+      this.#path[depth] = key;
+      if (item === undefined) {
+        changed ??= new Map(Object.entries(value));
+        changed.delete(key);
+        continue;
+      }
+      this.#checkKey(key, depth);
+      const sent = this.#visit(item, depth + 1);
+      if (sent !== item) changed ??= new Map(Object.entries(value));
+      changed?.set(key, sent);
+    }
+    return changed ?? value;
+  }
+
+  #checkKey(key: string, depth: number): void {
+    if (key === "__proto__") throw this.#refusal(depth + 1, "the key __proto__ cannot travel");
+    if (!key.isWellFormed()) throw this.#refusal(depth + 1, LONE_SURROGATE);
+  }
+
+  #tensor(tensor: Tensor, depth: number): RawMsgpack {
+    const bytes = ext(EXT.TENSOR);
+    this.#putTensor(bytes, tensor, depth);
+    return sealed(bytes);
+  }
+
+  #ragged(ragged: RaggedTensor, depth: number): RawMsgpack {
+    const bytes = ext(EXT.RAGGED);
+    putUint32(bytes, this.#add(bytesOf(ragged.rowSplits), depth));
+    this.#putTensor(bytes, ragged.values, depth);
+    return sealed(bytes);
+  }
+
+  #putTensor(bytes: number[], tensor: Tensor, depth: number): void {
+    const { dtype, shape, data } = tensor;
+    if (shape.length > TENSOR_RANK_MAX || shape.some((length) => length > UINT32_MAX)) {
+      throw this.#refusal(
+        depth,
+        `a tensor of shape [${shape}] has more than ${TENSOR_RANK_MAX} axes or one longer than ${UINT32_MAX}`,
+      );
+    }
+    const index = Array.isArray(data)
+      ? this.#addBlock(data as string[] | Uint8Array[], dtype, depth)
+      : this.#add(bytesOf(data as TypedArray), depth);
+    putUint32(bytes, index);
+    bytes.push(DTYPE_CODES[dtype], shape.length);
+    for (const length of shape) putUint32(bytes, length);
+  }
+
+  #typedArray(array: TypedArray, dtype: DType, depth: number): RawMsgpack {
+    if (dtype === "uint8" && array.byteLength <= INLINE_BYTES_MAX) {
+      return new RawMsgpack([TOKEN.BIN8, array.byteLength, ...(array as Uint8Array)]);
+    }
+    const bytes = ext(EXT.TYPED_ARRAY);
+    putUint32(bytes, this.#add(bytesOf(array), depth));
+    bytes.push(DTYPE_CODES[dtype]);
+    return sealed(bytes);
+  }
+
+  #payload(payload: Payload, depth: number): RawMsgpack {
+    const bytes = ext(EXT.PAYLOAD);
+    const { bytes: source, byteLength } = payload;
+    putUint32(bytes, this.#push({ byteLength, source, payload }, depth));
+    return sealed(bytes);
+  }
+
+  #add(source: Uint8Array, depth: number): number {
+    return this.#push({ byteLength: source.byteLength, source }, depth);
+  }
+
+  #push(part: PayloadPart, depth: number): number {
+    if (part.byteLength > UINT32_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `${part.byteLength} bytes at ${this.#at(depth)}; one payload holds at most ${UINT32_MAX}`,
+      );
+    }
+    return this.parts.push(part) - 1;
+  }
+
+  /**
+   * Strings or blocks as two payloads: where each begins (uint32, one more than there are), and all
+   * of them in a row.
+   */
+  #addBlock(items: string[] | Uint8Array[], dtype: DType, depth: number): number {
+    const offsets = new Uint32Array(items.length + 1);
+    let byteLength = 0;
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i];
+      if (dtype === "string" ? typeof item !== "string" : !(item instanceof Uint8Array)) {
+        throw this.#refusal(depth, `element ${i} of a ${dtype} tensor is ${typeof item}`);
+      }
+      if (typeof item === "string" && !item.isWellFormed()) {
+        throw this.#refusal(depth, `element ${i}: ${LONE_SURROGATE}`);
+      }
+      byteLength += typeof item === "string" ? utf8Length(item) : item!.byteLength;
+      offsets[i + 1] = byteLength;
+    }
+    const index = this.#add(bytesOf(offsets), depth);
+    this.#push({ byteLength, source: items }, depth);
+    return index;
+  }
+
+  #enter(depth: number): void {
+    if (depth < ENVELOPE_DEPTH_MAX) return;
+    throw this.#refusal(
+      depth,
+      `structure deeper than ${ENVELOPE_DEPTH_MAX} levels (ENVELOPE_DEPTH_MAX) or circular`,
+    );
+  }
+
+  #refusal(depth: number, what: string): LeatError {
+    return new LeatError("invalid_argument", `cannot encode ${this.#at(depth)}: ${what}`);
+  }
+
+  #at(depth: number): string {
+    return pathText(this.#path.slice(0, depth));
+  }
+}
+
+const CANNOT_TRAVEL =
+  "has no place in a message; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
+const LONE_SURROGATE =
+  "a string with half a surrogate pair has no UTF-8; mend it with toWellFormed() or send bytes";
+
+function bytesOf(array: TypedArray): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+/** An extension whose length {@linkcode sealed} fills in. */
+function ext(type: number): number[] {
+  return [TOKEN.EXT8, 0, type];
+}
+
+function sealed(bytes: number[]): RawMsgpack {
+  bytes[1] = bytes.length - 3;
+  return new RawMsgpack(bytes);
+}
+
+function putUint32(bytes: number[], value: number): void {
+  bytes.push(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff);
+}
