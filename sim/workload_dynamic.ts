@@ -24,6 +24,7 @@ import { SplitLedger } from "./checkers/split_ledger.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
+import { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -41,17 +42,37 @@ const REQUEST_TIMEOUT_MS = 1_000;
 /** Longer than any trouble lasts: a client that has given up by right would show nothing. */
 const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 
+/** How often a dispatcher crashes that does so again and again, and at which of its messages, at most. */
+const RESTARTS_MAX = 20;
+const RESTART_MESSAGES_MAX = 12;
+/** How long its journal may get, in records. */
+const JOURNAL_RECORDS_MAX: [number, ...number[]] = [1, 5, 20];
+
 /** One run. */
 export interface DynamicOptions extends RunOptions {
   /** Puts something before the dispatcher's journal, to see what comes of it. */
   readonly wrapJournal?: (node: SimNode) => NonNullable<DispatcherConfig["wrapJournal"]>;
   /** Default DYNAMIC. */
   readonly mode?: "DYNAMIC" | "OFF";
+  /** Records after which the dispatcher compacts its journal. Default: its own. */
+  readonly journalRecordsMax?: number;
   /** Clients have the dataset by its id, under which they register it first. Default false. */
   readonly registered?: boolean;
 }
 
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+
+/** A dispatcher that compacts its journal every few records, and crashes again and again. */
+export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> {
+  const luck = new SimRandom(options.seed).fork("restarts");
+  const point = { message: 1 + luck.int(RESTART_MESSAGES_MAX), lives: 1 + luck.int(RESTARTS_MAX) };
+  return await runDynamic({
+    ...options,
+    crashes: options.crashes?.filter((role) => role !== "dispatcher") ?? [],
+    crashPoint: options.crashPoint ?? { role: "dispatcher", ...point },
+    journalRecordsMax: luck.pick(JOURNAL_RECORDS_MAX),
+  });
+}
 
 /** Runs one seed. */
 export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
@@ -135,9 +156,12 @@ class DynamicRun {
   }
 
   #bootDispatcher(node: SimNode): void {
-    const { wrapJournal } = this.#options;
+    const { wrapJournal, journalRecordsMax } = this.#options;
     node.system.inspect(this.#ledger.observe);
-    bootDispatcher(wrapJournal === undefined ? {} : { wrapJournal: wrapJournal(node) })(node);
+    bootDispatcher({
+      ...(journalRecordsMax === undefined ? {} : { journalRecordsMax }),
+      ...(wrapJournal === undefined ? {} : { wrapJournal: wrapJournal(node) }),
+    })(node);
   }
 
   /** A training loop: takes an element, takes a step, takes the next. */

@@ -5,7 +5,7 @@
  */
 import type { Workload } from "./workload.ts";
 import { runConsumers } from "./workload_consumers.ts";
-import { runDynamic } from "./workload_dynamic.ts";
+import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runRounds } from "./workload_rounds.ts";
@@ -19,6 +19,7 @@ const ALL = {
     (options) => runDynamic({ ...options, mode: "OFF" }),
     "two clients of one OFF job, to which every worker gives the whole dataset",
   ],
+  restarts: [runRestarts, "a DYNAMIC job whose dispatcher crashes and compacts again and again"],
   static: [
     runStatic,
     "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",

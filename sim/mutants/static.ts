@@ -1,0 +1,42 @@
+/**
+ * Wrong actors of a job with a static policy, by what they would say.
+ *
+ * @module
+ */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
+
+type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
+type Heartbeat = RequestOf<DispatcherProtocol, "workerHeartbeat">;
+
+/** See the module. */
+export const STATIC_MUTANTS: readonly Mutant[] = [
+  {
+    name: "neighbours-share",
+    wrong: "a dispatcher that gives each worker its neighbour's share",
+    workload: "static",
+    install: () =>
+      repliesChanged<News>(
+        ({ newTasks }) => newTasks?.some(({ shard }) => shard !== undefined) ?? false,
+        (body) => ({
+          ...body,
+          newTasks: body.newTasks.map((task) => ({
+            ...task,
+            shard: { ...task.shard!, index: (task.shard!.index + 1) % task.shard!.count },
+          })),
+        }),
+      ),
+  },
+  {
+    name: "share-made-too-early",
+    wrong: "a worker that says it has made all of its share when it begins",
+    workload: "static",
+    crashes: ["worker"],
+    install: () =>
+      asksChanged<Heartbeat>("workerHeartbeat", (body) => ({
+        ...body,
+        tasks: body.tasks.map((task) => ({ ...task, completed: true })),
+      })),
+  },
+];
