@@ -1,0 +1,34 @@
+/**
+ * Seeds that have found something before, in `tests/seeds.json`: none of them may break a promise
+ * again. A failing seed's report ends with the line to add there.
+ */
+import { drawOptions } from "../../sim/swarm.ts";
+import { parseCrashes, parseFaults } from "../../sim/vopr/flags.ts";
+import { runSeed } from "../../sim/vopr/seed_run.ts";
+import { WORKLOADS } from "../../sim/workloads.ts";
+import { assert, assertEquals } from "../assert.ts";
+import KEPT from "../seeds.json" with { type: "json" };
+
+/** One of them. What is left out is drawn from the seed. */
+interface KeptSeed {
+  readonly workload: string;
+  readonly seed: string;
+  readonly faults?: string;
+  readonly crashes?: string;
+  /** What it found, in a sentence. */
+  readonly found: string;
+}
+
+for (const { workload, seed, faults, crashes, found } of KEPT as readonly KeptSeed[]) {
+  Deno.test(`kept seed ${seed} of ${workload} keeps its promises; it found ${found}`, async () => {
+    assert(Object.hasOwn(WORKLOADS, workload), workload);
+    const drawn = drawOptions(BigInt(seed));
+    const options = {
+      ...drawn,
+      ...(faults === undefined ? {} : { faults: parseFaults(faults) }),
+      ...(crashes === undefined ? {} : { crashes: parseCrashes(crashes) }),
+    };
+    const { violations } = await runSeed({ index: 0, workload, options });
+    assertEquals(violations, []);
+  });
+}
