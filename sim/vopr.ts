@@ -34,7 +34,7 @@ import { CampaignProgress } from "./vopr/progress.ts";
 import type { SeedOutcome, SeedRun } from "./vopr/seed_run.ts";
 import { Tally } from "./vopr/tally.ts";
 import type { RunOptions } from "./workload.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { WORKLOAD_LINES, WORKLOADS } from "./workloads.ts";
 
 /** Stands for all workloads. */
 const ALL = "all";
@@ -119,7 +119,8 @@ const PROGRAM = {
       min: 1,
     }),
   },
-  notes: `Workloads: ${Object.keys(WORKLOADS).join(", ")}.
+  notes: `Workloads:
+${Object.entries(WORKLOAD_LINES).map(([name, line]) => `  ${name.padEnd(10)} ${line}`).join("\n")}
 
 Mutants: ${[...MUTANTS.keys()].join(", ")}.
 
