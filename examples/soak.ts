@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { Violations } from "../sim/checkers/checker.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
 import { Play } from "./chaos/play.ts";
@@ -23,7 +24,7 @@ import {
 import { StopRequests } from "./cluster/serving.ts";
 import { renderTable } from "./simulate/table.ts";
 import { runLoad } from "./soak/load.ts";
-import { PROBE, Samples } from "./soak/samples.ts";
+import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";
 import { MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
@@ -49,7 +50,7 @@ const OPTIONS = {
     default: "none",
   }),
   seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
-  sampleMs: integer({ help: "The time between two looks.", default: 2_000, min: 100 }),
+  sampleMs: integer({ help: "The time between two looks.", default: 5_000, min: 100 }),
   elements: integer({ help: "How many elements a job has.", default: 4_000, min: 32 }),
   work: integer({
     help: "Steps of computation per element, about a nanosecond each.",
@@ -100,8 +101,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { workers, chaos, seed, report: path } = values;
   using requests = new StopRequests();
   const samples = new Samples();
+  const violations = new Violations();
   await using stage = new Stage({
-    flags: ["--preload", PROBE],
+    flags: PROBE_FLAGS,
     onOutput: (name, line) => samples.heard(name, line),
     dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
   });
@@ -111,8 +113,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0 },
     ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
     ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => stage.logs.write("faults", what) },
+    findings: violations.by("processes"),
   });
-  const soaked = soak(values, stage, nemesis, samples, status);
+  const soaked = soak(values, stage, { nemesis, samples, violations, status });
   const interrupted = requests.first.then(() => "interrupted" as const);
   const report = await Promise.race([soaked, interrupted]);
   nemesis?.resumeAll();
@@ -136,15 +139,19 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
 async function soak(
   values: Values<typeof OPTIONS>,
   stage: Stage,
-  nemesis: Nemesis | undefined,
-  samples: Samples,
-  status: StatusLine,
+  { nemesis, samples, violations, status }: {
+    readonly nemesis: Nemesis | undefined;
+    readonly samples: Samples;
+    readonly violations: Violations;
+    readonly status: StatusLine;
+  },
 ): Promise<SoakReport> {
   const { minutes, modes, lanes, workers, seed, sampleMs, elements, work, patienceS } = values;
   const startedAt = new Date().toISOString();
   let runs = 0;
   const play = new Play(stage, nemesis, {
     ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
+    violations,
     onStep: () =>
       status.show(
         `${
@@ -161,7 +168,7 @@ async function soak(
   });
   const counts = await runLoad(play, nemesis, {
     ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
-    goesOn: () => samples.seconds < minutes * SECONDS_PER_MINUTE,
+    goesOn: () => violations.count === 0 && samples.seconds < minutes * SECONDS_PER_MINUTE,
     onRun: (mode, count) => {
       runs++;
       status.note(`${samples.seconds.toFixed(0)} s: ${mode} job ${count} is done`);
@@ -173,7 +180,7 @@ async function soak(
     seconds: samples.seconds,
     faults: nemesis?.total() ?? 0,
     runs: Object.fromEntries(counts),
-    violations: play.violations.list(),
+    violations: violations.list(),
     series: Object.fromEntries(samples.series),
     trends: trendsOf(samples.series, samples.seconds),
   };

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { Violations } from "../../sim/checkers/checker.ts";
 import { WORKER_TIMEOUT_MS } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";
 import type { JobSize, Mode } from "./modes/drill.ts";
@@ -44,6 +45,7 @@ export class Campaign {
   readonly #stage: Stage;
   readonly #status: StatusLine;
   readonly #startedMs = performance.now();
+  readonly #violations = new Violations();
   readonly #runs = new Map<Mode, number>();
   #longestWaitMs = 0;
   #shown = "";
@@ -66,7 +68,7 @@ export class Campaign {
       const { batches, hash } = await play.readUndisturbed();
       this.#say(`undisturbed: ${batches.length} batches, hash ${hash}`);
     }
-    for (let i = 0; play.violations.count === 0 && !this.#isEnough(i); i++) {
+    for (let i = 0; this.#violations.count === 0 && !this.#isEnough(i); i++) {
       await this.#run(modes[i % modes.length]!, play, nemesis, watch);
     }
     const outcome = {
@@ -79,7 +81,7 @@ export class Campaign {
       open: { most: watch.openSplitsMax, limit: WINDOW.splits },
       longestWaitMs: this.#longestWaitMs,
       seconds: this.#seconds,
-      violations: play.violations.list(),
+      violations: this.#violations.list(),
     };
     console.log(outcomeTable(outcome));
     return brokenPromises(outcome).length > 0 ? "broken" : "kept";
@@ -110,14 +112,14 @@ export class Campaign {
     const number = (this.#runs.get(mode) ?? 0) + 1;
     this.#runs.set(mode, number);
     if (!await watch.workersLive(workers, patienceS * 1_000)) {
-      play.violations.by("liveness").add(`not all workers are back after ${patienceS} s`);
+      this.#violations.by("liveness").add(`not all workers are back after ${patienceS} s`);
       return;
     }
     const isGentle = EXACT_MODES.includes(mode) && number % 2 === 1 && this.#canBeGentle;
     this.#shown = `${mode} run ${number}`;
     nemesis.start(Math.min(faultsPerRun, this.#killsLeft), isGentle);
     const figures = await play.run(mode);
-    if (play.violations.count === 0) await nemesis.stop();
+    if (this.#violations.count === 0) await nemesis.stop();
     else nemesis.enough();
     this.#longestWaitMs = Math.max(this.#longestWaitMs, figures.longestWaitMs);
     this.#say(`${this.#shown}: ${nemesis.total() - before} faults, ${textOf(figures)}`);
@@ -136,6 +138,7 @@ export class Campaign {
       ...{ betweenMaxMs: betweenMs, downMaxMs: downMs, pauseMaxMs: pauseMs },
       gentleMaxMs: Math.min(pauseMs, GENTLE_SHARE * WORKER_TIMEOUT_MS),
       onFault: (what) => this.#note(`${this.#shown}: ${what}`),
+      findings: this.#violations.by("processes"),
     });
   }
 
@@ -144,6 +147,7 @@ export class Campaign {
     let steps = 0;
     return new Play(this.#stage, nemesis, {
       ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
+      violations: this.#violations,
       onStep: () =>
         this.#status.show(
           `${this.#shown}: step ${++steps}, ${nemesis.total()} faults, ${nemesis.down} in trouble now`,

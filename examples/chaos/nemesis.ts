@@ -4,6 +4,8 @@
  * @module
  */
 import { RandomStream } from "../../core/philox.ts";
+import { LeatError } from "../../mod.ts";
+import type { Findings } from "../../sim/checkers/checker.ts";
 import type { ChildProcess } from "../cluster/child_process.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 import { CUTS, type Relay } from "./relay.ts";
@@ -34,6 +36,8 @@ export interface NemesisOptions {
   readonly dispatcherEvery: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
+  /** Where it is put down that somebody who was killed cannot be started again. */
+  readonly findings: Findings;
 }
 
 /** Faults in one run after the other; times and victims are drawn from the seed. */
@@ -130,7 +134,7 @@ export class Nemesis {
   }
 
   #strike(): void {
-    const { dispatcherEvery, faults, onFault } = this.#options;
+    const { dispatcherEvery, faults, onFault, findings } = this.#options;
     const { workers, dispatcher } = this.#deployment;
     const isDispatcher = dispatcherEvery > 0 && this.#luck.int(dispatcherEvery) === 0;
     const victim = isDispatcher ? dispatcher : workers[this.#luck.int(workers.length)]!;
@@ -143,7 +147,11 @@ export class Nemesis {
     this.counts[kind][isDispatcher ? "dispatcher" : "worker"]++;
     this.#done++;
     onFault(what);
-    this.#troubles.set(victim.name, trouble.finally(() => this.#troubles.delete(victim.name)));
+    const { name } = victim;
+    const over = trouble.catch((error) => {
+      findings.add(`${name} could not be started again: ${LeatError.from(error).message}`);
+    }).finally(() => this.#troubles.delete(name));
+    this.#troubles.set(name, over);
     const isReached = ({ faults }: { faults: number }) => this.#done >= faults;
     for (const { resolve } of this.#waiting.filter(isReached)) resolve();
     this.#waiting = this.#waiting.filter((one) => !isReached(one));

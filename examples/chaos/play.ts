@@ -5,7 +5,7 @@
  */
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
-import { Violations } from "../../sim/checkers/checker.ts";
+import type { Violations } from "../../sim/checkers/checker.ts";
 import { drillCoordinated } from "./modes/coordinated.ts";
 import { drillDeterministic, type KnownStream, readUndisturbed } from "./modes/deterministic.ts";
 import type { Around, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
@@ -28,6 +28,8 @@ export interface PlayOptions {
   readonly workers: number;
   /** Without a fault and without a batch for so long, in ms, a run is taken to hang. */
   readonly patienceMs: number;
+  /** Where it is put down what was promised and is not so. */
+  readonly violations: Violations;
   /** Called at each step of a loop. */
   readonly onStep: () => void;
 }
@@ -42,7 +44,6 @@ export interface RunFigures extends DrillFigures {
 
 /** See the module. */
 export class Play {
-  readonly violations = new Violations();
   /** What the stream of the DETERMINISTIC job has to be, once that is known. */
   wanted: KnownStream | undefined;
   readonly #stage: Stage;
@@ -59,7 +60,7 @@ export class Play {
 
   /** Reads the DETERMINISTIC job once while nothing goes wrong. */
   async readUndisturbed(): Promise<KnownStream> {
-    const run = new Run(this.#stage, undefined, this.violations, this.#options, "undisturbed");
+    const run = new Run(this.#stage, undefined, this.#options, "undisturbed");
     this.wanted = await run.guarded(readUndisturbed(run));
     return this.wanted;
   }
@@ -67,7 +68,7 @@ export class Play {
   /** One run; what is promised of it and is not so is among the violations afterwards. */
   async run(mode: Mode): Promise<RunFigures> {
     const name = `${mode.toLowerCase()}-${++this.#runs}`;
-    const run = new Run(this.#stage, this.#nemesis, this.violations, this.#options, name);
+    const run = new Run(this.#stage, this.#nemesis, this.#options, name);
     const startedMs = performance.now();
     let figures: DrillFigures = { delivered: 0, remark: "" };
     try {
@@ -106,7 +107,6 @@ class Run implements Around {
   longestWaitMs = 0;
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;
-  readonly #violations: Violations;
   readonly #options: PlayOptions;
   readonly #lostBefore: number;
   #sinceMs = performance.now();
@@ -116,13 +116,11 @@ class Run implements Around {
   constructor(
     stage: Stage,
     nemesis: Nemesis | undefined,
-    violations: Violations,
     options: PlayOptions,
     name: string,
   ) {
     this.#stage = stage;
     this.#nemesis = nemesis;
-    this.#violations = violations;
     this.#options = options;
     this.name = name;
     this.size = options.size;
@@ -136,7 +134,7 @@ class Run implements Around {
     return this.#nemesis?.isOver ?? true;
   }
 
-  readonly findings = (checker: string) => this.#violations.by(checker);
+  readonly findings = (checker: string) => this.#options.violations.by(checker);
 
   readonly openReader: Around["openReader"] = (name, options) =>
     openReader(this.#stage.deployment, `${this.name} ${name}`, options);

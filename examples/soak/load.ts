@@ -25,7 +25,7 @@ export async function runLoad(
   { modes, lanes, faultsPerRound, goesOn, onRun }: LoadOptions,
 ): Promise<Map<Mode, number>> {
   const runs = new Map<Mode, number>();
-  for (let next = 0; goesOn() && play.violations.count === 0; next += lanes) {
+  for (let next = 0; goesOn(); next += lanes) {
     nemesis?.start(faultsPerRound, false);
     // As many lanes as there are take the next modes in turn.
     await Promise.all(Array.from({ length: lanes }, async (_, lane) => {

@@ -1,13 +1,13 @@
 /**
- * Loaded before a program (`deno run --preload`): has it print once a second what memory it uses. What
- * of that is V8's heap cannot be seen from outside of a process.
+ * Loaded before a program (`deno run --preload`): has it print now and then what memory it uses. What of
+ * that is V8's heap cannot be seen from outside of a process.
  *
  * @module
  */
+import { memoryNow } from "./memory_now.ts";
 
-const PERIOD_MS = 1_000;
+const PERIOD_MS = 5_000;
 
-Deno.unrefTimer(setInterval(
-  () => console.log(`memory ${JSON.stringify(Deno.memoryUsage())}`),
-  PERIOD_MS,
-));
+const print = () => console.log(`memory ${JSON.stringify(memoryNow())}`);
+Deno.unrefTimer(setTimeout(print, 0));
+Deno.unrefTimer(setInterval(print, PERIOD_MS));

@@ -1,19 +1,23 @@
 /**
  * What each process of a cluster takes of its host, sample after sample.
  *
- * RSS and V8's heap are what the process says of itself ({@linkcode PROBE}); threads and file handles
+ * RSS and V8's heap are what the process says of itself ({@linkcode PROBE_FLAGS}); threads and file handles
  * are read from `/proc`, where there is one. Deno lets a program read there only with every permission,
  * so `cat` and `ls` do it.
  *
  * @module
  */
+import { memoryNow, type MemoryUse } from "./memory_now.ts";
 
 /** What is measured, and in what. */
 export const MEASURES = ["rss", "heap", "threads", "files"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** What a program has to load before it, from the top of the tree. */
-export const PROBE = "./examples/soak/memory_probe.ts";
+/** What Deno is started with, from the top of the tree, so that a process tells of its memory. */
+export const PROBE_FLAGS = [
+  "--v8-flags=--expose-gc",
+  ...["--preload", "./examples/soak/memory_probe.ts"],
+] as const;
 
 /** One look at one process. What is not known is left out. */
 export interface Sample extends Partial<Readonly<Record<Measure, number>>> {
@@ -34,7 +38,7 @@ export class Samples {
   readonly series = new Map<string, Sample[]>();
   #startedMs = performance.now();
   /** What each process has said last. */
-  readonly #memory = new Map<string, Deno.MemoryUsage>();
+  readonly #memory = new Map<string, MemoryUse>();
 
   get seconds(): number {
     return (performance.now() - this.#startedMs) / 1_000;
@@ -55,7 +59,7 @@ export class Samples {
   async take(processes: readonly Process[]): Promise<void> {
     const own = { name: "readers", pid: Deno.pid };
     const all = [...processes, own];
-    this.#memory.set(own.name, Deno.memoryUsage());
+    this.#memory.set(own.name, memoryNow());
     const host = await readHost(all.map(({ pid }) => pid));
     const seconds = this.seconds;
     for (const { name, pid } of all) {

@@ -10,7 +10,7 @@ export const MARGINS: Readonly<
   Record<Measure, { readonly unit: string; readonly more: number; readonly percent: number }>
 > = {
   rss: { unit: "MiB", more: 32, percent: 25 },
-  heap: { unit: "MiB", more: 8, percent: 25 },
+  heap: { unit: "MiB", more: 4, percent: 15 },
   threads: { unit: "threads", more: 2, percent: 10 },
   files: { unit: "handles", more: 8, percent: 10 },
 };

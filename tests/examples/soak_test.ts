@@ -9,7 +9,7 @@ import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
 
 const SECONDS = 100;
-const FLAGS = ["-P=soak"];
+const FLAGS = ["-P=soak", "--v8-flags=--expose-gc"];
 
 /** One sample a second of something that is `at` that second. */
 function samples(at: (second: number) => number, from = 0, to = SECONDS): Sample[] {
