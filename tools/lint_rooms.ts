@@ -62,7 +62,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // What was promised is checked alike in the simulator and beside real processes.
   "sim/checkers": PRODUCTION,
   sim: [...PRODUCTION, "mod.ts", "examples", "sim/checkers"],
-  examples: [...PRODUCTION, "mod.ts", "sim/checkers"],
+  examples: [...PRODUCTION, "mod.ts", "sim", "sim/checkers"],
   bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "examples"],
   "bench/bare": [],
 };

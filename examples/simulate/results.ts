@@ -14,6 +14,8 @@ export type Provenance = "measured" | "modelled";
 export type Unit =
   | "1"
   | "ms"
+  | "µs"
+  | "messages/s"
   | "s"
   | "batches"
   | "batches/s"

@@ -28,7 +28,7 @@ export interface Table {
 }
 
 /** A unit to show a number in: the unit of the number, or a handier one. */
-export type DisplayUnit = Unit | "%" | "×" | "MB";
+export type DisplayUnit = Unit | "%" | "×" | "MB" | "KB";
 
 /** Stands behind a number that comes from a model. */
 export const MODELLED_MARK = "◇";
@@ -43,6 +43,7 @@ const CONVERSIONS: Partial<Record<DisplayUnit, { from: Unit; factor: number }>> 
   "%": { from: "1", factor: 100 },
   "×": { from: "1", factor: 1 },
   MB: { from: "bytes", factor: 1e-6 },
+  KB: { from: "bytes", factor: 1e-3 },
 };
 
 /** The heading of a column with its unit, for example `time (s)`. */

@@ -40,6 +40,25 @@ Deno.test("simulateCluster: with workers enough the trainers step as fast as the
   assertEquals(outcome.bottleneck, "trainers");
 });
 
+Deno.test("simulateCluster: throughput grows as the workers do, up to what the trainers take", async () => {
+  const rates: number[] = [];
+  for (const workers of [8, 32, 128]) {
+    const { batchesPerSecond } = await simulateCluster({
+      ...BASE,
+      workers,
+      batchMs: 8_000,
+      stepMs: 40,
+      batchBytes: 2 ** 25,
+      measureMs: 10_000,
+    });
+    rates.push(batchesPerSecond);
+  }
+  const [few, more, many] = rates as [number, number, number];
+  assertNear(few, 8, "8 workers of one batch/s");
+  assertNear(more, 4 * few, "four times as many");
+  assertNear(many, 50, "two trainers of 25 steps/s");
+});
+
 Deno.test("simulateCluster: batches wait in line at the network cards of trainers, and of workers", async () => {
   const network = { networkBytesPerSecond: 100e6, batchBytes: 10e6, workers: 16 };
   const receiving = await simulateCluster({ ...BASE, ...network });

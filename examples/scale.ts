@@ -1,0 +1,142 @@
+/**
+ * How the service grows: the same actors in simulated clusters of some workers to thousands, and the worker
+ * sweep of the tf.data service paper: `deno task scale --help`.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import { flag, integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import type { SizeRun, SweepRun } from "./scale/measurements.ts";
+import { PAPER_WORKERS, runSweep } from "./scale/paper_sweep.ts";
+import { renderScaleReport, sizeTable, sweepTable } from "./scale/report.ts";
+import { clientsFor, measureSize } from "./scale/size.ts";
+import { writePage } from "./simulate/page.ts";
+import { Progress } from "./simulate/progress.ts";
+import { formatNumber, renderTable } from "./simulate/table.ts";
+
+const SIZES = [8, 64, 640, 5_000];
+const QUICK_SIZES = [8, 32, 128];
+const QUICK_SWEEP = [8, 32];
+/** More workers than fit the memory of most machines. */
+const WORKERS_MAX = 20_000;
+/** Progress counts events, of which there are about so many for each worker. */
+const EVENTS_PER_WORKER = 400;
+
+const OPTIONS = {
+  workers: text({
+    placeholder: "8,64,640,5000",
+    help: `Sizes of clusters. Default: ${SIZES.join(",")}; with --quick ${QUICK_SIZES.join(",")}.`,
+  }),
+  clients: integer({
+    min: 1,
+    max: WORKERS_MAX,
+    help: "Clients of each cluster. Default: one for five workers.",
+  }),
+  sweep: text({
+    placeholder: "8,64,512",
+    help: `Sizes of the paper's worker sweep, or none. Default: ${PAPER_WORKERS.join(",")}; with ` +
+      `--quick ${QUICK_SWEEP.join(",")}.`,
+  }),
+  out: text({
+    placeholder: "FILE",
+    default: "./scale.html",
+    help: "Where to write the page of plots.",
+  }),
+  quick: flag("Small clusters: ends within a minute."),
+};
+
+const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task scale",
+  summary:
+    "Runs the service's actors in simulated clusters of growing size, and shows what the dispatcher has to do, " +
+    "how long clients wait for their first batch and for a dispatcher that has crashed, and what memory a " +
+    "worker takes.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task scale --quick
+  deno task scale --workers 5000 --clients 1000 --sweep none
+
+Times of the cluster are virtual; CPU time and memory are this machine's. Progress goes to standard error.`,
+};
+
+await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { quick, clients, out } = values;
+  const sizes = readSizes("workers", values.workers) ?? (quick ? QUICK_SIZES : SIZES);
+  const sweepSizes = values.sweep === "none"
+    ? []
+    : readSizes("sweep", values.sweep) ?? (quick ? QUICK_SWEEP : PAPER_WORKERS);
+  const startedAt = new Date();
+  const runs: SizeRun[] = [];
+  let sweep: SweepRun[] = [];
+  // Before minutes of work, not after them.
+  await write(out, "");
+  using progress = new Progress({ experiments: 2 });
+  progress.beginExperiment("cluster sizes", sizes.length);
+  for (const workers of sizes) runs.push(await measureOne(workers, clients, progress));
+  progress.beginExperiment("worker sweep of the paper", sweepSizes.length);
+  sweep = await runSweep(sweepSizes, (workers) => {
+    progress.endRun();
+    progress.beginRun(`${workers} workers`, 1, "run");
+  });
+  progress.endRun();
+  progress.close();
+  if (runs.length > 0) console.log(`\n${renderTable(sizeTable(runs))}`);
+  if (sweep.length > 0) console.log(`\n${renderTable(sweepTable(sweep))}`);
+  await write(
+    out,
+    renderScaleReport({
+      startedAt: startedAt.toISOString(),
+      durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
+      commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
+      host: `${navigator.hardwareConcurrency} cores, ${Deno.build.os} ${Deno.build.arch}`,
+      sizes: runs,
+      sweep,
+    }),
+  );
+  console.log(`\nReport: ${await Deno.realPath(out)}`);
+}
+
+async function measureOne(
+  workers: number,
+  given: number | undefined,
+  progress: Progress,
+): Promise<SizeRun> {
+  const clients = given ?? clientsFor(workers);
+  const expected = EVENTS_PER_WORKER * workers;
+  progress.beginRun(`${workers} workers, ${clients} clients`, expected, "events");
+  const run = await measureSize(workers, clients, (_, events) => {
+    progress.update({ done: Math.min(events, expected) });
+  });
+  progress.endRun(
+    `${formatNumber(run.cpuSeconds.value, 1)} s of CPU, ${
+      formatNumber(run.eventsPerCpuMs.value, 0)
+    } events per ms`,
+  );
+  return run;
+}
+
+async function write(path: string, html: string): Promise<void> {
+  try {
+    await writePage(html, path);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    const error = `Cannot write the page '${path}': ${message}. Name another file with --out`;
+    throw new LeatError(code, error, { cause });
+  }
+}
+
+/** @throws LeatError `invalid_argument` for what is no list of sizes. */
+function readSizes(option: string, given: string | undefined): number[] | undefined {
+  if (given === undefined) return undefined;
+  const sizes = given.split(",").map((size) => /^\s*\d+\s*$/.test(size) ? Number(size) : NaN);
+  if (sizes.every((size) => size >= 1 && size <= WORKERS_MAX)) {
+    return [...new Set(sizes)].sort((a, b) => a - b);
+  }
+  throw new LeatError(
+    "invalid_argument",
+    `--${option} is '${given}', but has to be whole numbers from 1 to ${WORKERS_MAX} with commas between, as ` +
+      SIZES.join(","),
+  );
+}

@@ -1,0 +1,82 @@
+/**
+ * Watches a simulated dispatcher: what it handles, how long that takes this machine, what it journals.
+ *
+ * @module
+ */
+import type { Journal } from "../../actors/dispatcher/journal.ts";
+import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import { DispatcherState, encodeSnapshot } from "../../actors/dispatcher/state.ts";
+import type { Actor } from "../../actors/runtime/actor.ts";
+import type { MethodOf } from "../../actors/runtime/protocol.ts";
+
+/** Times kept of each method; the median of the newest is what counts. */
+const TIMES_MAX = 4_096;
+
+type Handler = (request: never, delivery: never) => unknown;
+
+/** See the module. */
+export class DispatcherWatch {
+  /** Messages handled so far. */
+  handled = 0;
+  /** Tasks that the dispatcher's newest life has heard of, from their workers. */
+  readonly tasksHeard = new Set<number>();
+  readonly #times = new Map<string, number[]>();
+  readonly #records: JournalRecord[] = [];
+
+  readonly wrapActor = (actor: Actor<DispatcherProtocol>): Actor<DispatcherProtocol> => {
+    this.tasksHeard.clear();
+    const handlers = Object.entries(actor.handlers).map(([method, handler]) =>
+      [method, this.#timed(method, handler as Handler)] as const
+    );
+    return { ...actor, handlers: Object.fromEntries(handlers) as typeof actor.handlers };
+  };
+
+  readonly wrapJournal = (journal: Journal): Journal => ({
+    append: (record) => {
+      this.#records.push(record);
+      journal.append(record);
+    },
+    committed: () => journal.committed(),
+    close: () => journal.close(),
+  });
+
+  /** How long a message of that kind takes this machine, in µs: the median, as other programs run too. */
+  medianUs(method: MethodOf<DispatcherProtocol>): number {
+    const times = (this.#times.get(method) ?? []).toSorted((a, b) => a - b);
+    return 1_000 * (times[times.length >> 1] ?? NaN);
+  }
+
+  /** Size of the dispatcher's state as a snapshot of it would be written. */
+  stateBytes(): number {
+    const state = new DispatcherState();
+    for (const record of this.#records) state.apply(record);
+    return encodeSnapshot(state.snapshot()).byteLength;
+  }
+
+  #timed(method: string, handler: Handler): Handler {
+    const times = this.#times.get(method) ?? [];
+    this.#times.set(method, times);
+    return (request, delivery) => {
+      this.#note(request);
+      const startMs = performance.now();
+      try {
+        return handler(request, delivery);
+      } finally {
+        this.handled++;
+        if (times.push(performance.now() - startMs) > TIMES_MAX) times.splice(0, TIMES_MAX / 2);
+      }
+    };
+  }
+
+  /** A task that asks for a split, or that its worker names. */
+  #note(request: unknown): void {
+    const { taskId, worker, tasks } = (request ?? {}) as {
+      taskId?: number;
+      worker?: unknown;
+      tasks?: readonly { readonly taskId: number }[];
+    };
+    if (taskId !== undefined) this.tasksHeard.add(taskId);
+    if (worker !== undefined) tasks?.forEach((task) => this.tasksHeard.add(task.taskId));
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * What a size of cluster came to, as plain data.
+ *
+ * @module
+ */
+import type { Quantity } from "../simulate/results.ts";
+
+/** One cluster. */
+export interface SizeRun {
+  readonly workers: number;
+  readonly clients: number;
+  /** Pools of workers, each with a job of its own that some of the clients read. */
+  readonly pools: number;
+  /** Messages that the dispatcher handles, per second. */
+  readonly dispatcherMessages: Quantity;
+  /** CPU time of this machine that the dispatcher takes for one, in µs: the median. */
+  readonly workerHeartbeat: Quantity;
+  readonly clientHeartbeat: Quantity;
+  readonly split: Quantity;
+  /** From the start until the first client has a batch, and until all have. */
+  readonly firstBatch: Quantity;
+  readonly allBatches: Quantity;
+  /** From the dispatcher's crash until it is there and has heard of every worker's task. */
+  readonly recovery: Quantity;
+  /** CPU time of this machine to begin again from the journal. */
+  readonly replay: Quantity;
+  /** Memory of this process for each simulated node. */
+  readonly heapPerNode: Quantity;
+  /** The dispatcher's state as a snapshot of it would be written, for each worker. */
+  readonly statePerWorker: Quantity;
+  readonly batches: Quantity;
+  /** Simulated events for each ms of this machine's CPU time. */
+  readonly eventsPerCpuMs: Quantity;
+  readonly cpuSeconds: Quantity;
+  /** Of this process, at the end. */
+  readonly memory: Quantity;
+}
+
+/** One point of the worker sweep. */
+export interface SweepRun {
+  readonly workers: number;
+  readonly throughput: Quantity;
+  readonly speedup: Quantity;
+  readonly costSaving: Quantity;
+  readonly workerBusy: Quantity;
+  readonly stalled: Quantity;
+  /** What the paper's text says, where it does. */
+  readonly paperSpeedup?: Quantity;
+  readonly paperCostSaving?: Quantity;
+}
+
+/** Everything that the page shows. */
+export interface ScaleReport {
+  readonly startedAt: string;
+  readonly durationSeconds: number;
+  readonly commandLine: string;
+  readonly host: string;
+  readonly sizes: readonly SizeRun[];
+  readonly sweep: readonly SweepRun[];
+}
