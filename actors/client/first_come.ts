@@ -60,6 +60,8 @@ export class FirstComeReader implements Reader {
   readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<string, OpenTask>();
+  /** The newest list of tasks. */
+  #listed: readonly TaskSource[] | undefined;
   /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
   readonly #ring = new Fifo<OpenTask>();
   /** Requests that have given up their place, because their task cannot be reached, and want one again. */
@@ -101,6 +103,16 @@ export class FirstComeReader implements Reader {
   }
 
   learn({ tasks, finished }: HeartbeatNews): void {
+    // The list of the heartbeat before says nothing new.
+    if (tasks !== this.#listed) this.#list(tasks);
+    for (const open of this.#tasks.values()) this.#offer(open);
+    this.#finished = finished;
+    this.#endIfDone();
+    this.pump();
+  }
+
+  #list(tasks: readonly TaskSource[]): void {
+    this.#listed = tasks;
     const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
     for (const [key, open] of this.#tasks) {
       if (listed.has(key)) continue;
@@ -113,10 +125,6 @@ export class FirstComeReader implements Reader {
     for (const [key, task] of listed) {
       if (!this.#tasks.has(key)) this.#tasks.set(key, this.#open(task));
     }
-    for (const open of this.#tasks.values()) this.#offer(open);
-    this.#finished = finished;
-    this.#endIfDone();
-    this.pump();
   }
 
   pump(): void {
