@@ -52,6 +52,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "leases-by-the-wall-clock",
+    seed: 11,
     wrong:
       "a dispatcher, and all others, that measure silence by a clock which jumps ahead with the wall clock",
     workload: "dynamic",

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
 import { Repeats } from "../../actors/elements/repeats.ts";
 import type { GetElementRequest } from "../../actors/worker/protocol.ts";
@@ -63,18 +62,6 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
         },
       });
     },
-  },
-  {
-    name: "skip-fences",
-    wrong: "actors that take what was meant for those who lived at their path before",
-    workload: "rounds",
-    seed: 24,
-    install: () =>
-      tampered((envelope): Envelope => {
-        if (envelope.kind !== "ask" && envelope.kind !== "tell") return envelope;
-        const { incarnation: _, ...target } = envelope.target;
-        return { ...envelope, target };
-      }),
   },
   {
     name: "take-twice",

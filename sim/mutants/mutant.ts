@@ -29,6 +29,11 @@ export interface Mutant {
   readonly faults?: Partial<FaultOptions>;
   /** A seed at which it is noticed, or not long after it. Default 1. */
   readonly seed?: number;
+  /**
+   * It shows only in runs that never get done, which take long: tests leave it to
+   * `deno task vopr --mutants`. Default false.
+   */
+  readonly isSlow?: boolean;
   /** Makes the part wrong, for one run; disposing of the answer mends it. */
   readonly install: () => Disposable;
 }

@@ -52,6 +52,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "take-duplicates",
+    seed: 31,
     wrong:
       "a reader that takes what a second task gives of a split for what follows after the first's",
     workload: "ordered",
@@ -85,6 +86,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "end-of-another-split",
+    isSlow: true,
     wrong: "a task that takes the end of one split for that of the next",
     workload: "ordered",
     install: () =>

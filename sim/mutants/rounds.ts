@@ -48,6 +48,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "hide-held-rounds",
+    isSlow: true,
     wrong: "a consumer that does not say what it holds of lost tasks",
     workload: "rounds",
     crashes: ["worker"],
@@ -55,6 +56,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "keep-no-round",
+    isSlow: true,
     wrong: "a dispatcher that keeps no round of a lost task",
     workload: "rounds",
     crashes: ["worker"],
