@@ -21,7 +21,7 @@ const SIZE_NOTES = [
   "Every actor is that of production, and all messages between them are encoded and decoded. Times of the " +
   "cluster are virtual (modelled); CPU time and memory are this machine's (measured).",
   `A worker is in a pool of at most ${POOL_WORKERS}, and each pool has a job of its own, which its share of ` +
-  "the clients reads from all workers of the pool. A batch takes a worker four seconds, and is a split.",
+  "the clients reads from all workers of the pool. A batch takes a worker a second, and is a split.",
   "Recovery is from the dispatcher's crash, with one second until it is started again, until it has heard of " +
   "every worker's task; batches that are made without a new split go on meanwhile.",
 ];

@@ -13,14 +13,14 @@ import type { SizeRun } from "./measurements.ts";
 export const POOL_WORKERS = 100;
 /** Workers for each client, unless told otherwise. */
 const WORKERS_PER_CLIENT = 5;
-/** A worker of eight cores makes a batch of 32 MiB in four seconds, and each is a split. */
+/** A worker of eight cores makes a batch of 32 MiB in a second, and each is a split. */
 const CORES = 8;
-const WORKER_BATCH_MS = 4_000;
+const WORKER_BATCH_MS = 1_000;
 const BATCH_BYTES = 2 ** 25;
 /** A client takes a step in less time than its workers make a batch for it: the workers are the limit. */
-const STEP_MS = 200;
+const STEP_MS = 50;
 /** Virtual time of the run that is measured, in ms, and for which the dispatcher is away. */
-const RUN_MS = 10_000;
+const RUN_MS = 5_000;
 const DOWN_MS = 1_000;
 
 /** Called as it goes on, with what it does. */
