@@ -13,7 +13,7 @@ export interface ChaosOutcome {
   readonly hash: string | undefined;
   /** Runs by mode. */
   readonly runs: ReadonlyMap<Mode, number>;
-  /** Runs in which workers were given up though nobody had killed them. */
+  /** How often a dispatcher has given a worker up, killed or not. */
   readonly givenUp: number;
   /** By worker, how many answers it was seen to hand out. */
   readonly served: ReadonlyMap<string, number>;
@@ -57,7 +57,7 @@ export function outcomeTable(outcome: ChaosOutcome): string {
   const broken = brokenPromises(outcome);
   const rows = [
     ...FAULTS.map((fault) => [`${fault}s`, countsText(faults[fault])]),
-    ["given up", `${counted(givenUp, "worker")} that the dispatcher did not hear of`],
+    ["given up", `${counted(givenUp, "worker")} that the dispatcher had not heard of for too long`],
     ["runs", [...runs].map(([mode, count]) => `${mode} ${count}`).join(", ")],
     ...(hash === undefined ? [] : [
       ["hash", `${hash} of each DETERMINISTIC stream`],
