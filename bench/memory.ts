@@ -10,7 +10,7 @@
  */
 
 import { integer, runProgram } from "../examples/lib/args.ts";
-import { renderTable } from "../examples/simulate/table.ts";
+import { renderTable } from "../examples/lib/table.ts";
 import { encodeRecord } from "../data/formats/tfrecord.ts";
 import { Dataset } from "../mod.ts";
 

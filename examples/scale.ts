@@ -10,9 +10,9 @@ import type { SizeRun, SweepRun } from "./scale/measurements.ts";
 import { PAPER_WORKERS, runSweep } from "./scale/paper_sweep.ts";
 import { renderScaleReport, sizeTable, sweepTable } from "./scale/report.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
-import { writePage } from "./simulate/page.ts";
+import { writePage } from "./lib/page.ts";
 import { Progress } from "./simulate/progress.ts";
-import { formatNumber, renderTable } from "./simulate/table.ts";
+import { formatNumber, renderTable } from "./lib/table.ts";
 
 const SIZES = [8, 64, 640, 5_000];
 const QUICK_SIZES = [8, 32, 128];

@@ -22,7 +22,7 @@ import { workerFailure } from "./simulate/experiments/worker_failure.ts";
 import { Progress } from "./simulate/progress.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
-import { formatNumber, renderTable } from "./simulate/table.ts";
+import { formatNumber, renderTable } from "./lib/table.ts";
 
 const EXPERIMENTS: Record<string, (simulation: Simulation) => Promise<Experiment>> = {
   a: scaleOut,

@@ -22,7 +22,7 @@ import {
   type Values,
 } from "./lib/args.ts";
 import { StopRequests } from "./cluster/serving.ts";
-import { renderTable } from "./simulate/table.ts";
+import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";

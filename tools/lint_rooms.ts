@@ -34,6 +34,7 @@ const ROOMS = [
   "world",
   "sim/checkers",
   "sim",
+  "examples/lib",
   "examples",
   "bench",
   "tests",
@@ -61,9 +62,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "mod.ts": PRODUCTION,
   // What was promised is checked alike in the simulator and beside real processes.
   "sim/checkers": PRODUCTION,
-  sim: [...PRODUCTION, "mod.ts", "examples", "sim/checkers"],
-  examples: [...PRODUCTION, "mod.ts", "sim", "sim/checkers"],
-  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "examples"],
+  // What programs show themselves with: arguments, tables, pages.
+  "examples/lib": ["core"],
+  sim: [...PRODUCTION, "mod.ts", "examples/lib", "sim/checkers"],
+  examples: [...PRODUCTION, "mod.ts", "examples/lib", "sim", "sim/checkers"],
+  bench: [...PRODUCTION, "sim", "mod.ts", "bench/bare", "examples/lib", "examples"],
   "bench/bare": [],
 };
 

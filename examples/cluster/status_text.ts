@@ -4,8 +4,8 @@
  * @module
  */
 import type { DispatcherDescription } from "../../mod.ts";
-import { measured } from "../simulate/results.ts";
-import { type Cell, renderTable } from "../simulate/table.ts";
+import { measured } from "../lib/quantity.ts";
+import { type Cell, renderTable } from "../lib/table.ts";
 import { statusLine } from "./status.ts";
 
 type Job = DispatcherDescription["jobs"][number];

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type Cell, renderTable } from "../simulate/table.ts";
+import { type Cell, renderTable } from "../lib/table.ts";
 import type { ChildProcess } from "./child_process.ts";
 import type { Ledger } from "./ledger.ts";
 import type { WorkerFigures } from "./observer.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Quantity } from "../simulate/results.ts";
+import type { Quantity } from "../lib/quantity.ts";
 
 /** One cluster. */
 export interface SizeRun {

@@ -6,7 +6,7 @@
  */
 import { costOf, type JobResources, PAPER_PRICES, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { simulateCluster } from "../../sim/modelled.ts";
-import { measured, modelled } from "../simulate/results.ts";
+import { measured, modelled } from "../lib/quantity.ts";
 import type { SweepRun } from "./measurements.ts";
 
 /** "We train M1 using a varying data preprocessing worker pool size of 8, 16, 32, 64, 128, 256, 512, and 640 workers." */

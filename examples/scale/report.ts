@@ -3,16 +3,10 @@
  *
  * @module
  */
-import {
-  drawLines,
-  type Figure,
-  NEUTRAL_COLOR,
-  seriesColor,
-  toPoint,
-} from "../simulate/line_chart.ts";
-import { renderFacts, renderPage, renderSection } from "../simulate/page.ts";
-import type { Quantity } from "../simulate/results.ts";
-import { formatNumber, type Table } from "../simulate/table.ts";
+import { drawLines, type Figure, NEUTRAL_COLOR, seriesColor, toPoint } from "../lib/line_chart.ts";
+import { renderFacts, renderPage, renderSection } from "../lib/page.ts";
+import type { Quantity } from "../lib/quantity.ts";
+import { formatNumber, type Table } from "../lib/table.ts";
 import type { ScaleReport, SizeRun, SweepRun } from "./measurements.ts";
 import { SWEEP_NOTES } from "./paper_sweep.ts";
 import { POOL_WORKERS } from "./size.ts";

@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import { ModelledCluster } from "../../sim/modelled_cluster.ts";
-import { measured, modelled } from "../simulate/results.ts";
+import { measured, modelled } from "../lib/quantity.ts";
 import { DispatcherWatch } from "./dispatcher_watch.ts";
 import type { SizeRun } from "./measurements.ts";
 

@@ -24,13 +24,11 @@ import {
   toPoint,
   toReference,
   WIDE_WIDTH,
-} from "./line_chart.ts";
+} from "../lib/line_chart.ts";
+import { type Provenance, type Quantity, ratio } from "../lib/quantity.ts";
 import {
   type CoordinatedReadsExperiment,
   type Experiment,
-  type Provenance,
-  type Quantity,
-  ratio,
   type ReadsRun,
   type ScaleOutCurve,
   type ScaleOutExperiment,
@@ -41,7 +39,7 @@ import {
   type WorkerFailureExperiment,
 } from "./results.ts";
 import { curveName, mean, sharingBaseline } from "./summary.ts";
-import { formatNumber } from "./table.ts";
+import { formatNumber } from "../lib/table.ts";
 
 const DANGER_COLOR = "var(--danger)";
 /** Those that are not mistaken for the colour of danger. */

@@ -14,7 +14,7 @@ import {
 } from "./image_corpus.ts";
 import type { Progress } from "./progress.ts";
 import { countOf } from "./summary.ts";
-import { formatNumber } from "./table.ts";
+import { formatNumber } from "../lib/table.ts";
 import { generateText, packText, type TextCorpus } from "./text_corpus.ts";
 
 /** Where corpora are kept unless said otherwise: beside the project, ignored by git. */

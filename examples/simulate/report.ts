@@ -14,10 +14,10 @@ import {
   renderPage,
   renderSection,
   writePage,
-} from "./page.ts";
+} from "../lib/page.ts";
 import type { Experiment, RunDescription, SimulationReport } from "./results.ts";
 import { type Headline, summarize, type Summary } from "./summary.ts";
-import { displayValue, formatNumber, MODELLED_MARK } from "./table.ts";
+import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
 
 /**
  * Writes the report to a file, which is there whole or not at all.

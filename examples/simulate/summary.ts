@@ -5,11 +5,10 @@
  * @module
  */
 
+import { type Quantity, ratio } from "../lib/quantity.ts";
 import {
   type CoordinatedReadsExperiment,
   type Experiment,
-  type Quantity,
-  ratio,
   type ReadsRun,
   type ScaleOutCurve,
   type ScaleOutExperiment,
@@ -20,7 +19,7 @@ import {
   type SharingRun,
   type WorkerFailureExperiment,
 } from "./results.ts";
-import { type Cell, type DisplayUnit, formatNumber, type Table } from "./table.ts";
+import { type Cell, type DisplayUnit, formatNumber, type Table } from "../lib/table.ts";
 
 /** An experiment in words and one table. */
 export interface Summary {

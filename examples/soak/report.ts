@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { drawLines, seriesColor } from "../simulate/line_chart.ts";
-import { renderFacts, renderPage, renderSection, writePage } from "../simulate/page.ts";
-import type { Table } from "../simulate/table.ts";
+import { drawLines, seriesColor } from "../lib/line_chart.ts";
+import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
+import type { Table } from "../lib/table.ts";
 import { type Measure, MEASURES, type Sample } from "./samples.ts";
 import { MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
 

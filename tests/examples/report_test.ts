@@ -1,11 +1,10 @@
 /** The report as a file: whole, well-formed, needing nothing from elsewhere, and honest about where numbers come from. */
 
 import { renderReport, writeReport } from "../../examples/simulate/report.ts";
+import { measured, modelled } from "../../examples/lib/quantity.ts";
 import {
   type CoordinatedReadsExperiment,
   type Experiment,
-  measured,
-  modelled,
   type ScaleOutExperiment,
   type SharingExperiment,
   type SimulationReport,

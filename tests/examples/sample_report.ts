@@ -1,9 +1,8 @@
 /** A report as the main job would fill it, from formulas instead of runs. */
 
 import { batchTokens, stepTimeMs, synchronousStep } from "../../examples/simulate/accelerator.ts";
+import { measured, modelled } from "../../examples/lib/quantity.ts";
 import {
-  measured,
-  modelled,
   type ReadsRun,
   type ScaleOutCurve,
   type ScaleOutRun,

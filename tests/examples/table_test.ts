@@ -1,14 +1,14 @@
 /** Tables as text: what stands under what, in which unit, and what is marked. */
 
 import { LeatError } from "../../core/error.ts";
-import { measured, modelled } from "../../examples/simulate/results.ts";
+import { measured, modelled } from "../../examples/lib/quantity.ts";
 import {
   cellText,
   formatNumber,
   MODELLED_LEGEND,
   renderTable,
   type Table,
-} from "../../examples/simulate/table.ts";
+} from "../../examples/lib/table.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 
 const TABLE: Table = {

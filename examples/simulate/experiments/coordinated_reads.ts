@@ -7,9 +7,10 @@
 import { type StepModel, SynchronousTraining } from "../accelerator.ts";
 import { Deployment } from "../deployment.ts";
 import type { TextPipeline } from "../pipelines.ts";
-import { type CoordinatedReadsExperiment, measured, modelled, type ReadsRun } from "../results.ts";
+import { measured, modelled } from "../../lib/quantity.ts";
+import type { CoordinatedReadsExperiment, ReadsRun } from "../results.ts";
 import { mean } from "../summary.ts";
-import { formatNumber } from "../table.ts";
+import { formatNumber } from "../../lib/table.ts";
 import { TOKENS_MAX } from "../text_corpus.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { showProgress, type Simulation } from "./simulation.ts";

@@ -7,15 +7,10 @@
 import { costOf, PAPER_TRAINER_MACHINE } from "../../../mod.ts";
 import { Deployment, type TrainerHandle } from "../deployment.ts";
 import { IMAGE_SIDE_PX, type ImagePipeline } from "../pipelines.ts";
-import {
-  measured,
-  modelled,
-  type ScaleOutCurve,
-  type ScaleOutExperiment,
-  type ScaleOutRun,
-} from "../results.ts";
+import { measured, modelled } from "../../lib/quantity.ts";
+import type { ScaleOutCurve, ScaleOutExperiment, ScaleOutRun } from "../results.ts";
 import { countOf, curveName } from "../summary.ts";
-import { formatNumber } from "../table.ts";
+import { formatNumber } from "../../lib/table.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, type Simulation } from "./simulation.ts";
 

@@ -7,15 +7,15 @@
 import process from "node:process";
 import { Deployment, type TrainerHandle } from "../deployment.ts";
 import type { ImagePipeline } from "../pipelines.ts";
+import { measured } from "../../lib/quantity.ts";
 import {
-  measured,
   SHARING_MODES,
   type SharingExperiment,
   type SharingMode,
   type SharingRun,
 } from "../results.ts";
 import { countOf, mean } from "../summary.ts";
-import { formatNumber } from "../table.ts";
+import { formatNumber } from "../../lib/table.ts";
 import type { OpenRequest, TrainResult } from "../trainer_protocol.ts";
 import { IMAGE_BATCH_SIZE, showProgress, type Simulation } from "./simulation.ts";
 

@@ -7,8 +7,9 @@
 import { READ_BYTES } from "../../../data/formats/byte_reader.ts";
 import { Deployment } from "../deployment.ts";
 import type { ImagePipeline } from "../pipelines.ts";
-import { measured, type WorkerFailureExperiment } from "../results.ts";
-import { formatNumber } from "../table.ts";
+import { measured } from "../../lib/quantity.ts";
+import type { WorkerFailureExperiment } from "../results.ts";
+import { formatNumber } from "../../lib/table.ts";
 import { epochMs, type TrainResult } from "../trainer_protocol.ts";
 import { showProgress, type Simulation } from "./simulation.ts";
 

@@ -6,7 +6,7 @@
 
 import TextTable from "cli-table3";
 import { LeatError } from "../../core/error.ts";
-import type { Quantity, Unit } from "./results.ts";
+import type { Quantity, Unit } from "./quantity.ts";
 
 /** A cell: words, a count, or a number that knows its unit and where it comes from. */
 export type Cell = string | number | Quantity | undefined;

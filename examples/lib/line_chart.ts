@@ -7,7 +7,7 @@
 
 import * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
-import type { Provenance, Quantity } from "./results.ts";
+import type { Provenance, Quantity } from "./quantity.ts";
 import { formatNumber } from "./table.ts";
 
 /** A drawing and what a reader needs beside it. */

@@ -1,0 +1,58 @@
+/**
+ * Numbers that know their unit, and whether they were measured or modelled.
+ *
+ * @module
+ */
+
+import { LeatError } from "../../core/error.ts";
+
+/** Whether a number was read off a run, or computed from a model (a price, a simulated step time). */
+export type Provenance = "measured" | "modelled";
+
+/** The units that occur. `1` is a share or a ratio. */
+export type Unit =
+  | "1"
+  | "ms"
+  | "µs"
+  | "messages/s"
+  | "s"
+  | "batches"
+  | "batches/s"
+  | "tokens/s"
+  | "bytes"
+  | "cores"
+  | "USD"
+  | "elements";
+
+/** A number with its unit and where it comes from. */
+export interface Quantity {
+  value: number;
+  unit: Unit;
+  provenance: Provenance;
+}
+
+/** A number read off a run. */
+export function measured(value: number, unit: Unit): Quantity {
+  return { value, unit, provenance: "measured" };
+}
+
+/** A number computed from a model. */
+export function modelled(value: number, unit: Unit): Quantity {
+  return { value, unit, provenance: "modelled" };
+}
+
+/** `quantity / base` as a ratio; modelled when either of the two is. */
+export function ratio(quantity: Quantity, base: Quantity): Quantity {
+  if (quantity.unit !== base.unit) {
+    throw new LeatError(
+      "invalid_argument",
+      `ratio: ${quantity.unit} over ${base.unit}; both must have one unit`,
+    );
+  }
+  const bothMeasured = quantity.provenance === "measured" && base.provenance === "measured";
+  return {
+    value: quantity.value / base.value,
+    unit: "1",
+    provenance: bothMeasured ? "measured" : "modelled",
+  };
+}
