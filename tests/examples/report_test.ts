@@ -2,13 +2,13 @@
 
 import { renderReport, writeReport } from "../../examples/simulate/report.ts";
 import { measured, modelled } from "../../examples/lib/quantity.ts";
-import {
-  type CoordinatedReadsExperiment,
-  type Experiment,
-  type ScaleOutExperiment,
-  type SharingExperiment,
-  type SimulationReport,
-  type WorkerFailureExperiment,
+import type {
+  CoordinatedReadsExperiment,
+  Experiment,
+  ScaleOutExperiment,
+  SharingExperiment,
+  SimulationReport,
+  WorkerFailureExperiment,
 } from "../../examples/simulate/results.ts";
 import { quantile, summarize } from "../../examples/simulate/summary.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";

@@ -31,6 +31,8 @@ const VIOLATIONS: [rule: string, path: string, source: string][] = [
   ["arrow", "world/a.ts", `import.meta.resolve("../examples/a.ts");`],
   ["arrow", "mod.ts", `export * from "./sim/world.ts";`],
   ["arrow", "sim/a.ts", `import "../tests/assert.ts";`],
+  ["arrow", "sim/a.ts", `import "../examples/simulate.ts";`],
+  ["arrow", "examples/lib/a.ts", `import "../simulate.ts";`],
   ["arrow", "sim/checkers/a.ts", `import "../world.ts";`],
   ["arrow", "world/a.ts", `import "../sim/world.ts";`],
   ["arrow", "bench/bare/a.ts", `import "../../core/tensor.ts";`],
