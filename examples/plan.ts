@@ -1,0 +1,168 @@
+/**
+ * How many workers a pipeline wants: `deno task plan --help`.
+ *
+ * @module
+ */
+import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
+import { StatusLine } from "./chaos/status_line.ts";
+import {
+  flag,
+  integer,
+  number,
+  operand,
+  percent,
+  type Program,
+  runProgram,
+  text,
+  type Values,
+} from "./lib/args.ts";
+import { type Machines, sweepClusters } from "./plan/clusters.ts";
+import { limitsOf } from "./plan/limits.ts";
+import { profilePipeline } from "./plan/profile.ts";
+import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
+import { loadPipeline } from "./plan/user_pipeline.ts";
+import { type Verification, verify } from "./plan/verification.ts";
+
+const BYTES_PER_MEGABIT = 1e6 / 8;
+
+const OPTIONS = {
+  module: operand({
+    help: "A module that exports a Dataset, or a function that answers one.",
+    placeholder: "MODULE",
+  }),
+  stepMs: number({
+    help: "What an accelerator takes for a training step, one batch, in ms.",
+    required: true,
+    min: 0.01,
+  }),
+  export: text({
+    help: "Which export. Default: 'default', or the only one that fits.",
+    placeholder: "NAME",
+  }),
+  trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
+  seconds: number({ help: "How long the pipeline is run here.", default: 5, min: 0.1, max: 3600 }),
+  workersMax: integer({ help: "The most workers to look at.", default: 64, min: 1, max: 1024 }),
+  stallMax: percent({ help: "For how much of their time accelerators may wait.", default: 2 }),
+  coresPerWorker: integer({
+    help: "Cores of a worker's machine, which workers may share.",
+    default: PAPER_WORKER_MACHINE.cores,
+    min: 1,
+  }),
+  networkMbps: number({
+    help: "What a host's network card carries each way, in Mbit/s.",
+    default: 10_000,
+    min: 0.1,
+  }),
+  memoryGbPerWorker: number({
+    help: "Memory of a worker, in GB. Default: what the pipeline took here.",
+    min: 0,
+  }),
+  trainerCores: integer({
+    help: "Cores of a trainer's host.",
+    default: PAPER_TRAINER_MACHINE.cores,
+    min: 1,
+  }),
+  trainerMemoryGb: number({
+    help: "Memory of a trainer's host.",
+    default: PAPER_TRAINER_MACHINE.memoryGB,
+    min: 0,
+  }),
+  accelerators: integer({ help: "Accelerators of a trainer.", default: 1, min: 1 }),
+  priceCpuHour: price("a core", PAPER_PRICES.cpuPerCoreHour),
+  priceMemoryGbHour: price("a GB of memory", PAPER_PRICES.memoryPerGBHour),
+  priceAcceleratorHour: price("an accelerator", PAPER_PRICES.acceleratorPerHour),
+  verify: integer({
+    help: "Also runs 1 to N real workers on threads of this host, beside the model.",
+    default: 0,
+    min: 0,
+    max: 16,
+  }),
+  json: flag("Prints everything as JSON."),
+  out: text({ help: "Writes a page with plots.", placeholder: "FILE" }),
+};
+
+const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task plan",
+  summary:
+    "Runs an input pipeline here for a few seconds, simulates clusters of workers with what it " +
+    "took, and says how many workers it wants, what they cost and what the next bottleneck is.",
+  options: OPTIONS,
+  notes: `Examples:
+  deno task plan examples/plan/demo_pipeline.ts --step-ms 20
+  deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
+
+The module may read files and decode images. What else it needs is granted with Deno's own flags:
+  deno run -P=plan --allow-net=data.example.org examples/plan.ts pipeline.ts --step-ms 120`,
+};
+
+await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof OPTIONS>): Promise<void> {
+  const { module, seconds, json, out } = values;
+  const startedAt = new Date().toISOString();
+  const dataset = await loadPipeline(module, values.export);
+  using status = new StatusLine();
+  status.note(`Running ${module} for ${seconds} s…`);
+  const profile = await profilePipeline(dataset, {
+    seconds,
+    onProgress: (batches, at) =>
+      status.show(
+        batches === 0
+          ? `waiting for the first batch: ${at.toFixed(1)} s`
+          : `${batches} batches in ${at.toFixed(1)} s`,
+      ),
+  });
+  const machines = machinesOf(values, memoryGBOf(profile));
+  const sweep = await sweepClusters(
+    profile,
+    machines,
+    (workers) => status.show(`simulating ${workers} workers`),
+  );
+  const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
+  const verified: Verification[] = [];
+  for (let workers = 1; workers <= values.verify; workers++) {
+    status.show(`running ${workers} real workers`);
+    verified.push(await verify(dataset, profile, machines, { workers, seconds }));
+  }
+  const plan: Plan = {
+    ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines, verified },
+    commandLine: `deno task plan ${Deno.args.join(" ")}`,
+    modelled: { ...sweep, limits },
+  };
+  status[Symbol.dispose]();
+  console.log(json ? JSON.stringify(plan, null, 2) : planText(plan));
+  if (out === undefined) return;
+  await writePlan(plan, out);
+  status.note(`Plots: ${out}`);
+}
+
+function machinesOf(values: Values<typeof OPTIONS>, measuredGB: number): Machines {
+  const { stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax } = values;
+  return {
+    ...{ stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax },
+    networkBytesPerSecond: values.networkMbps * BYTES_PER_MEGABIT,
+    workerMemoryGB: values.memoryGbPerWorker ?? measuredGB,
+    trainerMemoryGB: values.trainerMemoryGb,
+    acceleratorsPerTrainer: values.accelerators,
+    prices: {
+      cpuPerCoreHour: values.priceCpuHour,
+      memoryPerGBHour: values.priceMemoryGbHour,
+      acceleratorPerHour: values.priceAcceleratorHour,
+    },
+  };
+}
+
+function price(what: string, dollars: number) {
+  return number({
+    help: `What ${what} costs for an hour, in USD.`,
+    default: Number(dollars.toPrecision(3)),
+    min: 0,
+  });
+}
+
+function hostText(): string {
+  const cores = navigator.hardwareConcurrency;
+  return `this host (${cores} ${
+    cores === 1 ? "core" : "cores"
+  }, ${Deno.build.os} ${Deno.build.arch})`;
+}

@@ -1,0 +1,75 @@
+/**
+ * What would hold a cluster up next: how many batches per second each of its parts could bear.
+ *
+ * @module
+ */
+import { ModelledCluster } from "../../sim/modelled_cluster.ts";
+import { DispatcherWatch } from "../scale/dispatcher_watch.ts";
+import { type Machines, modelOptions, workerBatchMs } from "./clusters.ts";
+import type { Profile } from "./profile.ts";
+
+const MS_PER_SECOND = 1_000;
+const US_PER_SECOND = 1e6;
+/** The dispatcher is watched for so long, at least, and for so many turns of a worker. */
+const WATCH_MS = 2_000;
+const WATCH_TURNS = 20;
+/** Decoding that takes less of a loop's time than this is no limit of its own. */
+const INGEST_MIN = 0.02;
+
+/** What can be the limit of a cluster. */
+export type Part = "workers" | "accelerators" | "ingest" | "trainer network" | "dispatcher";
+
+/** What a part could bear, alone. */
+export interface Limit {
+  readonly part: Part;
+  readonly batchesPerSecond: number;
+}
+
+/** What each part of a cluster of some size could bear, the least first. */
+export async function limitsOf(
+  profile: Profile,
+  machines: Machines,
+  workers: number,
+): Promise<Limit[]> {
+  const { stepMs, trainers, networkBytesPerSecond, coresPerWorker } = machines;
+  const loopMs = stepMs + profile.decodeMs;
+  const limits: Limit[] = [
+    {
+      part: "workers",
+      batchesPerSecond: workers * MS_PER_SECOND / workerBatchMs(profile, coresPerWorker),
+    },
+    {
+      part: profile.decodeMs < INGEST_MIN * loopMs ? "accelerators" : "ingest",
+      batchesPerSecond: trainers * MS_PER_SECOND / loopMs,
+    },
+    {
+      part: "trainer network",
+      batchesPerSecond: trainers * networkBytesPerSecond / profile.batchBytes,
+    },
+    { part: "dispatcher", batchesPerSecond: await dispatcherLimit(profile, machines, workers) },
+  ];
+  return limits.sort((a, b) => a.batchesPerSecond - b.batchesPerSecond);
+}
+
+/** What holds the cluster up once there are more workers. */
+export function nextLimit(limits: readonly Limit[]): Limit {
+  return limits.find(({ part }) => part !== "workers")!;
+}
+
+/** How many batches its messages would let through, if it did nothing else on a core of this host. */
+async function dispatcherLimit(
+  profile: Profile,
+  machines: Machines,
+  workers: number,
+): Promise<number> {
+  const watch = new DispatcherWatch();
+  const options = modelOptions(profile, machines, workers);
+  const cluster = new ModelledCluster({ ...options, wrapDispatcher: watch.wrapActor });
+  const watchMs = Math.max(WATCH_MS, WATCH_TURNS * options.batchMs);
+  await cluster.runUntil(() => cluster.counts.batches > 0);
+  const handled = watch.handled;
+  const { batches } = cluster.counts;
+  await cluster.runFor(watchMs);
+  const perBatch = (watch.handled - handled) / Math.max(1, cluster.counts.batches - batches);
+  return US_PER_SECOND / (perBatch * watch.medianUs("getSplit"));
+}

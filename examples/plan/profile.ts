@@ -1,0 +1,414 @@
+/**
+ * What a batch of a pipeline costs on this host: the pipeline is run for a few seconds, as fast as it
+ * can, as a worker would run it.
+ *
+ * @module
+ */
+import process from "node:process";
+import type { Dataset, DatasetIterator } from "../../mod.ts";
+import { LeatError } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { CountedSplits } from "./counted_splits.ts";
+import { withGrantHint } from "./grant_hint.ts";
+import { percentile } from "./percentile.ts";
+import { Yardstick } from "./yardstick.ts";
+
+/** Of the time of measuring, what is left out after the first batch. */
+const WARM_UP_SHARE = 0.2;
+/** However long they take: fewer say nothing of how they differ. */
+const BATCHES_MIN = 3;
+/** More are not needed. */
+const BATCHES_MAX = 100_000;
+/** Of the batches one in so many is encoded and decoded, and all of the first. */
+const CODEC_EVERY = 8;
+const YARDSTICK_EVERY_MS = 25;
+const PROGRESS_EVERY_MS = 100;
+/** Parts of the profile whose means say how sure its mean is. */
+const PARTS = 10;
+/** Below it a host counts as free: the yardstick is no more exact. */
+const CONTENTION_MIN = 1.1;
+const SPREAD_LOW = 0.1;
+const SPREAD_HIGH = 0.9;
+const MICROSECONDS_PER_MS = 1_000;
+
+/** What one operator takes of a batch. */
+export interface OperatorShare {
+  readonly operator: string;
+  readonly number: number;
+  /** Work on the thread, and waiting for its inputs, for each batch, in ms. */
+  readonly selfMs: number;
+  readonly waitMs: number;
+}
+
+/** What was measured. All times are in ms; those without another word are of one batch on average. */
+export interface Profile {
+  readonly batches: number;
+  /** How often the dataset was begun; 1 unless it ended. */
+  readonly runs: number;
+  /** How long was measured. */
+  readonly measuredMs: number;
+  /** From the first call until the first batch: opening files, filling a shuffle buffer. Left out of the rest. */
+  readonly firstBatchMs: number;
+  /** How long a worker's thread is taken by a batch: waiting, computing and encoding. */
+  readonly batchMs: number;
+  /** The mean of a fast and of a slow tenth of the profile. */
+  readonly batchLowMs: number;
+  readonly batchHighMs: number;
+  /** Times of single batches, as they were. */
+  readonly percentilesMs: Readonly<Record<"p10" | "p50" | "p90" | "p99", number>>;
+  /** How far batches differ: standard deviation over mean. */
+  readonly variation: number;
+  /** Processor time of the whole process. */
+  readonly cpuMs: number;
+  /** Of the time of a batch, what the processor was at work. */
+  readonly computingShare: number;
+  readonly encodeMs: number;
+  /** What a trainer takes to have the batch from its message. */
+  readonly decodeMs: number;
+  /** Encoded. */
+  readonly batchBytes: number;
+  /** Resident memory of this process, at most. */
+  readonly memoryBytes: number;
+  /** How many times longer than undisturbed computing took, because of other programs. */
+  readonly contention: number;
+  /** How often a worker asks the dispatcher what to read; absent where the sources cannot be divided. */
+  readonly splitsPerBatch?: number;
+  /** Whether the last operator reads ahead, so that the pipeline works while its consumer does. */
+  readonly readsAhead: boolean;
+  readonly operators: readonly OperatorShare[];
+  /** What `explain()` says is slow, and what to do about it. */
+  readonly advice: string;
+}
+
+/** How to profile. */
+export interface ProfileOptions {
+  /** How long to measure, once warm. */
+  readonly seconds: number;
+  /** Told now and then how far it is; no batches: the first is waited for. */
+  readonly onProgress?: (batches: number, seconds: number) => void;
+}
+
+/**
+ * Profiles a pipeline. One that ends is begun again, as often as the time allows.
+ *
+ * @throws {LeatError} `failed_precondition` for a dataset without elements; what an element failed with.
+ *
+ * @example
+ * ```ts
+ * import { Dataset } from "../../mod.ts";
+ * import { profilePipeline } from "./profile.ts";
+ *
+ * const dataset = Dataset.range(1000).map((x) => Math.sqrt(x)).batch(100);
+ * const { batchBytes, runs } = await profilePipeline(dataset, { seconds: 0.05 });
+ * console.log(batchBytes > 800, runs > 1); // true true
+ * ```
+ */
+export async function profilePipeline(
+  dataset: Dataset<unknown>,
+  options: ProfileOptions,
+): Promise<Profile> {
+  let splits;
+  try {
+    splits = await CountedSplits.of(dataset);
+  } catch (error) {
+    throw withGrantHint(
+      new LeatError(
+        LeatError.from(error).code,
+        "The splits of the pipeline's sources cannot be listed",
+        { cause: error },
+      ),
+    );
+  }
+  await using run = new ProfileRun(dataset, splits, options);
+  await run.warmUp();
+  await run.measure();
+  return run.result();
+}
+
+class ProfileRun implements AsyncDisposable {
+  readonly #dataset: Dataset<unknown>;
+  readonly #splits: CountedSplits | undefined;
+  readonly #spanMs: number;
+  readonly #onProgress: NonNullable<ProfileOptions["onProgress"]>;
+  readonly #yardstick = new Yardstick();
+  readonly #codec = new CodecTimes();
+  readonly #pullsMs: number[] = [];
+  readonly #beganMs = performance.now();
+  #iterator: DatasetIterator<unknown>;
+  #runs = 1;
+  /** Of the iterator, and of all before it. */
+  #taken = 0;
+  #takenBefore = 0;
+  #firstBatchMs = 0;
+  #measuredFromMs = 0;
+  #cpuFrom = process.cpuUsage();
+  #cpuMs = 0;
+  #splitsFrom = 0;
+  #memoryBytes = 0;
+  #yardstickAtMs = 0;
+  #progressAtMs = 0;
+  /** Of the iterator that gave most. */
+  #best: Pick<Profile, "operators" | "advice"> & { taken: number } = {
+    taken: 0,
+    operators: [],
+    advice: "",
+  };
+
+  constructor(
+    dataset: Dataset<unknown>,
+    splits: CountedSplits | undefined,
+    { seconds, onProgress = () => {} }: ProfileOptions,
+  ) {
+    this.#dataset = dataset;
+    this.#splits = splits;
+    this.#spanMs = 1_000 * seconds;
+    this.#onProgress = onProgress;
+    this.#iterator = this.#begin();
+  }
+
+  /** The first batch, whatever it takes, and what comes soon after it. */
+  async warmUp(): Promise<void> {
+    using _ = every(PROGRESS_EVERY_MS, () => this.#tellProgress());
+    this.#codec.measure(await this.#pull());
+    this.#firstBatchMs = performance.now() - this.#beganMs;
+    const untilMs = performance.now() + WARM_UP_SHARE * this.#spanMs;
+    while (performance.now() < untilMs && this.#runs === 1) await this.#pull();
+  }
+
+  async measure(): Promise<void> {
+    this.#codec.reset();
+    this.#measuredFromMs = performance.now();
+    this.#cpuFrom = process.cpuUsage();
+    this.#splitsFrom = this.#splits?.handed ?? 0;
+    const untilMs = this.#measuredFromMs + this.#spanMs;
+    while (
+      this.#pullsMs.length < BATCHES_MIN ||
+      (performance.now() < untilMs && this.#pullsMs.length < BATCHES_MAX)
+    ) {
+      const startMs = performance.now();
+      const batch = await this.#pull();
+      this.#pullsMs.push(performance.now() - startMs);
+      this.#codec.due(batch);
+      this.#now(performance.now());
+    }
+    const { user, system } = process.cpuUsage(this.#cpuFrom);
+    this.#cpuMs = (user + system) / MICROSECONDS_PER_MS;
+    this.#noteIterator();
+  }
+
+  result(): Profile {
+    const count = this.#pullsMs.length;
+    const measuredContention = this.#yardstick.contention;
+    const contention = measuredContention < CONTENTION_MIN ? 1 : measuredContention;
+    const besidesMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
+    const cpuMs = Math.max(0, this.#cpuMs - besidesMs) / count;
+    const meanMs = mean(this.#pullsMs);
+    const pullMs = undisturbed(meanMs, cpuMs, contention);
+    const { encodeMs, decodeMs, batchBytes } = this.#codec.result(contention);
+    const parts = partMeans(this.#pullsMs);
+    const scaled = (ms: number) => ms * pullMs / meanMs + encodeMs;
+    return {
+      batches: count,
+      runs: this.#runs,
+      measuredMs: performance.now() - this.#measuredFromMs,
+      firstBatchMs: this.#firstBatchMs,
+      batchMs: pullMs + encodeMs,
+      batchLowMs: scaled(percentile(parts, SPREAD_LOW)),
+      batchHighMs: scaled(percentile(parts, SPREAD_HIGH)),
+      percentilesMs: {
+        p10: percentile(this.#pullsMs, 0.1),
+        p50: percentile(this.#pullsMs, 0.5),
+        p90: percentile(this.#pullsMs, 0.9),
+        p99: percentile(this.#pullsMs, 0.99),
+      },
+      variation: deviation(this.#pullsMs) / meanMs,
+      cpuMs: cpuMs + encodeMs,
+      computingShare: Math.min(1, (cpuMs + encodeMs) / (pullMs + encodeMs)),
+      encodeMs,
+      decodeMs,
+      batchBytes,
+      memoryBytes: this.#memoryBytes,
+      contention,
+      ...(this.#splits === undefined
+        ? {}
+        : { splitsPerBatch: (this.#splits.handed - this.#splitsFrom) / count }),
+      readsAhead: this.#best.operators[0]?.operator === "prefetch",
+      operators: this.#best.operators,
+      advice: this.#best.advice,
+    };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#iterator[Symbol.asyncDispose]();
+  }
+
+  /** Begins to run the dataset as the task of a worker does. */
+  #begin(): DatasetIterator<unknown> {
+    const { node } = this.#dataset;
+    return openIterator(node, this.#splits === undefined ? {} : { splits: this.#splits.source() });
+  }
+
+  /** The next batch, of a new run where this one has ended. */
+  async #pull(): Promise<unknown> {
+    for (;;) {
+      const number = this.#taken + 1;
+      let result;
+      try {
+        result = await this.#iterator.next();
+      } catch (error) {
+        throw elementFailed(number, error);
+      }
+      if (!result.done) {
+        this.#taken++;
+        return result.value;
+      }
+      if (this.#taken === 0) throw isEmpty(this.#runs);
+      this.#noteIterator();
+      this.#takenBefore += this.#taken;
+      this.#taken = 0;
+      this.#runs++;
+      this.#iterator = this.#begin();
+    }
+  }
+
+  /** Does what is due beside pulling. */
+  #now(nowMs: number): void {
+    if (nowMs - this.#yardstickAtMs >= YARDSTICK_EVERY_MS) {
+      this.#yardstick.measure();
+      this.#yardstickAtMs = performance.now();
+    }
+    if (nowMs - this.#progressAtMs < PROGRESS_EVERY_MS) return;
+    this.#progressAtMs = nowMs;
+    this.#memoryBytes = Math.max(this.#memoryBytes, Deno.memoryUsage().rss);
+    this.#tellProgress();
+  }
+
+  #tellProgress(): void {
+    const seconds = (performance.now() - this.#beganMs) / 1_000;
+    this.#onProgress(this.#takenBefore + this.#taken, seconds);
+  }
+
+  #noteIterator(): void {
+    if (this.#taken <= this.#best.taken) return;
+    const taken = this.#taken;
+    const operators = this.#iterator.stats().map(({ operator, number, selfMs, waitMs }) => ({
+      ...{ operator, number },
+      ...{ selfMs: selfMs / taken, waitMs: waitMs / taken },
+    }));
+    this.#best = { taken, operators, advice: this.#iterator.explain().advice.at(-1) ?? "" };
+  }
+}
+
+/** Encodes batches as a worker does, and decodes them as a trainer does, and takes the time. */
+class CodecTimes {
+  #batches = 0;
+  #measured = 0;
+  #encodeMs = 0;
+  #decodeMs = 0;
+  #bytes = 0;
+
+  /** What both took together, in ms. */
+  get totalMs(): number {
+    return this.#encodeMs + this.#decodeMs;
+  }
+
+  /** Forgets what was measured: the first times are those of code that is being compiled. */
+  reset(): void {
+    this.#batches =
+      this.#measured =
+      this.#encodeMs =
+      this.#decodeMs =
+      this.#bytes =
+        0;
+  }
+
+  /** Measures one in so many. */
+  due(batch: unknown): void {
+    if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
+  }
+
+  measure(batch: unknown): void {
+    const startMs = performance.now();
+    let frame: Uint8Array;
+    try {
+      frame = encodeMessage(batch);
+    } catch (error) {
+      throw new LeatError(
+        "failed_precondition",
+        "What the pipeline gives cannot travel from a worker to a trainer",
+        { cause: error },
+      );
+    }
+    const encodedMs = performance.now();
+    decodeMessage(frame);
+    this.#decodeMs += performance.now() - encodedMs;
+    this.#encodeMs += encodedMs - startMs;
+    this.#bytes += frame.byteLength;
+    this.#measured++;
+  }
+
+  /** Of one batch. */
+  result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
+    const per = (sum: number) => sum / this.#measured;
+    return {
+      encodeMs: per(this.#encodeMs) / contention,
+      decodeMs: per(this.#decodeMs) / contention,
+      batchBytes: Math.round(per(this.#bytes)),
+    };
+  }
+}
+
+/**
+ * How long a batch would have taken on a free host: other programs have taken time from what was
+ * computed, not from what was waited for.
+ */
+export function undisturbed(wallMs: number, cpuMs: number, contention: number): number {
+  const computingMs = Math.min(cpuMs, wallMs);
+  return Math.max(computingMs, wallMs - computingMs * (contention - 1));
+}
+
+/** The means of consecutive parts of a list. */
+function partMeans(values: readonly number[]): number[] {
+  const parts = Math.min(PARTS, values.length);
+  return Array.from({ length: parts }, (_, i) => {
+    const at = (part: number) => Math.floor(part * values.length / parts);
+    return mean(values.slice(at(i), at(i + 1)));
+  });
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function deviation(values: readonly number[]): number {
+  const middle = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
+}
+
+function isEmpty(runs: number): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    runs === 1
+      ? "The pipeline gives no elements: are its files there, does a filter leave anything?"
+      : `The pipeline gave elements when it was run first, and none when it was run again (run ${runs})`,
+  );
+}
+
+function elementFailed(number: number, cause: unknown): LeatError {
+  const { code } = LeatError.from(cause);
+  const what = `Element ${number} of the pipeline failed`;
+  const denied = withGrantHint(new LeatError(code, what, { cause }));
+  if (denied.message !== what) return denied;
+  return new LeatError(
+    code,
+    `${what}. Mend it, or leave such elements out with ignoreErrors()`,
+    { cause },
+  );
+}
+
+/** Does something again and again until it is disposed. */
+function every(periodMs: number, act: () => void): Disposable {
+  const timer = setInterval(act, periodMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,352 @@
+/**
+ * A plan in words, as tables and as a page.
+ *
+ * @module
+ */
+import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/line_chart.ts";
+import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
+import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";
+import { formatNumber, renderTable, type Table } from "../lib/table.ts";
+import { type ClusterRun, inGB, type Machines, type Range, STEPS, type Sweep } from "./clusters.ts";
+import { type Limit, nextLimit, type Part } from "./limits.ts";
+import type { Profile } from "./profile.ts";
+import type { Verification } from "./verification.ts";
+
+/** All of it, as plain data: what was measured here, what was assumed, what a model says. */
+export interface Plan {
+  readonly startedAt: string;
+  readonly commandLine: string;
+  readonly host: string;
+  readonly module: string;
+  readonly measured: Profile;
+  readonly assumed: Machines;
+  readonly modelled: Sweep & { readonly limits: readonly Limit[] };
+  readonly verified: readonly Verification[];
+}
+
+const BYTES_PER_MB = 1e6;
+/** A host on which computing takes so much longer says little of another. */
+const CONTENTION_NOTED = 1.2;
+const SPLITS_NOTED = 2;
+const UNDIVIDED =
+  "CAUTION: its sources cannot be divided among workers, so that a DYNAMIC job is refused; each worker would " +
+  "give all elements (OFF).";
+/** Beyond it a pipeline computes more than it waits. */
+const COMPUTING = 0.5;
+
+const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
+  workers: "the workers",
+  accelerators: "the accelerators themselves",
+  ingest: "decoding batches in the training loop (smaller elements help: uint8, not float32)",
+  "trainer network": "the network card of a trainer (smaller elements help, or a faster card)",
+  dispatcher: "the dispatcher's messages (more files or rows in a split help)",
+};
+
+const VERIFIED_NOTE =
+  "Here they share the cores with the trainer, each other and other programs; in the model each has its own.";
+
+/** The plan as text for a terminal. */
+export function planText(plan: Plan): string {
+  const verified = plan.verified.length === 0
+    ? []
+    : [renderTable(verifiedTable(plan.verified)), ""];
+  return [
+    ...profileLines(plan),
+    "",
+    renderTable(clusterTable(plan.modelled)),
+    "",
+    ...verified,
+    ...recommendation(plan),
+  ].join("\n");
+}
+
+/** What was measured, in sentences. */
+export function profileLines({ measured: profile, host }: Plan): string[] {
+  const { batchMs, cpuMs, encodeMs, decodeMs, batchBytes, percentilesMs, contention } = profile;
+  const { splitsPerBatch } = profile;
+  const ms = (value: number) => `${formatNumber(value)} ms`;
+  const { p10, p50, p90, p99 } = percentilesMs;
+  const kind = profile.computingShare >= COMPUTING
+    ? `${percent(profile.computingShare)} of it computing`
+    : `${percent(1 - profile.computingShare)} of it waiting`;
+  const runs = profile.runs > 1 ? ` The dataset ended, and was begun ${profile.runs} times.` : "";
+  const lines = [
+    `Measured on ${host}: ${profile.batches} batches in ${
+      formatNumber(profile.measuredMs / 1_000, 1)
+    } s, after ${ms(profile.firstBatchMs)} for the first.${runs}`,
+    `A batch takes ${ms(batchMs)} of a worker (${kind}), ${ms(cpuMs)} of processor time; ` +
+    `single ones 10 % ${ms(p10)}, 50 % ${ms(p50)}, 90 % ${ms(p90)}, 99 % ${ms(p99)}.`,
+    `It has ${megabytes(batchBytes)} MB: ${ms(encodeMs)} to encode, ${
+      ms(decodeMs)
+    } to decode. This process took ${megabytes(profile.memoryBytes)} MB of memory.`,
+  ];
+  if (splitsPerBatch === undefined) lines.push(UNDIVIDED);
+  else if (splitsPerBatch > SPLITS_NOTED) {
+    lines.push(
+      `For each batch a worker asks the dispatcher for ${
+        formatNumber(splitsPerBatch, 1)
+      } splits, and waits for each: longer files, or larger parts of them, would save that.`,
+    );
+  }
+  if (contention < CONTENTION_NOTED) return lines;
+  return [
+    ...lines,
+    `CAUTION: other programs kept this host busy; computing took ${
+      formatNumber(contention, 1)
+    } times longer than it would alone. That was taken out as well as can be: plan again on a free host.`,
+  ];
+}
+
+/** What to do, in sentences. */
+export function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): string[] {
+  const { recommended, colocated, cheapest, isMet, limits } = sweep;
+  const next = nextLimit(limits);
+  const others = limits.filter(({ part }) => part !== "workers" && part !== next.part);
+  const { stall, batchesPerSecond } = recommended;
+  const lines = [
+    `${isMet ? "Best" : "As good as it gets"}: ${sizeText(recommended)}. ${
+      rate(batchesPerSecond.expected)
+    }; accelerators wait ${percent(stall.expected)} of their time (${percent(stall.low)} to ${
+      percent(stall.high)
+    }, as fast or as slow as stretches of the profile were).`,
+    ...(isMet ? [] : [missed(sweep, assumed)]),
+    `Cost of ${STEPS} steps: ${dollars(recommended)} in ${
+      formatNumber(recommended.jobSeconds)
+    } s. ${
+      recommended === colocated
+        ? ""
+        : `Colocated: ${dollars(colocated)} in ${
+          formatNumber(colocated.jobSeconds)
+        } s, with accelerators waiting ${percent(colocated.stall.expected)}. `
+    }Cheapest: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
+    ...(recommended.workers === 0 ? [] : [machinesText(recommended, assumed)]),
+    `Next bottleneck, if workers are added: ${LIMIT_TEXTS[next.part]}, at ${
+      rate(next.batchesPerSecond)
+    }. After that: ${
+      others.map(({ part, batchesPerSecond }) => `${part} ${rate(batchesPerSecond)}`).join(", ")
+    }.`,
+  ];
+  if (profile.advice !== "") lines.push(`In the pipeline itself: ${profile.advice}`);
+  return lines;
+}
+
+function missed({ runs }: Sweep, { stallMax, workersMax }: Machines): string {
+  const tried = runs.at(-1)!.workers;
+  const limit = tried >= workersMax
+    ? ` (--workers-max ${workersMax})`
+    : ", and more would not help";
+  return `With up to ${tried} workers${limit} accelerators wait more than ${percent(stallMax)}.`;
+}
+
+function machinesText({ workers, workerCores }: ClusterRun, machines: Machines): string {
+  const { coresPerWorker, workerMemoryGB } = machines;
+  const perMachine = Math.max(1, Math.floor(coresPerWorker / workerCores));
+  const count = Math.ceil(workers / perMachine);
+  return `A worker uses ${formatNumber(workerCores, 2)} cores and ${
+    formatNumber(workerMemoryGB, 2)
+  } GB, since a pipeline runs on one thread: ${perMachine} of them fill a machine of ${coresPerWorker} cores, ` +
+    `so ${count} ${count === 1 ? "machine does" : "machines do"}.`;
+}
+
+/** What clusters were simulated. */
+export function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
+  return {
+    title:
+      `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; busy are workers, ` +
+      "net is what a trainer receives",
+    columns: [
+      { heading: "workers" },
+      { heading: "batches/s", digits: 1 },
+      { heading: "stall", unit: "%", digits: 1 },
+      { heading: "at best", unit: "%", digits: 1 },
+      { heading: "at worst", unit: "%", digits: 1 },
+      { heading: "busy", unit: "%", digits: 0 },
+      { heading: "net, each s", unit: "MB" },
+      { heading: "time", unit: "s" },
+      { heading: "USD", digits: 4 },
+      { heading: "" },
+    ],
+    rows: [colocated, ...runs].map((run) => [
+      run.workers === 0 ? "colocated" : `${run.workers}`,
+      modelled(run.batchesPerSecond.expected, "batches/s"),
+      ...[run.stall.expected, run.stall.low, run.stall.high].map((share) => modelled(share, "1")),
+      run.workers === 0 ? undefined : modelled(run.workerBusy, "1"),
+      run.workers === 0 ? undefined : modelled(run.trainerBytesPerSecond, "bytes"),
+      modelled(run.jobSeconds, "s"),
+      modelled(run.dollars, "USD"),
+      [run === recommended && "best", run === cheapest && "cheapest"]
+        .filter((word) => word !== false).join(", "),
+    ]),
+  };
+}
+
+/** What operators take of a batch. */
+export function operatorTable({ operators }: Profile): Table {
+  return {
+    title: "Operators, the last one first; times are those of a batch",
+    columns: [
+      { heading: "operator" },
+      { heading: "number" },
+      { heading: "at work", unit: "ms" },
+      { heading: "waiting for inputs", unit: "ms" },
+    ],
+    rows: operators.map(({ operator, number, selfMs, waitMs }) => [
+      operator,
+      number,
+      measured(selfMs, "ms"),
+      measured(waitMs, "ms"),
+    ]),
+  };
+}
+
+/** Real workers beside the model. */
+export function verifiedTable(verified: readonly Verification[]): Table {
+  return {
+    title: `Real workers on threads of this host, one trainer, beside the model. ${VERIFIED_NOTE}`,
+    columns: [
+      { heading: "workers" },
+      { heading: "real", unit: "batches/s", digits: 1 },
+      { heading: "model", unit: "batches/s", digits: 1 },
+      { heading: "model over real", unit: "×", digits: 2 },
+    ],
+    rows: verified.map(({ workers, measuredBatchesPerSecond, modelledBatchesPerSecond }) => [
+      workers,
+      measured(measuredBatchesPerSecond, "batches/s"),
+      modelled(modelledBatchesPerSecond, "batches/s"),
+      modelled(modelledBatchesPerSecond / measuredBatchesPerSecond, "1"),
+    ]),
+  };
+}
+
+/** Writes the page. */
+export async function writePlan(plan: Plan, path: string): Promise<void> {
+  await writePage(renderPlan(plan), path);
+}
+
+/** The page as HTML. */
+export function renderPlan(plan: Plan): string {
+  const { measured: profile, modelled: sweep, assumed } = plan;
+  const [finding = "", ...more] = recommendation(plan);
+  const [measuredFinding = "", ...measuredMore] = profileLines(plan);
+  const { prices } = assumed;
+  const facts = renderFacts([
+    ["Run", `${plan.startedAt.slice(0, 16).replace("T", " ")} UTC`],
+    ["Pipeline", plan.module],
+    ["Step", `${assumed.stepMs} ms, ${assumed.trainers} trainers`],
+    ["Network", `${formatNumber(assumed.networkBytesPerSecond / BYTES_PER_MB, 0)} MB/s a host`],
+    [
+      "Prices",
+      `${formatNumber(prices.cpuPerCoreHour)} USD a core and hour, ${
+        formatNumber(prices.memoryPerGBHour)
+      } a GB, ${formatNumber(prices.acceleratorPerHour)} an accelerator`,
+    ],
+  ], plan.commandLine);
+  const clusters = renderSection({
+    ...{ id: "clusters", letter: "a", title: "How many workers", finding },
+    figures: figuresOf(sweep),
+    table: clusterTable(sweep),
+    notes: more,
+  });
+  const pipeline = renderSection({
+    ...{ id: "pipeline", letter: "b", title: "What a batch takes", finding: measuredFinding },
+    figures: [],
+    table: operatorTable(profile),
+    notes: measuredMore,
+  });
+  const verified = plan.verified.length === 0 ? "" : renderSection({
+    ...{ id: "verified", letter: "c", title: "The model beside reality" },
+    finding: VERIFIED_NOTE,
+    figures: [],
+    table: verifiedTable(plan.verified),
+    notes: [],
+  });
+  const main = `<header>
+<p class="brand">Leat</p>
+<h1>How many workers a pipeline wants</h1>
+<p class="lead">What a batch takes was measured; what clusters do with it was simulated.</p>
+${facts}
+</header>
+${clusters}
+${pipeline}
+${verified}`;
+  return renderPage({ title: "Leat: plan", main, results: plan });
+}
+
+function figuresOf({ colocated, runs }: Sweep): Figure[] {
+  const figure = (
+    title: string,
+    yLabel: string,
+    unit: Unit,
+    rangeOf: (run: ClusterRun) => Partial<Range> & Pick<Range, "expected">,
+  ) => {
+    const line = (
+      name: string,
+      index: number,
+      valueOf: (run: ClusterRun) => number | undefined,
+    ) => ({
+      ...{ name, color: seriesColor(index) },
+      points: runs.flatMap((run) => {
+        const y = valueOf(run);
+        return y === undefined ? [] : [{ x: run.workers, ...point(modelled(y, unit)) }];
+      }),
+    });
+    const series: ChartSeries[] = [
+      line("expected", 0, (run) => rangeOf(run).expected),
+      line("slow stretches", 1, (run) => rangeOf(run).high),
+      line("fast stretches", 2, (run) => rangeOf(run).low),
+    ];
+    return drawLines({
+      ...{ title, yLabel, xLabel: "workers", xScale: "log", ySuffix: ` ${yLabel}`, markers: [] },
+      description: `${title} against the number of workers, simulated.`,
+      series: series.filter(({ points }) => points.length > 0),
+      references: [{
+        ...{ name: "colocated", color: seriesColor(3) },
+        ...point(modelled(rangeOf(colocated).expected, unit)),
+      }],
+    });
+  };
+  return [
+    figure("Throughput", "batches/s", "batches/s", ({ batchesPerSecond }) => ({
+      expected: batchesPerSecond.expected,
+      high: batchesPerSecond.low,
+      low: batchesPerSecond.high,
+    })),
+    figure("Time accelerators wait", "%", "1", ({ stall }) => ({
+      expected: 100 * stall.expected,
+      high: 100 * stall.high,
+      low: 100 * stall.low,
+    })),
+    figure(`Cost of ${STEPS} steps`, "USD", "USD", (run) => ({ expected: run.dollars })),
+  ];
+}
+
+function point({ value, provenance }: Quantity) {
+  return { y: value, provenance };
+}
+
+function sizeText({ workers }: ClusterRun): string {
+  return workers === 0
+    ? "colocated, without workers"
+    : `${workers} ${workers === 1 ? "worker" : "workers"}`;
+}
+
+function dollars(run: ClusterRun): string {
+  return `${formatNumber(run.dollars, 4)} USD`;
+}
+
+function rate(batchesPerSecond: number): string {
+  return `${formatNumber(batchesPerSecond)} batches/s`;
+}
+
+function percent(share: number): string {
+  return `${formatNumber(100 * share, 1)} %`;
+}
+
+function megabytes(bytes: number): string {
+  return formatNumber(bytes / BYTES_PER_MB);
+}
+
+/** What is assumed of a worker's memory unless it is given: what this process took. */
+export function memoryGBOf(profile: Profile): number {
+  return inGB(profile.memoryBytes);
+}

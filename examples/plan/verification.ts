@@ -1,0 +1,61 @@
+/**
+ * The model beside reality: real workers on threads of this host, as many as it is asked to look at.
+ *
+ * @module
+ */
+import { type Dataset, LocalCluster } from "../../mod.ts";
+import { simulateCluster } from "../../sim/modelled.ts";
+import { type Machines, modelOptions } from "./clusters.ts";
+import type { Profile } from "./profile.ts";
+
+/** Of the time of measuring, what is left out after the first batch. */
+const WARM_UP_SHARE = 0.25;
+const MS_PER_SECOND = 1_000;
+
+/** What a number of workers gave one trainer, and what the model says that they would. */
+export interface Verification {
+  readonly workers: number;
+  readonly measuredBatchesPerSecond: number;
+  readonly modelledBatchesPerSecond: number;
+}
+
+/** Runs a pipeline on a real cluster for some seconds, with one trainer. */
+export async function verify(
+  dataset: Dataset<unknown>,
+  profile: Profile,
+  machines: Machines,
+  { workers, seconds }: { readonly workers: number; readonly seconds: number },
+): Promise<Verification> {
+  const modelled = await simulateCluster(modelOptions(
+    profile,
+    { ...machines, trainers: 1, networkBytesPerSecond: Infinity },
+    workers,
+  ));
+  return {
+    workers,
+    measuredBatchesPerSecond: await realRate(dataset, machines.stepMs, workers, seconds),
+    modelledBatchesPerSecond: modelled.batchesPerSecond,
+  };
+}
+
+async function realRate(
+  dataset: Dataset<unknown>,
+  stepMs: number,
+  workers: number,
+  seconds: number,
+): Promise<number> {
+  await using service = await LocalCluster.start({ workers });
+  const batches = dataset.repeat().distribute({ service, processingMode: "DYNAMIC" });
+  await using iterator = batches.iterator();
+  const step = async () => {
+    await iterator.next();
+    await new Promise((resolve) => setTimeout(resolve, stepMs));
+  };
+  await step();
+  const warmMs = performance.now() + WARM_UP_SHARE * seconds * MS_PER_SECOND;
+  while (performance.now() < warmMs) await step();
+  const startMs = performance.now();
+  let count = 0;
+  for (; performance.now() < startMs + seconds * MS_PER_SECOND; count++) await step();
+  return MS_PER_SECOND * count / (performance.now() - startMs);
+}
