@@ -1,0 +1,281 @@
+/**
+ * `deno task plan`. The goal: what it says follows from what was measured, and wrong input is named with
+ * its remedy. The method: pipelines of which it is known what they take, profiles of which it is known
+ * what they want, and real workers beside the model.
+ */
+import { join } from "node:path";
+import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
+import { type Machines, sweepClusters } from "../../examples/plan/clusters.ts";
+import { limitsOf, nextLimit } from "../../examples/plan/limits.ts";
+import { percentile } from "../../examples/plan/percentile.ts";
+import { type Profile, profilePipeline, undisturbed } from "../../examples/plan/profile.ts";
+import { type Plan, planText, renderPlan } from "../../examples/plan/report.ts";
+import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
+import { verify } from "../../examples/plan/verification.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+
+const MOD = new URL("../../mod.ts", import.meta.url).href;
+const FLAGS = ["--no-prompt", "-P=plan"];
+
+/** A batch of a MB takes a worker 100 ms. */
+const PROFILE: Profile = {
+  ...{ batches: 50, runs: 1, measuredMs: 5_000, firstBatchMs: 900 },
+  ...{ batchMs: 100, batchLowMs: 90, batchHighMs: 120, variation: 0.1, cpuMs: 95 },
+  percentilesMs: { p10: 90, p50: 100, p90: 115, p99: 130 },
+  ...{ computingShare: 0.95, encodeMs: 1, decodeMs: 0.1, batchBytes: 1e6, memoryBytes: 3e8 },
+  ...{ contention: 1, splitsPerBatch: 0.1, readsAhead: true },
+  operators: [{ operator: "map", number: 0, selfMs: 80, waitMs: 1 }],
+  advice: "map (operator 0) takes 80 % of the time.",
+};
+
+/** An accelerator takes a batch each 20 ms. */
+const MACHINES: Machines = {
+  ...{ stepMs: 20, trainers: 1, workersMax: 16, coresPerWorker: 8, networkBytesPerSecond: 1.25e9 },
+  ...{ workerMemoryGB: 0.3, trainerCores: 96, trainerMemoryGB: 335, acceleratorsPerTrainer: 1 },
+  ...{ prices: PAPER_PRICES, stallMax: 0.02 },
+};
+
+async function withModule(code: string, use: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-plan-" });
+  try {
+    const path = join(folder, "pipeline.ts");
+    await Deno.writeTextFile(path, `import { Dataset } from ${JSON.stringify(MOD)};\n${code}`);
+    await use(path);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function waiting(elements: number, ms: number): Dataset<unknown> {
+  return Dataset.range(elements).map(async (x, { ms }) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return x;
+  }, { captures: { ms } });
+}
+
+Deno.test("loadPipeline: a dataset, or what a function answers, by name or as the only one that fits", async () => {
+  await withModule(
+    "export const only = Dataset.range(3); export const limit = 7;",
+    async (path) => {
+      assertEquals((await loadPipeline(path)).cardinality(), 3);
+    },
+  );
+  const code = "export const a = async () => Dataset.range(4);\nexport const b = Dataset.range(5);";
+  await withModule(code, async (path) => {
+    assertEquals((await loadPipeline(path, "a")).cardinality(), 4);
+    assertEquals((await loadPipeline(path, "b")).cardinality(), 5);
+    await assertRejects(() => loadPipeline(path), LeatError, "say which with --export");
+    await assertRejects(
+      () => loadPipeline(path, "c"),
+      LeatError,
+      "exports no 'c'; it exports 'a', 'b'",
+    );
+  });
+});
+
+Deno.test("loadPipeline: refuses what is no pipeline for workers, and says why", async () => {
+  await assertRejects(() => loadPipeline("nowhere.ts"), LeatError, "There is no file 'nowhere.ts'");
+  const refused = [
+    ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
+    ["throw new Error('bad luck');", "cannot be imported"],
+    ["export default () => [1, 2];", "is no Dataset of this Leat, but a Array"],
+    [
+      "export default () => { throw new Error('x'); };",
+      "'default' of",
+      "failed when it was called",
+    ],
+    [
+      "export default Dataset.range(3).distribute({ service: 'ws://h:1', processingMode: 'OFF' });",
+      "reads a service (distribute, operator 0)",
+    ],
+    [
+      "let y = 3; export default Dataset.range(3).map((x) => x + y);",
+      "The pipeline cannot be run by workers",
+    ],
+  ] as const;
+  for (const [code, ...parts] of refused) {
+    await withModule(code, async (path) => {
+      const error = await assertRejects(() => loadPipeline(path), LeatError);
+      for (const part of parts) assertStringIncludes(error.message, part);
+    });
+  }
+});
+
+Deno.test("profilePipeline: tells waiting from computing, and leaves the filling of a buffer out", async () => {
+  const waits = await profilePipeline(waiting(10_000, 5).shuffle(20), { seconds: 0.3 });
+  assert(waits.batchMs >= 4, `${waits.batchMs} ms for an element that waits 5 ms`);
+  assert(waits.firstBatchMs > 8 * waits.batchMs, `${waits.firstBatchMs} ms for 20 elements`);
+  const computes = await profilePipeline(
+    Dataset.range(10_000).map((x) => {
+      for (let i = 0; i < 2e6; i++) x = Math.imul(x ^ i, 0x9e3779b1);
+      return x;
+    }),
+    { seconds: 0.3 },
+  );
+  assert(
+    computes.computingShare > 2 * waits.computingShare,
+    `${computes.computingShare} and ${waits.computingShare}`,
+  );
+  const [map] = computes.operators;
+  assertEquals([map!.operator, map!.number], ["map", 0]);
+  assertStringIncludes(computes.advice, "map (operator 0) takes");
+});
+
+Deno.test("profilePipeline: begins a short dataset again, and has the size and the splits of its batches", async () => {
+  const seen: number[] = [];
+  const profile = await profilePipeline(Dataset.range(40).batch(20), {
+    seconds: 0.2,
+    onProgress: (batches) => seen.push(batches),
+  });
+  assert(profile.runs > 2, `${profile.runs} runs`);
+  assert(profile.batches > 10 && seen.length > 0);
+  // 20 elements of 8 bytes, and what says so.
+  assert(profile.batchBytes > 160 && profile.batchBytes < 1_000, `${profile.batchBytes}`);
+  assertEquals(profile.splitsPerBatch, 1);
+  const undivided = Dataset.fromGenerator(function* () {
+    yield* [1, 2, 3];
+  });
+  assertEquals((await profilePipeline(undivided, { seconds: 0.1 })).splitsPerBatch, undefined);
+});
+
+Deno.test("profilePipeline: names the element that failed, and refuses a dataset without elements", async () => {
+  const third = Dataset.range(10).map((x) => {
+    if (x === 2) throw new Error("not three");
+    return x;
+  });
+  const error = await assertRejects(() => profilePipeline(third, { seconds: 0.1 }), LeatError);
+  assertStringIncludes(error.message, "Element 3 of the pipeline failed");
+  assertStringIncludes((error.cause as Error).message, "not three");
+  await assertRejects(
+    () => profilePipeline(Dataset.range(0), { seconds: 0.1 }),
+    LeatError,
+    "gives no elements",
+  );
+});
+
+Deno.test("undisturbed: what other programs took is taken from computing, not from waiting", () => {
+  assertEquals(undisturbed(30, 10, 3), 10, "computed for 10 ms, three times slower than alone");
+  assertEquals(undisturbed(30, 10, 1), 30, "the rest was waiting");
+  assertEquals(undisturbed(100, 0, 3), 100, "all of it was");
+  assertEquals(undisturbed(10, 40, 1), 10, "on several threads at once");
+});
+
+Deno.test("percentile: the value below which so much lies", () => {
+  assertEquals([0, 0.5, 0.9, 1].map((share) => percentile([5, 1, 4, 2, 3], share)), [1, 3, 5, 5]);
+  assertEquals(percentile([], 0.5), NaN);
+});
+
+Deno.test("sweepClusters: finds the fewest workers that are enough, and what they cost against colocated", async () => {
+  const { runs, recommended, colocated, cheapest, isMet } = await sweepClusters(PROFILE, MACHINES);
+  // Five make as many batches as are taken; the waits between them may want one more.
+  assert(isMet && recommended.workers >= 5 && recommended.workers <= 6, `${recommended.workers}`);
+  assertEquals(runs.slice(0, 3).map(({ workers }) => workers), [1, 2, 4]);
+  assert(runs.every(({ stall }) => stall.low <= stall.expected && stall.expected <= stall.high));
+  // The thread of a trainer makes ten batches a second, and encodes none.
+  assert(Math.abs(colocated.stall.expected - (1 - 20 / 99)) < 1e-9, `${colocated.stall.expected}`);
+  assert(colocated.dollars > 4 * recommended.dollars, "a trainer that waits is paid as well");
+  assert(cheapest.dollars <= 1.01 * Math.min(...runs.map(({ dollars }) => dollars)));
+  const limits = await limitsOf(PROFILE, MACHINES, recommended.workers);
+  assertEquals(nextLimit(limits).part, "accelerators");
+});
+
+Deno.test("sweepClusters: no workers where a pipeline keeps up without, one worker where it does not read ahead", async () => {
+  const fast = { ...PROFILE, batchMs: 10, batchLowMs: 9, batchHighMs: 11, cpuMs: 9 };
+  assertEquals((await sweepClusters(fast, MACHINES)).recommended.workers, 0);
+  const apart = await sweepClusters({ ...fast, readsAhead: false }, MACHINES);
+  assertEquals(apart.recommended.workers, 1);
+});
+
+Deno.test("sweepClusters: ends where more workers bring nothing, and the limit is named", async () => {
+  const slowCard = { ...MACHINES, networkBytesPerSecond: 20e6 };
+  const { isMet, recommended, runs } = await sweepClusters(PROFILE, slowCard);
+  assert(!isMet && runs.at(-1)!.workers <= 8, `${runs.at(-1)!.workers} workers looked at`);
+  assert(recommended.workers >= 2 && recommended.workers <= 4, `${recommended.workers}`);
+  const [least] = await limitsOf(PROFILE, slowCard, 4);
+  assertEquals([least!.part, least!.batchesPerSecond], ["trainer network", 20]);
+  const large = await limitsOf({ ...PROFILE, decodeMs: 20 }, MACHINES, 8);
+  assertEquals([nextLimit(large).part, nextLimit(large).batchesPerSecond], ["ingest", 25]);
+});
+
+Deno.test("sweepClusters: a worker waits for each split that its batches want", async () => {
+  const few = (await sweepClusters(PROFILE, { ...MACHINES, workersMax: 1 })).runs[0]!;
+  const many = { ...PROFILE, splitsPerBatch: 100 };
+  const slower = (await sweepClusters(many, { ...MACHINES, workersMax: 1 })).runs[0]!;
+  assert(slower.batchesPerSecond.expected < 0.6 * few.batchesPerSecond.expected);
+});
+
+Deno.test("verify: the model gives about what real workers of a pipeline that waits do", async () => {
+  const dataset = waiting(1_000, 40);
+  const profile = await profilePipeline(dataset, { seconds: 0.6 });
+  const machines = { ...MACHINES, stepMs: 2 };
+  const rates = [];
+  for (const workers of [1, 2]) {
+    const verified = await verify(dataset, profile, machines, { workers, seconds: 1 });
+    const ratio = verified.modelledBatchesPerSecond / verified.measuredBatchesPerSecond;
+    assert(ratio > 0.5 && ratio < 2, `${workers} workers: ${JSON.stringify(verified)}`);
+    rates.push(verified.modelledBatchesPerSecond);
+  }
+  assert(rates[1]! > 1.7 * rates[0]!, `${rates}`);
+});
+
+Deno.test("planText and renderPlan: what was measured, a table, plots, and what to do", async () => {
+  const sweep = await sweepClusters(PROFILE, MACHINES);
+  const plan: Plan = {
+    ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "deno task plan <x>", host: "this host" },
+    ...{ module: "x.ts", measured: { ...PROFILE, contention: 2 }, assumed: MACHINES },
+    modelled: { ...sweep, limits: await limitsOf(PROFILE, MACHINES, 5) },
+    verified: [{ workers: 1, measuredBatchesPerSecond: 8, modelledBatchesPerSecond: 10 }],
+  };
+  const text = planText(plan);
+  for (
+    const part of [
+      "95.0 % of it computing",
+      "CAUTION: other programs kept this host busy",
+      "colocated",
+      `Best: ${sweep.recommended.workers} workers.`,
+      "Next bottleneck, if workers are added: the accelerators themselves",
+      "map (operator 0) takes 80 %",
+      "1.25",
+      "◇ modelled",
+    ]
+  ) assertStringIncludes(text, part);
+  const page = renderPlan(plan);
+  assertEquals(page.match(/<svg [^>]*role="img"/g)?.length, 3);
+  for (const part of ["Throughput", "Time accelerators wait", "deno task plan &lt;x&gt;"]) {
+    assertStringIncludes(page, part);
+  }
+  const [, json = ""] = /id="results">(.*?)<\/script>/s.exec(page) ?? [];
+  assertEquals(JSON.parse(json).modelled.recommended.workers, sweep.recommended.workers);
+});
+
+Deno.test("examples/plan.ts plans for its own pipeline, and names the flag for what a module may not do", async () => {
+  await using plan = startChild("examples/plan.ts", {
+    args: [
+      ...["examples/plan/demo_pipeline.ts", "--step-ms", "20", "--seconds", "0.2"],
+      ...["--workers-max", "2", "--json"],
+    ],
+    flags: FLAGS,
+  });
+  assertEquals((await plan.status).code, 0, plan.stderr.text);
+  const { measured, modelled }: Plan = JSON.parse(plan.stdout.text);
+  assert(measured.batches >= 3 && measured.splitsPerBatch! > 1);
+  assertEquals(measured.operators.map(({ operator }) => operator).slice(0, 3), [
+    ...["prefetch", "paddedBatch", "map"],
+  ]);
+  assertEquals(modelled.colocated.workers, 0);
+  await withModule("Deno.env.get('HOME'); export default Dataset.range(3);", async (path) => {
+    await using denied = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals((await denied.status).code, 1);
+    assertStringIncludes(denied.stderr.text, "deno run -P=plan --allow-env examples/plan.ts");
+  });
+  await using wrong = startChild("examples/plan.ts", {
+    args: ["x.ts", "--step-ms", "0"],
+    flags: FLAGS,
+  });
+  assertEquals((await wrong.status).code, 2);
+  assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
+});
