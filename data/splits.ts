@@ -136,11 +136,11 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
 }
 
 /** Sources that are another service's. */
-const SERVED: ReadonlySet<string> = new Set(["distribute", "fromId"]);
+export const SERVED_KINDS: ReadonlySet<string> = new Set(["distribute", "fromId"]);
 
 /** Refuses a graph that begins with what another service gives, which cannot be handed out by splits. */
 export function checkUnserved(node: DatasetNode): void {
-  if (SERVED.has(node.kind)) throw unsplittable(node);
+  if (SERVED_KINDS.has(node.kind)) throw unsplittable(node);
   node.inputs.forEach(checkUnserved);
 }
 
@@ -148,7 +148,7 @@ export function checkUnserved(node: DatasetNode): void {
 const UNSPLITTABLE: ReadonlySet<string> = new Set(["distribute", "snapshot"]);
 
 function unsplittable({ kind }: DatasetNode): LeatError {
-  if (SERVED.has(kind)) {
+  if (SERVED_KINDS.has(kind)) {
     return new LeatError(
       "unimplemented",
       `Splitting is not implemented for ${kind} datasets: what another service gives has no splits. ` +

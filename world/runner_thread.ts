@@ -5,9 +5,9 @@
  */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
-import type { SplitTable } from "../data/splits.ts";
-import { accessFrom } from "../actors/client/access.ts";
-import { provideIterators } from "../actors/client/distributed_iterator.ts";
+import { LateIterator } from "../data/late_iterator.ts";
+import { type IteratorFactory, registerIterator } from "../data/node.ts";
+import { SERVED_KINDS, type SplitTable } from "../data/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type {
   CompressionWish,
@@ -15,9 +15,9 @@ import type {
   RunnerOutcome,
   RunnerSettings,
 } from "../actors/worker/runner.ts";
-import { Homes } from "./client_homes.ts";
 import { DenoHost } from "./deno_host.ts";
 import type { WireSplits } from "./runner_threads.ts";
+import type { ServiceCredentials } from "./client_homes.ts";
 import { workerFiles, type WorkerStorage } from "./storage.ts";
 
 /** What came of listing splits; errors keep their code when they travel as data. */
@@ -36,7 +36,7 @@ export class RunnerThreadControl {
 
   configure(storage: WorkerStorage): void {
     const { services } = storage;
-    provideIterators(accessFrom(new Homes({ services }).open));
+    provideServed(services);
     this.#host = new DenoHost({ files: workerFiles(storage) });
   }
 
@@ -81,6 +81,18 @@ export class RunnerThreadControl {
     this.#runner = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
+  }
+}
+
+/** A client and its sockets are a third of what a thread would load, and few pipelines begin with a service. */
+function provideServed(services: ServiceCredentials | undefined): void {
+  let loading: Promise<IteratorFactory> | undefined;
+  for (const kind of SERVED_KINDS) {
+    registerIterator(kind, (node, context) =>
+      new LateIterator(context, async () => {
+        loading ??= import("./served_iterators.ts").then((door) => door.servedIterators(services));
+        return (await loading)(node, context);
+      }));
   }
 }
 

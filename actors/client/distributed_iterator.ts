@@ -10,6 +10,7 @@ import { type DatasetNode, registerIterator } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { SERVED_KINDS } from "../../data/splits.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
@@ -19,18 +20,22 @@ import { clientOptions, definitionOf } from "./starting.ts";
 
 /** Makes the iterators of datasets that a service gives. */
 export function provideIterators(access: ServiceAccess): void {
-  registerIterator("distribute", (node, context) => {
-    if (!(node instanceof DistributeNode)) {
-      throw new LeatError("internal", `${node.kind} is not distribute`);
-    }
+  for (const kind of SERVED_KINDS) {
+    registerIterator(kind, (node, context) => servedIterator(node, context, access));
+  }
+}
+
+/** Makes the iterator of a dataset that a service gives. */
+export function servedIterator(
+  node: DatasetNode,
+  context: IteratorContext,
+  access: ServiceAccess,
+): ElementIterator {
+  if (node instanceof FromIdNode) return registeredIterator(node, context, access);
+  if (node instanceof DistributeNode) {
     return distributedIterator(node.inputs[0]!, node.options, context, access);
-  });
-  registerIterator("fromId", (node, context) => {
-    if (!(node instanceof FromIdNode)) {
-      throw new LeatError("internal", `${node.kind} is not fromId`);
-    }
-    return registeredIterator(node, context, access);
-  });
+  }
+  throw new LeatError("internal", `No service gives ${node.kind}`);
 }
 
 /** Makes the iterator of a `distribute` node. */

@@ -1,0 +1,65 @@
+/**
+ * An iterator that has to be fetched before it can begin: its pipeline is asked of somebody, or the
+ * code that runs it is loaded by those alone who need it.
+ *
+ * @module
+ */
+import type { IteratorContext } from "./context.ts";
+import { ElementIterator, END, type Pulled } from "./iterator.ts";
+
+/** Fetches what it gives at the first call of `next()`, `save()` or `restore()`. */
+export class LateIterator extends ElementIterator {
+  readonly #context: IteratorContext;
+  readonly #fetch: () => Promise<ElementIterator>;
+  #fetching: Promise<ElementIterator> | undefined;
+  #fetched: ElementIterator | undefined;
+  /** It is not to be had, which was told. */
+  #failed = false;
+
+  /** @param fetch Called once. When it fails, so does the first `next()`, and no other. */
+  constructor(context: IteratorContext, fetch: () => Promise<ElementIterator>) {
+    super();
+    this.#context = context;
+    this.#fetch = fetch;
+  }
+
+  override next(): Pulled<unknown> {
+    if (this.disposed || this.#failed) return END;
+    return this.#fetched?.next() ?? this.#first();
+  }
+
+  protected override async saveState(): Promise<unknown> {
+    return await (await this.fetched()).save();
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    await (await this.fetched()).restore(state);
+  }
+
+  protected override release(): void {
+    this.#fetched?.dispose();
+  }
+
+  /** What runs in its place. */
+  protected fetched(): Promise<ElementIterator> {
+    return this.#fetching ??= this.#take();
+  }
+
+  async #first(): Promise<unknown> {
+    try {
+      return await (await this.#context.waitFor(this.fetched())).next();
+    } catch (error) {
+      if (this.disposed) return END;
+      // What the stream itself fails with is about an element of it.
+      this.#failed = this.#fetched === undefined;
+      throw error;
+    }
+  }
+
+  async #take(): Promise<ElementIterator> {
+    const iterator = await this.#fetch();
+    this.#fetched = iterator;
+    if (this.disposed) iterator.dispose();
+    return iterator;
+  }
+}

@@ -1,0 +1,61 @@
+/** `LateIterator`: what it runs is fetched when it is needed, once, and then runs as if it had been there. */
+
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { rootContext } from "../../data/dataset_iterator.ts";
+import { type ElementIterator, END } from "../../data/iterator.ts";
+import { LateIterator } from "../../data/late_iterator.ts";
+import { Dataset } from "../../mod.ts";
+
+const { node } = Dataset.range(4);
+const context = rootContext(node, { seed: 1n });
+const range = () => node.makeIterator(context);
+
+async function rest(iterator: ElementIterator): Promise<unknown[]> {
+  const elements = [];
+  for (let next = await iterator.next(); next !== END; next = await iterator.next()) {
+    elements.push(next);
+  }
+  return elements;
+}
+
+Deno.test("LateIterator fetches once, at the first next, and gives what is fetched", async () => {
+  let fetches = 0;
+  const late = new LateIterator(context, () => {
+    fetches++;
+    return Promise.resolve(range());
+  });
+  assertEquals(fetches, 0);
+  assertEquals(await rest(late), [0, 1, 2, 3]);
+  assertEquals(fetches, 1);
+});
+
+Deno.test("LateIterator tells once that what it runs is not to be had, and has ended then", async () => {
+  const why = new LeatError("not_found", "no such pipeline");
+  const late = new LateIterator(context, () => Promise.reject(why));
+  assertEquals(await assertRejects(async () => await late.next(), LeatError), why);
+  assertEquals(await rest(late), []);
+});
+
+Deno.test("LateIterator puts away what comes after it was disposed", async () => {
+  const gate = Promise.withResolvers<ElementIterator>();
+  const late = new LateIterator(context, () => gate.promise);
+  const pending = late.next();
+  late.dispose();
+  const fetched = range();
+  gate.resolve(fetched);
+  assertEquals(await pending, END);
+  assert(fetched.disposed);
+});
+
+Deno.test("LateIterator is saved and restored as what it runs would be", async () => {
+  const late = new LateIterator(context, () => Promise.resolve(range()));
+  await late.next();
+  const state = await late.save();
+  const plain = range();
+  await plain.restore(state);
+  assertEquals(await rest(plain), [1, 2, 3]);
+  const another = new LateIterator(context, () => Promise.resolve(range()));
+  await another.restore(state);
+  assertEquals(await rest(another), [1, 2, 3]);
+});
