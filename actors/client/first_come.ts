@@ -52,6 +52,8 @@ interface OpenTask {
   passed: number;
   /** Those in flight and not taken in yet, oldest first. */
   readonly requests: Request[];
+  /** Lets those of them go on that have given up their place, and want one again. */
+  readonly returning: (() => void)[];
 }
 
 /** See the module. */
@@ -64,8 +66,8 @@ export class FirstComeReader implements Reader {
   #listed: readonly TaskSource[] | undefined;
   /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
   readonly #ring = new Fifo<OpenTask>();
-  /** Requests that have given up their place, because their task cannot be reached, and want one again. */
-  readonly #returning = new Fifo<{ readonly open: OpenTask; readonly go: () => void }>();
+  /** Tasks with requests that have given up their place, because it could not be reached, and want one again. */
+  readonly #returning = new Fifo<OpenTask>();
   readonly #unreachable = new Set<number>();
   #clientId = -1;
   #inFlight = 0;
@@ -128,13 +130,7 @@ export class FirstComeReader implements Reader {
   }
 
   pump(): void {
-    while (this.#returning.length > 0 && this.#hasRoom) {
-      const { open, go } = this.#returning.shift()!;
-      if (open.gone) continue;
-      open.withoutPlace--;
-      this.#withoutPlace--;
-      go();
-    }
+    while (this.#returning.length > 0 && this.#hasRoom) this.#letReturn(this.#returning.shift()!);
     while (this.#hasRoom) {
       const open = this.#nextInTurn();
       if (open === undefined) return;
@@ -153,12 +149,7 @@ export class FirstComeReader implements Reader {
     this.#wanted += REQUESTS_START;
     const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
       onUnreachable: () => this.#lostSight(open),
-      whenRoom: () => {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        this.#returning.push({ open, go: resolve });
-        this.pump();
-        return promise;
-      },
+      whenRoom: () => this.#placeAt(open),
     });
     const open: OpenTask = {
       task,
@@ -171,6 +162,7 @@ export class FirstComeReader implements Reader {
       fromTurn: 0,
       passed: 0,
       requests: [],
+      returning: [],
     };
     return open;
   }
@@ -182,6 +174,30 @@ export class FirstComeReader implements Reader {
     open.withoutPlace++;
     this.#withoutPlace++;
     this.pump();
+  }
+
+  /**
+   * Settles when a request that has given up its place may take one again. A task answers in order, and
+   * so are its answers taken: were some of its requests to wait for a place that others of them hold,
+   * those would wait for them. Where one of them has a place, the others take one beyond all limits.
+   */
+  #placeAt(open: OpenTask): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    open.returning.push(resolve);
+    if (open.requests.length > open.withoutPlace) this.#letReturn(open);
+    else if (open.returning.length === 1) {
+      this.#returning.push(open);
+      this.pump();
+    }
+    return promise;
+  }
+
+  #letReturn(open: OpenTask): void {
+    const returning = open.returning.splice(0);
+    if (open.gone) return;
+    open.withoutPlace -= returning.length;
+    this.#withoutPlace -= returning.length;
+    for (const go of returning) go();
   }
 
   /** How many requests may be open at a task: its share, where all together may have only so many. */
@@ -233,6 +249,7 @@ export class FirstComeReader implements Reader {
   }
 
   #fetch(open: OpenTask): void {
+    this.#letReturn(open);
     const { context, options } = this.#around;
     const { maxOutstandingRequests = Infinity } = options;
     this.#inFlight++;
