@@ -93,6 +93,81 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
   await Deno.remove(lock);
 });
 
+Deno.test("a function's module that names packages makes its worker ask no registry", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "leat-modules-" }));
+  const modules: Record<string, string> = {
+    "types.ts": 'import type { A } from "npm:leat-a"; enum B { C = 4 } export const f = () => B.C;',
+    "package.ts": 'import "npm:leat-a"; export const f = (x: number): number => x;',
+    "escaped.js": 'import "\\x6epm:leat-a"; export const f = (x) => x;',
+    "deep.ts": 'export { f } from "./package.ts";',
+    "posing.ts": 'import f from "./package.ts" with { type: "json" }; export { f };',
+    "late.ts": 'export const f = () => import("jsr:@leat/a");',
+    "capital.js": 'import "NPM:leat-a"; export const f = (x) => x;',
+    "bare.ts": 'import "linkedom"; export const f = (x: number): number => x;',
+    "meta.ts": 'import t from "./bare.ts" with { type: "text" }; export const f = (): boolean => ' +
+      'import.meta.url.startsWith("file:///") && import.meta.filename === ' +
+      'import.meta.resolve("./meta.ts").slice(7) && t.includes("linkedom");',
+  };
+  for (const [name, text] of Object.entries(modules)) {
+    await Deno.writeTextFile(`${folder}/${name}`, text);
+  }
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, () => {
+    return new Response('export * from "jsr:@leat/a"; export const f = (x: number) => x;');
+  });
+  const granted = `127.0.0.1:${server.addr.port}`;
+  const urls = [
+    ...Object.keys(modules).map((name) => `file://${folder}/${name}`),
+    'data:text/javascript,import "npm:leat-a"; export const f = (x) => x',
+    `data:text/javascript;base64,${btoa('import "jsr:@leat/a"; export const f = (x) => x')}`,
+    `http://${granted}/functions.ts`,
+  ];
+  // Stands between the worker and everything beyond this host.
+  const asked: string[] = [];
+  const proxy = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const listening = (async () => {
+    for await (const connection of proxy) {
+      const request = new Uint8Array(1_024);
+      const length = await connection.read(request) ?? 0;
+      asked.push(new TextDecoder().decode(request.subarray(0, length)).split("\r\n")[0]!);
+      connection.close();
+    }
+  })();
+  const through = `http://127.0.0.1:${proxy.addr.port}`;
+  await using dispatcher = await startDispatcher();
+  await using worker = startChild("examples/worker.ts", {
+    flags: ["-P=server", "--frozen"],
+    args: [
+      "--dispatcher",
+      dispatcher.address,
+      "--data-root",
+      folder,
+      "--allow-udf-import",
+      granted,
+    ],
+    env: {
+      HTTPS_PROXY: through,
+      HTTP_PROXY: through,
+      NO_PROXY: "127.0.0.1",
+      DENO_NO_UPDATE_CHECK: "1",
+    },
+  });
+  await worker.line(/listening on/);
+  asked.length = 0; // what it asked for itself
+  const all = urls.map((url) => Dataset.range(1).map(udf<(x: number) => unknown>(url, "f")));
+  const came = await read(dispatcher.address, all.reduce((all, one) => all.concatenate(one)));
+  assertEquals(asked, []);
+  assertEquals(came.length, urls.length);
+  for (const [i, made] of came.entries()) {
+    if (urls[i]!.endsWith("types.ts")) assertEquals(made, 4);
+    else if (urls[i]!.endsWith("meta.ts")) assertEquals(made, true);
+    else assertMatch((made as LeatError).message, /Cannot import|not valid JSON/, urls[i]);
+  }
+  proxy.close();
+  await listening;
+  await server.shutdown();
+  await Deno.remove(folder, { recursive: true });
+});
+
 Deno.test("without its sandbox a worker's functions may do what the worker may", async () => {
   await using dispatcher = await startDispatcher();
   await using _workers = all(await startWorkers(dispatcher, 1, "--no-sandbox"));

@@ -13,24 +13,31 @@ import { workerFiles } from "../storage.ts";
 import { isDenial } from "./denials.ts";
 import { Moved } from "./edge.ts";
 import { isFar } from "./grants.ts";
+import { isNotFound } from "./module_source.ts";
+import type { RemoteModules } from "./remote_modules.ts";
 
 /** Asks the host's thread. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
 /** See the module. */
 export class ConfinedHost extends DenoHost {
-  constructor(ask: AskHost, storageLatencyMs: number) {
+  readonly #remoteModules: RemoteModules;
+
+  constructor(ask: AskHost, remoteModules: RemoteModules, storageLatencyMs: number) {
     const local = workerFiles({ storageLatencyMs });
     super({ files: new ConfinedFiles(ask, local), images: new ConfinedImages(ask) });
+    this.#remoteModules = remoteModules;
   }
 
   override async importModule(url: string): Promise<Record<string, unknown>> {
     try {
-      return await super.importModule(url);
+      return await this.#remoteModules.import(() => super.importModule(url));
     } catch (error) {
-      if (!isDenial(error)) throw error;
-      // What comes of a refused import is a TypeError.
-      throw new LeatError("permission_denied", LeatError.from(error).message, { cause: error });
+      // What comes of a hook's error is a TypeError.
+      const { message } = LeatError.from(error);
+      if (isDenial(error)) throw new LeatError("permission_denied", message, { cause: error });
+      if (isNotFound(error)) throw new LeatError("not_found", message, { cause: error });
+      throw error;
     }
   }
 }

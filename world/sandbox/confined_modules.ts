@@ -1,14 +1,18 @@
 /**
  * Which modules a confined thread imports. Deno asks its permissions for files and for remote
  * modules; packages and most built-in modules it gives to everybody: the former are downloaded with
- * the process's own access to the network, the latter reach the whole process.
+ * the process's own access to the network, the latter reach the whole process. It asks the
+ * registries as soon as a module names a package, before the import itself comes here: so the
+ * sources of users' modules are given to it, under names at which it looks for nothing.
  *
  * @module
  */
-import { Module, registerHooks } from "node:module";
+import { builtinModules, Module, registerHooks } from "node:module";
 import { LeatError } from "../../core/error.ts";
 import type { Folders } from "./folders.ts";
-import { setHas, slice, startsWith } from "./pristine.ts";
+import { dataText, fileText, sourceOf } from "./module_source.ts";
+import { hasOwn, href, setHas, slice, startsWith, startsWithAny } from "./pristine.ts";
+import type { RemoteModules } from "./remote_modules.ts";
 import { shutOff } from "./shut_off.ts";
 
 /** Built-in modules that only compute. */
@@ -16,11 +20,18 @@ const NODE_MODULES: ReadonlySet<string> = new Set([
   ...["node:buffer", "node:crypto", "node:path", "node:path/posix", "node:querystring"],
   ...["node:string_decoder", "node:url", "node:zlib"],
 ]);
+const BUILT_IN: ReadonlySet<string> = new Set(builtinModules);
 
 /** What nothing can be loaded from, followed by the reason. */
 const REFUSED = "leat-refused:";
 
-const { encodeURIComponent, decodeURIComponent } = globalThis;
+/**
+ * Before the URLs of what users import: Deno knows no such scheme, so it looks for nothing there. (What
+ * is at a URL that it knows it reads by itself, whatever a hook gives it for that.)
+ */
+const GIVEN = "leat-";
+
+const { encodeURIComponent, decodeURIComponent, URL: OriginalUrl } = globalThis;
 
 interface Resolved {
   readonly url: string;
@@ -31,42 +42,67 @@ interface Resolved {
 type RegisterHooks = (hooks: {
   resolve(
     specifier: string,
-    context: unknown,
+    context: { readonly parentURL?: string },
     next: (specifier: string, context: unknown) => Resolved,
   ): Resolved;
-  load(url: string, context: unknown, next: (url: string, context: unknown) => unknown): unknown;
+  load(
+    url: string,
+    context: { readonly importAttributes?: object },
+    next: (url: string, context: unknown) => unknown,
+  ): unknown;
 }) => unknown;
+
+/** What is imported how. */
+export interface ConfinedModules {
+  readonly readable: Folders;
+  /** Beginnings of the URLs of the program's own modules. */
+  readonly program: readonly string[];
+  /** URLs of those that it imports later. */
+  readonly late: ReadonlySet<string>;
+  /** Texts of modules from other hosts. */
+  readonly remote: RemoteModules;
+}
 
 /**
  * From here on imports are checked; what was imported before stays.
  *
  * What is refused is resolved to what cannot be loaded: what a hook throws while it resolves, Deno
  * ignores where the module is one that it has loaded before.
- *
- * @param own URLs of modules that the program itself imports later.
  */
-export function confineModules(readable: Folders, own: ReadonlySet<string>): void {
+export function confineModules({ readable, program, late, remote }: ConfinedModules): void {
   const register = registerHooks as unknown as RegisterHooks;
   shutCommonJs();
   register({
     resolve(specifier, context, next) {
-      // Before it is resolved: that alone would download a package.
-      if (isPackage(specifier)) return refused(refusalOf(specifier));
-      const resolved = next(specifier, context);
-      const { url } = resolved;
-      if (setHas(own, url) || isHarmless(url)) return resolved;
+      // Not by Deno: that alone may download a package.
+      const url = urlOf(specifier, context.parentURL);
+      if (url === undefined) return refused(refusalOf(specifier));
+      if (setHas(late, url) || setHas(NODE_MODULES, url)) return next(url, context);
+      if (isRemote(url)) return remote.isFetching(url) ? next(url, context) : given(url);
+      if (startsWith(url, "data:")) return given(url);
       if (!startsWith(url, "file:")) return refused(refusalOf(url));
       try {
         readable.required(url);
-        return resolved;
       } catch (error) {
         return refused(LeatError.from(error).message);
       }
+      // Else there would be two of each of its classes.
+      return startsWithAny(url, program) ? next(url, context) : given(url);
     },
     load(url, context, next) {
-      if (!startsWith(url, REFUSED)) return next(url, context);
-      const reason = decodeURIComponent(slice(url, REFUSED.length, url.length));
-      throw new LeatError("permission_denied", reason);
+      if (startsWith(url, REFUSED)) {
+        const reason = decodeURIComponent(slice(url, REFUSED.length, url.length));
+        throw new LeatError("permission_denied", reason);
+      }
+      if (!startsWith(url, GIVEN)) return next(url, context);
+      const real = realUrl(url);
+      const { importAttributes = {} } = context;
+      const type = hasOwn(importAttributes, "type")
+        ? (importAttributes as { type: unknown }).type
+        : undefined;
+      if (startsWith(real, "data:")) return sourceOf(real, type, dataText(real));
+      if (startsWith(real, "file:")) return sourceOf(real, type, fileText(real));
+      return sourceOf(real, type, remote.textOf(real));
     },
   });
 }
@@ -83,14 +119,30 @@ function shutCommonJs(): void {
   }
 }
 
-function isPackage(specifier: string): boolean {
-  return startsWith(specifier, "npm:") || startsWith(specifier, "jsr:");
+/** Where an import leads, as far as it is a place: names that only a list of packages explains are none. */
+function urlOf(specifier: string, parent: string | undefined): string | undefined {
+  if (setHas(BUILT_IN, specifier) && !startsWith(specifier, "node:")) return `node:${specifier}`;
+  const isRelative = startsWith(specifier, "./") || startsWith(specifier, "../") ||
+    startsWith(specifier, "/");
+  try {
+    const base = isRelative && parent !== undefined ? realUrl(parent) : undefined;
+    return href(new OriginalUrl(specifier, base));
+  } catch {
+    return undefined;
+  }
 }
 
-/** For remote modules Deno asks for the permission. */
-function isHarmless(url: string): boolean {
-  return startsWith(url, "https:") || startsWith(url, "http:") || startsWith(url, "data:") ||
-    setHas(NODE_MODULES, url);
+function given(url: string): Resolved {
+  return { url: `${GIVEN}${url}`, shortCircuit: true };
+}
+
+function realUrl(url: string): string {
+  return startsWith(url, GIVEN) ? slice(url, GIVEN.length, url.length) : url;
+}
+
+/** For these the permission is asked for when they are fetched. */
+function isRemote(url: string): boolean {
+  return startsWith(url, "https:") || startsWith(url, "http:");
 }
 
 function refused(reason: string): Resolved {

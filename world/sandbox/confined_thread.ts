@@ -10,8 +10,12 @@ import { getHeapStatistics } from "node:v8";
 import { workerData } from "node:worker_threads";
 // What pipelines import when they first need it: later, nothing of this program can be read.
 import "../../data/formats/arrow.ts";
+import "../../data/formats/csv.ts";
 import "../../data/formats/npz.ts";
 import "../../data/formats/parquet.ts";
+import "../../data/formats/web_dataset.ts";
+import "../../data/formats/zstd_decoder.ts";
+import "../glob.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
@@ -27,8 +31,9 @@ import { type AskHost, ConfinedHost } from "./confined_host.ts";
 import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge, Moved } from "./edge.ts";
-import type { ProgramAccess } from "./grants.ts";
+import { type ProgramAccess, programUrls } from "./grants.ts";
 import { lockDown } from "./lockdown.ts";
+import { RemoteModules } from "./remote_modules.ts";
 
 /** What a confined thread is started with. */
 export interface ConfinedStart {
@@ -46,9 +51,11 @@ export interface ConfinedStart {
   readonly storageLatencyMs: number;
 }
 
-const LATE_MODULES = new Set(
-  ["arrow", "npz", "parquet"].map((name) => import.meta.resolve(`../../data/formats/${name}.ts`)),
-);
+const LATE_FORMATS = ["arrow", "csv", "npz", "parquet", "web_dataset", "zstd_decoder"];
+const LATE_MODULES = new Set([
+  ...LATE_FORMATS.map((name) => import.meta.resolve(`../../data/formats/${name}.ts`)),
+  import.meta.resolve("../glob.ts"),
+]);
 
 /** How often a thread looks whether its memory has run out, in ms. */
 const MEMORY_CHECK_MS = 250;
@@ -77,7 +84,8 @@ const askHost: AskHost = async (method, args) => {
   await (hostReady ??= control.ask("host"));
   return await hostEdge.ask(method, args);
 };
-const host = new ConfinedHost(askHost, start.storageLatencyMs);
+const remoteModules = new RemoteModules();
+const host = new ConfinedHost(askHost, remoteModules, start.storageLatencyMs);
 provideIterators(confinedAccess(askHost));
 const splits: RunnerSplits = {
   next: async (source, repetition) =>
@@ -100,7 +108,7 @@ const memoryCheck = setInterval(() => {
 lockDown({
   readable: start.readable,
   writable: start.writable,
-  ownModules: LATE_MODULES,
+  modules: { program: programUrls(), late: LATE_MODULES, remote: remoteModules },
   port: start.control,
 });
 

@@ -113,6 +113,12 @@ export interface ProgramAccess {
 /** The rooms that a confined thread's program consists of. */
 const ROOMS = ["actors/", "core/", "data/", "transport/", "world/"];
 
+/** Beginnings of the URLs of this program's own modules. */
+export function programUrls(): string[] {
+  const top = new URL("../../", import.meta.url);
+  return ROOMS.map((room) => new URL(room, top).href);
+}
+
 /** Where this program's own modules are: folders, or a host. */
 export function programAccess({ readable, imports }: SandboxGrants): ProgramAccess {
   const top = new URL("../../", import.meta.url);

@@ -12,7 +12,7 @@
  */
 import { ALLOWED_GLOBALS } from "../../data/udf/known_globals.ts";
 import { confinedDeno } from "./confined_deno.ts";
-import { confineModules } from "./confined_modules.ts";
+import { type ConfinedModules, confineModules } from "./confined_modules.ts";
 import { Folders } from "./folders.ts";
 import { freezeKinds, startsWith, uncurried } from "./pristine.ts";
 import { shutOff } from "./shut_off.ts";
@@ -48,8 +48,8 @@ export interface LockdownOptions {
   readonly readable: readonly string[];
   /** The same of those that files may be made in. */
   readonly writable: readonly string[];
-  /** URLs of modules that the program itself imports later. */
-  readonly ownModules: ReadonlySet<string>;
+  /** What is imported from here on. */
+  readonly modules: Omit<ConfinedModules, "readable">;
   /** Any port: what makes it one can no longer be changed. */
   readonly port: MessagePort;
 }
@@ -57,7 +57,7 @@ export interface LockdownOptions {
 /** Shuts the thread off, for good. */
 export function lockDown(options: LockdownOptions): void {
   const readable = new Folders("read", options.readable);
-  confineModules(readable, options.ownModules);
+  confineModules({ ...options.modules, readable });
   const kept = {
     self: globalThis,
     Deno: confinedDeno(readable, new Folders("write", options.writable)),

@@ -16,6 +16,14 @@ export function uncurried<Self, A extends unknown[], R>(
 export const startsWith: (text: string, start: string) => boolean = uncurried(
   String.prototype.startsWith,
 );
+/** See `String.prototype.endsWith`. */
+export const endsWith: (text: string, end: string) => boolean = uncurried(
+  String.prototype.endsWith,
+);
+/** See `String.prototype.indexOf`. */
+export const indexOf: (text: string, part: string) => number = uncurried(
+  String.prototype.indexOf,
+);
 /** See `String.prototype.slice`. */
 export const slice: (text: string, start: number, end: number) => string = uncurried(
   String.prototype.slice,
@@ -24,6 +32,17 @@ export const slice: (text: string, start: number, end: number) => string = uncur
 export const setHas: (set: ReadonlySet<string>, value: string) => boolean = uncurried(
   Set.prototype.has,
 );
+/** The `href` of a URL. */
+export const href: (url: URL) => string = uncurried(
+  Object.getOwnPropertyDescriptor(URL.prototype, "href")!.get as (this: URL) => string,
+);
+/** Whether a text starts with one of some beginnings. */
+export function startsWithAny(text: string, starts: readonly string[]): boolean {
+  for (let i = 0; i < starts.length; i++) if (startsWith(text, starts[i]!)) return true;
+  return false;
+}
+/** See `Object.hasOwn`. */
+export const { hasOwn } = Object;
 
 /** Makes objects and their prototypes unchangeable, those of all objects apart. */
 export function freezeKinds(...objects: object[]): void {
