@@ -8,13 +8,13 @@ import { LeatError } from "../core/error.ts";
 import { ModelledCluster, type ModelledOptions } from "./modelled_cluster.ts";
 
 /** How long is waited and measured unless told otherwise, in times of what takes longest. */
-const WARM_UP_TURNS = 10;
+const WARM_UP_TURNS = 20;
 const MEASURE_TURNS = 40;
 const MEASURE_MIN_MS = 1_000;
 
 /** How long to look. */
 export interface ModelledSpan {
-  /** Virtual time from when all trainers have had a batch until measuring begins. Default: ten turns. */
+  /** Virtual time from when all trainers have had a batch until measuring begins. Default: twenty turns. */
   readonly warmUpMs?: number;
   /** Virtual time that is measured. Default: 40 turns of the longest of batch, step and transfer. */
   readonly measureMs?: number;

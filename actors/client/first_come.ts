@@ -10,6 +10,7 @@ import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import {
+  BUFFER_BYTES_MAX,
   type HeartbeatNews,
   type HeartbeatReport,
   type Reader,
@@ -21,10 +22,10 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Requests in flight and elements waiting unless the user says otherwise, or more are worth while. */
 const OUTSTANDING_MIN = 16;
-/** Bytes that wait for the training loop beyond which nothing more is asked for. */
-const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 /** Where there are more tasks than requests: how long a task may think before another is asked, in ms. */
 const PATIENCE_MS = 20;
+/** The same before there is an element: pipelines that begin may all think for long. */
+const FIRST_PATIENCE_MS = 1_000;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
 const TURNS_PASSED_MAX = 256;
 
@@ -124,9 +125,18 @@ export class FirstComeReader implements Reader {
       open.fetcher.leave();
       this.#tasks.delete(key);
     }
-    for (const [key, task] of listed) {
-      if (!this.#tasks.has(key)) this.#tasks.set(key, this.#open(task));
+    const added = [...listed].filter(([key]) => !this.#tasks.has(key));
+    const isScarce = this.#most < this.#live + added.length;
+    for (const [key, task] of isScarce ? this.#inOwnOrder(added) : added) {
+      this.#tasks.set(key, this.#open(task));
     }
+  }
+
+  /** Were the order everyone's, the same few tasks would be asked first by all. */
+  #inOwnOrder<T>(items: readonly T[]): T[] {
+    const { random } = this.#around.context;
+    const drawn = items.map((item) => ({ item, place: random.next() }));
+    return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
 
   pump(): void {
@@ -200,10 +210,21 @@ export class FirstComeReader implements Reader {
     for (const go of returning) go();
   }
 
+  /**
+   * How many requests all tasks together may have open, and elements wait beside them. Before the first
+   * element it is not known how many would fit: were all tasks asked, none of the limits would hold, and
+   * whoever asks after this client would wait until it has all that.
+   */
+  get #most(): number {
+    const { maxOutstandingRequests = Infinity } = this.#around.options;
+    return this.#meanBytes === 0
+      ? Math.min(maxOutstandingRequests, OUTSTANDING_MIN)
+      : maxOutstandingRequests;
+  }
+
   /** How many requests may be open at a task: its share, where all together may have only so many. */
   #mostOf({ wanted }: OpenTask): number {
-    const { maxOutstandingRequests: most = Infinity } = this.#around.options;
-    return most < REQUESTS_START * this.#live ? 1 : wanted;
+    return this.#most < REQUESTS_START * this.#live ? 1 : wanted;
   }
 
   #isAskable(open: OpenTask): boolean {
@@ -234,12 +255,13 @@ export class FirstComeReader implements Reader {
 
   get #hasRoom(): boolean {
     const { feed, options } = this.#around;
-    const { maxOutstandingRequests, bufferBytesMax = BUFFER_BYTES_MAX } = options;
+    const { bufferBytesMax = BUFFER_BYTES_MAX } = options;
     if (feed.closed) return false;
+    const most = this.#most;
     const requests = this.#inFlight - this.#withoutPlace;
     if (requests === 0 && feed.length === 0) return true;
     if (this.#around.context.world.fault("first_come.buffer_full")) return false;
-    if (requests + feed.length >= (maxOutstandingRequests ?? this.#outstandingMax)) return false;
+    if (requests + feed.length >= (most < Infinity ? most : this.#outstandingMax)) return false;
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }
 
@@ -250,14 +272,13 @@ export class FirstComeReader implements Reader {
 
   #fetch(open: OpenTask): void {
     this.#letReturn(open);
-    const { context, options } = this.#around;
-    const { maxOutstandingRequests = Infinity } = options;
     this.#inFlight++;
     const request: Request = {};
     open.requests.push(request);
-    const isScarce = maxOutstandingRequests < this.#live;
-    context.run(() =>
-      open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).then(
+    const isScarce = this.#most < this.#live;
+    const waitMs = this.#meanBytes === 0 ? FIRST_PATIENCE_MS : PATIENCE_MS;
+    this.#around.context.run(() =>
+      open.fetcher.fetch(isScarce ? { waitMs } : {}).then(
         (answer) => this.#answered(open, request, answer),
         (error) => this.#answered(open, request, this.#failed(open, LeatError.from(error))),
       )

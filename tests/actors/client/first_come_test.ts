@@ -178,6 +178,45 @@ Deno.test("maxOutstandingRequests holds from the first element", async () => {
   assertEquals(bench.outstandingMax, 3);
 });
 
+Deno.test("before it is known how large an element is, no more are asked for than a client may hold of any size", async () => {
+  const held = Promise.withResolvers<void>();
+  const answer: Answer = async (request) => {
+    await held.promise;
+    return givesAtOnce(1)(request);
+  };
+  await using bench = new ReaderBench(Array.from({ length: 100 }, () => ({ answer })));
+  while (bench.open < 16) await new Promise((resolve) => setTimeout(resolve, 0));
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
+  assertEquals(bench.outstandingMax, 16);
+  held.resolve();
+  while (bench.feed.length < 100) await new Promise((resolve) => setTimeout(resolve, 0));
+});
+
+Deno.test("a client that may ask few of many tasks at first gets to the one that answers", async () => {
+  const asked = { times: 0 };
+  const slow = Array.from({ length: 60 }, () => ({ answer: givesNothing(asked) }));
+  await using bench = new ReaderBench([...slow, { answer: givesAtOnce(1) }]);
+  assertEquals(await bench.next(), 1);
+});
+
+Deno.test("clients do not all begin with the same tasks", async () => {
+  const begins = new Set<string>();
+  for (let client = 0; client < 3; client++) {
+    const asked: number[] = [];
+    const tasks = Array.from({ length: 60 }, (_, task) => {
+      const answer: Answer = () => {
+        asked.push(task);
+        return new Promise<never>(() => {});
+      };
+      return { answer };
+    });
+    await using bench = new ReaderBench(tasks);
+    while (asked.length < 16) await new Promise((resolve) => setTimeout(resolve, 0));
+    begins.add(`${asked}`);
+  }
+  assertEquals(begins.size, 3);
+});
+
 Deno.test("a thousand tasks are all read in turn", async () => {
   const tasks = Array.from({ length: 1_000 }, (_, i) => {
     let given = 0;
