@@ -31,6 +31,8 @@ export interface DiskSurroundings {
 interface Platter {
   snapshot: Uint8Array | undefined;
   records: Uint8Array[];
+  /** Size of both, counted as they change: it is asked for at each write. */
+  bytes: number;
 }
 
 /** The logs of a node, by name. */
@@ -50,9 +52,7 @@ export class SimDisk {
   /** Bytes on disk. */
   get usedBytes(): number {
     let used = 0;
-    for (const { snapshot, records } of this.#platters.values()) {
-      used += (snapshot?.length ?? 0) + records.reduce((sum, { length }) => sum + length, 0);
-    }
+    for (const { bytes } of this.#platters.values()) used += bytes;
     return used;
   }
 
@@ -64,7 +64,7 @@ export class SimDisk {
     }
     let platter = this.#platters.get(name);
     if (platter === undefined) {
-      platter = { snapshot: undefined, records: [] };
+      platter = { snapshot: undefined, records: [], bytes: 0 };
       this.#platters.set(name, platter);
     }
     const log = new SimLog(this, platter, life, this.#around);
@@ -170,7 +170,7 @@ class SimLog implements DurableLog {
   /** Of what was appended and is not durable, some is on disk; answers how many records. */
   #storeSome(): number {
     const survivors = this.#around.random.int(this.#pending.length + 1);
-    this.#platter.records.push(...this.#pending.splice(0, survivors));
+    this.#keep(survivors);
     return survivors;
   }
 
@@ -228,8 +228,7 @@ class SimLog implements DurableLog {
   #failureOf(write: Write): LeatError | undefined {
     const { random, counters, faults } = this.#around;
     const wanted = (write.snapshot?.length ?? 0) +
-      this.#pending.slice(0, write.upTo - this.#settled)
-        .reduce((sum, { length }) => sum + length, 0);
+      sizeOf(this.#pending.slice(0, write.upTo - this.#settled));
     if (this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
       counters.count("disk_full");
       return new LeatError(
@@ -246,14 +245,26 @@ class SimLog implements DurableLog {
 
   #store({ upTo, snapshot }: Write): void {
     const platter = this.#platter;
-    platter.records.push(...this.#pending.splice(0, Math.max(0, upTo - this.#settled)));
+    this.#keep(Math.max(0, upTo - this.#settled));
     this.#settled = Math.max(this.#settled, upTo);
     if (snapshot === undefined) return;
     // A sync before it may have written what was appended after the snapshot was taken.
     const later = this.#settled - upTo;
     platter.snapshot = snapshot;
     platter.records = later === 0 ? [] : platter.records.slice(-later);
+    platter.bytes = snapshot.length + sizeOf(platter.records);
   }
+
+  /** So many of the oldest that were pending are on disk. */
+  #keep(count: number): void {
+    const kept = this.#pending.splice(0, count);
+    this.#platter.records.push(...kept);
+    this.#platter.bytes += sizeOf(kept);
+  }
+}
+
+function sizeOf(records: readonly Uint8Array[]): number {
+  return records.reduce((sum, { length }) => sum + length, 0);
 }
 
 function closedError(): LeatError {

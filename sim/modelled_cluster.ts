@@ -24,7 +24,7 @@ import { ModelledWires } from "./modelled_wires.ts";
 import type { SimNode } from "./node.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import {
-  bootDispatcher,
+  bootUncheckedDispatcher,
   bootWorker,
   DISPATCHER_NODE,
   startClient,
@@ -113,7 +113,7 @@ export class ModelledCluster {
     this.#wires = new ModelledWires(networkBytesPerSecond, batchBytes);
     const faults: FaultOptions = { ...NO_FAULTS, delayMinMs, delayMaxMs };
     this.cluster = new SimCluster({ seed, faults, wires: this.#wires });
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(dispatcher, wrapDispatcher));
+    this.cluster.addNode(DISPATCHER_NODE, bootUncheckedDispatcher(dispatcher, wrapDispatcher));
     this.#workerNames = Array.from({ length: workers }, (_, i) => `worker-${i}`);
     this.#trainerNames = Array.from({ length: trainers }, (_, i) => `trainer-${i}`);
     const splits = Math.max(SPLITS_MIN, SPLITS_PER_WORKER * Math.ceil(workers / pools));

@@ -31,10 +31,10 @@ export function journalOf(node: SimNode): JournalChecker | undefined {
   return journals.get(node);
 }
 
-/** A node with a dispatcher, whose journal is watched. */
+/** A node with a dispatcher, whose journal is checked as it grows. */
 export function bootDispatcher(
   config: DispatcherConfig = {},
-  wrap: WrapDispatcher = (actor) => actor,
+  wrap?: WrapDispatcher,
 ): Boot {
   return (node) => {
     const checker = journals.get(node) ?? new JournalChecker();
@@ -43,11 +43,24 @@ export function bootDispatcher(
       const watched = checker.begin(journal, state);
       return config.wrapJournal?.(watched, state) ?? watched;
     };
-    node.system.spawn<DispatcherProtocol>({
-      name: "dispatcher",
-      create: (context) => wrap(createDispatcher(context, { ...config, wrapJournal })),
-    });
+    spawnDispatcher(node, { ...config, wrapJournal }, wrap);
   };
+}
+
+/** The same without the check, which keeps all that was ever journaled and writes it once more. */
+export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
+  return (node) => spawnDispatcher(node, config, wrap);
+}
+
+function spawnDispatcher(
+  { system }: SimNode,
+  config: DispatcherConfig = {},
+  wrap: WrapDispatcher = (actor) => actor,
+): void {
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: (context) => wrap(createDispatcher(context, config)),
+  });
 }
 
 /** What workers may be told otherwise. */
