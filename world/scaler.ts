@@ -43,10 +43,12 @@ export interface ScalerOptions {
   readonly fleet: WorkerFleet;
   /** The fleet never has fewer workers. Default 0. */
   readonly minWorkers?: number;
-  /** The fleet never has more workers. */
+  /** The fleet never has more workers; those that are being stopped count until they have ended. */
   readonly maxWorkers: number;
   /** How often the dispatcher is asked, in ms. Default 5,000. */
   readonly intervalMs?: number;
+  /** Calls `fn` after so long. Default: the system's timers. */
+  readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
   /** Told of each step. */
   readonly onStep?: (step: ScalingStep) => void;
 }
@@ -90,7 +92,9 @@ class FleetScaler implements Scaler {
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
   readonly #looking: Promise<void>;
+  /** Looks in a row with which something failed. */
   #failures = 0;
+  #hasFailed = false;
   #closed = false;
   #wake: () => void = () => {};
 
@@ -119,6 +123,9 @@ class FleetScaler implements Scaler {
         // One that restarts is asked again; its workers go on meanwhile.
         if (!this.#closed) this.#failed("The dispatcher does not answer", error);
       }
+      if (this.#hasFailed) this.#failures++;
+      else if (this.#starting.size + this.#stopping.size === 0) this.#failures = 0;
+      this.#hasFailed = false;
       const delayMs = Math.min(
         intervalMs * 2 ** this.#failures,
         Math.max(RETRY_MAX_MS, intervalMs),
@@ -130,9 +137,10 @@ class FleetScaler implements Scaler {
   #pause(ms: number): Promise<void> {
     if (this.#closed) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      const { timer: after = systemTimer } = this.#options;
+      const timer = after(ms, resolve);
       this.#wake = () => {
-        clearTimeout(timer);
+        timer.cancel();
         resolve();
       };
     });
@@ -150,7 +158,8 @@ class FleetScaler implements Scaler {
       ).length;
     const target = Math.min(maxWorkers, Math.max(minWorkers, state.scaling.wanted - others));
     const running = names.length + this.#starting.size;
-    for (let count = running; count < target; count++) {
+    const room = maxWorkers - this.#stopping.size;
+    for (let count = running; count < Math.min(target, room); count++) {
       this.#start(count + 1, state.scaling.text);
     }
     // While some are starting it is not known who is the least useful.
@@ -162,10 +171,9 @@ class FleetScaler implements Scaler {
 
   #start(workers: number, reason: string): void {
     this.#options.onStep?.({ action: "start", workers, reason });
-    const starting = this.#options.fleet.start().then(
-      () => void (this.#failures = 0),
-      (error) => this.#failed("A worker could not be started", error),
-    ).finally(() => this.#starting.delete(starting));
+    const starting = this.#options.fleet.start()
+      .catch((error) => this.#failed("A worker could not be started", error))
+      .finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
@@ -178,7 +186,7 @@ class FleetScaler implements Scaler {
   }
 
   #failed(what: string, error: unknown): void {
-    this.#failures++;
+    this.#hasFailed = true;
     const workers = this.#options.fleet.names.length;
     const reason = `${what}: ${LeatError.from(error).message}`;
     this.#options.onStep?.({ action: "fail", workers, reason });
@@ -195,6 +203,11 @@ export function leastUseful(state: DispatcherDescription, names: readonly string
     return worker.figures?.elementsPerSecond ?? 0;
   };
   return [...names].reverse().sort((a, b) => useOf(a) - useOf(b));
+}
+
+function systemTimer(delayMs: number, fn: () => void): { cancel(): void } {
+  const timer = setTimeout(fn, delayMs);
+  return { cancel: () => clearTimeout(timer) };
 }
 
 function checkLimits({ minWorkers = 0, maxWorkers }: ScalerOptions) {

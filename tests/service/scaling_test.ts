@@ -186,6 +186,58 @@ Deno.test("autoscale goes on after a start that failed and a dispatcher that did
   await until(() => fleet.names.length === 1);
 });
 
+/** Timers that are over at once, and a list of how long they would have taken, in ms. */
+function hurried() {
+  const delays: number[] = [];
+  const timer = (delayMs: number, fn: () => void) => {
+    delays.push(delayMs);
+    const id = setTimeout(fn, 0);
+    return { cancel: () => clearTimeout(id) };
+  };
+  return { delays, timer };
+}
+
+Deno.test("autoscale asks less often while the dispatcher does not answer, and as before once it does", async () => {
+  const { delays, timer } = hurried();
+  const fleet = new Names();
+  let answers = true;
+  const dispatcher = {
+    describe: () =>
+      answers ? Promise.resolve(stateOf(1)) : Promise.reject(new LeatError("unavailable", "Away")),
+  };
+  await using _scaler = autoscale({ dispatcher, fleet, maxWorkers: 2, intervalMs: 100, timer });
+  await until(() => fleet.names.length === 1);
+  answers = false;
+  await until(() => delays.at(-1)! > 1_000);
+  answers = true;
+  await until(() => delays.at(-1) === 100);
+});
+
+Deno.test("autoscale counts workers that are being stopped among those it may have at most", async () => {
+  const { delays, timer } = hurried();
+  const stopped = Promise.withResolvers<void>();
+  const fleet = new Names();
+  const stop = fleet.stop.bind(fleet);
+  fleet.stop = async (name) => {
+    await stopped.promise;
+    await stop(name);
+  };
+  let state = stateOf(3);
+  const dispatcher = { describe: () => Promise.resolve(state) };
+  await using _scaler = autoscale({ dispatcher, fleet, maxWorkers: 3, intervalMs: 1, timer });
+  await until(() => fleet.names.length === 3);
+  state = stateOf(1);
+  const looks = delays.length;
+  await until(() => delays.length > looks + 3);
+  state = stateOf(3);
+  const later = delays.length;
+  await until(() => delays.length > later + 3);
+  assertEquals(fleet.started, 3);
+  stopped.resolve();
+  await until(() => fleet.started === 5);
+  assertEquals(fleet.names.length, 3);
+});
+
 Deno.test("the least useful workers go first, and the youngest among equals", () => {
   const figures = (elementsPerSecond: number) => ({
     ageMs: 0,
