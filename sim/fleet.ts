@@ -69,12 +69,23 @@ export class SimFleet implements WorkerFleet {
     this.#stopping.add(name);
     this.#cluster.counters.tally("worker_left");
     try {
-      const isDrained = await this.#drain(name);
+      const isDrained = await this.drain(name);
       if (!isDrained || node.lives !== life) this.hasCutShort = true;
       await node.stop();
     } finally {
       this.#stopping.delete(name);
     }
+  }
+
+  /** Has clients fetch what a worker holds, and has it leave; whether they have fetched all of it. */
+  async drain(name: string): Promise<boolean> {
+    const { system } = this.#cluster.node(OPERATOR_NODE);
+    const worker = workerAt(name);
+    const patience = { timeoutMs: DRAIN_MS + ANSWER_MS };
+    const isDrained = await system.ask(worker, "drain", { timeoutMs: DRAIN_MS }, patience)
+      .catch(() => false);
+    await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);
+    return isDrained;
   }
 
   /** Starts one or stops one now and then, `until()` holds; there are so many of them meanwhile. */
@@ -91,16 +102,6 @@ export class SimFleet implements WorkerFleet {
       if (isMore && names.length < max) await this.start();
       else if (!isMore && names.length > min) await this.stop(names[luck.int(names.length)]!);
     }
-  }
-
-  async #drain(name: string): Promise<boolean> {
-    const { system } = this.#cluster.node(OPERATOR_NODE);
-    const worker = workerAt(name);
-    const patience = { timeoutMs: DRAIN_MS + ANSWER_MS };
-    const isDrained = await system.ask(worker, "drain", { timeoutMs: DRAIN_MS }, patience)
-      .catch(() => false);
-    await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);
-    return isDrained;
   }
 
   #add(): SimNode {

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Workload } from "./workload.ts";
+import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runOrdered } from "./workload_ordered.ts";
@@ -29,6 +30,10 @@ const ALL = {
   consumers: [
     runConsumers,
     "consumers of one DETERMINISTIC stream, restored on clusters of other sizes",
+  ],
+  autoscaling: [
+    runAutoscaling,
+    "DYNAMIC and DETERMINISTIC jobs whose workers follow what is wanted",
   ],
   rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
   sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],

@@ -12,6 +12,7 @@ import { ORDERED_MUTANTS } from "./ordered.ts";
 import { PIPELINE_MUTANTS } from "./pipelines.ts";
 import { ROUNDS_MUTANTS } from "./rounds.ts";
 import { SAVING_MUTANTS } from "./saving.ts";
+import { SCALING_MUTANTS } from "./scaling.ts";
 import { STATIC_MUTANTS } from "./static.ts";
 import { WINDOW_MUTANTS } from "./windows.ts";
 
@@ -28,5 +29,6 @@ export const MUTANTS: ReadonlyMap<string, Mutant> = new Map(
     ...STATIC_MUTANTS,
     ...PIPELINE_MUTANTS,
     ...CONSUMER_MUTANTS,
+    ...SCALING_MUTANTS,
   ].map((mutant) => [mutant.name, mutant]),
 );

@@ -1,0 +1,350 @@
+/**
+ * A cluster whose number of workers follows what its dispatcher wants: the scaler of production starts
+ * and stops the workers of a simulated fleet, while trainers read now fast, now slowly.
+ *
+ * What must hold: what the mode promises (`DYNAMIC`: nothing twice, and all of it where workers leave in
+ * order and nobody crashes; `DETERMINISTIC`: the canonical stream); there are never fewer or more workers
+ * than allowed; and in a healed cluster with a constant load their number settles, and stays when the
+ * dispatcher is restarted.
+ *
+ * @module
+ */
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
+import { LeatError } from "../core/error.ts";
+import { Dataset } from "../data/dataset.ts";
+import { ShardingPolicy } from "../data/sharding_policy.ts";
+import { autoscale, type Scaler, type ScalingStep } from "../world/scaler.ts";
+import type { Given } from "./canonical_stream.ts";
+import { Violations } from "./checkers/checker.ts";
+import { DeliveryChecker } from "./checkers/deliveries.ts";
+import { StreamChecker } from "./checkers/stream.ts";
+import { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import { OPERATOR_NODE, SimFleet } from "./fleet.ts";
+import type { SimNode } from "./node.ts";
+import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import { PacedRunners } from "./paced_runners.ts";
+import type { SimRandom } from "./random.ts";
+import { Readings, take, Trainings } from "./reading.ts";
+import { textOf } from "./reference_stream.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import {
+  outcomeOf,
+  type RunOptions,
+  type RunOutcome,
+  runThroughTrouble,
+  runUntil,
+} from "./workload.ts";
+
+const TRAINERS = ["trainer-1", "trainer-2"] as const;
+const SPLITS = 50;
+const WORKERS_MIN: [number, ...number[]] = [0, 1, 2];
+const WORKERS_MAX: [number, ...number[]] = [2, 3, 5];
+
+/** What an element costs a worker, in ms. */
+const WORK_MS = 1_000;
+/** How long a training step takes at most where all are fast, and where all are slow, in ms. */
+const STEP_MAX_MS = { fast: 300, slow: 6_000 };
+/** For how long they are each in turn, in ms. */
+const FAST_MS = 12_000;
+const SLOW_MS = 20_000;
+/** How often a trainer of a DETERMINISTIC stream puts down its place. */
+const SAVE_PROBABILITY = 0.3;
+/** How long one waits that the dispatcher knows no more, in ms. */
+const LOST_PAUSE_MS = 300;
+
+/** The constant load: a step of a trainer that takes so long wants three workers, in ms. */
+const CONSTANT_STEP_MS = 500;
+/** The number has settled when it has not changed for so long, in ms. */
+const SETTLED_MS = 20_000;
+/** How long a dispatcher is away that is restarted, in ms, and for how long is looked after that. */
+const AWAY_MS = 500;
+const AFTER_RESTART_MS = 15_000;
+
+/** Timings that the actors and the scaler offer to be set. */
+const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 8_000 };
+const WORKER_HEARTBEAT_MS = 1_000;
+const DESCRIBE_TIMEOUT_MS = 1_000;
+const TIMINGS = { refreshMs: 1_000, requestTimeoutMs: 2_000, firstAnswerTimeoutMs: 60_000 };
+/** Clients read so little ahead that workers hold elements while they are slow. */
+const READING = { ...TIMINGS, bufferBytesMax: 1 };
+
+/** Runs one seed. */
+export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
+  const luck = new SimCluster({ seed: options.seed }).random.fork("mode");
+  const pipeline = luck.pick(PIPELINE_NAMES);
+  const job = luck.chance(0.5)
+    ? new DynamicJob()
+    : new OrderedJob(() => pipelineOf(pipeline), await streamOf(pipeline, 1));
+  using run = new AutoscalingRun(options, job);
+  return await outcomeOf(run, ({ delivered }) => delivered);
+}
+
+/** What trainers read while workers come and go. */
+interface Job {
+  readonly trainers: readonly string[];
+  readonly delivered: number;
+  /** A training program: reads to the end. */
+  train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void>;
+  /** Everybody has come to the end. @param isWhole Nothing may have been lost. */
+  ended(isWhole: boolean): void;
+  /** Told before anything begins. */
+  watch(violations: Violations): void;
+}
+
+class AutoscalingRun implements Disposable {
+  readonly violations = new Violations();
+  readonly cluster: SimCluster;
+  readonly readings = new Readings();
+  readonly #job: Job;
+  readonly #crashes: Crashes;
+  readonly #fleet: SimFleet;
+  readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
+  /** No trainer and no worker crashes. */
+  readonly #losesNothing: boolean;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  readonly #scaler: Scaler;
+  /** How much of the first turn is over when the run begins, in ms. */
+  readonly #aheadMs: number;
+  /** When a worker was started or stopped last. */
+  #changedUs = 0;
+  #stops = 0;
+
+  constructor(
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    job: Job,
+  ) {
+    this.#job = job;
+    job.watch(this.violations);
+    const crashing = [...crashes, ...(crashPoint === undefined ? [] : [crashPoint.role])];
+    this.#losesNothing = crashing.every((role) => role === "dispatcher");
+    this.cluster = new SimCluster({ seed, faults, readable });
+    const luck = this.cluster.random.fork("autoscaling");
+    this.#limits = { minWorkers: luck.pick(WORKERS_MIN), maxWorkers: luck.pick(WORKERS_MAX) };
+    this.#aheadMs = luck.between(0, FAST_MS);
+    this.cluster.addNode(
+      DISPATCHER_NODE,
+      bootDispatcher({ scaling: SCALING }),
+    );
+    const workers = Math.max(1, this.#limits.minWorkers);
+    this.#fleet = new SimFleet(this.cluster, workers, (node) => this.#bootWorker(node));
+    for (const name of job.trainers) {
+      this.cluster.addNode(name, (node) => {
+        this.#trainings.begin(node, (who, luck) => job.train(this, node, who, luck));
+      });
+    }
+    this.#crashes = new Crashes(this.cluster, {
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: this.#fleet.all, client: job.trainers },
+      roles: crashes,
+      point: crashPoint,
+      onCrash: (node) => {
+        this.#trainings.crashed(node);
+        // Nobody starts a worker that has ended but the scaler.
+        if (this.#fleet.all.includes(node.name)) void node.stop();
+      },
+    });
+    this.#scaler = this.#startScaler();
+  }
+
+  get delivered(): number {
+    return this.#job.delivered;
+  }
+
+  async toTheEnd(): Promise<void> {
+    const haveEnded = () => this.#trainings.haveEnded(this.#job.trainers);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    this.#job.ended(this.#losesNothing && !this.#fleet.hasCutShort);
+    await this.#expectSettled();
+    let isClosed = false;
+    this.#scaler.close().then(() => isClosed = true);
+    await runUntil(this.cluster, () => isClosed, "the scaler has ended");
+  }
+
+  [Symbol.dispose](): void {
+    this.readings[Symbol.dispose]();
+  }
+
+  async step({ host }: SimNode, luck: SimRandom): Promise<void> {
+    this.#crashes.delivered(this.delivered);
+    const atMs = (this.cluster.scheduler.nowUs / 1_000 + this.#aheadMs) % (FAST_MS + SLOW_MS);
+    await host.sleep(luck.between(0, atMs < FAST_MS ? STEP_MAX_MS.fast : STEP_MAX_MS.slow));
+  }
+
+  #bootWorker(node: SimNode): void {
+    const { maxWorkers } = this.#limits;
+    const up = this.cluster.nodes.filter(({ name, isUp }) => isUp && name.startsWith("worker-"));
+    if (up.length > maxWorkers) {
+      this.violations.by("size").add(`there are ${up.length} workers of at most ${maxWorkers}`);
+    }
+    bootWorker(
+      { heartbeatMs: WORKER_HEARTBEAT_MS },
+      (host) => new PacedRunners(new PipelineRunners(host), () => host.sleep(WORK_MS)),
+    )(node);
+  }
+
+  #startScaler(): Scaler {
+    const { system, world } = this.cluster.node(OPERATOR_NODE);
+    const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS };
+    return autoscale({
+      dispatcher: {
+        describe: () => system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience),
+      },
+      fleet: this.#fleet,
+      ...this.#limits,
+      intervalMs: SCALING.intervalMs,
+      timer: (delayMs, fn) => world.timer(delayMs, fn),
+      onStep: (step) => this.#noteStep(step),
+    });
+  }
+
+  #noteStep({ action }: ScalingStep): void {
+    if (action === "fail") return;
+    this.#changedUs = this.cluster.scheduler.nowUs;
+    if (action === "start") return;
+    this.#stops++;
+    const left = this.#fleet.names.length - 1;
+    if (left >= this.#limits.minWorkers) return;
+    this.violations.by("size").add(
+      `${left} workers are left of ${this.#limits.minWorkers} or more`,
+    );
+  }
+
+  /** Under a constant load, and then while the dispatcher is restarted. */
+  async #expectSettled(): Promise<void> {
+    const { scheduler } = this.cluster;
+    this.#changedUs = scheduler.nowUs;
+    const node = this.cluster.node(this.#job.trainers[0]!);
+    let isOver = false;
+    this.#loadConstantly(node, () => isOver).catch((error) =>
+      this.violations.by("training").add(LeatError.from(error).message)
+    );
+    const hasSettled = () => scheduler.nowUs - this.#changedUs > 1_000 * SETTLED_MS;
+    await runUntil(this.cluster, hasSettled, "the number of workers has settled");
+    const [size, stops] = [this.#fleet.names.length, this.#stops];
+    const dispatcher = this.cluster.node(DISPATCHER_NODE);
+    dispatcher.crash();
+    this.cluster.after(AWAY_MS, "restart", () => dispatcher.start());
+    const untilUs = scheduler.nowUs + 1_000 * (AWAY_MS + AFTER_RESTART_MS);
+    await runUntil(this.cluster, () => scheduler.nowUs >= untilUs, "the time is over");
+    isOver = true;
+    if (this.#stops === stops && this.#fleet.names.length === size) return;
+    this.violations.by("settled").add(
+      `of ${size} workers ${this.#fleet.names.length} are there after a restart of the dispatcher`,
+    );
+  }
+
+  async #loadConstantly(node: SimNode, isOver: () => boolean): Promise<void> {
+    const steady = (service: string) =>
+      Dataset.range(SPLITS).repeat()
+        .distribute({ service, processingMode: ShardingPolicy.OFF, jobName: "steady" });
+    const iterator = this.readings.open(node, steady, TIMINGS);
+    while (!isOver()) {
+      await take(iterator);
+      await node.host.sleep(CONSTANT_STEP_MS);
+    }
+    await iterator.return();
+  }
+}
+
+class DynamicJob implements Job {
+  readonly trainers = TRAINERS;
+  #deliveries!: DeliveryChecker;
+
+  get delivered(): number {
+    return this.#deliveries.delivered;
+  }
+
+  watch(violations: Violations): void {
+    this.#deliveries = new DeliveryChecker(SPLITS, violations.by("deliveries"));
+  }
+
+  async train(run: AutoscalingRun, node: SimNode, consumer: string, luck: SimRandom) {
+    const dataset = (service: string) =>
+      Dataset.range(SPLITS)
+        .distribute({
+          service,
+          processingMode: ShardingPolicy.DYNAMIC,
+          jobName: "job",
+          maxOutstandingRequests: 2,
+        });
+    const iterator = run.readings.open(node, dataset, READING);
+    for (;;) {
+      const { element } = given(await take(iterator)) ?? {};
+      if (element === undefined) return;
+      const timeMs = run.cluster.scheduler.nowUs / 1_000;
+      this.#deliveries.took({ element, consumer, timeMs });
+      await run.step(node, luck);
+    }
+  }
+
+  ended(isWhole: boolean): void {
+    if (isWhole) this.#deliveries.expectAll(1);
+  }
+}
+
+class OrderedJob implements Job {
+  readonly trainers = TRAINERS.slice(0, 1);
+  #stream!: StreamChecker;
+  readonly #wanted: readonly string[];
+  readonly #make: () => Dataset<unknown>;
+  /** What the trainer has on its disk. */
+  #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
+
+  constructor(make: () => Dataset<unknown>, wanted: readonly string[]) {
+    this.#make = make;
+    this.#wanted = wanted;
+  }
+
+  get delivered(): number {
+    return this.#stream.furthest;
+  }
+
+  watch(violations: Violations): void {
+    this.#stream = new StreamChecker(this.#wanted, violations.by("stream"));
+  }
+
+  async train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    while (!await this.#readOn(run, node, who, luck)) await node.host.sleep(LOST_PAUSE_MS);
+  }
+
+  /** Whoever has come to the end has had all of it. */
+  ended(): void {}
+
+  /** Reads from where it was saved last; true at the end of the stream. */
+  async #readOn(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom) {
+    const dataset = (service: string) =>
+      this.#make().distribute({
+        service,
+        processingMode: "DETERMINISTIC",
+        jobName: "job",
+        maxOutstandingRequests: 2,
+      });
+    const iterator = run.readings.open(node, dataset, READING);
+    const saved = this.#saved;
+    if (saved !== undefined) await iterator.restore(saved.token);
+    for (let position = saved?.position ?? 0;; position++) {
+      const given = await take(iterator);
+      if (given === "lost") {
+        await iterator.return();
+        return false;
+      }
+      if (given === undefined) {
+        this.#stream.ended(position, who);
+        return true;
+      }
+      this.#stream.took(position, textOf(given), who);
+      if (luck.chance(SAVE_PROBABILITY)) {
+        this.#saved = { token: await iterator.save(), position: position + 1 };
+      }
+      await run.step(node, luck);
+    }
+  }
+}
+
+/** An element, or the end; anything else fails the program. */
+function given(taken: Given | undefined | "lost"): { element?: unknown } | undefined {
+  if (taken === "lost") throw new LeatError("failed_precondition", "It was refused");
+  if (taken !== undefined && "error" in taken) throw taken.error;
+  return taken;
+}
