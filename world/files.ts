@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
-import { listGlob } from "./glob.ts";
 
 /** What was read so far. */
 export interface FileStats {
@@ -88,6 +87,8 @@ export class DenoFiles implements Files {
    */
   async list(pattern: string): Promise<string[]> {
     try {
+      // Loaded by those who list files.
+      const { listGlob } = await import("./glob.ts");
       return await listGlob(pattern);
     } catch (error) {
       throw fileError(`Cannot list ${pattern}`, error);

@@ -8,7 +8,7 @@ import type { Files, OpenFile } from "../data/host.ts";
 import type { ServiceCredentials } from "./client_homes.ts";
 import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
-import { HttpFiles, type HttpOptions } from "./http_files.ts";
+import type { HttpOptions } from "./http_files.ts";
 import type { RetryTiming } from "./retries.ts";
 import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
 
@@ -135,8 +135,10 @@ export class StorageFiles implements Files {
   async #make(kind: string, path: string): Promise<CountingFiles> {
     const { s3 = {}, gs = {}, http } = this.#options;
     switch (kind) {
-      case "http":
+      case "http": {
+        const { HttpFiles } = await import("./http_files.ts");
         return new HttpFiles(this.#http, http);
+      }
       case "s3":
         return await s3Files("s3", s3Settings(s3, readEnv), this.#http);
       case "gs": {

@@ -6,7 +6,6 @@ import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression.ts";
 import { PlainBytes } from "./plain_bytes.ts";
 import { zlibDecoder } from "./zlib_decoder.ts";
-import { zstdDecoder } from "./zstd_decoder.ts";
 
 /** Bytes in order. 0 is the end. */
 export interface ByteSource {
@@ -38,6 +37,18 @@ export function byteSource(
     : new DecompressedBytes(path, file, compression, offset);
 }
 
+/** Its program is loaded by those who read such files. */
+function lateZstdDecoder(path: string, file: OpenFile): Decoder {
+  let decoder: Decoder | undefined;
+  return {
+    async next() {
+      decoder ??= (await import("./zstd_decoder.ts")).zstdDecoder(path, file);
+      return await decoder.next();
+    },
+    destroy: () => decoder?.destroy(),
+  };
+}
+
 class DecompressedBytes implements ByteSource {
   readonly #file: OpenFile;
   readonly #decoder: Decoder;
@@ -49,7 +60,7 @@ class DecompressedBytes implements ByteSource {
     this.#file = file;
     this.#unwanted = offset;
     this.#decoder = compression === "zstd"
-      ? zstdDecoder(path, file)
+      ? lateZstdDecoder(path, file)
       : zlibDecoder(path, file, compression);
   }
 

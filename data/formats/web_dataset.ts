@@ -8,16 +8,8 @@ import { END } from "../iterator.ts";
 import { AGAIN } from "../stepping.ts";
 import type { ByteReader } from "./byte_reader.ts";
 import type { FormatReader } from "./format_reader.ts";
+import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";
 import { type TarMember, TarReader, then } from "./tar.ts";
-
-/** The name of a sample, beside its parts. */
-export const KEY = "__key__";
-
-/** How parts are decoded, by the end of their extension. */
-export const PART_DECODERS = { json: decodeJson, txt: decodeText, cls: decodeClass } as const;
-
-/** An extension whose parts can be decoded. */
-export type DecodedExtension = keyof typeof PART_DECODERS;
 
 /** What to make of an archive. */
 export interface SampleOptions {
@@ -206,18 +198,4 @@ function withLoss(error: unknown, key: string): LeatError {
     details: { ...details, key },
     cause,
   });
-}
-
-function decodeText(contents: Uint8Array): string {
-  return new TextDecoder("utf-8", { fatal: true }).decode(contents);
-}
-
-function decodeJson(contents: Uint8Array): unknown {
-  return JSON.parse(decodeText(contents));
-}
-
-function decodeClass(contents: Uint8Array): number {
-  const text = decodeText(contents).trim();
-  if (/^[+-]?\d+$/.test(text)) return Number(text);
-  throw new LeatError("data_loss", `${JSON.stringify(text)} is no whole number`);
 }

@@ -4,7 +4,7 @@
 
 import { checkBoolean, invalidArgument } from "../check.ts";
 import type { CsvColumns } from "../formats/csv_columns.ts";
-import { type CsvDialect, openCsv } from "../formats/csv.ts";
+import type { CsvDialect } from "../formats/csv.ts";
 import { CsvSchema } from "../formats/csv_schema.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type Attributes, registerNode } from "../node.ts";
@@ -55,8 +55,10 @@ export class CsvNode extends DividedFilesNode {
     return !this.dialect.useQuoteDelim && super.dividesFiles;
   }
 
-  override openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
-    return openCsv(source, from, this.schema, this.dialect, this.partBytes);
+  override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
+    // Loaded by those who read such files.
+    const { openCsv } = await import("../formats/csv.ts");
+    return await openCsv(source, from, this.schema, this.dialect, this.partBytes);
   }
 
   override get attributes(): Attributes {

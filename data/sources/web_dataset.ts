@@ -5,14 +5,8 @@
 import { checkInteger, invalidArgument, show } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import {
-  type DecodedExtension,
-  KEY,
-  PART_DECODERS,
-  type SampleOptions,
-  type SamplePosition,
-  WebDatasetReader,
-} from "../formats/web_dataset.ts";
+import { type DecodedExtension, KEY, PART_DECODERS } from "../formats/sample_parts.ts";
+import type { SampleOptions, SamplePosition, WebDatasetReader } from "../formats/web_dataset.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
@@ -75,7 +69,12 @@ export class WebDatasetNode extends FileSourceNode {
     return Object.fromEntries([[KEY, new TensorSpec("string", [])], ...parts]);
   }
 
-  override openReader(source: SourceFile, { position }: ReadFrom): WebDatasetReader {
+  override async openReader(
+    source: SourceFile,
+    { position }: ReadFrom,
+  ): Promise<WebDatasetReader> {
+    // Loaded by those who read such files.
+    const { WebDatasetReader } = await import("../formats/web_dataset.ts");
     const from = position as SamplePosition | undefined;
     const bytes = ByteReader.of(source, from?.offset);
     return new WebDatasetReader(bytes, this.#samples, from?.ended);

@@ -4,12 +4,16 @@
  *
  * @module
  */
+import { tableFromArrays, tableToIPC } from "apache-arrow";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { zstdCompressSync } from "node:zlib";
 import { Tensor } from "../../core/tensor.ts";
 import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { decompressFrame, isCompressed } from "../../transport/compression.ts";
 import { Images } from "../../world/images.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { tar } from "../data/formats/tar_writer.ts";
 import { RangeServer } from "./range_server.ts";
 import { Sandbox, settingsOf } from "./sandbox_lib.ts";
 
@@ -92,4 +96,28 @@ Deno.test("confined runners run single splits, list them, and count what they re
   smaller.dispose();
   const [table] = await runners.listSplits(Dataset.range(600).batch(10).serialize());
   assertEquals(table![0], { start: 0, stop: 10 });
+});
+
+Deno.test("a confined pipeline reads the formats whose programs other threads load when they need them", async () => {
+  await using sandbox = await Sandbox.open({ "data/a.csv": "x\n1\n" });
+  const data = `${sandbox.folder}/data`;
+  const x = Float64Array.of(2);
+  const files = {
+    "b.arrow": tableToIPC(tableFromArrays({ x }), "file"),
+    "c.parquet": new Uint8Array(
+      parquetWriteBuffer({ columnData: [{ name: "x", data: [3], type: "DOUBLE" }] }),
+    ),
+    "d.tar": tar({ name: "d.cls", contents: "4" }),
+    "e.zst": zstdCompressSync("5\n"),
+  };
+  for (const [name, bytes] of Object.entries(files)) await Deno.writeFile(`${data}/${name}`, bytes);
+  const all: Dataset<unknown> = Dataset.csv(`${data}/a.csv`, { columns: { x: "int32" } });
+  const read = all
+    .concatenate(Dataset.arrow(`${data}/b.arrow`))
+    .concatenate(Dataset.parquet(`${data}/c.parquet`))
+    .concatenate(Dataset.webDataset(`${data}/d.tar`, { decode: ["cls"] }))
+    .concatenate(Dataset.textLines(Dataset.listFiles(`${data}/*.zst`), { compression: "zstd" }));
+  assertEquals(await sandbox.elements(read), [
+    ...[{ x: 1 }, { x: 2 }, { x: 3 }, { __key__: "d", cls: 4 }, "5"].map((value) => ({ value })),
+  ]);
 });
