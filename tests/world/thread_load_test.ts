@@ -1,0 +1,68 @@
+/**
+ * What threads load when they start. Each has modules of its own, so whatever is imported above a
+ * runner's program is read, compiled and run again for every thread of every worker: what only some
+ * pipelines need is imported when they need it.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "../assert.ts";
+
+/** A module as `deno info --json` tells of it; the code of types is left out. */
+interface Module {
+  readonly specifier: string;
+  readonly dependencies?: readonly {
+    readonly code?: { readonly specifier: string };
+    readonly isDynamic?: boolean;
+  }[];
+}
+
+/** The modules that are there once `program` is: its imports and theirs, but for `import()`. */
+async function loadedBy(program: string): Promise<string[]> {
+  const { stdout, success } = await new Deno.Command("deno", {
+    args: ["info", "--json", "--frozen", new URL(`../../${program}`, import.meta.url).href],
+    env: { DENO_NO_UPDATE_CHECK: "1" },
+    stderr: "inherit",
+  }).output();
+  assert(success);
+  const { modules, roots } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    readonly modules: readonly Module[];
+    readonly roots: readonly string[];
+  };
+  const known = new Map(modules.map((module) => [module.specifier, module]));
+  const loaded = new Set(roots);
+  for (const specifier of loaded) {
+    for (const { code, isDynamic } of known.get(specifier)?.dependencies ?? []) {
+      if (code !== undefined && isDynamic !== true) loaded.add(code.specifier);
+    }
+  }
+  return [...loaded];
+}
+
+/** The packages among modules, by name. */
+function packagesOf(modules: readonly string[]): string[] {
+  const names = modules.map((specifier) => /^npm:\/?((?:@[^/]+\/)?[^@/]+)/.exec(specifier)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))].sort();
+}
+
+Deno.test("a runner's thread loads no more modules than its budget, and no package of a single format", async () => {
+  const modules = await loadedBy("world/runner_thread.ts");
+  assert(modules.length <= 230, `a runner's thread loads ${modules.length} modules`);
+  assertEquals(packagesOf(modules), [
+    "@bufbuild/protobuf",
+    "acorn",
+    "comlink",
+    "eslint-scope",
+    "fft.js",
+    "msgpackr",
+  ]);
+});
+
+Deno.test("the thread of a node loads what every node needs, and no role before it is told", async () => {
+  const modules = [
+    ...await loadedBy("world/thread_entry.ts"),
+    ...await loadedBy("world/service_thread.ts"),
+  ];
+  const all = new Set(modules);
+  assert(all.size <= 90, `a node's thread loads ${all.size} modules`);
+  assertEquals(packagesOf(modules), ["comlink", "msgpackr"]);
+});
