@@ -109,7 +109,7 @@ export function recommendation({ measured: profile, assumed, modelled: sweep }: 
     }; accelerators wait ${percent(stall.expected)} of their time (${percent(stall.low)} to ${
       percent(stall.high)
     }, as fast or as slow as stretches of the profile were).`,
-    ...(isMet ? [] : [missed(sweep, assumed)]),
+    ...(isMet ? safeText(sweep, assumed) : [missed(sweep, assumed)]),
     `Cost of ${STEPS} steps: ${dollars(recommended)} in ${
       formatNumber(recommended.jobSeconds)
     } s. ${
@@ -128,6 +128,17 @@ export function recommendation({ measured: profile, assumed, modelled: sweep }: 
   ];
   if (profile.advice !== "") lines.push(`In the pipeline itself: ${profile.advice}`);
   return lines;
+}
+
+/** Who has to be sure buys for the slow stretches. */
+function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[] {
+  if (recommended.stall.high <= stallMax) return [];
+  const safe = runs.find(({ workers, stall }) =>
+    workers > recommended.workers && stall.high <= stallMax
+  );
+  return safe === undefined
+    ? []
+    : [`To be sure in slow stretches as well: ${sizeText(safe)}, ${dollars(safe)}.`];
 }
 
 function missed({ runs }: Sweep, { stallMax, workersMax }: Machines): string {
@@ -232,7 +243,8 @@ export function renderPlan(plan: Plan): string {
   const facts = renderFacts([
     ["Run", `${plan.startedAt.slice(0, 16).replace("T", " ")} UTC`],
     ["Pipeline", plan.module],
-    ["Step", `${assumed.stepMs} ms, ${assumed.trainers} trainers`],
+    ["Step", `${assumed.stepMs} ms`],
+    ["Trainers", `${assumed.trainers}`],
     ["Network", `${formatNumber(assumed.networkBytesPerSecond / BYTES_PER_MB, 0)} MB/s a host`],
     [
       "Prices",
