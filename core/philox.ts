@@ -16,9 +16,9 @@ export type PhiloxBlock = readonly [number, number, number, number];
  * words. Pure.
  */
 export function philox4x32(counter: PhiloxBlock, key: readonly [number, number]): PhiloxBlock {
-  const out = new Uint32Array(4);
+  const out = [0, 0, 0, 0];
   philoxInto(out, 0, counter[0], counter[1], counter[2], counter[3], key[0], key[1]);
-  return [out[0]!, out[1]!, out[2]!, out[3]!];
+  return [out[0]! >>> 0, out[1]! >>> 0, out[2]! >>> 0, out[3]! >>> 0];
 }
 
 /**
@@ -40,10 +40,10 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
  */
 export class RandomStream {
   /**
-   * Words 0 to 3 name the stream; 4 to 7 are the block last made. One array, because streams are
-   * made per element.
+   * Words 0 to 3 name the stream; 4 to 7 are the block last made; each as a signed integer. One plain
+   * array, because streams are made per element, and making a typed one takes longer than a draw.
    */
-  readonly #words: Uint32Array;
+  readonly #words: number[];
   #blockIndex = -1;
   #position = 0;
 
@@ -133,7 +133,7 @@ export class RandomStream {
       const indexHigh = Math.floor(index / 0x100000000);
       philoxInto(words, 4, index, indexHigh, words[2]!, words[3]!, words[0]!, words[1]!);
     }
-    return words[4 + (position & 3)]!;
+    return words[4 + (position & 3)]! >>> 0;
   }
 }
 
@@ -149,7 +149,7 @@ const ROUNDS = 10;
  * through here.
  */
 function philoxInto(
-  out: Uint32Array,
+  out: number[],
   offset: number,
   c0: number,
   c1: number,
@@ -170,10 +170,10 @@ function philoxInto(
     k0 = (k0 + WEYL_0) | 0;
     k1 = (k1 + WEYL_1) | 0;
   }
-  out[offset] = c0;
-  out[offset + 1] = c1;
-  out[offset + 2] = c2;
-  out[offset + 3] = c3;
+  out[offset] = c0 | 0;
+  out[offset + 1] = c1 | 0;
+  out[offset + 2] = c2 | 0;
+  out[offset + 3] = c3 | 0;
 }
 
 /**
@@ -196,17 +196,17 @@ const TAG_SEED = 0x10000000;
 const TAG_NUMBER = 0x20000000;
 const TAG_STRING = 0x40000000;
 
-function seededWords(seed: bigint | number): Uint32Array {
+function seededWords(seed: bigint | number): number[] {
   if (typeof seed === "number" && !Number.isSafeInteger(seed)) {
     throw new LeatError("invalid_argument", `a seed is a safe integer or a bigint, not ${seed}`);
   }
   const bits = BigInt.asUintN(64, BigInt(seed));
-  const state = new Uint32Array(8).fill(TAG_SEED, 0, 4);
+  const state = [TAG_SEED, TAG_SEED, TAG_SEED, TAG_SEED, 0, 0, 0, 0];
   absorb(state, Number(bits & 0xffffffffn), Number(bits >> 32n));
   return state;
 }
 
-function absorbLabel(state: Uint32Array, label: string | number): void {
+function absorbLabel(state: number[], label: string | number): void {
   if (typeof label === "number") {
     if (!Number.isSafeInteger(label) || label < 0) {
       throw new LeatError(
@@ -235,7 +235,7 @@ function unitsAt(text: string, index: number): number {
  * One Davies–Meyer step: the state is encrypted under the message block and added to itself, so it
  * cannot be run backwards.
  */
-function absorb(state: Uint32Array, low: number, high: number): void {
+function absorb(state: number[], low: number, high: number): void {
   philoxInto(state, 4, state[0]!, state[1]!, state[2]!, state[3]!, low, high);
   for (let i = 0; i < 4; i++) state[i] = state[i]! ^ state[4 + i]!;
 }

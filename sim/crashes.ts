@@ -97,9 +97,11 @@ export class Crashes {
 
   /** So many elements were delivered: those that are due happen now. */
   delivered(count: number): void {
+    const dues = this.#planned.filter(({ after }) => after <= count);
+    if (dues.length === 0) return;
     const luck = this.#cluster.random.fork(`crash at ${count}`);
     const delayMs = luck.fork("together").between(0, STEP_MAX_MS);
-    for (const due of this.#planned.filter(({ after }) => after <= count)) {
+    for (const due of dues) {
       this.#planned.splice(this.#planned.indexOf(due), 1);
       this.#restarts++;
       const ownDelayMs = luck.between(0, STEP_MAX_MS);

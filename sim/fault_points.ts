@@ -52,6 +52,7 @@ export class FaultPoints {
   }
 
   fires(point: string): boolean {
+    if (this.#probability === 0) return false;
     let known = this.#points.get(point);
     if (known === undefined) {
       const luck = this.#random.fork(point);

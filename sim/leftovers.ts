@@ -10,24 +10,32 @@ import { journalOf } from "./service.ts";
 /** What a node has of its own. */
 const OWN_ACTORS: readonly string[] = ["/node", "/dispatcher", "/worker"];
 
+/** Whether anything is left in a cluster of training processes that are gone; see {@linkcode leftovers}. */
+export function hasLeftovers(cluster: SimCluster): boolean {
+  for (const _ of each(cluster)) return true;
+  return false;
+}
+
 /** What is left in a cluster of training processes that are gone: a list of it, or nothing. */
-export function leftovers({ nodes, network }: SimCluster): string[] {
-  const left: string[] = [];
+export function leftovers(cluster: SimCluster): string[] {
+  return [...each(cluster)];
+}
+
+function* each({ nodes, network }: SimCluster): Iterable<string> {
   for (const node of nodes) {
     if (!node.isUp) continue;
     const { name, system } = node;
     for (const { ref: { path } } of system.actors()) {
-      if (!OWN_ACTORS.includes(path)) left.push(`${path} on ${name}`);
+      if (!OWN_ACTORS.includes(path)) yield `${path} on ${name}`;
     }
     const { waiting, openAsks } = system.held;
-    if (waiting > 0) left.push(`${waiting} messages in mailboxes of ${name}`);
-    if (openAsks > 0) left.push(`${openAsks} open asks of ${name}`);
+    if (waiting > 0) yield `${waiting} messages in mailboxes of ${name}`;
+    if (openAsks > 0) yield `${openAsks} open asks of ${name}`;
     const state = journalOf(node)?.state;
     for (const what of ["jobs", "iterations", "tasks", "clients"] as const) {
       const count = state?.[what].size ?? 0;
-      if (count > 0) left.push(`${count} ${what} at ${name}`);
+      if (count > 0) yield `${count} ${what} at ${name}`;
     }
   }
-  if (network.bufferedBytes > 0) left.push(`${network.bufferedBytes} bytes on links`);
-  return left;
+  if (network.bufferedBytes > 0) yield `${network.bufferedBytes} bytes on links`;
 }

@@ -44,6 +44,9 @@ export class LinkEnd implements Link {
   /** When all that was sent has left, where that takes time. */
   #sentUs = 0;
   #cloggedUntilUs = 0;
+  /** What messages meet here, and of which faults of the whole network it is a share. */
+  #ownFaults: FaultOptions | undefined;
+  #faultsInForce: FaultOptions | undefined;
 
   constructor(network: SimNetwork, life: Life, remote: NodeId, random: SimRandom) {
     this.#network = network;
@@ -73,7 +76,12 @@ export class LinkEnd implements Link {
 
   /** What messages from here to there meet. */
   get #faults(): FaultOptions {
-    return this.#network.faultsOf(this.life.node, this.remote.node);
+    const { faults } = this.#network;
+    if (this.#faultsInForce !== faults) {
+      this.#faultsInForce = faults;
+      this.#ownFaults = this.#network.faultsOf(this.life.node, this.remote.node);
+    }
+    return this.#ownFaults!;
   }
 
   /** From now on nothing passes over this link, in either direction, and neither end is told. */
@@ -162,8 +170,8 @@ export class LinkEnd implements Link {
       return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, bytes);
     }
     trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
-    this.#clog();
-    this.#breakDown();
+    this.#clog(faults);
+    this.#breakDown(faults);
     this.#carry({ envelope, bytes }, this.#arrivalOfNextUs(this.#sendUs(envelope, bytes.length)));
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
@@ -173,20 +181,19 @@ export class LinkEnd implements Link {
     }
   }
 
-  #breakDown(): void {
+  #breakDown({ linkBreakProbability }: FaultOptions): void {
     const { counters, scheduler, trace } = this.#network;
-    if (!this.#random.chance(this.#faults.linkBreakProbability)) return;
+    if (!this.#random.chance(linkBreakProbability)) return;
     counters.count("link_broken");
     trace.mark(scheduler.nowUs, `${this.name} broken`);
     this.sever();
   }
 
-  #clog(): void {
+  #clog({ clogProbability, clogMaxMs }: FaultOptions): void {
     const { counters, scheduler } = this.#network;
-    const faults = this.#faults;
-    if (!this.#random.chance(faults.clogProbability)) return;
+    if (!this.#random.chance(clogProbability)) return;
     counters.count("link_clogged");
-    this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, faults.clogMaxMs);
+    this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, clogMaxMs);
   }
 
   #carry(arrival: Arrival, arrivalUs: number): void {

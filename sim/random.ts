@@ -10,8 +10,9 @@ import { RandomStream } from "../core/philox.ts";
 export class SimRandom implements Random {
   readonly #stream: RandomStream;
 
+  /** @param seed A stream is drawn from itself, so that nobody else may draw from it. */
   constructor(seed: bigint | RandomStream) {
-    this.#stream = new RandomStream(seed);
+    this.#stream = typeof seed === "bigint" ? new RandomStream(seed) : seed;
   }
 
   next(): number {

@@ -33,6 +33,8 @@ export const FATES = [
 /** See {@linkcode FATES}. */
 export type Fate = typeof FATES[number];
 
+const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Record<Fate, number>;
+
 /**
  * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope;
  * it holds nothing of the machine, so that a seed has the same one everywhere.
@@ -62,7 +64,7 @@ export class Trace {
     this.#reserve(RECORD_BYTES);
     this.#view.setFloat64(this.#used, timeUs);
     this.#view.setUint16(this.#used + 8, linkId);
-    this.#view.setUint8(this.#used + 10, FATES.indexOf(fate));
+    this.#view.setUint8(this.#used + 10, FATE_NUMBERS[fate]);
     this.#view.setUint32(this.#used + 11, envelope.number);
     this.#view.setUint32(this.#used + 15, length);
     this.#used += RECORD_BYTES;

@@ -14,7 +14,7 @@ import {
   DOWN_MAX_MS,
   type Role,
 } from "./crashes.ts";
-import { leftovers } from "./leftovers.ts";
+import { hasLeftovers, leftovers } from "./leftovers.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import { MemoryChecker } from "./checkers/memory.ts";
@@ -102,7 +102,7 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
     if (node.isUp) node.crash();
   }
   try {
-    const until = () => leftovers(cluster).length === 0;
+    const until = () => !hasLeftovers(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
   } catch (error) {
     const found = violations.by("leftovers");

@@ -113,7 +113,7 @@ class DynamicRun {
     const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
-        node.system.inspect((event) => this.#noteTasks(name, event));
+        if (this.#isOff) node.system.inspect((event) => this.#noteTasks(name, event));
         bootOne(node);
       });
     }

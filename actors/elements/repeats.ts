@@ -12,13 +12,17 @@ const UNACKNOWLEDGED_MAX = 1_024;
 /** A client not heard of for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
+/** One for all, as taking down a stack takes longer than answering: where there is loss it is common. */
+const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again");
+delete ASKED_AGAIN.stack;
+
 /** An answer that is still being produced, and who asked for it last. */
 class Pending {
   asked = Promise.withResolvers<ElementAnswer>();
 
   /** The asker has given up on its request before: the answer can be moved to one place only. */
   again(): Promise<ElementAnswer> {
-    this.asked.reject(new LeatError("aborted", "This element was asked for again"));
+    this.asked.reject(ASKED_AGAIN);
     this.asked = Promise.withResolvers<ElementAnswer>();
     return this.asked.promise;
   }

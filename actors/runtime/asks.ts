@@ -9,7 +9,7 @@ import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
 import { copyBody } from "./body.ts";
 import { Deadlines } from "./deadlines.ts";
-import { formatRef, type Ref } from "./ref.ts";
+import { formatRef, keyOf, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
 
 /** Delay before an ask is repeated to a receiver that is unavailable; doubles up to the maximum. */
@@ -184,14 +184,14 @@ export class Asks {
   }
 
   #markOpen(ask: OpenAsk): void {
-    const key = askTargetKey(ask.target);
+    const key = keyOf(ask.target);
     const open = ask.asker.repeatable.get(key);
     if (open === undefined) ask.asker.repeatable.set(key, new Set([ask.id]));
     else open.add(ask.id);
   }
 
   #markSettled(ask: OpenAsk): void {
-    const key = askTargetKey(ask.target);
+    const key = keyOf(ask.target);
     const open = ask.asker.repeatable.get(key);
     open?.delete(ask.id);
     if (open?.size === 0) ask.asker.repeatable.delete(key);
@@ -209,10 +209,6 @@ export function mayBeTakenLater({ code, details }: LeatError): boolean {
 
 /** The lowest id of an open repeatable ask from this life to this target: all below are settled. */
 export function settledBelow(ask: OpenAsk): number {
-  for (const id of ask.asker.repeatable.get(askTargetKey(ask.target)) ?? []) return id;
+  for (const id of ask.asker.repeatable.get(keyOf(ask.target)) ?? []) return id;
   return ask.id;
-}
-
-function askTargetKey(target: Ref): string {
-  return `${target.node} ${target.path}`;
 }

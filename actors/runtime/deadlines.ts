@@ -25,9 +25,9 @@ export class Deadlines<T> {
   /** Adds an item; the answer is what `remove` wants. */
   add(deadlineMs: number, item: T): number {
     const bucket = Math.ceil(deadlineMs / BUCKET_MS);
-    const items = this.#buckets.get(bucket);
-    if (items === undefined) this.#buckets.set(bucket, new Set([item]));
-    else items.add(item);
+    let items = this.#buckets.get(bucket);
+    if (items === undefined) this.#buckets.set(bucket, items = new Set());
+    items.add(item);
     if (bucket < this.#armedFor) this.#arm(bucket);
     return bucket;
   }

@@ -33,6 +33,31 @@ export function nameOf<P>(ref: Ref<P>): Ref<P> {
   return { node: ref.node, path: ref.path };
 }
 
+/** Keys kept; beyond it they are made anew. */
+const KEYS_MAX = 4_096;
+
+/** By node and path: to join the two, and to hash what comes of it, takes longer than to look it up. */
+const keys = new Map<string, Map<string, string>>();
+let keysCount = 0;
+
+/** What stands for the name of an actor in a map. */
+export function keyOf({ node, path }: Ref): string {
+  let ofNode = keys.get(node);
+  const known = ofNode?.get(path);
+  if (known !== undefined) return known;
+  if (ofNode === undefined || keysCount >= KEYS_MAX) {
+    if (keysCount >= KEYS_MAX) {
+      keys.clear();
+      keysCount = 0;
+    }
+    keys.set(node, ofNode = new Map());
+  }
+  const key = `${node} ${path}`;
+  ofNode.set(path, key);
+  keysCount++;
+  return key;
+}
+
 /** Whether two references name the same actor, and the same life where both say which. */
 export function sameActor(left: Ref, right: Ref): boolean {
   if (left.node !== right.node || left.path !== right.path) return false;

@@ -21,7 +21,7 @@ import {
 import type { Connector, Link, NodeId } from "./link.ts";
 import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
-import { type FencedRef, formatRef, type Ref } from "./ref.ts";
+import { type FencedRef, formatRef, keyOf, type Ref } from "./ref.ts";
 import { Router } from "./router.ts";
 import type { World } from "./world.ts";
 
@@ -294,7 +294,7 @@ class Core implements CellSystem {
     return {
       source: source.self,
       target,
-      number: source.numbers.next(`${target.node} ${target.path}`),
+      number: source.numbers.next(keyOf(target)),
     };
   }
 

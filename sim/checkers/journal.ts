@@ -48,7 +48,7 @@ export class JournalChecker {
         journal.append(record);
         const bytes = encodeMessage(record);
         life.records.push(bytes);
-        const wrong = this.#owners.note(decodeRecord(bytes));
+        const wrong = this.#owners.note(record);
         if (wrong !== undefined) this.found.push(wrong);
       },
       committed: () => {
@@ -72,45 +72,59 @@ export class JournalChecker {
   #take(life: Life, next: Uint8Array): void {
     this.#expectReplayed(life);
     const { records, durable } = life;
-    for (let count = durable; count <= records.length; count++) {
-      const state = replayed(life, count);
-      if (!(state instanceof Uint8Array) || !isSame(state, next)) continue;
-      this.#kept.push(...records.slice(0, count));
-      // What was not written has not been: splits belong to whom they belong on disk.
-      this.#owners = new SplitOwners();
-      for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
+    const count = countThatGives(life, next);
+    if (count === undefined) {
+      this.found.push(
+        `a life began with a state that no journal of the one before gives, of which ${durable} ` +
+          `of ${records.length} records were said to be on disk`,
+      );
       return;
     }
-    this.found.push(
-      `a life began with a state that no journal of the one before gives, of which ${durable} of ` +
-        `${records.length} records were said to be on disk`,
-    );
+    this.#kept.push(...records.slice(0, count));
+    // What was not written has not been: splits belong to whom they belong on disk.
+    this.#owners = new SplitOwners();
+    for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
   }
 
   #expectReplayed(life: Life): void {
     const { records, state } = life;
-    const gives = replayed(life, records.length);
-    if (gives instanceof LeatError) {
-      this.found.push(`its journal cannot be replayed: ${gives.message}`);
-    } else if (!isSame(encodeSnapshot(state.snapshot()), gives)) {
+    try {
+      const [gives] = replayed(life, records.length);
+      if (isSame(encodeSnapshot(state.snapshot()), gives!)) return;
       this.found.push(`after ${records.length} records the state is not what the journal gives`);
+    } catch (error) {
+      this.found.push(`its journal cannot be replayed: ${LeatError.from(error).message}`);
     }
   }
 }
 
-/** The state after so many records of a life, or why there is none. */
-function replayed({ began, records }: Life, count: number): Uint8Array | LeatError {
+/** How many records of a life give that state: those that were said to be on disk at least. */
+function countThatGives(life: Life, wanted: Uint8Array): number | undefined {
+  let count = life.durable;
   try {
-    const state = DispatcherState.restore(decodeSnapshot(began));
-    for (const bytes of records.slice(0, count)) state.apply(decodeRecord(bytes));
-    return encodeSnapshot(state.snapshot());
-  } catch (error) {
-    return LeatError.from(error);
+    for (const state of replayed(life, count)) {
+      if (isSame(state, wanted)) return count;
+      count++;
+    }
+  } catch {
+    // That it cannot be replayed was found before.
+  }
+  return undefined;
+}
+
+/** The state after so many records of a life, after one more, and so on to the last. */
+function* replayed({ began, records }: Life, from: number): Iterable<Uint8Array> {
+  const state = DispatcherState.restore(decodeSnapshot(began));
+  for (let count = 0; count <= records.length; count++) {
+    if (count > 0) state.apply(decodeRecord(records[count - 1]!));
+    if (count >= from) yield encodeSnapshot(state.snapshot());
   }
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 function decodeRecord(bytes: Uint8Array): JournalRecord {
