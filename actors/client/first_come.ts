@@ -24,7 +24,7 @@ import { TaskFetcher } from "./task_fetcher.ts";
 const OUTSTANDING_MIN = 16;
 /** Where there are more tasks than requests: how long a task may think before another is asked, in ms. */
 const PATIENCE_MS = 20;
-/** The same before there is an element: pipelines that begin may all think for long. */
+/** For how long nothing has come at all when twice as many requests are in flight as before, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
 const TURNS_PASSED_MAX = 256;
@@ -80,6 +80,8 @@ export class FirstComeReader implements Reader {
   #turn = 0;
   /** Size of the elements so far. */
   #meanBytes = 0;
+  /** When the first request was made. */
+  #sinceMs: number | undefined;
   /** The newest heartbeat's word on whether there will be more tasks or elements. */
   #finished = false;
 
@@ -212,14 +214,16 @@ export class FirstComeReader implements Reader {
 
   /**
    * How many requests all tasks together may have open, and elements wait beside them. Before the first
-   * element it is not known how many would fit: were all tasks asked, none of the limits would hold, and
-   * whoever asks after this client would wait until it has all that.
+   * element it is not known how many would fit: were all tasks asked at once, none of the limits would
+   * hold, and whoever asks after this client would wait until it has all that. Nor may a few slow tasks
+   * hold up the others, so that more are asked while nothing comes.
    */
   get #most(): number {
-    const { maxOutstandingRequests = Infinity } = this.#around.options;
-    return this.#meanBytes === 0
-      ? Math.min(maxOutstandingRequests, OUTSTANDING_MIN)
-      : maxOutstandingRequests;
+    const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#around;
+    if (this.#meanBytes > 0) return maxOutstandingRequests;
+    const waitedMs = world.nowMs() - (this.#sinceMs ?? world.nowMs());
+    const begun = OUTSTANDING_MIN * 2 ** Math.floor(waitedMs / FIRST_PATIENCE_MS);
+    return Math.min(maxOutstandingRequests, begun);
   }
 
   /** How many requests may be open at a task: its share, where all together may have only so many. */
@@ -272,13 +276,15 @@ export class FirstComeReader implements Reader {
 
   #fetch(open: OpenTask): void {
     this.#letReturn(open);
+    const { context, options } = this.#around;
+    const { maxOutstandingRequests = Infinity } = options;
+    this.#sinceMs ??= context.world.nowMs();
     this.#inFlight++;
     const request: Request = {};
     open.requests.push(request);
-    const isScarce = this.#most < this.#live;
-    const waitMs = this.#meanBytes === 0 ? FIRST_PATIENCE_MS : PATIENCE_MS;
-    this.#around.context.run(() =>
-      open.fetcher.fetch(isScarce ? { waitMs } : {}).then(
+    const isScarce = maxOutstandingRequests < this.#live;
+    context.run(() =>
+      open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).then(
         (answer) => this.#answered(open, request, answer),
         (error) => this.#answered(open, request, this.#failed(open, LeatError.from(error))),
       )

@@ -192,10 +192,11 @@ Deno.test("before it is known how large an element is, no more are asked for tha
   while (bench.feed.length < 100) await new Promise((resolve) => setTimeout(resolve, 0));
 });
 
-Deno.test("a client that may ask few of many tasks at first gets to the one that answers", async () => {
-  const asked = { times: 0 };
-  const slow = Array.from({ length: 60 }, () => ({ answer: givesNothing(asked) }));
-  await using bench = new ReaderBench([...slow, { answer: givesAtOnce(1) }]);
+Deno.test("tasks that say nothing for long do not keep a client from asking others for its first element", async () => {
+  let asked = 0;
+  const answer: Answer = (request) =>
+    ++asked <= 16 ? new Promise<never>(() => {}) : givesAtOnce(1)(request);
+  await using bench = new ReaderBench(Array.from({ length: 40 }, () => ({ answer })));
   assertEquals(await bench.next(), 1);
 });
 
@@ -210,7 +211,7 @@ Deno.test("clients do not all begin with the same tasks", async () => {
       };
       return { answer };
     });
-    await using bench = new ReaderBench(tasks);
+    await using _bench = new ReaderBench(tasks);
     while (asked.length < 16) await new Promise((resolve) => setTimeout(resolve, 0));
     begins.add(`${asked}`);
   }
