@@ -10,7 +10,6 @@ import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import { LeatError } from "../core/error.ts";
 import { DenoWorld } from "./deno_world.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
-import { takeUpDispatcher } from "./dispatcher_role.ts";
 import { JOURNAL_NAME } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
@@ -87,6 +86,8 @@ export async function serveDispatcher(
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
+  // Most programs that could serve never do.
+  const { takeUpDispatcher } = await import("./dispatcher_role.ts");
   const node: ServiceNode = new ServiceNode(config, {
     pages: dispatcherPages({
       describe: () =>

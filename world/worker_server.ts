@@ -16,7 +16,7 @@ import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkWorkerConfig } from "./service_options.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
-import { takeUpWorker } from "./worker_role.ts";
+import type { takeUpWorker } from "./worker_role.ts";
 
 /** How long saying good-bye to the dispatcher may take, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -142,8 +142,10 @@ export interface WorkerServer extends AsyncDisposable {
  * console.log(count); // 100
  * ```
  */
-export function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
-  return Promise.try(() => new Server(config));
+export async function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
+  // Most programs that could serve never do.
+  const { takeUpWorker } = await import("./worker_role.ts");
+  return new Server(config, takeUpWorker);
 }
 
 class Server implements WorkerServer {
@@ -156,7 +158,7 @@ class Server implements WorkerServer {
   #selfCheck: Timer | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(config: WorkerServerConfig) {
+  constructor(config: WorkerServerConfig, takeUp: typeof takeUpWorker) {
     checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false } = config;
@@ -172,7 +174,7 @@ class Server implements WorkerServer {
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
-    this.#playing = takeUpWorker(system, workerRole(config, dispatcher, this.name, grants), {
+    this.#playing = takeUp(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
     });
     this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);

@@ -66,3 +66,10 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
   assert(all.size <= 90, `a node's thread loads ${all.size} modules`);
   assertEquals(packagesOf(modules), ["comlink", "msgpackr"]);
 });
+
+Deno.test("a trainer's thread loads neither dispatcher nor worker", async () => {
+  const modules = await loadedBy("mod.ts");
+  const serving = /\/actors\/(dispatcher|worker)\/(dispatcher|state|worker|task)\.ts$/;
+  assertEquals(modules.filter((specifier) => serving.test(specifier)), []);
+  assert(modules.length <= 320, `a trainer's thread loads ${modules.length} modules`);
+});
