@@ -211,9 +211,27 @@ export class PipelineRunner implements Runner {
     return this.#graph ??= Dataset.deserialize(this.#settings.graph).node;
   }
 
+  /** The element as a message. What is too large for one was made by the pipeline, so that is named. */
+  #written(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
+    try {
+      return encodeMessage(element, { into, roomForEnvelope: true });
+    } catch (cause) {
+      const { code, details } = LeatError.from(cause);
+      const { byteLength, bytesMax } = details ?? {};
+      if (code !== "resource_exhausted" || typeof byteLength !== "number") throw cause;
+      throw new LeatError(
+        code,
+        `An element that ${this.#node.kind}, the last operator of this pipeline, gave takes ${byteLength} ` +
+          `bytes as a message, and a worker sends ${bytesMax} at most: give smaller elements, as a ` +
+          `smaller batch() does`,
+        { cause },
+      );
+    }
+  }
+
   #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
     const into = this.#settings.shared ? "shared" : "arraybuffer";
-    const frame = encodeMessage(element, { into, roomForEnvelope: true });
+    const frame = this.#written(element, into);
     if (wish === undefined) return { frame };
     const { codec, isTrial } = wish;
     const startMs = this.#host.nowMs();

@@ -9,7 +9,7 @@ import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
 import type { RunnerSettings } from "../../../actors/worker/runner.ts";
 import { Dataset } from "../../../mod.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -59,5 +59,24 @@ Deno.test("a split is run once: steps asked for beyond its end are answered with
   const only = { index: 0, start: 0, stop: 2 };
   const outcomes = await Promise.all(Array.from({ length: 5 }, () => runner.next(only)));
   assertEquals(outcomes.map(({ kind }) => kind), ["element", "element", "end", "end", "end"]);
+  await runners.close();
+});
+
+Deno.test("an element too large for a message costs itself, and says which pipeline gave it", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  const dataset = Dataset.range(2).map((x): unknown => {
+    if (x === 1) return x;
+    const half = new Uint8Array(600 * 2 ** 20); // never written, so it takes no memory
+    return [half, half];
+  });
+  const runner = runners.start(settingsOf(dataset), NO_SPLITS);
+  const large = await runner.next();
+  assertEquals(large.kind === "error" && large.error.code, "resource_exhausted");
+  const message = large.kind === "error" ? large.error.message : "";
+  assertMatch(
+    message,
+    /map, the last operator .* takes 12582\d{5} bytes .* sends 1073741824 at most/,
+  );
+  assertEquals((await runner.next()).kind, "element");
   await runners.close();
 });
