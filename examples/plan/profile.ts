@@ -204,7 +204,8 @@ class ProfileRun implements AsyncDisposable {
     const besidesMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
     const cpuMs = Math.max(0, this.#cpuMs - besidesMs) / count;
     const meanMs = mean(this.#pullsMs);
-    const pullMs = undisturbed(meanMs, cpuMs, contention);
+    const fastestMs = percentile(this.#pullsMs, 0);
+    const pullMs = undisturbed({ wallMs: meanMs, fastestMs, cpuMs }, contention);
     const { encodeMs, decodeMs, batchBytes } = this.#codec.result(contention);
     const parts = partMeans(this.#pullsMs);
     const scaled = (ms: number) => ms * pullMs / meanMs + encodeMs;
@@ -360,12 +361,15 @@ class CodecTimes {
 }
 
 /**
- * How long a batch would have taken on a free host: other programs have taken time from what was
- * computed, not from what was waited for.
+ * How long a batch would have taken on average on a free host: other programs have taken time from what
+ * was computed, not from what was waited for. It is no less than the fastest batch took as it was.
  */
-export function undisturbed(wallMs: number, cpuMs: number, contention: number): number {
+export function undisturbed(
+  { wallMs, fastestMs, cpuMs }: Readonly<Record<"wallMs" | "fastestMs" | "cpuMs", number>>,
+  contention: number,
+): number {
   const computingMs = Math.min(cpuMs, wallMs);
-  return Math.max(computingMs, wallMs - computingMs * (contention - 1));
+  return Math.max(computingMs, fastestMs, wallMs - computingMs * (contention - 1));
 }
 
 /** The means of consecutive parts of a list. */

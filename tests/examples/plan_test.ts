@@ -155,10 +155,13 @@ Deno.test("profilePipeline: names the element that failed, and refuses a dataset
 });
 
 Deno.test("undisturbed: what other programs took is taken from computing, not from waiting", () => {
-  assertEquals(undisturbed(30, 10, 3), 10, "computed for 10 ms, three times slower than alone");
-  assertEquals(undisturbed(30, 10, 1), 30, "the rest was waiting");
-  assertEquals(undisturbed(100, 0, 3), 100, "all of it was");
-  assertEquals(undisturbed(10, 40, 1), 10, "on several threads at once");
+  const from = (wallMs: number, cpuMs: number, contention: number, fastestMs = 0) =>
+    undisturbed({ wallMs, cpuMs, fastestMs }, contention);
+  assertEquals(from(30, 10, 3), 10, "computed for 10 ms, three times slower than alone");
+  assertEquals(from(30, 10, 1), 30, "the rest was waiting");
+  assertEquals(from(100, 0, 3), 100, "all of it was");
+  assertEquals(from(10, 40, 1), 10, "on several threads at once");
+  assertEquals(from(30, 10, 3, 25), 25, "no batch was faster");
 });
 
 Deno.test("percentile: the value below which so much lies", () => {
@@ -211,7 +214,7 @@ Deno.test("verify: the model gives about what real workers of a pipeline that wa
   const machines = { ...MACHINES, stepMs: 2 };
   const rates = [];
   for (const workers of [1, 2]) {
-    const verified = await verify(dataset, profile, machines, { workers, seconds: 1 });
+    const verified = await verify(dataset, profile, machines, { workers, seconds: 0.7 });
     const ratio = verified.modelledBatchesPerSecond / verified.measuredBatchesPerSecond;
     assert(ratio > 0.5 && ratio < 2, `${workers} workers: ${JSON.stringify(verified)}`);
     rates.push(verified.modelledBatchesPerSecond);
