@@ -12,6 +12,7 @@ import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
+import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "./protocol_figures.ts";
@@ -292,8 +293,16 @@ function checkAgreement(state: DispatcherState, job: Job, parameters: JobParamet
   }
   throw invalid(
     `The job "${job.name}" exists with other parameters: it has ${existing}; this client asks for ` +
-      `${requested}. Use the same parameters, or another jobName`,
+      `${requested}.${
+        pipelinesOf(state, job.parameters, parameters)
+      } Use the same parameters, or ` +
+      `another jobName`,
   );
+}
+
+function pipelinesOf(state: DispatcherState, one: JobParameters, other: JobParameters): string {
+  const [has, asks] = [one, other].map(({ datasetId }) => state.datasets.get(datasetId)?.graph);
+  return has === undefined || asks === undefined ? "" : differenceOf(has, asks);
 }
 
 function describeParameters(state: DispatcherState, parameters: JobParameters): string {
