@@ -1,6 +1,7 @@
 /**
  * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers and
- * three consumers of one job.
+ * three consumers of one job, of which one may lag behind. In some runs schedulers are on a node of
+ * their own.
  *
  * What must hold, whatever happens: in every step that consumers take together, each is given its own
  * part of one round of one task; and once the cluster has healed, all of them read on together.
@@ -30,12 +31,14 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
 /** Where schedulers are in some runs, so that what they wait for is lost, too. */
 const FRONT = "front";
-const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CONSUMERS } as const;
 
 /** Everybody has met all others, and taken so many steps since it came last, when a run is over. */
-const STEPS = 25;
+const STEPS = 10;
 /** How long a training step takes at most, in ms. */
-const STEP_MAX_MS: [number, ...number[]] = [0, 5, 50];
+const STEP_MAX_MS: [number, ...number[]] = [10, 50, 200];
+/** How much longer the steps of a consumer take that lags behind, in runs that have one. */
+const STRAGGLER_TIMES = 5;
+const STRAGGLER_PROBABILITY = 0.3;
 /** How long a consumer waits that is not let in, before it tries again, in ms. */
 const REFUSED_PAUSE_MS = 300;
 /** Bytes that a consumer reads ahead: a round, or as much as it likes. */
@@ -79,6 +82,7 @@ class RoundsRun {
   readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations.by("rounds"));
   readonly #crashes: Crashes;
   readonly #stepMaxMs: number;
+  readonly #straggler: string | undefined;
   readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
   /** The newest life of each consumer's client. */
   readonly #lives = new Map<string, string>();
@@ -98,6 +102,10 @@ class RoundsRun {
       bufferBytesMax: luck.pick(BUFFER_BYTES),
       maxOutstandingRequests: luck.pick(ROUNDS_AHEAD),
     };
+    const straggling = this.cluster.random.fork("straggler");
+    this.#straggler = straggling.chance(STRAGGLER_PROBABILITY)
+      ? straggling.pick(CONSUMERS)
+      : undefined;
     const config = {
       workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
       clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
@@ -118,7 +126,11 @@ class RoundsRun {
       });
     }
     this.#crashes = new Crashes(this.cluster, {
-      nodes: NODES,
+      nodes: {
+        dispatcher: [DISPATCHER_NODE],
+        worker: WORKERS,
+        client: CONSUMERS,
+      },
       roles: crashes,
       point: crashPoint,
       onCrash: () => {},
@@ -157,6 +169,7 @@ class RoundsRun {
 
   async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<never> {
     const luck = node.world.random.fork(life);
+    const stepMaxMs = this.#stepMaxMs * (node.name === this.#straggler ? STRAGGLER_TIMES : 1);
     for (;;) {
       const fed = await feed.take();
       if (fed.kind === "error") throw LeatError.fromWire(fed.error);
@@ -165,7 +178,7 @@ class RoundsRun {
       this.#lives.set(node.name, life);
       this.rounds.took(life, index, { index: number, task });
       this.#crashes.delivered(this.rounds.delivered);
-      await node.host.sleep(luck.between(0, this.#stepMaxMs));
+      await node.host.sleep(luck.between(0, stepMaxMs));
     }
   }
 
