@@ -15,7 +15,7 @@ const BYTES_PER_GB = 1e9;
 /** Twice the workers that bring less than this share have reached another limit. */
 const GAIN_MIN = 0.02;
 /** A difference of cost that a model cannot tell. */
-const SAME_PRICE = 0.01;
+export const SAME_PRICE = 0.01;
 /** Where so small a share of the workers is between enough and too few, it is not looked closer. */
 const SEARCH_GAP = 0.05;
 /** What asking for a split takes: there and back on a network of one host to the next. */

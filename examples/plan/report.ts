@@ -7,7 +7,15 @@ import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/li
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";
 import { formatNumber, renderTable, type Table } from "../lib/table.ts";
-import { type ClusterRun, inGB, type Machines, type Range, STEPS, type Sweep } from "./clusters.ts";
+import {
+  type ClusterRun,
+  inGB,
+  type Machines,
+  type Range,
+  SAME_PRICE,
+  STEPS,
+  type Sweep,
+} from "./clusters.ts";
 import { type Limit, nextLimit, type Part } from "./limits.ts";
 import type { Profile } from "./profile.ts";
 import type { Verification } from "./verification.ts";
@@ -118,7 +126,7 @@ export function recommendation({ measured: profile, assumed, modelled: sweep }: 
         : `Colocated: ${dollars(colocated)} in ${
           formatNumber(colocated.jobSeconds)
         } s, with accelerators waiting ${percent(colocated.stall.expected)}. `
-    }Cheapest: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
+    }Cheapest, but for ${percent(SAME_PRICE)}: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
     ...(recommended.workers === 0 ? [] : [machinesText(recommended, assumed)]),
     `Next bottleneck, if workers are added: ${LIMIT_TEXTS[next.part]}, at ${
       rate(next.batchesPerSecond)
