@@ -64,6 +64,8 @@ export class SimCluster {
   readonly files = new SharedFiles();
   /** Called before each event, for whoever looks on. */
   onStep: () => void = () => {};
+  /** Called when a node has started, for whoever looks on. */
+  onStart: (node: SimNode) => void = () => {};
   /** The names of nodes with training processes. */
   trainers: readonly string[] = [];
   readonly #nodes = new Map<string, SimNode>();

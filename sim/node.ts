@@ -114,6 +114,7 @@ export class SimNode {
     network.listen(life, system.id, (link) => system.attach(link));
     system.failed.then(() => this.#gaveUp(life));
     this.boot(this);
+    this.#cluster.onStart(this);
   }
 
   /**

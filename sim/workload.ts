@@ -17,6 +17,7 @@ import {
 import { hasLeftovers, leftovers } from "./leftovers.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
+import { FenceChecker } from "./checkers/fences.ts";
 import { MemoryChecker } from "./checkers/memory.ts";
 import { journalOf } from "./service.ts";
 
@@ -61,6 +62,8 @@ export interface Run {
   toTheEnd(): Promise<void>;
 }
 
+/** In so many runs who takes what is compared with whom it was meant for: that takes a while. */
+const FENCES_PROBABILITY = 1 / 8;
 /** In so many runs it is seen to that nothing is left at the end: that takes a while. */
 const LEFTOVERS_PROBABILITY = 1 / 8;
 /** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
@@ -74,6 +77,11 @@ export async function outcomeOf<R extends Run>(
   const { cluster, violations } = run;
   const memory = new MemoryChecker(violations.by("memory"));
   cluster.onStep = () => memory.look(() => cluster.nodes);
+  if (cluster.random.fork("fences").chance(FENCES_PROBABILITY)) {
+    const fences = new FenceChecker(violations.by("fences"));
+    cluster.onStart = ({ system }) => fences.watch(system);
+    for (const node of cluster.nodes) if (node.isUp) cluster.onStart(node);
+  }
   try {
     await run.toTheEnd();
   } catch (error) {

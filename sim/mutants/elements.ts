@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
 import { Repeats } from "../../actors/elements/repeats.ts";
 import type { GetElementRequest } from "../../actors/worker/protocol.ts";
@@ -62,6 +63,18 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
         },
       });
     },
+  },
+  {
+    name: "skip-fences",
+    wrong: "actors that take what was meant for those who lived at their path before",
+    workload: "dynamic",
+    seed: 29,
+    install: () =>
+      tampered((envelope): Envelope => {
+        if (envelope.kind !== "ask" && envelope.kind !== "tell") return envelope;
+        const { incarnation: _, ...target } = envelope.target;
+        return { ...envelope, target };
+      }),
   },
   {
     name: "take-twice",
