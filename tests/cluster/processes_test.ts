@@ -33,114 +33,113 @@ function upTo(n: number): number[] {
   return Array.from({ length: n }, (_, i) => i);
 }
 
-Deno.test("a job over a dispatcher and three worker processes arrives exactly once, from all of them", async () => {
-  await using dispatcher = await startDispatcher();
-  await using _workers = all(await startWorkers(dispatcher, 3));
-  assertEquals(await soon("the job", read(dispatcher.address, 3_000)), upTo(3_000));
-});
+// Processes take longer to start than to do what is asked of them here: cases share clusters.
 
-Deno.test("a worker process killed by SIGKILL costs at most what it held, and its clients go on", async () => {
-  await using dispatcher = await startDispatcher();
-  const workers = await startWorkers(dispatcher, 3);
-  await using _workers = all(workers);
-  const victim = workers[0]!.child;
-  const seen = await soon(
-    "the job",
-    read(dispatcher.address, 4_000, (batches) => {
-      if (batches === 30) victim.kill("SIGKILL");
-    }),
-  );
-  assertEquals((await victim.status).signal, "SIGKILL");
-  assertEquals(new Set(seen).size, seen.length, "no element twice");
-  assert(seen.length > 3_000, `${seen.length} of 4,000 came`);
-  await dispatcher.child.line(/2 of 3 workers alive/);
-});
-
-Deno.test("a worker process that is asked to stop mid-job hands over all it holds and says good-bye", async () => {
-  // It would be missed after the job's patience only.
-  await using dispatcher = await startDispatcher("--worker-timeout-ms", "600000");
-  const workers = await startWorkers(dispatcher, 2, "--drain-ms", "30000");
-  await using _workers = all(workers);
-  const leaving = workers[0]!.child;
-  const seen = await soon(
-    "the job",
-    read(dispatcher.address, 2_000, (batches) => {
-      if (batches === 30) leaving.kill("SIGTERM");
-    }),
-  );
-  assertEquals(seen, upTo(2_000));
-  assertEquals((await leaving.status).code, 0);
-  await dispatcher.child.line(/1 of 2 workers alive/);
-});
-
-Deno.test("a dispatcher process killed mid-job goes on from its journal: exactly once", async () => {
+Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
   const journal = await Deno.makeTempDir({ prefix: "leat-test-" });
-  const first = await startDispatcher("--journal", journal);
-  await using _first = first;
-  await using _workers = all(await startWorkers(first, 3));
-  let second: Awaited<ReturnType<typeof startDispatcher>> | undefined;
-  try {
+  await using parts = new AsyncDisposableStack();
+  parts.defer(() => Deno.remove(journal, { recursive: true }));
+  let dispatcher = parts.use(await startDispatcher("--journal", journal));
+  const workers = await startWorkers(dispatcher, 3);
+  parts.use(all(workers));
+  const [victim, second, third] = workers.map(({ child }) => child);
+
+  await t.step("gives a job exactly once", async () => {
+    assertEquals(await soon("the job", read(dispatcher.address, 3_000)), upTo(3_000));
+  });
+
+  await t.step("lets a trainer process end by itself after its loop", async () => {
+    await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
+      args: [dispatcher.address],
+    });
+    await trainer.line(/read 1000/);
+    const { code, signal } = await soon("the trainer's end", trainer.status);
+    assertEquals({ code, signal }, { code: 0, signal: null }, trainer.stderr.text);
+  });
+
+  await t.step(
+    "loses at most what a worker held that SIGKILL ends, and its clients go on",
+    async () => {
+      const seen = await soon(
+        "the job",
+        read(dispatcher.address, 4_000, (batches) => {
+          if (batches === 30) victim!.kill("SIGKILL");
+        }),
+      );
+      assertEquals((await victim!.status).signal, "SIGKILL");
+      assertEquals(new Set(seen).size, seen.length, "no element twice");
+      assert(seen.length > 3_000, `${seen.length} of 4,000 came`);
+      await dispatcher.child.line(/2 of 3 workers alive/);
+    },
+  );
+
+  await t.step("goes on exactly once from the journal of a dispatcher killed mid-job", async () => {
+    const { address, child } = dispatcher;
     const seen = await soon(
       "the job",
-      read(first.address, 4_000, async (batches) => {
+      read(address, 4_000, async (batches) => {
         if (batches !== 60) return;
-        first.child.kill("SIGKILL");
-        assertEquals((await first.child.status).signal, "SIGKILL");
-        const { port } = new URL(first.address);
-        second = await startDispatcher("--journal", journal, "--port", port);
-        assertEquals(second.address, first.address);
+        child.kill("SIGKILL");
+        assertEquals((await child.status).signal, "SIGKILL");
+        const { port } = new URL(address);
+        dispatcher = parts.use(await startDispatcher("--journal", journal, "--port", port));
+        assertEquals(dispatcher.address, address);
       }),
     );
     assertEquals(seen, upTo(4_000));
-  } finally {
-    await second?.[Symbol.asyncDispose]();
-    await Deno.remove(journal, { recursive: true });
-  }
-});
-
-Deno.test("a trainer process ends by itself after its loop", async () => {
-  await using dispatcher = await startDispatcher();
-  await using _workers = all(await startWorkers(dispatcher, 2));
-  await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
-    args: [dispatcher.address],
+    assert(dispatcher.child !== child);
   });
-  await trainer.line(/read 1000/);
-  const { code, signal } = await soon("the trainer's end", trainer.status);
-  assertEquals({ code, signal }, { code: 0, signal: null }, trainer.stderr.text);
+
+  await t.step(
+    "ends at SIGTERM and SIGINT within two seconds when idle, with status 0",
+    async () => {
+      const asked: [typeof dispatcher.child, Deno.Signal][] = [
+        [second!, "SIGTERM"],
+        [third!, "SIGINT"],
+        [dispatcher.child, "SIGTERM"],
+      ];
+      for (const [child, signal] of asked) {
+        const killer = setTimeout(() => child.kill("SIGKILL"), 2_000);
+        child.kill(signal);
+        const { code, signal: end } = await child.status;
+        clearTimeout(killer);
+        assertEquals({ code, end }, { code: 0, end: null }, child.stderr.text);
+      }
+    },
+  );
 });
 
-Deno.test("idle programs end at SIGTERM and SIGINT within two seconds, with status 0", async () => {
-  await using dispatcher = await startDispatcher();
-  const workers = await startWorkers(dispatcher, 2);
+Deno.test("worker processes that drain when they are asked to stop", async (t) => {
+  // They would be missed after the job's patience only.
+  await using dispatcher = await startDispatcher("--worker-timeout-ms", "600000");
+  const workers = await startWorkers(dispatcher, 2, "--drain-ms", "600000");
   await using _workers = all(workers);
-  const asked: [typeof dispatcher, Deno.Signal][] = [
-    [workers[0]!, "SIGTERM"],
-    [workers[1]!, "SIGINT"],
-    [dispatcher, "SIGTERM"],
-  ];
-  for (const [{ child }, signal] of asked) {
-    const killer = setTimeout(() => child.kill("SIGKILL"), 2_000);
-    child.kill(signal);
-    const { code, signal: end } = await child.status;
-    clearTimeout(killer);
-    assertEquals({ code, end }, { code: 0, end: null }, child.stderr.text);
-  }
-});
+  const [leaving, draining] = workers.map(({ child }) => child);
 
-Deno.test("a second Ctrl-C ends a worker that drains", async () => {
-  await using dispatcher = await startDispatcher();
-  const [worker] = await startWorkers(dispatcher, 1, "--drain-ms", "600000");
-  await using _worker = worker!;
-  await using iterator = Dataset.range(1_000).batch(10).distribute({
-    service: dispatcher.address,
-    processingMode: "DYNAMIC",
-    maxOutstandingRequests: 1,
-  }).iterator();
-  await iterator.next();
-  worker!.child.kill("SIGINT");
-  await worker!.child.line(/Stopping \(SIGINT\)/);
-  worker!.child.kill("SIGINT");
-  assertEquals((await soon("its end", worker!.child.status)).code, 130);
+  await t.step("hand over all they hold mid-job, and say good-bye", async () => {
+    const seen = await soon(
+      "the job",
+      read(dispatcher.address, 2_000, (batches) => {
+        if (batches === 30) leaving!.kill("SIGTERM");
+      }),
+    );
+    assertEquals(seen, upTo(2_000));
+    assertEquals((await soon("its end", leaving!.status)).code, 0);
+    await dispatcher.child.line(/1 of 2 workers alive/);
+  });
+
+  await t.step("end at a second Ctrl-C", async () => {
+    await using iterator = Dataset.range(1_000).batch(10).distribute({
+      service: dispatcher.address,
+      processingMode: "DYNAMIC",
+      maxOutstandingRequests: 1,
+    }).iterator();
+    await iterator.next();
+    draining!.kill("SIGINT");
+    await draining!.line(/Stopping \(SIGINT\)/);
+    draining!.kill("SIGINT");
+    assertEquals((await soon("its end", draining!.status)).code, 130);
+  });
 });
 
 Deno.test("the cluster program runs its job, keeps its promise, and leaves no process behind", async () => {
