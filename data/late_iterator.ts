@@ -25,7 +25,8 @@ export class LateIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed || this.#failed) return END;
-    return this.#fetched?.next() ?? this.#first();
+    // Elements may be null.
+    return this.#fetched === undefined ? this.#first() : this.#fetched.next();
   }
 
   protected override async saveState(): Promise<unknown> {

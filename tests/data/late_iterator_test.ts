@@ -30,6 +30,13 @@ Deno.test("LateIterator fetches once, at the first next, and gives what is fetch
   assertEquals(fetches, 1);
 });
 
+Deno.test("LateIterator gives elements that are null", async () => {
+  const nulls = Dataset.range(4).map((i) => i % 2 === 0 ? null : i).node;
+  const context = rootContext(nulls, { seed: 1n });
+  const late = new LateIterator(context, () => Promise.resolve(nulls.makeIterator(context)));
+  assertEquals(await rest(late), [null, 1, null, 3]);
+});
+
 Deno.test("LateIterator tells once that what it runs is not to be had, and has ended then", async () => {
   const why = new LeatError("not_found", "no such pipeline");
   const late = new LateIterator(context, () => Promise.reject(why));
