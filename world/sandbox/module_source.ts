@@ -37,7 +37,7 @@ export interface ModuleSource {
 export function sourceOf(url: string, type: unknown, text: string): ModuleSource {
   if (type === "json") return { format: "json", source: text, shortCircuit: true };
   const source = type === undefined
-    ? `${metaOf(url)}${javaScript(url, text)}`
+    ? `${metaOf(url)}${withoutHashbang(javaScript(url, text))}`
     : type === "text"
     ? text
     : undefined;
@@ -106,6 +106,11 @@ function javaScript(url: string, text: string): string {
   const isTypeScript = endsWith(pathname, ".ts") || endsWith(pathname, ".mts") ||
     startsWith(url, "http");
   return isTypeScript ? withoutTypes(text) : text;
+}
+
+/** A comment in its place: it is one only where a text begins. */
+function withoutHashbang(text: string): string {
+  return startsWith(text, "#!") ? `//${slice(text, 2, text.length)}` : text;
 }
 
 function refused(url: string, ending: string): LeatError {
