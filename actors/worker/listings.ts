@@ -7,13 +7,14 @@
  *
  * @module
  */
+import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { SplitTable } from "../../data/splits.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
-import type { Timer, World } from "../runtime/world.ts";
+import type { World } from "../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
 
-/** Listings that run at a time. */
+/** Listings that run at a time, beside those that were given up and go on nevertheless. */
 const LISTINGS_MAX = 2;
 
 interface Asker {
@@ -30,7 +31,7 @@ interface Listing {
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** Those that have not begun, by dataset, the oldest first. */
+  /** Those that have not begun, by dataset and what it is, the oldest first. */
   readonly #queue = new Map<string, Listing>();
   #running = 0;
 
@@ -46,9 +47,10 @@ export class Listings {
    * @throws {LeatError} What the listing failed with; `deadline_exceeded` when it has come to nothing by then.
    */
   list(dataset: DatasetDefinition, deadlineMs: number): Promise<SplitTable> {
-    const { datasetId } = dataset;
-    const listing = this.#queue.get(datasetId) ?? { dataset, askers: [] };
-    this.#queue.set(datasetId, listing);
+    // A dispatcher that has lost its journal gives ids anew.
+    const key = `${dataset.datasetId} ${dataset.fingerprint}`;
+    const listing = this.#queue.get(key) ?? { dataset, askers: [] };
+    this.#queue.set(key, listing);
     const table = Promise.withResolvers<SplitTable>();
     listing.askers.push({ deadlineMs, table });
     this.#begin();
@@ -56,9 +58,9 @@ export class Listings {
   }
 
   #begin(): void {
-    for (const [datasetId, listing] of this.#queue) {
+    for (const [key, listing] of this.#queue) {
       if (this.#running >= LISTINGS_MAX) return;
-      this.#queue.delete(datasetId);
+      this.#queue.delete(key);
       this.#run(listing);
     }
   }
@@ -73,9 +75,15 @@ export class Listings {
     }
     this.#running++;
     const givenUp = new AbortController();
-    const timer = this.#giveUpAfter(leftMs, givenUp, late);
+    // Not every runner can be stopped: a folder may be on a disk that does not answer.
+    const ending = new Ending();
+    const giveUp = () => {
+      ending.come(late);
+      givenUp.abort(late);
+    };
+    const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const table = await this.#runners.listSplits(dataset.graph, givenUp.signal);
+      const table = await ending.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
       for (const asker of askers) asker.table.resolve(table);
     } catch (error) {
       for (const asker of askers) asker.table.reject(error);
@@ -84,11 +92,5 @@ export class Listings {
       this.#running--;
       this.#begin();
     }
-  }
-
-  #giveUpAfter(leftMs: number, controller: AbortController, late: LeatError): Timer | undefined {
-    return Number.isFinite(leftMs)
-      ? this.#world.timer(leftMs, () => controller.abort(late))
-      : undefined;
   }
 }

@@ -14,6 +14,8 @@ import { assertEquals, assertRejects } from "../../assert.ts";
 class Bench {
   nowMs = 0;
   readonly begun: { readonly name: number; end(table?: SplitTable): Promise<void> }[] = [];
+  /** Whether a listing that is given up goes on all the same. */
+  isDeaf = false;
   readonly #timers = new Map<() => void, number>();
   readonly listings = new Listings(
     {
@@ -26,11 +28,11 @@ class Bench {
     { listSplits: (graph, signal) => this.#begin(graph, signal!) },
   );
 
-  list(name: number, deadlineMs = Infinity): Promise<SplitTable> {
+  list(name: number, deadlineMs = Infinity, datasetId = `d${name}`): Promise<SplitTable> {
     const dataset: DatasetDefinition = {
-      datasetId: `d${name}`,
+      datasetId,
       graph: new Uint8Array([name]),
-      fingerprint: "",
+      fingerprint: `${name}`,
       cardinality: -1,
     };
     const listed = this.listings.list(dataset, deadlineMs);
@@ -50,7 +52,7 @@ class Bench {
 
   #begin(graph: Uint8Array, signal: AbortSignal): Promise<SplitTable> {
     const { promise, resolve, reject } = Promise.withResolvers<SplitTable>();
-    signal.addEventListener("abort", () => reject(signal.reason));
+    if (!this.isDeaf) signal.addEventListener("abort", () => reject(signal.reason));
     const end = async (table: SplitTable = []) => {
       resolve(table);
       await new Promise((resolve) => setTimeout(resolve, 0));
@@ -91,4 +93,29 @@ Deno.test("Listings lists nothing that nobody waits for any more, and gives up w
   assertEquals(bench.names, [1, 2, 4]); // its second asker still waits
   for (const { end } of bench.begun) await end();
   assertEquals(await Promise.all([other, ...shared]), [[], [], []]);
+});
+
+Deno.test("Listings goes on beside listings that cannot be stopped", async () => {
+  const bench = new Bench();
+  bench.isDeaf = true;
+  const stuck = [bench.list(1, 10), bench.list(2, 10)];
+  const next = bench.list(3, 20);
+  await bench.pass(10);
+  for (const one of stuck) {
+    assertEquals((await assertRejects(() => one, LeatError)).code, "deadline_exceeded");
+  }
+  assertEquals(bench.names, [1, 2, 3]);
+  await bench.begun[2]!.end();
+  assertEquals(await next, []);
+});
+
+Deno.test("Listings takes a dataset for no other one that has its id", async () => {
+  const bench = new Bench();
+  bench.list(1);
+  bench.list(2);
+  const ofOne = bench.list(3, Infinity, "d");
+  const ofOther = bench.list(4, Infinity, "d");
+  for (let i = 0; i < 4; i++) await bench.begun[i]!.end([[{ start: 0, stop: i }]]);
+  assertEquals(await ofOne, [[{ start: 0, stop: 2 }]]);
+  assertEquals(await ofOther, [[{ start: 0, stop: 3 }]]);
 });
