@@ -15,7 +15,7 @@ interface Unreached {
   others: number;
 }
 
-/** The clients of a process have one world in common. */
+/** By key, the newest last. The clients of a process have one world in common. */
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
 /** What is said. */
@@ -28,7 +28,7 @@ export interface UnreachedNews {
 /**
  * Says that a worker cannot be reached. Of the iterators that meet the same within a minute only the
  * first says it at once; how many more there were is said at the end of that minute, if the first one
- * still reads then, or with the next that meets it.
+ * still reads then, or before the next worker that cannot be reached.
  */
 export function sayUnreached(
   world: World,
@@ -37,12 +37,16 @@ export function sayUnreached(
 ): void {
   const known = unreached.get(world) ?? new Map<string, Unreached>();
   unreached.set(world, known);
+  for (const [oldKey, old] of known) {
+    if (world.nowMs() - old.saidMs < SPAN_MS) break;
+    sayOthers(world, old, oldKey);
+    known.delete(oldKey);
+  }
   const before = known.get(key);
-  if (before !== undefined && world.nowMs() - before.saidMs < SPAN_MS) {
+  if (before !== undefined) {
     before.others++;
     return;
   }
-  if (before !== undefined) sayOthers(world, before, key);
   const now = { saidMs: world.nowMs(), others: 0 };
   known.set(key, now);
   world.log("warn", sentence);

@@ -54,3 +54,15 @@ Deno.test("sayUnreached tells with the next iterator what nobody was left to tel
   for (const fire of quiet.timers) fire();
   assertEquals(quiet.lines.length, 3); // not told twice
 });
+
+Deno.test("sayUnreached keeps no worker for longer than it counts its iterators", () => {
+  const quiet = new Quiet();
+  quiet.say("worker w1");
+  quiet.say("worker w1");
+  quiet.nowMs = 90_000;
+  // Workers come and go, each by a name of its own: what was kept of one ends with it.
+  quiet.say("worker w2");
+  assertEquals(quiet.lines.length, 3);
+  assertMatch(quiet.lines[1]!, /^1 more iterator .* worker w1$/);
+  assertEquals(quiet.lines[2], "Cannot read from worker w2");
+});
