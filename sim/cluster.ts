@@ -7,7 +7,7 @@ import type { ActorKind } from "../actors/runtime/system.ts";
 import { LeatError } from "../core/error.ts";
 import { Counters } from "./counters.ts";
 import { FaultPoints } from "./fault_points.ts";
-import { SimNetwork, type Tamper, type Wires } from "./network.ts";
+import { SimNetwork, type Wires } from "./network.ts";
 import { type Boot, SimNode } from "./node.ts";
 import { type FaultOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
@@ -28,8 +28,6 @@ export interface SimClusterOptions {
   readonly readable?: boolean;
   /** What nodes start at another's request. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
-  /** See {@linkcode Tamper}. */
-  readonly tamper?: Tamper;
   /** See {@linkcode Wires}. Default: the faults' `bytesPerSecond` alone. */
   readonly wires?: Wires;
 }
@@ -75,7 +73,7 @@ export class SimCluster {
   #logs: SimLogLine[] = [];
 
   constructor(options: SimClusterOptions) {
-    const { seed, faults = NO_FAULTS, readable = false, kinds = {}, tamper, wires } = options;
+    const { seed, faults = NO_FAULTS, readable = false, kinds = {}, wires } = options;
     this.seed = seed;
     this.#readable = readable;
     this.kinds = kinds;
@@ -92,7 +90,6 @@ export class SimCluster {
       trace: this.trace,
       counters: this.counters,
       faults,
-      ...(tamper === undefined ? {} : { tamper }),
       ...(wires === undefined ? {} : { wires }),
     });
   }

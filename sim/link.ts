@@ -105,9 +105,7 @@ export class LinkEnd implements Link {
 
   send(envelope: Envelope): boolean {
     if (this.#isClosed || !this.life.alive) return false;
-    const { tamper } = this.#network;
-    const said = tamper === undefined ? envelope : tamper(envelope);
-    if (said !== undefined) this.#transmit(said, this.#encode(said));
+    this.#transmit(envelope, this.#encode(envelope));
     return true;
   }
 

@@ -17,9 +17,6 @@ import type { SimRandom } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Trace } from "./trace.ts";
 
-/** Changes what is sent, or drops it: what a wrong actor would say can be said so. */
-export type Tamper = (envelope: Envelope) => Envelope | undefined;
-
 /** A message on its way from one node to another. */
 export interface OnWire {
   readonly from: string;
@@ -43,8 +40,6 @@ export interface NetworkSurroundings {
   readonly counters: Counters;
   readonly faults: FaultOptions;
   readonly limits?: Partial<LinkLimits>;
-  /** Default: nobody tampers. */
-  readonly tamper?: Tamper;
   /** Default: links alone, which carry `bytesPerSecond` of the faults in each direction. */
   readonly wires?: Wires;
 }
@@ -62,7 +57,6 @@ export class SimNetwork {
   readonly trace: Trace;
   readonly counters: Counters;
   readonly limits: LinkLimits;
-  readonly tamper: Tamper | undefined;
   /** How envelopes become bytes: one behind the other, since none is moved to another thread. */
   readonly encoding: EncodeOptions = { slab: new MessageSlab() };
   readonly wires: Wires | undefined;
@@ -88,7 +82,6 @@ export class SimNetwork {
     this.trace = around.trace;
     this.counters = around.counters;
     this.limits = { ...LINK_LIMITS, ...around.limits };
-    this.tamper = around.tamper;
     this.wires = around.wires;
     this.#random = around.random;
     this.#faults = around.faults;

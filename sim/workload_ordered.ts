@@ -18,7 +18,6 @@ import { SplitWindowChecker } from "./checkers/split_window.ts";
 import { StreamChecker } from "./checkers/stream.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
-import type { Tamper } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
@@ -57,12 +56,6 @@ const WINDOW_SPLITS = 8;
 /** What the reader keeps out of order: about one batch, a few, or all there is. */
 const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
 
-/** One run. */
-export interface OrderedOptions extends RunOptions {
-  /** What happens to messages, to see what comes of actors that say such things. */
-  readonly tamper?: () => Tamper;
-}
-
 /** What is read, and what it has to give. */
 export interface OrderedStream {
   readonly make: () => Dataset<unknown>;
@@ -72,7 +65,7 @@ export interface OrderedStream {
 }
 
 /** Runs one seed. */
-export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
+export async function runOrdered(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = 1 + luck.int(2);
@@ -83,7 +76,7 @@ export async function runOrdered(options: OrderedOptions): Promise<RunOutcome> {
 /** Runs one seed over that stream. */
 export async function runOrderedOver(
   stream: OrderedStream,
-  options: OrderedOptions,
+  options: RunOptions,
 ): Promise<RunOutcome> {
   using run = new OrderedRun(options, stream);
   return await outcomeOf(run, ({ stream }) => stream.furthest);
@@ -104,7 +97,7 @@ class OrderedRun implements Disposable {
   #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
 
   constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint, tamper }: OrderedOptions,
+    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
     { make, epochs, wanted }: OrderedStream,
   ) {
     this.#make = make;
@@ -114,7 +107,6 @@ class OrderedRun implements Disposable {
       seed,
       faults,
       readable,
-      ...(tamper === undefined ? {} : { tamper: tamper() }),
     });
     const luck = this.cluster.random.fork("timings");
     this.#windowBytes = luck.pick(WINDOW_BYTES);

@@ -22,7 +22,6 @@ import { Violations } from "./checkers/checker.ts";
 import { RoundsChecker } from "./checkers/rounds.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
-import type { Tamper } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
@@ -64,14 +63,8 @@ const DEFINITION = {
   cardinality: -1,
 };
 
-/** One run. */
-export interface RoundsOptions extends RunOptions {
-  /** What happens to messages, to see what comes of actors that say such things. */
-  readonly tamper?: () => Tamper;
-}
-
 /** Runs one seed. */
-export async function runRounds(options: RoundsOptions): Promise<RunOutcome> {
+export async function runRounds(options: RunOptions): Promise<RunOutcome> {
   const run = new RoundsRun(options);
   return await outcomeOf(run, ({ rounds }) => rounds.delivered);
 }
@@ -88,13 +81,12 @@ class RoundsRun {
   readonly #lives = new Map<string, string>();
   #clients = 0;
 
-  constructor({ seed, faults, readable = false, crashes = [], crashPoint, tamper }: RoundsOptions) {
+  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
     this.cluster = new SimCluster({
       seed,
       faults,
       readable,
       kinds: FRONT_KINDS,
-      ...(tamper === undefined ? {} : { tamper: tamper() }),
     });
     const luck = this.cluster.random.fork("timings");
     this.#stepMaxMs = luck.pick(STEP_MAX_MS);

@@ -10,7 +10,6 @@
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { type Role, ROLES } from "../crashes.ts";
 import { LinkEnd } from "../link.ts";
-import type { Tamper } from "../network.ts";
 import type { FaultOptions } from "../options.ts";
 import { type RunOptions, type RunOutcome, WORKLOAD_FAULTS } from "../workload.ts";
 import { WORKLOADS } from "../workloads.ts";
@@ -68,6 +67,9 @@ export function changed<T extends object>(
     },
   };
 }
+
+/** Changes what is sent, or drops it: what a wrong actor would say can be said so. */
+export type Tamper = (envelope: Envelope) => Envelope | undefined;
 
 /** Changes or drops what nodes say to each other. */
 export function tampered(tamper: Tamper): Disposable {

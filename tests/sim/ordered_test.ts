@@ -5,23 +5,23 @@
  */
 import { ROLES } from "../../sim/crashes.ts";
 import { drawOptions, formatRun, runSwarm } from "../../sim/swarm.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
-import { type OrderedOptions, runOrdered } from "../../sim/workload_ordered.ts";
+import { type RunOptions, WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { runOrdered } from "../../sim/workload_ordered.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 
 const SEEDS = 20;
 
-function* seeds(of: (seed: bigint) => OrderedOptions, count = SEEDS): Iterable<OrderedOptions> {
+function* seeds(of: (seed: bigint) => RunOptions, count = SEEDS): Iterable<RunOptions> {
   for (let seed = 1n; seed <= count; seed++) yield of(seed);
 }
 
-const crashing = (seed: bigint): OrderedOptions => {
+const crashing = (seed: bigint): RunOptions => {
   return { seed, faults: WORKLOAD_FAULTS, crashes: ROLES };
 };
 
 /** Runs them all and fails on the first that breaks a promise. */
-async function expectAllKept(runs: Iterable<OrderedOptions>) {
+async function expectAllKept(runs: Iterable<RunOptions>) {
   const { counters, failed } = await runSwarm(
     runOrdered,
     runs,

@@ -3,7 +3,7 @@
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { LeatError } from "../../core/error.ts";
-import type { Tamper } from "../../sim/network.ts";
+import { tampered } from "../../sim/mutants/mutant.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
 import { runRounds } from "../../sim/workload_rounds.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -15,7 +15,7 @@ Deno.test("a consumer whose confirmation is refused as cancelled pauses before i
   let refused = 0;
   const confirms = new Set<string>();
   const keyOf = (node: string, id: number) => `${node} ${id}`;
-  const tamper = (): Tamper => (envelope: Envelope) => {
+  const refuse = (envelope: Envelope): Envelope => {
     if (envelope.kind === "ask" && envelope.method === "confirm") {
       confirms.add(keyOf(envelope.source.node, envelope.id));
     }
@@ -27,7 +27,8 @@ Deno.test("a consumer whose confirmation is refused as cancelled pauses before i
     return { ...address, kind: "failure", error };
   };
   const calm = await runRounds({ seed: 1n, faults: NO_FAULTS });
-  const { violations, cluster } = await runRounds({ seed: 1n, faults: NO_FAULTS, tamper });
+  using _ = tampered(refuse);
+  const { violations, cluster } = await runRounds({ seed: 1n, faults: NO_FAULTS });
   assertEquals(violations, []);
   assertEquals(refused, REFUSED);
   const laterMs = (cluster.scheduler.nowUs - calm.cluster.scheduler.nowUs) / 1_000;

@@ -5,18 +5,18 @@
  */
 import { ROLES } from "../../sim/crashes.ts";
 import { drawOptions, formatRun, runSwarm } from "../../sim/swarm.ts";
-import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
-import { type RoundsOptions, runRounds } from "../../sim/workload_rounds.ts";
+import { type RunOptions, WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { runRounds } from "../../sim/workload_rounds.ts";
 import { assertEquals } from "../assert.ts";
 
 const SEEDS = 15;
 
-function* seeds(of: (seed: bigint) => RoundsOptions): Iterable<RoundsOptions> {
+function* seeds(of: (seed: bigint) => RunOptions): Iterable<RunOptions> {
   for (let seed = 1n; seed <= SEEDS; seed++) yield of(seed);
 }
 
 /** Runs them all and fails on the first that breaks a promise. */
-async function expectAllKept(of: (seed: bigint) => RoundsOptions) {
+async function expectAllKept(of: (seed: bigint) => RunOptions) {
   const { counters, failed } = await runSwarm(
     runRounds,
     seeds(of),
