@@ -1,6 +1,6 @@
 /**
  * A task: one pipeline on one worker. The actor keeps the runner a little ahead of its clients and
- * hands each element to the client that asks first.
+ * hands each element to a client that waits, in turn.
  *
  * @module
  */
@@ -22,6 +22,7 @@ import { Compressor } from "./compressor.ts";
 import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
+import { type Waiting, WaitingRequests } from "./waiting.ts";
 
 /** Elements produced ahead of any request, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
@@ -41,12 +42,6 @@ export interface TaskOptions {
   readonly onCompleted: () => void;
   /** Called when the dispatcher says that the task has ended. */
   readonly onFenced: () => void;
-}
-
-/** A request that waits for an element. */
-interface Waiting {
-  readonly clientId: number;
-  readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
 /** What a worker asks of its tasks beside what clients do. */
@@ -99,7 +94,7 @@ class Task implements RunningTask {
   /** Outlives a runner that dies: its requests go on being numbered. */
   readonly #splits: TaskSplits;
   readonly #ahead = new Fifo<ElementAnswer>();
-  readonly #waiting = new Fifo<Waiting>();
+  readonly #waiting = new WaitingRequests();
   #aheadBytes = 0;
   #pulling = 0;
   #runner: Runner | undefined;
@@ -157,16 +152,8 @@ class Task implements RunningTask {
   /** What the client waits for in vain is for others. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
-    this.#stopWaiting((waiting) => waiting.clientId === clientId, ({ answer }) => {
+    for (const { answer } of this.#waiting.leave(clientId)) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
-    });
-  }
-
-  #stopWaiting(isMeant: (waiting: Waiting) => boolean, end: (waiting: Waiting) => void): void {
-    for (let left = this.#waiting.length; left > 0; left--) {
-      const waiting = this.#waiting.shift()!;
-      if (isMeant(waiting)) end(waiting);
-      else this.#waiting.push(waiting);
     }
   }
 
@@ -209,10 +196,7 @@ class Task implements RunningTask {
   #waitFor(waiting: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("task.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
-      this.#stopWaiting(
-        (other) => other === waiting,
-        () => waiting.answer.resolve({ kind: "later" }),
-      );
+      if (this.#waiting.delete(waiting)) waiting.answer.resolve({ kind: "later" });
     });
     waiting.answer.promise.then(() => timer.cancel(), () => timer.cancel());
   }

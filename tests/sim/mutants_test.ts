@@ -38,9 +38,12 @@ Deno.test(`there are ${MUTANTS_MIN} mutants or more, of every part of the servic
 
 Deno.test("a mutant is mended when its run is over, and nobody else is noticed", async () => {
   const mutant = MUTANTS.get("answer-before-append")!;
-  const [first] = mutantRuns(mutant, 1n, 1);
-  const { violations } = await runSeed(first!);
-  assert(violations.length > 0);
+  let noticed = 0;
+  for (const run of mutantRuns(mutant, BigInt(mutant.seed ?? 1), SEEDS_MAX)) {
+    noticed = (await runSeed(run)).violations.length;
+    if (noticed > 0) break;
+  }
+  assert(noticed > 0);
   for (let seed = 1n; seed <= 5n; seed++) {
     const options = mutantOptions(mutant, seed);
     const workload = mutant.workload;

@@ -1,0 +1,45 @@
+/** `WaitingRequests`: whose turn is next, and who waits no more. */
+import { type Waiting, WaitingRequests } from "../../../actors/worker/waiting.ts";
+import { assertEquals } from "../../assert.ts";
+
+function requestsOf(waiting: WaitingRequests, clientId: number, count: number): Waiting[] {
+  return Array.from({ length: count }, () => {
+    const request: Waiting = { clientId, answer: Promise.withResolvers() };
+    waiting.push(request);
+    return request;
+  });
+}
+
+function take(waiting: WaitingRequests, count: number): (number | undefined)[] {
+  return Array.from({ length: count }, () => waiting.shift()?.clientId);
+}
+
+Deno.test("WaitingRequests: a client with many requests has no more turns than one with few", () => {
+  const waiting = new WaitingRequests();
+  requestsOf(waiting, 1, 5);
+  requestsOf(waiting, 2, 2);
+  requestsOf(waiting, 3, 1);
+  assertEquals(take(waiting, 9), [1, 2, 3, 1, 2, 1, 1, 1, undefined]);
+});
+
+Deno.test("WaitingRequests: whoever was served asks again behind those that wait", () => {
+  const waiting = new WaitingRequests();
+  requestsOf(waiting, 1, 2);
+  requestsOf(waiting, 2, 2);
+  assertEquals(take(waiting, 1), [1]);
+  requestsOf(waiting, 1, 1);
+  requestsOf(waiting, 3, 1);
+  assertEquals(take(waiting, 5), [2, 1, 3, 2, 1]);
+});
+
+Deno.test("WaitingRequests: a client's requests are served in order, and those that are over not at all", () => {
+  const waiting = new WaitingRequests();
+  const [first, second, third] = requestsOf(waiting, 1, 3);
+  const left = requestsOf(waiting, 2, 2);
+  assertEquals(waiting.delete(second!), true);
+  assertEquals(waiting.delete(second!), false);
+  assertEquals(waiting.length, 4);
+  assertEquals(waiting.leave(2).length, left.length);
+  assertEquals(waiting.shift() === first && waiting.shift() === third, true);
+  assertEquals([waiting.length, waiting.shift()], [0, undefined]);
+});
