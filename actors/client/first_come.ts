@@ -24,7 +24,7 @@ import { TaskFetcher } from "./task_fetcher.ts";
 const OUTSTANDING_MIN = 16;
 /** Where there are more tasks than requests: how long a task may think before another is asked, in ms. */
 const PATIENCE_MS = 20;
-/** For how long nothing has come at all when twice as many requests are in flight as before, in ms. */
+/** For how long nothing has come at all when as many tasks more are asked, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
 const TURNS_PASSED_MAX = 256;
@@ -222,8 +222,8 @@ export class FirstComeReader implements Reader {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#around;
     if (this.#meanBytes > 0) return maxOutstandingRequests;
     const waitedMs = world.nowMs() - (this.#sinceMs ?? world.nowMs());
-    const begun = OUTSTANDING_MIN * 2 ** Math.floor(waitedMs / FIRST_PATIENCE_MS);
-    return Math.min(maxOutstandingRequests, begun);
+    const begun = OUTSTANDING_MIN * (1 + Math.floor(waitedMs / FIRST_PATIENCE_MS));
+    return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
   /** How many requests may be open at a task: its share, where all together may have only so many. */
