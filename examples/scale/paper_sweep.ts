@@ -45,8 +45,10 @@ const PAPER_COST_SAVING: Readonly<Record<number, number>> = {
 
 const TRAINERS = ACCELERATORS / ACCELERATORS_PER_TRAINER;
 const MS_PER_SECOND = 1_000;
+/** Size of a batch, which the paper does not say: so many of it wait for a trainer as 256 MiB hold. */
+const BATCH_BYTES = 4 * 2 ** 20;
 /** Turns of a worker, of which each is one batch: they take half a minute each. */
-const WARM_UP_TURNS = 3;
+const WARM_UP_TURNS = 12;
 const MEASURE_TURNS = 8;
 
 /** How long a worker takes for a batch, in ms: from its share of what all made where they were the limit. */
@@ -100,6 +102,7 @@ export async function runSweep(
         trainers: TRAINERS,
         coresPerWorker: PAPER_WORKER_MACHINE.cores,
         batchMs: WORKER_BATCH_MS * PAPER_WORKER_MACHINE.cores,
+        batchBytes: BATCH_BYTES,
         stepMs: STEP_MS,
         warmUpMs: WARM_UP_TURNS * WORKER_BATCH_MS,
         measureMs: MEASURE_TURNS * WORKER_BATCH_MS,
