@@ -17,8 +17,15 @@ const OriginalUrl = URL;
 /** See the module. */
 export class RemoteModules {
   readonly #texts = new Map<string, string>();
-  readonly #missing = new Set<string>();
+  /** What was missing, for each load that is under way: overlapping calls of a function load at once. */
+  readonly #loads = new Set<Set<string>>();
   readonly #fetching = new Set<string>();
+  readonly #fetchText: (url: string) => Promise<string>;
+
+  /** @param fetchText Default: as Deno imports it. */
+  constructor(fetchText = importText) {
+    this.#fetchText = fetchText;
+  }
 
   /** Whether the text of a module is being fetched, by Deno. */
   isFetching(url: string): boolean {
@@ -33,7 +40,7 @@ export class RemoteModules {
   textOf(url: string): string {
     const text = this.#texts.get(url);
     if (text !== undefined) return text;
-    this.#missing.add(url);
+    for (const missing of this.#loads) missing.add(url);
     const { host, port, protocol } = new OriginalUrl(url);
     const full = port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
     if (permissionStatus({ name: "import", host: full }).state !== "granted") {
@@ -52,15 +59,25 @@ export class RemoteModules {
    */
   async import<T>(load: () => Promise<T>): Promise<T> {
     for (;;) {
-      this.#missing.clear();
+      const missing = new Set<string>();
+      this.#loads.add(missing);
       try {
         return await load();
       } catch (error) {
-        const missing = [...this.#missing].filter((url) => !this.#texts.has(url));
-        if (missing.length === 0) throw error;
-        await Promise.all(missing.map((url) => this.#fetch(url)));
+        if (missing.size === 0) throw error;
+      } finally {
+        this.#loads.delete(missing);
       }
+      await this.#fetchSome([...missing].filter((url) => !this.#texts.has(url)));
     }
+  }
+
+  /** Fails where nothing can be fetched: what can, the next load may do with. */
+  async #fetchSome(urls: readonly string[]): Promise<void> {
+    const came = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
+    const failed = came.find(({ status }) => status === "rejected");
+    if (failed === undefined || came.some(({ status }) => status === "fulfilled")) return;
+    throw (failed as PromiseRejectedResult).reason;
   }
 
   async #fetch(url: string): Promise<void> {
@@ -72,12 +89,14 @@ export class RemoteModules {
     }
     this.#fetching.add(url);
     try {
-      const { default: text } = await import(url, { with: { type: "text" } }) as {
-        default: string;
-      };
-      this.#texts.set(url, text);
+      this.#texts.set(url, await this.#fetchText(url));
     } finally {
       this.#fetching.delete(url);
     }
   }
+}
+
+async function importText(url: string): Promise<string> {
+  const { default: text } = await import(url, { with: { type: "text" } }) as { default: string };
+  return text;
 }
