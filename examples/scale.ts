@@ -19,8 +19,6 @@ const QUICK_SIZES = [8, 32, 128];
 const QUICK_SWEEP = [8, 32];
 /** More workers than fit the memory of most machines. */
 const WORKERS_MAX = 20_000;
-/** Progress counts events, of which there are about so many for each worker. */
-const EVENTS_PER_WORKER = 400;
 
 const OPTIONS = {
   workers: text({
@@ -76,11 +74,15 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   progress.beginExperiment("cluster sizes", sizes.length);
   for (const workers of sizes) runs.push(await measureOne(workers, clients, progress));
   progress.beginExperiment("worker sweep of the paper", sweepSizes.length);
-  sweep = await runSweep(sweepSizes, (workers) => {
+  const endRun = () => {
+    progress.update({ done: 1 });
     progress.endRun();
+  };
+  sweep = await runSweep(sweepSizes, (workers) => {
+    endRun();
     progress.beginRun(`${workers} workers`, 1, "run");
   });
-  progress.endRun();
+  endRun();
   progress.close();
   if (runs.length > 0) console.log(`\n${renderTable(sizeTable(runs))}`);
   if (sweep.length > 0) console.log(`\n${renderTable(sweepTable(sweep))}`);
@@ -104,11 +106,11 @@ async function measureOne(
   progress: Progress,
 ): Promise<SizeRun> {
   const clients = given ?? clientsFor(workers);
-  const expected = EVENTS_PER_WORKER * workers;
-  progress.beginRun(`${workers} workers, ${clients} clients`, expected, "events");
-  const run = await measureSize(workers, clients, (_, events) => {
-    progress.update({ done: Math.min(events, expected) });
+  progress.beginRun(`${workers} workers, ${clients} clients`, 100, "%");
+  const run = await measureSize(workers, clients, (_, done) => {
+    progress.update({ done: Math.floor(100 * done) });
   });
+  progress.update({ done: 100 });
   progress.endRun(
     `${formatNumber(run.cpuSeconds.value, 1)} s of CPU, ${
       formatNumber(run.eventsPerCpuMs.value, 0)

@@ -73,7 +73,8 @@ export const SWEEP_NOTES: readonly string[] = [
   `take ${
     (IDEAL_SPEEDUP * COLOCATED).toFixed(2)
   } batches/s at best: 12.3 times the colocated 0.55.`,
-  "The network is no limit, as in the paper.",
+  `The network is no limit, as in the paper. A cluster runs for ${WARM_UP_TURNS} batches of a worker, and is ` +
+  `then measured for ${MEASURE_TURNS}.`,
   "Cost is equation 1 with the worker machine's price of the paper. What an accelerator costs the paper does " +
   "not disclose: it is chosen so that 512 workers save the 11.4 times that the text gives; what the other " +
   "sizes save follows from the busy share of the workers that was simulated.",

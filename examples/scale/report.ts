@@ -9,13 +9,14 @@ import type { Quantity } from "../lib/quantity.ts";
 import { formatNumber, type Table } from "../lib/table.ts";
 import type { ScaleReport, SizeRun, SweepRun } from "./measurements.ts";
 import { SWEEP_NOTES } from "./paper_sweep.ts";
-import { POOL_WORKERS } from "./size.ts";
+import { POOL_WORKERS, RUN_MS } from "./size.ts";
 
 const SIZE_NOTES = [
   "Every actor is that of production, and all messages between them are encoded and decoded. Times of the " +
   "cluster are virtual (modelled); CPU time and memory are this machine's (measured).",
   `A worker is in a pool of at most ${POOL_WORKERS}, and each pool has a job of its own, which its share of ` +
   "the clients reads from all workers of the pool. A batch takes a worker a second, and is a split.",
+  `Load is that of ${RUN_MS / 1_000} virtual seconds from when all clients have had a batch.`,
   "Recovery is from the dispatcher's crash, with one second until it is started again, until it has heard of " +
   "every worker's task; batches that are made without a new split go on meanwhile.",
 ];

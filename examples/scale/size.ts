@@ -20,11 +20,15 @@ const BATCH_BYTES = 2 ** 25;
 /** A client takes a step in less time than its workers make a batch for it: the workers are the limit. */
 const STEP_MS = 50;
 /** Virtual time of the run that is measured, in ms, and for which the dispatcher is away. */
-const RUN_MS = 5_000;
+export const RUN_MS = 5_000;
 const DOWN_MS = 1_000;
 
-/** Called as it goes on, with what it does. */
-export type OnPhase = (phase: string, events: number) => void;
+/** What is done one after the other, and about which part of the work each is. */
+const PHASES = { "first batches": 0.3, running: 0.4, "dispatcher is away": 0.05, recovering: 0.25 };
+type Phase = keyof typeof PHASES;
+
+/** Called as it goes on, with what it does, and how much of all is done, from 0 to 1. */
+export type OnPhase = (phase: Phase, done: number) => void;
 
 /** How many clients a cluster has unless told otherwise. */
 export function clientsFor(workers: number): number {
@@ -54,34 +58,35 @@ export async function measureSize(
     dispatcher: { wrapJournal: watch.wrapJournal },
     wrapDispatcher: watch.wrapActor,
   });
-  const phase = (name: string) => onPhase(name, cluster.cluster.scheduler.steps);
-  const until = (holds: () => boolean, name: string) =>
-    cluster.runUntil(watched(holds, () => phase(name)));
+  const until = (phase: Phase, holds: () => boolean, done: () => number) =>
+    cluster.runUntil(watched(holds, () => onPhase(phase, doneWith(phase, done()))));
+  const heard = () => watch.tasksHeard.size / workers;
+  const since = (beganMs: number, ms: number) => (cluster.nowMs - beganMs) / ms;
   const waiting = [...cluster.trainers];
-  await until(() => waiting.some(({ firstBatchMs }) => firstBatchMs !== undefined), "beginning");
-  const firstBatchMs = cluster.nowMs;
-  await until(() => {
+  await until("first batches", () => {
     while (waiting.at(-1)?.firstBatchMs !== undefined) waiting.pop();
     return waiting.length === 0;
-  }, "first batches");
+  }, () => (heard() + 1 - waiting.length / clients) / 2);
+  const firstBatchMs = Math.min(...cluster.trainers.map((trainer) => trainer.firstBatchMs!));
   const allBatchesMs = cluster.nowMs;
 
   const handled = watch.handled;
   const { batches } = cluster.counts;
-  const endMs = cluster.nowMs + RUN_MS;
-  await until(() => cluster.nowMs >= endMs, "running");
+  const ranShare = () => since(allBatchesMs, RUN_MS);
+  await until("running", () => ranShare() >= 1, ranShare);
   const ran = { handled: watch.handled - handled, batches: cluster.counts.batches - batches };
   const heapPerNode = (heapBytes() - startHeap) / (1 + workers + clients);
 
   const crashedMs = cluster.nowMs;
   cluster.dispatcherNode.crash();
-  await until(() => cluster.nowMs >= crashedMs + DOWN_MS, "dispatcher is away");
+  const awayShare = () => since(crashedMs, DOWN_MS);
+  await until("dispatcher is away", () => awayShare() >= 1, awayShare);
   const restartCpuMs = cpuMs();
   const handledBefore = watch.handled;
   cluster.dispatcherNode.start();
-  await until(() => watch.handled > handledBefore, "replaying");
+  await until("recovering", () => watch.handled > handledBefore, heard);
   const replayMs = cpuMs() - restartCpuMs;
-  await until(() => watch.tasksHeard.size >= workers, "recovering");
+  await until("recovering", () => watch.tasksHeard.size >= workers, heard);
   const recoveryMs = cluster.nowMs - crashedMs;
 
   const usedCpuMs = cpuMs() - startCpuMs;
@@ -104,6 +109,16 @@ export async function measureSize(
     cpuSeconds: measured(usedCpuMs / 1_000, "s"),
     memory: measured(Deno.memoryUsage().rss, "bytes"),
   };
+}
+
+/** How much of all is done, with so much of a phase. */
+function doneWith(phase: Phase, share: number): number {
+  let before = 0;
+  for (const [other, part] of Object.entries(PHASES)) {
+    if (other === phase) return before + part * Math.min(1, share);
+    before += part;
+  }
+  return before;
 }
 
 /** How often progress is told: each so many events. */
