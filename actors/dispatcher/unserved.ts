@@ -21,11 +21,11 @@ export function whyUnserved(
   iteration: Iteration,
   clients: Iterable<Client>,
 ): string | null {
-  // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
-  if (iteration.finished || hasTask(state, iteration)) return null;
   const readers = [...clients];
-  if (readers.length === 0) return null;
+  if (iteration.finished || readers.length === 0) return null;
   const parameters = parametersOf(state, iteration);
+  // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
+  if (hasTask(state, iteration, readers)) return null;
   const alive = [...state.workers.values()].filter((worker) => worker.alive);
   const isRead = (worker: Worker) => readers.some((client) => mayRead(parameters, client, worker));
   if (alive.some(isRead)) return null;
@@ -35,8 +35,25 @@ export function whyUnserved(
   return `It waits for ${wantedOf(parameters)}; there are ${named(alive)}. ${remedy(parameters)}`;
 }
 
-function hasTask(state: DispatcherState, { iterationId }: Iteration): boolean {
-  for (const _task of state.tasksOfIteration(iterationId)) return true;
+/** Whether one of the clients has a task to read: those of its own process are found at once. */
+function hasTask(
+  state: DispatcherState,
+  iteration: Iteration,
+  readers: readonly Client[],
+): boolean {
+  const { iterationId } = iteration;
+  const parameters = parametersOf(state, iteration);
+  for (const client of readers) {
+    for (const worker of state.workersOfProcess(client.process)) {
+      const isItsOwn = state.taskAt(iterationId, worker.name) !== undefined;
+      if (isItsOwn && mayRead(parameters, client, worker)) return true;
+    }
+  }
+  for (const task of state.tasksOfIteration(iterationId)) {
+    const worker = state.workers.get(task.worker);
+    if (worker === undefined) return true;
+    if (readers.some((client) => mayRead(parameters, client, worker))) return true;
+  }
   return false;
 }
 
@@ -49,7 +66,11 @@ function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
 }
 
 function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
-  if (targetWorkers === "local") return "Start one there (serveWorker({ local: true })).";
+  if (targetWorkers === "local") {
+    const tags = targetTags.map((tag) => JSON.stringify(tag)).join(", ");
+    const tagged = tags === "" ? "" : `, tags: [${tags}]`;
+    return `Start one there (serveWorker({ local: true${tagged} })).`;
+  }
   const flags = targetTags.map((tag) => ` --tag ${tag}`).join("");
   return `Start one (deno task worker${flags}).`;
 }

@@ -51,6 +51,25 @@ Deno.test('a "local" job whose process has no worker says so', async () => {
   );
 });
 
+Deno.test('a client of a "local" job says so also while others of the job are served', async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w1");
+  worker.place = { tags: ["gpu"], process: "process a" };
+  await worker.heartbeat();
+  const datasetId = await cluster.dataset();
+  const job = { jobName: "j", targetWorkers: "local", targetTags: ["gpu"] } as const;
+  const served = await cluster.open(datasetId, { ...job, process: "process a" });
+  const other = await cluster.open(datasetId, { ...job, process: "process b" });
+  const heard = ({ clientId }: { clientId: number }) =>
+    cluster.ask("clientHeartbeat", { clientId });
+  assertEquals((await heard(served)).waitsFor, undefined);
+  assertEquals(
+    (await heard(other)).waitsFor,
+    'It waits for a worker with the tag "gpu" in the trainer\'s own process (targetWorkers: "local"); ' +
+      'there are "w1" (tags gpu). Start one there (serveWorker({ local: true, tags: ["gpu"] })).',
+  );
+});
+
 Deno.test("WaitLog says what is waited for after a while, then seldom, and anew when it is over", () => {
   const log = new WaitLog();
   const said = (atMs: number, waitsFor?: string) => log.heard(waitsFor, atMs);
