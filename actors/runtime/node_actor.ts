@@ -13,12 +13,28 @@ import type { ActorKind } from "./system.ts";
 /** The name of the actor at each node's top level. */
 export const NODE_ACTOR_NAME = "node";
 
+/** What to start. */
+export interface SpawnRequest {
+  readonly kind: string;
+  readonly name: string;
+  readonly config: unknown;
+  /**
+   * Whom it serves: it is stopped when that life has ended, or could not be reached for {@linkcode
+   * OWNER_LOST_MS}. Default: it stays until it is stopped.
+   */
+  readonly owner?: FencedRef;
+}
+
+/** How long an owner may be out of reach, in ms, and how often it is looked for. */
+export const OWNER_LOST_MS = 60_000;
+const OWNER_RETRY_MS = 5_000;
+/** A watch that lasted so long had found its target: finding that it is out of reach takes less. */
+const OWNER_FOUND_MS = 20_000;
+
 /** What `/node` can be asked. */
 export interface NodeProtocol {
   /** Starts a top-level actor of a kind this node offers. @throws `not_found`, `already_exists`. */
-  spawn(
-    request: { readonly kind: string; readonly name: string; readonly config: unknown },
-  ): FencedRef;
+  spawn(request: SpawnRequest): FencedRef;
   /** Stops a top-level actor that was started through here. */
   stop(request: { readonly name: string }): null;
   /** Lists the living actors. */
@@ -38,13 +54,23 @@ interface Options {
 
 /** Makes the actor behind {@linkcode nodeActorOf}. */
 export function createNodeActor(
-  _context: ActorContext<NodeProtocol>,
+  context: ActorContext<NodeProtocol>,
   { kinds, root, list }: Options,
 ): Actor<NodeProtocol> {
-  const started = new Set<string>();
+  /** What was started through here, and how to look for its owner no more. */
+  const started = new Map<string, () => void>();
+
+  const stop = async (name: string) => {
+    const forget = started.get(name);
+    if (forget === undefined) return;
+    started.delete(name);
+    forget();
+    await root.stopChild(name);
+  };
+
   return {
     handlers: {
-      spawn({ kind, name, config }) {
+      spawn({ kind, name, config, owner }) {
         if (!Object.hasOwn(kinds, kind)) {
           const known = Object.keys(kinds).join(", ") || "none";
           throw new LeatError(
@@ -53,14 +79,37 @@ export function createNodeActor(
           );
         }
         const ref = root.spawn({ ...kinds[kind]!(config), name, kind });
-        started.add(name);
+        const lost = () => context.run(() => stop(name));
+        started.set(name, owner === undefined ? () => {} : watchOwner(context, owner, lost));
         return ref;
       },
       async stop({ name }) {
-        if (started.delete(name)) await root.stopChild(name);
+        await stop(name);
         return null;
       },
       list: () => list(),
     },
   };
+}
+
+/**
+ * Calls `lost` when the owner's life has ended. One that only cannot be reached may be back: a link
+ * that breaks takes nothing from the actors at its ends.
+ */
+function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): () => void {
+  const { world } = context;
+  let lostAtMs: number | undefined;
+  let end = () => {};
+  const look = () => {
+    const lookedAtMs = world.nowMs();
+    end = context.watch(owner, ({ code }) => {
+      const nowMs = world.nowMs();
+      if (lostAtMs === undefined || nowMs - lookedAtMs > OWNER_FOUND_MS) lostAtMs = nowMs;
+      if (code !== "unavailable" || nowMs - lostAtMs >= OWNER_LOST_MS) return lost();
+      const timer = context.timer(OWNER_RETRY_MS, look);
+      end = () => timer.cancel();
+    });
+  };
+  look();
+  return () => end();
 }

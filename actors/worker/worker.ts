@@ -414,7 +414,8 @@ class Worker {
     }
     const name = `${kind}-${this.#context.self.incarnation}-${taskId}`;
     held.placed = { node, name };
-    return await this.#context.ask(nodeActorOf(node), "spawn", { kind, name, config }, {
+    const request = { kind, name, config, owner: this.#context.self };
+    return await this.#context.ask(nodeActorOf(node), "spawn", request, {
       timeoutMs: PLACE_TIMEOUT_MS,
       attemptMs: HEARTBEAT_ATTEMPT_MS,
     }) as FencedRef<ElementSourceProtocol>;

@@ -1,5 +1,7 @@
 /** Nodes that crash are silent, whatever they were doing; and come back with their disk. */
 import type { ActorContext } from "../../actors/runtime/actor.ts";
+import { nodeActorOf, OWNER_LOST_MS } from "../../actors/runtime/node_actor.ts";
+import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import type { SimNode } from "../../sim/node.ts";
@@ -344,4 +346,54 @@ Deno.test("SimCluster.run fails with a rejection that nobody has caught", async 
     .catch((error) => failure = error);
   assertEquals((failure as LeatError).code, "internal");
   assert((failure as LeatError).cause instanceof RangeError);
+});
+
+/** A node that has an actor for an owner on another node, and how to look whether it is there. */
+async function placedFor(): Promise<{ cluster: SimCluster; isThere: () => boolean }> {
+  const kinds = { echo: () => ({ create: () => ({ handlers: {} }) }) };
+  const cluster = new SimCluster({ seed: 1n, kinds });
+  const front = cluster.addNode("front", () => {});
+  let isPlaced = false;
+  cluster.addNode("owner", (node) => {
+    if (node.lives > 1) return;
+    bootEcho(node);
+    const { ref } = node.system.actors().find(({ ref: { path } }) => path === ECHO.path)!;
+    const request = { kind: "echo", name: "placed", config: {}, owner: ref as FencedRef };
+    node.system.ask(nodeActorOf("front"), "spawn", request, { timeoutMs: 5_000 })
+      .then(() => isPlaced = true);
+  });
+  await cluster.run({ until: () => isPlaced, timeMaxMs: 5_000 });
+  const isThere = () => front.system.actors().some(({ ref }) => ref.path === "/placed");
+  return { cluster, isThere };
+}
+
+/** Lets so much time pass. */
+async function pass(cluster: SimCluster, delayMs: number): Promise<void> {
+  let isOver = false;
+  cluster.after(delayMs, "it is over", () => isOver = true);
+  await cluster.run({ until: () => isOver, timeMaxMs: 2 * delayMs });
+}
+
+for (const silent of [false, true]) {
+  Deno.test(`an actor is stopped when the life that it was started for has crashed${silent ? " in silence" : ""}`, async () => {
+    const { cluster, isThere } = await placedFor();
+    await pass(cluster, 2 * OWNER_LOST_MS);
+    assert(isThere(), "it was stopped while its owner lived");
+    cluster.node("owner").crash({ silent });
+    cluster.after(1_000, "restart", () => cluster.node("owner").start());
+    await pass(cluster, OWNER_LOST_MS / 2);
+    assert(!isThere(), "it is left of a life that is over");
+  });
+}
+
+Deno.test("an actor outlives a partition from its owner that is short, but not a long one", async () => {
+  const { cluster, isThere } = await placedFor();
+  const cut = new Set(["owner>front", "front>owner"]);
+  for (const [partMs, stays] of [[0.5, true], [0.5, true], [1.5, false]] as const) {
+    cluster.network.partition(cut);
+    await pass(cluster, partMs * OWNER_LOST_MS);
+    cluster.network.partition(new Set());
+    await pass(cluster, OWNER_LOST_MS);
+    assertEquals(isThere(), stays);
+  }
 });
