@@ -9,9 +9,7 @@
  * @module
  */
 import type { Feed } from "../actors/client/feed.ts";
-import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
-import type { InspectionEvent } from "../actors/runtime/inspection.ts";
-import type { AnswerOf } from "../actors/runtime/protocol.ts";
+import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { LeatError } from "../core/error.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
@@ -26,6 +24,7 @@ import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
+import { TaskedWorkers } from "./tasked_workers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const SPLITS = 40;
@@ -59,8 +58,6 @@ export interface DynamicOptions extends RunOptions {
   /** Clients have the dataset by its id, under which they register it first. Default false. */
   readonly registered?: boolean;
 }
-
-type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** A dispatcher that compacts its journal every few records, and crashes again and again. */
 export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> {
@@ -96,8 +93,7 @@ class DynamicRun {
   readonly #ledger = new SplitLedger(this.violations.by("splits"));
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
-  /** Workers that were given tasks. */
-  readonly #withTasks = new Set<string>();
+  readonly #tasked = new TaskedWorkers();
 
   constructor(options: DynamicOptions) {
     this.#options = options;
@@ -113,7 +109,7 @@ class DynamicRun {
     const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
-        if (this.#isOff) node.system.inspect((event) => this.#noteTasks(name, event));
+        if (this.#isOff) this.#tasked.watch(node);
         bootOne(node);
       });
     }
@@ -134,15 +130,8 @@ class DynamicRun {
     );
     if (this.#crashesOf("client") > 0) return;
     // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
-    // One of which nothing was heard before the end has no part in it.
-    const wholeTimes = this.#isOff ? this.#withTasks.size : 1;
+    const wholeTimes = this.#isOff ? this.#tasked.count : 1;
     this.deliveries.expectAll(Math.max(0, wholeTimes - this.#crashesOf("worker")));
-  }
-
-  #noteTasks(worker: string, event: InspectionEvent): void {
-    if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
-    const { newTasks = [] } = event.envelope.body as Partial<HeartbeatAnswer> | null ?? {};
-    if (newTasks.length > 0) this.#withTasks.add(worker);
   }
 
   get #isOff(): boolean {

@@ -28,6 +28,7 @@ import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { referenceRun, textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { TaskedWorkers } from "./tasked_workers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 
@@ -103,6 +104,7 @@ class PipelineRun implements Disposable {
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
   readonly #maxOutstandingRequests: number;
+  readonly #tasked = new TaskedWorkers();
   #workerLives = 0;
 
   constructor(
@@ -129,6 +131,7 @@ class PipelineRun implements Disposable {
     for (const name of this.#workers) {
       this.cluster.addNode(name, (node) => {
         this.#workerLives++;
+        if (isOff) this.#tasked.watch(node);
         boot(node);
       });
     }
@@ -154,7 +157,7 @@ class PipelineRun implements Disposable {
     const lostNothing = this.#workerLives === this.#workers.length &&
       this.#clients.every((name) => this.cluster.node(name).lives === 1);
     if (!lostNothing || !(isOff ? isExact : isDivisible && isExact)) return;
-    this.bag.expectAll(bag, isOff ? this.#workers.length : 1);
+    this.bag.expectAll(bag, isOff ? this.#tasked.count : 1);
   }
 
   [Symbol.dispose](): void {

@@ -10,7 +10,7 @@ import { MESSAGE_BYTES_MAX, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./
 import type { PayloadPart } from "./codec/plan.ts";
 import { readMessage } from "./codec/reader.ts";
 import type { MessageSlab } from "./codec/slab.ts";
-import { releaseEnvelope, writeEnvelope } from "./codec/writer.ts";
+import { writeEnvelope } from "./codec/writer.ts";
 
 export { MessageSlab } from "./codec/slab.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
@@ -81,8 +81,7 @@ export function encodeMessage(
 ): Uint8Array<ArrayBuffer>;
 export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Array;
 export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
-  const envelope = writeEnvelope(value);
-  const { bytes, parts } = envelope;
+  const { bytes, parts } = writeEnvelope(value);
   const byteLength = endOf(parts, bytes.length);
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
   if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
@@ -90,7 +89,6 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
     allocate(byteLength, options);
   frame.set(bytes);
   if (parts.length > 0) writePayloads(frame, parts, bytes.length);
-  releaseEnvelope(envelope);
   return frame;
 }
 

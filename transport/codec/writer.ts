@@ -14,18 +14,14 @@ import { MessagePlan, type PayloadPart, RawMsgpack } from "./plan.ts";
 
 /** What an envelope was written into, and what goes behind it. */
 export interface WrittenEnvelope {
-  /**
-   * The message's header and its envelope: a view of msgpackr's own pool, which its next call
-   * overwrites.
-   */
+  /** The message's header and its envelope: a view of msgpackr's pool, which its next call overwrites. */
   readonly bytes: Uint8Array;
   /** In the order in which the envelope names them. */
   readonly parts: readonly PayloadPart[];
 }
 
 /**
- * Writes a message's header and its envelope. The caller copies the bytes, and then calls {@linkcode
- * releaseEnvelope}.
+ * Writes a message's header and its envelope, for the caller to copy at once.
  *
  * @throws {LeatError} `invalid_argument` naming the path of what cannot travel.
  */
@@ -34,12 +30,8 @@ export function writeEnvelope(value: unknown): WrittenEnvelope {
   const bytes = packr.pack(plan.envelope(value), PACK_MODE);
   bytes[0] = TOKEN.UINT32;
   bytes.writeUInt32BE(bytes.length - MESSAGE_HEADER_BYTES, 1);
-  return { bytes, parts: plan.parts };
-}
-
-/** Lets go of the pool's room, if an envelope took more than most do. */
-export function releaseEnvelope({ bytes }: WrittenEnvelope): void {
   if (bytes.length > POOL_BYTES_MAX) packr.useBuffer(Buffer.allocUnsafeSlow(POOL_BYTES));
+  return { bytes, parts: plan.parts };
 }
 
 const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES;
