@@ -9,6 +9,7 @@ import type { Actor, ActorContext } from "./actor.ts";
 import type { ActorInfo } from "./inspection.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 import type { ActorKind } from "./system.ts";
+import type { Timer } from "./world.ts";
 
 /** The name of the actor at each node's top level. */
 export const NODE_ACTOR_NAME = "node";
@@ -28,7 +29,10 @@ export interface SpawnRequest {
 /** How long an owner may be out of reach, in ms, and how often it is looked for. */
 export const OWNER_LOST_MS = 60_000;
 const OWNER_RETRY_MS = 5_000;
-/** A watch that lasted so long had found its target: finding that it is out of reach takes less. */
+/**
+ * A watch that lasts so long has found its target: finding that it is out of reach takes less. It is
+ * made anew then, as the news that it ended may have been lost.
+ */
 const OWNER_FOUND_MS = 20_000;
 
 /** What `/node` can be asked. */
@@ -99,17 +103,25 @@ export function createNodeActor(
 function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): () => void {
   const { world } = context;
   let lostAtMs: number | undefined;
-  let end = () => {};
+  let timer: Timer | undefined;
+  let unwatch = () => {};
+  const end = () => {
+    timer?.cancel();
+    unwatch();
+  };
   const look = () => {
-    const lookedAtMs = world.nowMs();
-    end = context.watch(owner, ({ code }) => {
-      const nowMs = world.nowMs();
-      if (lostAtMs === undefined || nowMs - lookedAtMs > OWNER_FOUND_MS) lostAtMs = nowMs;
-      if (code !== "unavailable" || nowMs - lostAtMs >= OWNER_LOST_MS) return lost();
-      const timer = context.timer(OWNER_RETRY_MS, look);
-      end = () => timer.cancel();
+    end();
+    timer = context.timer(OWNER_FOUND_MS, () => {
+      lostAtMs = undefined;
+      look();
+    });
+    unwatch = context.watch(owner, ({ code }) => {
+      timer?.cancel();
+      lostAtMs ??= world.nowMs();
+      if (code !== "unavailable" || world.nowMs() - lostAtMs >= OWNER_LOST_MS) return lost();
+      timer = context.timer(OWNER_RETRY_MS, look);
     });
   };
   look();
-  return () => end();
+  return end;
 }

@@ -414,7 +414,7 @@ class Worker {
     }
     const name = `${kind}-${this.#context.self.incarnation}-${taskId}`;
     held.placed = { node, name };
-    const request = { kind, name, config, owner: this.#context.self };
+    const request = { kind, name, config, owner: held.task };
     return await this.#context.ask(nodeActorOf(node), "spawn", request, {
       timeoutMs: PLACE_TIMEOUT_MS,
       attemptMs: HEARTBEAT_ATTEMPT_MS,
@@ -434,6 +434,7 @@ class Worker {
     await this.#context.stopChild(`task-${taskId}`);
   }
 
+  /** Asks once, so that it goes at once: where that is lost, it goes because its task has ended. */
   async #unplace({ placed }: HeldTask): Promise<void> {
     if (placed === undefined) return;
     const { node, name } = placed;

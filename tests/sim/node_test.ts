@@ -386,6 +386,17 @@ for (const silent of [false, true]) {
   });
 }
 
+Deno.test("an actor is stopped when its owner has ended, though the news of that is lost", async () => {
+  const { cluster, isThere } = await placedFor();
+  cluster.network.partition(new Set(["owner>front"]));
+  await cluster.node("owner").system.stopActor("echo");
+  await pass(cluster, 100);
+  cluster.network.partition(new Set());
+  assert(isThere(), "the news was not lost");
+  await pass(cluster, OWNER_LOST_MS / 2);
+  assert(!isThere(), "it is left of a life that is over");
+});
+
 Deno.test("an actor outlives a partition from its owner that is short, but not a long one", async () => {
   const { cluster, isThere } = await placedFor();
   const cut = new Set(["owner>front", "front>owner"]);
