@@ -54,11 +54,21 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   /** On a thread that stays in the pool: the pipeline that starts there next waits for the splits anyway. */
-  async listSplits(graph: Uint8Array): Promise<SplitTable> {
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    signal?.throwIfAborted();
     const thread = this.#take();
     this.#busy.delete(thread);
     this.#idle.push(thread);
-    const listed = await thread.call((control) => control.listSplits(graph));
+    thread.listings++;
+    // Else a pipeline could start where a listing goes on that nobody waits for. One that has started is left alone.
+    const giveUp = () => {
+      if (--thread.listings === 0 && this.#idle.includes(thread)) thread.terminate();
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
+      signal?.removeEventListener("abort", giveUp);
+      if (signal?.aborted !== true) thread.listings--;
+    });
     if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
     return listed.table;
   }
@@ -143,6 +153,8 @@ class ThreadRunner implements Runner {
 
 /** One thread, and the certainty that every call to it settles. */
 class RunnerThread {
+  /** How many listings of splits are under way on it that somebody waits for. */
+  listings = 0;
   readonly #port: MessagePort;
   readonly #end: () => void;
   readonly #control: comlink.Remote<RunnerThreadControl>;

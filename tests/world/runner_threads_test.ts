@@ -7,6 +7,7 @@ import { Dataset } from "../../mod.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/runner.ts";
 import { LeatError } from "../../core/error.ts";
+import { startThread } from "../../transport/start_thread.ts";
 import { RunnerThreads } from "../../world/runner_threads.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 
@@ -118,6 +119,37 @@ Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
     "not_found",
   );
   await runners.close();
+});
+
+Deno.test("RunnerThreads ends a listing that is given up, with its thread unless that is needed", async () => {
+  let ended = 0;
+  const runners = new RunnerThreads({}, (...args) => {
+    const end = startThread(...args);
+    return () => {
+      ended++;
+      end();
+    };
+  });
+  const graph = Dataset.range(600).batch(10).serialize();
+  const givingUp = [new AbortController(), new AbortController()];
+  // Before its thread has loaded none is over.
+  const shared = givingUp.map(({ signal }) => runners.listSplits(graph, signal));
+  givingUp[0]!.abort();
+  assertEquals((await Promise.all(shared)).map((table) => table.length), [1, 1]);
+  assertEquals(ended, 0);
+  givingUp[1]!.abort(); // too late
+  assertEquals(ended, 0);
+  await runners.close();
+
+  const others = new RunnerThreads();
+  const late = new AbortController();
+  const given = others.listSplits(graph, late.signal);
+  late.abort();
+  assertEquals((await assertRejects(() => given, LeatError)).code, "unavailable");
+  const runner = others.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 1, 2]);
+  runner.dispose();
+  await others.close();
 });
 
 Deno.test("RunnerThreads counts the bytes that a pipeline reads", async () => {
