@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { ModuleHost } from "../world/module_host.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
 
 /** What a worker of the service makes of each element: a value, or code and message of its error. */
@@ -74,12 +75,26 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
   const host = `127.0.0.1:${server.addr.port}`;
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
-  // Deno writes the module into its lock, which is not to be that of this tree.
-  const lock = await Deno.makeTempFile({ prefix: "leat-lock-" });
-  await Deno.copyFile("deno.lock", lock);
+  await using other = new ModuleHost({ "/f.js": "export const half = (x) => x;" });
+  await using redirecting = new ModuleHost({
+    "/latest.js": "to /newest",
+    "/newest": "to /v1/mod.js",
+    "/v1/mod.js": 'import { one } from "./dep.js"; import { two } from "/deep/dep";' +
+      "export const half = () => [one, two, import.meta.url];",
+    "/v1/dep.js": "export const one = 1;",
+    "/deep/dep": "to v2/dep",
+    "/deep/v2/dep": 'export { two } from "./two";',
+    // As TypeScript it would be a call with one argument.
+    "/deep/v2/two": "const [a, b, c, d] = [1, 2, 3, 4];" +
+      "export const two = ((...all) => all.length)(a<b,c>(d));",
+    "/away.js": `to http://${other.name}/f.js`,
+  });
   await using worker = startChild("examples/worker.ts", {
-    flags: ["-P=server", `--lock=${lock}`],
-    args: ["--dispatcher", address, "--data-root", "tests/data/udf", "--allow-udf-import", host],
+    flags: ["-P=server", "--frozen"],
+    args: [
+      ...["--dispatcher", address, "--data-root", "tests/data/udf"],
+      ...["--allow-udf-import", host, "--allow-udf-import", redirecting.name],
+    ],
   });
   await worker.line(/listening on/);
   type F = (x: number) => number;
@@ -89,8 +104,15 @@ Deno.test("functions come from data roots, and from hosts that were granted", as
   const missing = udf<F>(`http://${host}/none.ts`, "half");
   const [error] = await read(address, Dataset.range(1).map(missing)) as [LeatError];
   assertEquals(error.code, "not_found");
+  const latest = udf<(x: number) => unknown>(`http://${redirecting.name}/latest.js`, "half");
+  const place = `http://${redirecting.name}/v1/mod.js`;
+  assertEquals(await read(address, Dataset.range(1).map(latest)), [[1, 2, place]]);
+  const away = udf<F>(`http://${redirecting.name}/away.js`, "half");
+  const [denied] = await read(address, Dataset.range(1).map(away)) as [LeatError];
+  assertEquals(denied.code, "permission_denied");
+  assertStringIncludes(denied.message, `--allow-udf-import=${other.name}`);
+  assertEquals(other.asked, []);
   await server.shutdown();
-  await Deno.remove(lock);
 });
 
 Deno.test("a function's module that names packages makes its worker ask no registry", async () => {

@@ -10,13 +10,15 @@ import { assertEquals, assertRejects } from "../assert.ts";
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const urlOf = (name: string) => `https://modules.example/${name}.js`;
 
+const moduleAt = (url: string) => ({ url, mediaType: "", text: url });
+
 /** Loads modules of which each names the next, and tells of what fails as late as Deno does. */
 async function load(remote: RemoteModules, names: string, waitMs: number): Promise<string[]> {
   const texts: string[] = [];
   for (const name of names) {
     await pause(0);
     try {
-      texts.push(remote.textOf(urlOf(name)));
+      texts.push(remote.moduleAt(urlOf(name)).text);
     } catch (error) {
       await pause(waitMs);
       throw error;
@@ -28,7 +30,7 @@ async function load(remote: RemoteModules, names: string, waitMs: number): Promi
 Deno.test("RemoteModules fetches for several loads at a time what each of them lacks", async () => {
   const remote = new RemoteModules(async (url) => {
     await pause(1);
-    return url;
+    return moduleAt(url);
   });
   const chains = ["abcd", "abcd", "ab", "efgh", "ei", "abcd"];
   const came = await Promise.all(
@@ -44,7 +46,7 @@ Deno.test("RemoteModules fails the loads that name what cannot be fetched, and n
   const remote = new RemoteModules(async (url) => {
     await pause(1);
     if (url === urlOf("x")) throw new LeatError("not_found", "no such module");
-    return url;
+    return moduleAt(url);
   });
   const broken = remote.import(() => load(remote, "ax", 1));
   const whole = remote.import(() => load(remote, "abc", 1));

@@ -7,6 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../mod.ts";
 import { ConfinedThread } from "../../world/sandbox/confined_thread_handle.ts";
+import { FetchedModules } from "../../world/sandbox/fetched_modules.ts";
 import { sandboxGrants } from "../../world/sandbox/grants.ts";
 import { HostThreads } from "../../world/sandbox/host_threads.ts";
 import { type SuppliedThread, ThreadSupply } from "../../world/sandbox/thread_supply.ts";
@@ -162,7 +163,8 @@ Deno.test("confined threads load as few at a time as their supply says, and all 
   let [loading, loadingMost, ended] = [0, 0, 0];
   const supply = new ThreadSupply(() => {
     const onEnded = () => ended++;
-    const thread = new ConfinedThread({ grants, hosts, storageLatencyMs: 0, onEnded });
+    const modules = new FetchedModules(grants.imports);
+    const thread = new ConfinedThread({ grants, hosts, modules, storageLatencyMs: 0, onEnded });
     threads.push(thread);
     loadingMost = Math.max(loadingMost, ++loading);
     const loaded = () => loading--;

@@ -59,7 +59,7 @@ export interface ConfinedModules {
   readonly program: readonly string[];
   /** URLs of those that it imports later. */
   readonly late: ReadonlySet<string>;
-  /** Texts of modules from other hosts. */
+  /** Modules from other hosts. */
   readonly remote: RemoteModules;
 }
 
@@ -75,10 +75,13 @@ export function confineModules({ readable, program, late, remote }: ConfinedModu
   register({
     resolve(specifier, context, next) {
       // Not by Deno: that alone may download a package.
-      const url = urlOf(specifier, context.parentURL);
+      const url = urlOf(specifier, context.parentURL, remote);
       if (url === undefined) return refused(refusalOf(specifier));
       if (setHas(late, url) || setHas(NODE_MODULES, url)) return next(url, context);
-      if (isRemote(url)) return remote.isFetching(url) ? next(url, context) : given(url);
+      if (isRemote(url)) {
+        const place = remote.placeOf(url);
+        return given(isRemote(place) ? place : url);
+      }
       if (startsWith(url, "data:")) return given(url);
       if (!startsWith(url, "file:")) return refused(refusalOf(url));
       try {
@@ -102,7 +105,8 @@ export function confineModules({ readable, program, late, remote }: ConfinedModu
         : undefined;
       if (startsWith(real, "data:")) return sourceOf(real, type, dataText(real));
       if (startsWith(real, "file:")) return sourceOf(real, type, fileText(real));
-      return sourceOf(real, type, remote.textOf(real));
+      const { url: place, mediaType, text } = remote.moduleAt(real);
+      return sourceOf(place, type, text, mediaType);
     },
   });
 }
@@ -120,12 +124,16 @@ function shutCommonJs(): void {
 }
 
 /** Where an import leads, as far as it is a place: names that only a list of packages explains are none. */
-function urlOf(specifier: string, parent: string | undefined): string | undefined {
+function urlOf(
+  specifier: string,
+  parent: string | undefined,
+  remote: RemoteModules,
+): string | undefined {
   if (setHas(BUILT_IN, specifier) && !startsWith(specifier, "node:")) return `node:${specifier}`;
   const isRelative = startsWith(specifier, "./") || startsWith(specifier, "../") ||
     startsWith(specifier, "/");
   try {
-    const base = isRelative && parent !== undefined ? realUrl(parent) : undefined;
+    const base = isRelative && parent !== undefined ? remote.placeOf(realUrl(parent)) : undefined;
     return href(new OriginalUrl(specifier, base));
   } catch {
     return undefined;

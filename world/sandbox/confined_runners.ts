@@ -18,6 +18,7 @@ import type {
 } from "../../actors/worker/runner.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { ConfinedThread, type ThreadOptions } from "./confined_thread_handle.ts";
+import { FetchedModules } from "./fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
 import { HostThreads } from "./host_threads.ts";
 import { ThreadSupply } from "./thread_supply.ts";
@@ -37,6 +38,7 @@ export interface ConfinedRunnersOptions {
 /** Makes runners, each on a confined thread of its own. */
 export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostThreads;
+  readonly #modules: FetchedModules;
   readonly #threads = new Set<ConfinedThread>();
   readonly #supply: ThreadSupply<ConfinedThread>;
 
@@ -47,8 +49,10 @@ export class ConfinedRunners implements RunnerFactory {
   ) {
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostThreads(grants, storage);
+    this.#modules = new FetchedModules(grants.imports);
     const options: ThreadOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs },
+      modules: this.#modules,
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
       onEnded: (thread) => this.#threads.delete(thread),
     };
@@ -75,6 +79,7 @@ export class ConfinedRunners implements RunnerFactory {
 
   async close(): Promise<void> {
     this.#supply.close();
+    this.#modules.close();
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
     this.#hosts.close();
   }

@@ -32,6 +32,7 @@ import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge, Moved } from "./edge.ts";
 import { type ProgramAccess, programUrls } from "./grants.ts";
+import type { FetchedModule } from "./fetched_modules.ts";
 import { lockDown } from "./lockdown.ts";
 import { RemoteModules } from "./remote_modules.ts";
 
@@ -84,7 +85,9 @@ const askHost: AskHost = async (method, args) => {
   await (hostReady ??= control.ask("host"));
   return await hostEdge.ask(method, args);
 };
-const remoteModules = new RemoteModules();
+const remoteModules = new RemoteModules(async (url) =>
+  await control.ask("module", url) as FetchedModule
+);
 const host = new ConfinedHost(askHost, remoteModules, start.storageLatencyMs);
 provideIterators(confinedAccess(askHost));
 const splits: RunnerSplits = {

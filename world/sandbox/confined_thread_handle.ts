@@ -11,6 +11,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { RunnerSplits } from "../../actors/worker/runner.ts";
 import type { ConfinedStart } from "./confined_thread.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
+import type { FetchedModules } from "./fetched_modules.ts";
 import { permissionsOf, programAccess, type SandboxGrants } from "./grants.ts";
 import type { HostThread, HostThreads } from "./host_threads.ts";
 import type { SuppliedThread } from "./thread_supply.ts";
@@ -28,6 +29,7 @@ const STALL_CHECKS = 4;
 export interface ThreadOptions {
   readonly grants: SandboxGrants;
   readonly hosts: HostThreads;
+  readonly modules: FetchedModules;
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
   /** How long it may take to load its program, in ms. Default two minutes. */
@@ -158,6 +160,10 @@ export class ConfinedThread implements SuppliedThread {
       total: async (source) => {
         if (!isCount(source)) throw unexpected("an ask for a number of splits");
         return await this.#splits?.total(source) ?? 0;
+      },
+      module: async (url) => {
+        if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
+        return await this.#options.modules.get(url);
       },
       exhausted: () => this.#die(this.#errorOf({ why: "memory", message: "" })),
       host: async () => {

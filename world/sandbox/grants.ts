@@ -82,7 +82,10 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   for (const { path } of readable) requireOwn({ name: "read", path }, "--allow-read", path);
   for (const { path } of writable) requireOwn({ name: "write", path }, "--allow-write", path);
   for (const host of net) requireOwn({ name: "net", host }, "--allow-net", host);
-  for (const host of hosts) requireOwn({ name: "import", host }, "--allow-import", host);
+  for (const host of hosts) {
+    requireOwn({ name: "import", host }, "--allow-import", host);
+    requireOwn({ name: "net", host }, "--allow-net", host); // it is this program that fetches them
+  }
   const far = dataRoots.filter(isFar);
   return { readable, writable, far, net, imports: hosts, heapBytesMax, stallTimeoutMs };
 }
@@ -147,8 +150,8 @@ function folderOf(root: string): Folder {
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
 }
 
-/** `example.com` and `https://example.com/any/path` mean the same. */
-function hostOf(source: string): string {
+/** The host of a URL with its port; what is no URL is a host already. */
+export function hostOf(source: string): string {
   if (!source.includes("://")) return source;
   const { host, protocol, port } = new URL(source);
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;

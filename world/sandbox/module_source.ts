@@ -11,7 +11,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
-import { endsWith, indexOf, slice, startsWith } from "./pristine.ts";
+import { endsWith, indexOf, setHas, slice, startsWith } from "./pristine.ts";
 
 const { readTextFileSync } = Deno;
 const NotFoundError = Deno.errors.NotFound;
@@ -20,6 +20,16 @@ const { stringify } = JSON;
 
 /** What stands in the message of an import whose file is not there: Deno keeps nothing else of an error. */
 const NOT_FOUND = "Module not found";
+
+/** Media types, the last two of which are those of films whose names end in `.ts`. */
+const TYPESCRIPT_TYPES: ReadonlySet<string> = new Set([
+  ...["application/typescript", "text/typescript", "application/x-typescript"],
+  ...["video/mp2t", "video/vnd.dlna.mpeg-tts"],
+]);
+const JAVASCRIPT_TYPES: ReadonlySet<string> = new Set([
+  ...["application/javascript", "text/javascript", "application/ecmascript", "text/ecmascript"],
+  ...["application/x-javascript"],
+]);
 
 /** What a load hook gives Deno. */
 export interface ModuleSource {
@@ -33,11 +43,12 @@ export interface ModuleSource {
  *
  * @param url Where the text is from, which says what it is written in.
  * @param type What it is imported as, if that was said: `text` and `json` are known.
+ * @param mediaType What a host says that it is; where that says nothing, its name does.
  */
-export function sourceOf(url: string, type: unknown, text: string): ModuleSource {
+export function sourceOf(url: string, type: unknown, text: string, mediaType = ""): ModuleSource {
   if (type === "json") return { format: "json", source: text, shortCircuit: true };
   const source = type === undefined
-    ? `${metaOf(url)}${withoutHashbang(javaScript(url, text))}`
+    ? `${metaOf(url)}${withoutHashbang(javaScript(url, text, mediaType))}`
     : type === "text"
     ? text
     : undefined;
@@ -93,7 +104,7 @@ export function dataText(url: string): string {
     : decodeURIComponent(body);
 }
 
-function javaScript(url: string, text: string): string {
+function javaScript(url: string, text: string, mediaType: string): string {
   if (startsWith(url, "data:")) {
     return indexOf(slice(url, 0, indexOf(url, ",")), "typescript") < 0 ? text : withoutTypes(text);
   }
@@ -101,10 +112,10 @@ function javaScript(url: string, text: string): string {
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
     if (endsWith(pathname, ending)) throw refused(url, ending);
   }
-  if (endsWith(pathname, ".js") || endsWith(pathname, ".mjs")) return text;
-  // Names of remote modules need not say it, and what is JavaScript stays what it is.
-  const isTypeScript = endsWith(pathname, ".ts") || endsWith(pathname, ".mts") ||
-    startsWith(url, "http");
+  // Not whatever might be TypeScript: what is valid JavaScript may mean something else there.
+  const isTypeScript = setHas(TYPESCRIPT_TYPES, mediaType) ||
+    !setHas(JAVASCRIPT_TYPES, mediaType) &&
+      (endsWith(pathname, ".ts") || endsWith(pathname, ".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 

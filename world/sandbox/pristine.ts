@@ -32,6 +32,14 @@ export const slice: (text: string, start: number, end: number) => string = uncur
 export const setHas: (set: ReadonlySet<string>, value: string) => boolean = uncurried(
   Set.prototype.has,
 );
+/** See `Map.prototype.get`. */
+export const mapGet: <V>(map: ReadonlyMap<string, V>, key: string) => V | undefined = uncurried(
+  Map.prototype.get,
+) as never;
+/** See `Map.prototype.set`. */
+export const mapSet: <V>(map: Map<string, V>, key: string, value: V) => void = uncurried(
+  Map.prototype.set,
+) as never;
 /** The `href` of a URL. */
 export const href: (url: URL) => string = uncurried(
   Object.getOwnPropertyDescriptor(URL.prototype, "href")!.get as (this: URL) => string,

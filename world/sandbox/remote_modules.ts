@@ -1,12 +1,13 @@
 /**
- * Modules from hosts that the operator of a worker has granted. Their texts are fetched one by one,
- * under the thread's permission to import; which ones are needed is found by loading the first until
+ * Modules from hosts that the operator of a worker has granted. They are fetched one by one, by the
+ * worker's own thread, which looks at every host on the way; which ones are needed is found by loading the first until
  * nothing is missing. So nothing is fetched that was not granted, a package least of all.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { setHas } from "./pristine.ts";
+import type { FetchedModule } from "./fetched_modules.ts";
+import { mapGet, mapSet } from "./pristine.ts";
 
 /** How many remote modules one thread may have. */
 const MODULES_MAX = 1_000;
@@ -16,30 +17,29 @@ const OriginalUrl = URL;
 
 /** See the module. */
 export class RemoteModules {
-  readonly #texts = new Map<string, string>();
+  /** By the URLs that were asked for, and by those that these redirect to. */
+  readonly #modules = new Map<string, FetchedModule>();
   /** What was missing, for each load that is under way: overlapping calls of a function load at once. */
   readonly #loads = new Set<Set<string>>();
-  readonly #fetching = new Set<string>();
-  readonly #fetchText: (url: string) => Promise<string>;
+  readonly #fetchModule: (url: string) => Promise<FetchedModule>;
 
-  /** @param fetchText Default: as Deno imports it. */
-  constructor(fetchText = importText) {
-    this.#fetchText = fetchText;
+  constructor(fetchModule: (url: string) => Promise<FetchedModule>) {
+    this.#fetchModule = fetchModule;
   }
 
-  /** Whether the text of a module is being fetched, by Deno. */
-  isFetching(url: string): boolean {
-    return setHas(this.#fetching, url);
+  /** Where a module is, as far as that is known: what is no remote module is where its URL says. */
+  placeOf(url: string): string {
+    return mapGet(this.#modules, url)?.url ?? url;
   }
 
   /**
-   * The text of a module.
+   * A module that has been fetched.
    *
    * @throws {LeatError} `failed_precondition` where it has not been fetched, `permission_denied` where it would not be.
    */
-  textOf(url: string): string {
-    const text = this.#texts.get(url);
-    if (text !== undefined) return text;
+  moduleAt(url: string): FetchedModule {
+    const module = mapGet(this.#modules, url);
+    if (module !== undefined) return module;
     for (const missing of this.#loads) missing.add(url);
     const { host, port, protocol } = new OriginalUrl(url);
     const full = port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
@@ -55,7 +55,7 @@ export class RemoteModules {
   /**
    * What loading a module gives, after everything remote that it names has been fetched.
    *
-   * @param load Loads it, and asks `textOf` for what is remote.
+   * @param load Loads it, and asks `moduleAt` for what is remote.
    */
   async import<T>(load: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -68,7 +68,7 @@ export class RemoteModules {
       } finally {
         this.#loads.delete(missing);
       }
-      await this.#fetchSome([...missing].filter((url) => !this.#texts.has(url)));
+      await this.#fetchSome([...missing].filter((url) => !this.#modules.has(url)));
     }
   }
 
@@ -81,22 +81,18 @@ export class RemoteModules {
   }
 
   async #fetch(url: string): Promise<void> {
-    if (this.#texts.size >= MODULES_MAX) {
+    if (this.#modules.size >= MODULES_MAX) {
       throw new LeatError(
         "resource_exhausted",
         `A user function has more than ${MODULES_MAX} remote modules, the last of them ${url}: bundle them`,
       );
     }
-    this.#fetching.add(url);
-    try {
-      this.#texts.set(url, await this.#fetchText(url));
-    } finally {
-      this.#fetching.delete(url);
-    }
+    const came = await this.#fetchModule(url);
+    // Texts, even where a function has put something else in the place of the answer.
+    const module = { url: `${came.url}`, mediaType: `${came.mediaType}`, text: `${came.text}` };
+    // Under each of its names it is the same.
+    const known = mapGet(this.#modules, module.url) ?? module;
+    mapSet(this.#modules, module.url, known);
+    mapSet(this.#modules, url, known);
   }
-}
-
-async function importText(url: string): Promise<string> {
-  const { default: text } = await import(url, { with: { type: "text" } }) as { default: string };
-  return text;
 }

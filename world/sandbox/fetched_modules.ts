@@ -1,0 +1,143 @@
+/**
+ * Texts of modules from hosts that the operator of a worker has granted, fetched for confined threads,
+ * whose own imports would not tell them where a redirect has led. A thread may ask for any URL: each
+ * one on the way is looked at before its host hears of it.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { hostOf } from "./grants.ts";
+
+/** How many redirects in a row are followed. */
+const REDIRECTS_MAX = 10;
+/** Longest text of a module, in bytes. */
+const MODULE_BYTES_MAX = 16 * 2 ** 20;
+/** How much is kept for the tasks to come, in characters. */
+const KEPT_CHARS_MAX = 64 * 2 ** 20;
+/** How long a module may take to come, in ms. */
+const FETCH_TIMEOUT_MS = 60_000;
+
+/** The text of a remote module. */
+export interface FetchedModule {
+  /** Where it is, after all redirects. */
+  readonly url: string;
+  /** The media type that its host gives it, in small letters and without parameters; empty if none. */
+  readonly mediaType: string;
+  readonly text: string;
+}
+
+/** See the module. What has come stays, so that tasks find the same in it. */
+export class FetchedModules {
+  readonly #granted: readonly string[];
+  /** By the URL that was asked for, the oldest first. */
+  readonly #kept = new Map<string, FetchedModule>();
+  readonly #coming = new Map<string, Promise<FetchedModule>>();
+  readonly #closing = new AbortController();
+  #keptChars = 0;
+
+  /** @param granted Hosts: with a port, or for all of theirs; `*.` before one is for all below it. */
+  constructor(granted: readonly string[]) {
+    this.#granted = granted.map((host) => host.toLowerCase());
+  }
+
+  /**
+   * The module at a URL.
+   *
+   * @throws {LeatError} `permission_denied` where it, or what it redirects to, is on no granted host; `not_found` where
+   * there is none; `unavailable` where its host does not give it.
+   */
+  get(url: string): Promise<FetchedModule> {
+    const kept = this.#kept.get(url);
+    if (kept !== undefined) return Promise.resolve(kept);
+    let coming = this.#coming.get(url);
+    if (coming === undefined) {
+      coming = this.#fetch(url).finally(() => this.#coming.delete(url));
+      this.#coming.set(url, coming);
+    }
+    return coming;
+  }
+
+  /** Gives up what is still to come. */
+  close(): void {
+    this.#closing.abort(new LeatError("cancelled", "The runners have been closed"));
+  }
+
+  async #fetch(asked: string): Promise<FetchedModule> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
+    let url = new URL(asked).href;
+    for (let i = 0; i <= REDIRECTS_MAX; i++) {
+      this.#requireGranted(url);
+      const response = await answerOf(url, signal);
+      const next = response.status >= 300 && response.status < 400
+        ? response.headers.get("location")
+        : null;
+      if (next === null) return this.#keep(asked, await moduleOf(url, response));
+      await response.body?.cancel();
+      url = new URL(next, url).href;
+    }
+    throw new LeatError(
+      "unavailable",
+      `Cannot import ${asked}: it leads on through more than ${REDIRECTS_MAX} redirects`,
+    );
+  }
+
+  #requireGranted(url: string): void {
+    const isWeb = /^https?:/.test(url);
+    const host = isWeb ? hostOf(url) : url;
+    if (isWeb && this.#granted.some((granted) => isOf(host, granted))) return;
+    throw new LeatError("permission_denied", `Requires import access to "${host}"`);
+  }
+
+  #keep(asked: string, module: FetchedModule): FetchedModule {
+    this.#kept.set(asked, module);
+    this.#keptChars += module.text.length;
+    for (const [url, { text }] of this.#kept) {
+      if (this.#keptChars <= KEPT_CHARS_MAX) break;
+      this.#kept.delete(url);
+      this.#keptChars -= text.length;
+    }
+    return module;
+  }
+}
+
+function isOf(host: string, granted: string): boolean {
+  const name = host.slice(0, host.lastIndexOf(":"));
+  if (granted.startsWith("*.")) return [host, name].some((it) => it.endsWith(granted.slice(1)));
+  return granted === host || granted === name;
+}
+
+async function answerOf(url: string, signal: AbortSignal): Promise<Response> {
+  try {
+    return await fetch(url, { redirect: "manual", signal });
+  } catch (cause) {
+    const { message } = LeatError.from(cause);
+    throw new LeatError("unavailable", `Cannot import ${url}: ${message}`, { cause });
+  }
+}
+
+async function moduleOf(url: string, response: Response): Promise<FetchedModule> {
+  if (!response.ok) {
+    await response.body?.cancel();
+    const code = response.status === 404 || response.status === 410 ? "not_found" : "unavailable";
+    throw new LeatError(code, `Cannot import ${url}: its host answers ${response.status}`);
+  }
+  const [mediaType = ""] = (response.headers.get("content-type") ?? "").split(";");
+  return { url, mediaType: mediaType.trim().toLowerCase(), text: await textOf(url, response) };
+}
+
+async function textOf(url: string, response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MODULE_BYTES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `Cannot import ${url}: it has more than ${MODULE_BYTES_MAX / 2 ** 20} MiB`,
+      );
+    }
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
