@@ -185,10 +185,8 @@ class ConsumersRun implements Disposable {
         continue;
       }
       consumer.hasEnded = true;
-      while (!this.#isStuck) {
-        if (this.#isDone) return;
-        await node.host.sleep(PAUSE_MS);
-      }
+      // Also when all have ended: one that crashes then may need the others again.
+      while (!this.#isStuck) await node.host.sleep(PAUSE_MS);
       this.#progressUs = this.cluster.scheduler.nowUs;
       consumer.hasEnded = false;
     }
