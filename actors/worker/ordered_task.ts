@@ -199,6 +199,8 @@ class OrderedTask implements RunningTask {
   /** Serves who waits, keeps the first split going that is not produced whole, and asks for more. */
   #progress(): void {
     if (this.#ended) return;
+    // A lost split that comes when nobody wants it any more is spent as soon as it is produced.
+    this.#dropSpent();
     this.#waiting = this.#waiting.filter(({ wish, answer }) => {
       const now = this.#answerTo(wish);
       if (now !== undefined) answer.resolve(now);
