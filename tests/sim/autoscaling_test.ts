@@ -9,7 +9,7 @@ import { type RunOptions, WORKLOAD_FAULTS } from "../../sim/workload.ts";
 import { runAutoscaling } from "../../sim/workload_autoscaling.ts";
 import { assert } from "../assert.ts";
 
-const SEEDS = 6;
+const SEEDS = 3;
 
 /** Runs them all and fails on the first that breaks a promise. */
 async function expectAllKept(of: (seed: bigint) => RunOptions) {

@@ -14,7 +14,7 @@ import { runSharing } from "../../sim/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** How many points of a job are tried here, about. */
-const POINTS = 12;
+const POINTS = 6;
 
 const WORKLOADS: Readonly<Record<string, Workload>> = {
   "a DYNAMIC job": runDynamic,

@@ -10,7 +10,7 @@ import { runOrdered } from "../../sim/workload_ordered.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 
-const SEEDS = 20;
+const SEEDS = 8;
 
 function* seeds(of: (seed: bigint) => RunOptions, count = SEEDS): Iterable<RunOptions> {
   for (let seed = 1n; seed <= count; seed++) yield of(seed);
@@ -46,14 +46,14 @@ Deno.test("DETERMINISTIC gives the canonical stream through partitions, pauses, 
 
 Deno.test("the same seed gives the same DETERMINISTIC trace, again and in another process", async () => {
   const hashes: string[] = [];
-  for (let seed = 1n; seed <= 10n; seed++) {
+  for (let seed = 1n; seed <= 4n; seed++) {
     const { hash } = await runOrdered(drawOptions(seed));
     assertEquals((await runOrdered(drawOptions(seed))).hash, hash, `SEED=${seed}`);
     hashes.push(`ordered ${seed} ${hash}`);
   }
-  assertEquals(new Set(hashes.map((line) => line.split(" ")[2])).size, 10);
+  assertEquals(new Set(hashes.map((line) => line.split(" ")[2])).size, 4);
   await using child = startChild("sim/vopr.ts", {
-    args: ["--workload", "ordered", "--seeds", "10", "--seed", "1", "--hashes"],
+    args: ["--workload", "ordered", "--seeds", "4", "--seed", "1", "--hashes"],
     flags: [],
   });
   for (const line of hashes) await child.line(new RegExp(`^${line}$`));

@@ -9,7 +9,7 @@ import { type DynamicOptions, runRestarts } from "../../sim/workload_dynamic.ts"
 import { assert } from "../assert.ts";
 import { expectAllKept, seeds } from "./lib/seeds.ts";
 
-const SEEDS = 30;
+const SEEDS = 10;
 
 Deno.test("a dispatcher that restarts many times on a journal that is compacted costs no element", async () => {
   const counters = await expectAllKept(runRestarts, seeds(SEEDS, drawOptions));

@@ -9,7 +9,7 @@ import { type RunOptions, WORKLOAD_FAULTS } from "../../sim/workload.ts";
 import { runSharing } from "../../sim/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-const SEEDS = 20;
+const SEEDS = 8;
 
 const crashing = (seed: bigint): RunOptions => {
   return { seed, faults: WORKLOAD_FAULTS, crashes: ROLES };

@@ -10,7 +10,7 @@ import { runStatic } from "../../sim/workload_static.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { expectAllKept, seeds } from "./lib/seeds.ts";
 
-const SEEDS = 60;
+const SEEDS = 20;
 
 Deno.test("static policies give each share by its worker through crashes of worker, dispatcher and client", async () => {
   const runs = seeds(SEEDS, (seed) => ({ seed, faults: WORKLOAD_FAULTS, crashes: ROLES }));
