@@ -44,7 +44,7 @@ const SEEDS = 1_000;
 /** Of how long a seed takes: one that takes this long does not end. */
 const SEED_TIMEOUT_S = 300;
 /** So many seeds over all workloads must have shown every fault. */
-const COVERAGE_SEEDS_MIN = 500;
+const COVERAGE_SEEDS_MIN = 2_000;
 /** Within so many seeds a mutant has to be noticed. */
 const MUTANT_SEEDS_MAX = 500;
 /** Failures that are shrunk, each of another checker or workload; and how far each is. */
