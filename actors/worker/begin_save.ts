@@ -10,8 +10,32 @@ import type { RequestOf } from "../runtime/protocol.ts";
 import type { WorkerProtocol } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
 
-/** See `WorkerProtocol.beginSave`. */
-export async function beginSave(
+/**
+ * Begins saves. A dispatcher that was restarted asks again for what this worker may be about: it is
+ * given what comes of that, because a second attempt would find the folder locked by the first.
+ */
+export class SaveBeginnings {
+  readonly #runners: RunnerFactory;
+  /** Those under way, by who saves. */
+  readonly #underWay = new Map<string, Promise<Begun>>();
+
+  constructor(runners: RunnerFactory) {
+    this.#runners = runners;
+  }
+
+  /** See `WorkerProtocol.beginSave`. */
+  begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<Begun> {
+    const { owner } = request;
+    const known = this.#underWay.get(owner);
+    if (known !== undefined) return known;
+    const begun = beginSave(this.#runners, request)
+      .finally(() => this.#underWay.delete(owner));
+    this.#underWay.set(owner, begun);
+    return begun;
+  }
+}
+
+async function beginSave(
   runners: RunnerFactory,
   { dataset, save, seed, owner }: RequestOf<WorkerProtocol, "beginSave">,
 ): Promise<Begun> {

@@ -26,7 +26,7 @@ import type {
   WorkerProtocol,
 } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
-import { beginSave } from "./begin_save.ts";
+import { SaveBeginnings } from "./begin_save.ts";
 import { Listings } from "./listings.ts";
 import { createOrderedTask } from "./ordered_task.ts";
 import { createSaveTask } from "./save_task.ts";
@@ -113,12 +113,13 @@ export function createWorker(
 ): Actor<WorkerProtocol> {
   const worker = new Worker(context, options);
   const listings = new Listings(context.world, options.runners);
+  const saves = new SaveBeginnings(options.runners);
   return {
     handlers: {
       listSplits: async ({ dataset }, { deadlineMs }) => ({
         table: await listings.list(dataset, deadlineMs),
       }),
-      beginSave: (request) => beginSave(options.runners, request),
+      beginSave: (request) => saves.begin(request),
       wake: () => {
         worker.wake();
         return null;
