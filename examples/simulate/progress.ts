@@ -5,9 +5,10 @@
  */
 
 // @ts-types="@types/cli-progress"
-import cliProgress from "cli-progress";
+import type cliProgress from "cli-progress";
 import process from "node:process";
 import type { Writable } from "node:stream";
+import { createBars } from "../lib/bars.ts";
 
 /** Where progress is drawn: standard error, or a stream that a test reads. */
 export type ProgressStream = Writable & { isTTY?: boolean };
@@ -55,7 +56,6 @@ interface View {
 const INTERRUPTED_EXIT_STATUS = 130;
 const PLAIN_INTERVAL_MS = 5_000;
 const NAME_WIDTH = 34;
-const FRAMES_PER_SECOND = 10;
 /** Shows the cursor and lets long lines wrap: what the bars switch off. */
 const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
 
@@ -154,19 +154,7 @@ class BarView implements View {
 
   constructor(stream: ProgressStream, experiments: number) {
     this.#stream = stream;
-    this.#bars = new cliProgress.MultiBar({
-      stream,
-      format: `{name} {bar} {value}/{total} {detail}`,
-      barsize: 24,
-      hideCursor: true,
-      linewrap: false,
-      clearOnComplete: true,
-      gracefulExit: false,
-      fps: FRAMES_PER_SECOND,
-      emptyOnZero: true,
-      // Without it a line written above shifts the bars that have not changed since.
-      forceRedraw: true,
-    }, cliProgress.Presets.shades_classic);
+    this.#bars = createBars(stream, `{name} {bar} {value}/{total} {detail}`);
     this.#experiments = this.#bars.create(experiments, 0, payload("experiments", ""));
     this.#runs = this.#bars.create(0, 0, payload("", "runs"));
     this.#work = this.#bars.create(0, 0, payload("", ""));

@@ -4,12 +4,12 @@
  * @module
  */
 // @ts-types="@types/cli-progress"
-import cliProgress from "cli-progress";
+import type cliProgress from "cli-progress";
 import process from "node:process";
+import { createBars } from "../../examples/lib/bars.ts";
 
 /** Between two plain lines. */
 const PLAIN_INTERVAL_MS = 10_000;
-const FRAMES_PER_SECOND = 5;
 /** The bar counts shares, as a campaign may end by its seeds or by the clock. */
 const SHARES = 1_000;
 
@@ -37,18 +37,7 @@ export class CampaignProgress implements Disposable {
   constructor(limits: Limits) {
     this.#limits = limits;
     if (!Deno.stderr.isTerminal()) return;
-    this.#bars = new cliProgress.MultiBar({
-      stream: process.stderr,
-      format: "{bar} {text}",
-      barsize: 24,
-      hideCursor: true,
-      linewrap: false,
-      clearOnComplete: true,
-      gracefulExit: false,
-      fps: FRAMES_PER_SECOND,
-      emptyOnZero: true,
-      forceRedraw: true,
-    }, cliProgress.Presets.shades_classic);
+    this.#bars = createBars(process.stderr, "{bar} {text}");
     this.#bar = this.#bars.create(SHARES, 0, { text: "" });
   }
 

@@ -1,0 +1,28 @@
+/**
+ * Progress bars, as all programs draw them.
+ *
+ * @module
+ */
+
+// @ts-types="@types/cli-progress"
+import cliProgress from "cli-progress";
+import type { Writable } from "node:stream";
+
+const FRAMES_PER_SECOND = 10;
+
+/** Bars that go when they are done; lines may be written above them. */
+export function createBars(stream: Writable, format: string): cliProgress.MultiBar {
+  return new cliProgress.MultiBar({
+    stream,
+    format,
+    barsize: 24,
+    hideCursor: true,
+    linewrap: false,
+    clearOnComplete: true,
+    gracefulExit: false,
+    fps: FRAMES_PER_SECOND,
+    emptyOnZero: true,
+    // Without it a line written above shifts the bars that have not changed since.
+    forceRedraw: true,
+  }, cliProgress.Presets.shades_classic);
+}
