@@ -37,7 +37,12 @@ const OWNER_FOUND_MS = 20_000;
 
 /** What `/node` can be asked. */
 export interface NodeProtocol {
-  /** Starts a top-level actor of a kind this node offers. @throws `not_found`, `already_exists`. */
+  /**
+   * Starts a top-level actor of a kind this node offers. An owner that asks once more, because it has
+   * not heard the answer, is answered with the actor that it has, whatever the config says now.
+   *
+   * @throws `not_found`, `already_exists`.
+   */
   spawn(request: SpawnRequest): FencedRef;
   /** Stops a top-level actor that was started through here. */
   stop(request: { readonly name: string }): null;
@@ -48,6 +53,14 @@ export interface NodeProtocol {
 /** A reference to the `/node` of a node. */
 export function nodeActorOf(node: string): Ref<NodeProtocol> {
   return { node, path: `/${NODE_ACTOR_NAME}` };
+}
+
+/** What was started through here. */
+interface Started {
+  readonly kind: string;
+  readonly owner: FencedRef | undefined;
+  /** Looks for its owner no more. */
+  readonly forget: () => void;
 }
 
 interface Options {
@@ -61,14 +74,13 @@ export function createNodeActor(
   context: ActorContext<NodeProtocol>,
   { kinds, root, list }: Options,
 ): Actor<NodeProtocol> {
-  /** What was started through here, and how to look for its owner no more. */
-  const started = new Map<string, () => void>();
+  const started = new Map<string, Started>();
 
   const stop = async (name: string) => {
-    const forget = started.get(name);
-    if (forget === undefined) return;
+    const known = started.get(name);
+    if (known === undefined) return;
     started.delete(name);
-    forget();
+    known.forget();
     await root.stopChild(name);
   };
 
@@ -82,9 +94,16 @@ export function createNodeActor(
             `This node starts no actors of kind "${kind}" (it starts: ${known})`,
           );
         }
+        const known = started.get(name);
+        const living = root.child(name);
+        if (living !== undefined && known !== undefined && isAgain(known, { kind, owner })) {
+          return living;
+        }
         const ref = root.spawn({ ...kinds[kind]!(config), name, kind });
+        known?.forget();
         const lost = () => context.run(() => stop(name));
-        started.set(name, owner === undefined ? () => {} : watchOwner(context, owner, lost));
+        const forget = owner === undefined ? () => {} : watchOwner(context, owner, lost);
+        started.set(name, { kind, owner, forget });
         return ref;
       },
       async stop({ name }) {
@@ -94,6 +113,12 @@ export function createNodeActor(
       list: () => list(),
     },
   };
+}
+
+/** Whether the same life asks for the same. Nobody knows that of one that has not said who it is. */
+function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {
+  return known.kind === asked.kind && known.owner !== undefined &&
+    known.owner.incarnation === asked.owner?.incarnation;
 }
 
 /**

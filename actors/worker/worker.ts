@@ -337,6 +337,8 @@ class Worker {
   async #open(held: HeldTask): Promise<void> {
     try {
       held.source = await this.#front(held);
+      // Meanwhile others may have come, or gone, or it was placed by a request before.
+      if (held.placed !== undefined) this.#divideWindows();
       if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
       this.wake();
     } catch (error) {

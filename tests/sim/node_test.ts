@@ -1,6 +1,6 @@
 /** Nodes that crash are silent, whatever they were doing; and come back with their disk. */
 import type { ActorContext } from "../../actors/runtime/actor.ts";
-import { nodeActorOf, OWNER_LOST_MS } from "../../actors/runtime/node_actor.ts";
+import { nodeActorOf, OWNER_LOST_MS, type SpawnRequest } from "../../actors/runtime/node_actor.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimCluster } from "../../sim/cluster.ts";
@@ -366,6 +366,30 @@ async function placedFor(): Promise<{ cluster: SimCluster; isThere: () => boolea
   const isThere = () => front.system.actors().some(({ ref }) => ref.path === "/placed");
   return { cluster, isThere };
 }
+
+Deno.test("/node answers an owner that asks once more with the actor that it has, and refuses all others", async () => {
+  const { cluster } = await placedFor();
+  const owner = cluster.node("owner");
+  const { ref } = owner.system.actors().find(({ ref: { path } }) => path === ECHO.path)!;
+  const request = { kind: "echo", name: "placed", config: {}, owner: ref as FencedRef };
+  const other = { ...request.owner, incarnation: "another life" };
+  const { owner: _, ...unowned } = request;
+  const answers: (string | undefined)[] = [];
+  const spawn = async (asked: SpawnRequest) => {
+    const answer = await owner.system.ask(nodeActorOf("front"), "spawn", asked, { timeoutMs: 500 })
+      .catch((error: LeatError) => ({ incarnation: error.code }));
+    answers.push(answer.incarnation);
+  };
+  for (const asked of [request, { ...request, owner: other }, unowned]) spawn(asked);
+  await cluster.run({ until: () => answers.length === 3, timeMaxMs: 5_000 });
+  const placed = cluster.node("front").system.actors()
+    .find(({ ref: { path } }) => path === "/placed")!;
+  assertEquals(answers, [placed.ref.incarnation, "already_exists", "already_exists"]);
+  await cluster.node("front").system.stopActor("placed");
+  spawn(request);
+  await cluster.run({ until: () => answers.length === 4, timeMaxMs: 5_000 });
+  assert(answers[3] !== answers[0] && answers[3] !== "already_exists", "a dead one was answered");
+});
 
 /** Lets so much time pass. */
 async function pass(cluster: SimCluster, delayMs: number): Promise<void> {
