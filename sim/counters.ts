@@ -17,6 +17,7 @@ export const FAULTS = [
   "swizzled",
   "message_held",
   "link_broken",
+  "link_closed",
   "link_reset",
   "link_silent",
   "connect_failed",

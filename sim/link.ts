@@ -5,7 +5,7 @@
  * @module
  */
 import type { Envelope } from "../actors/runtime/envelope.ts";
-import type { Link, NodeId } from "../actors/runtime/link.ts";
+import { closedThere, type Link, type NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
 import { decodeMessage, encodeMessage } from "../transport/codec.ts";
 import { messageTooLarge } from "../transport/limits.ts";
@@ -19,6 +19,11 @@ import type { SimRandom } from "./random.ts";
 interface Arrival {
   readonly envelope: Envelope;
   readonly bytes: Uint8Array;
+}
+
+/** Why a link is closed that a node, or its machine, knows nothing of any more. */
+export function resetBy(node: string): LeatError {
+  return closedThere(new LeatError("unavailable", `${node} has reset the link`));
 }
 
 /** See the module. */
@@ -170,6 +175,7 @@ export class LinkEnd implements Link {
     trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
     this.#clog(faults);
     this.#breakDown(faults);
+    this.#closeBetween(faults);
     this.#carry({ envelope, bytes }, this.#arrivalOfNextUs(this.#sendUs(envelope, bytes.length)));
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
@@ -185,6 +191,15 @@ export class LinkEnd implements Link {
     counters.count("link_broken");
     trace.mark(scheduler.nowUs, `${this.name} broken`);
     this.sever();
+  }
+
+  /** Somebody between closes it: each end is told, as if the other one had. */
+  #closeBetween({ linkCloseProbability }: FaultOptions): void {
+    if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
+    const { counters, scheduler, trace } = this.#network;
+    counters.count("link_closed");
+    trace.mark(scheduler.nowUs, `${this.name} closed between`);
+    for (const end of [this, this.#peer]) end.resetPeer(resetBy(end.life.node));
   }
 
   #clog({ clogProbability, clogMaxMs }: FaultOptions): void {
@@ -213,7 +228,7 @@ export class LinkEnd implements Link {
       trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
       this.#left(arrival);
       if (this.#network.answersFor(this.remote.node)) {
-        peer.resetPeer(new LeatError("unavailable", `${this.remote.node} has reset the link`));
+        peer.resetPeer(resetBy(this.remote.node));
       }
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
       // It waits in the paused node's memory, and is lost with it.

@@ -11,7 +11,7 @@ import { type EncodeOptions, MessageSlab } from "../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
 import type { Counters } from "./counters.ts";
 import type { Life } from "./life.ts";
-import { LinkEnd } from "./link.ts";
+import { LinkEnd, resetBy } from "./link.ts";
 import type { FaultOptions } from "./options.ts";
 import type { SimRandom } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -126,7 +126,7 @@ export class SimNetwork {
       this.counters.count(silent ? "link_silent" : "link_reset");
       this.#ends.delete(end);
       if (silent) end.peer.expectSign();
-      else end.resetPeer(new LeatError("unavailable", `${life.node} has reset the link`));
+      else end.resetPeer(resetBy(life.node));
     }
   }
 
@@ -275,6 +275,7 @@ function shareOf(faults: FaultOptions, share: number): FaultOptions {
     delayMaxMs: faults.delayMinMs + share * (faults.delayMaxMs - faults.delayMinMs),
     clogProbability: share * faults.clogProbability,
     linkBreakProbability: share * faults.linkBreakProbability,
+    linkCloseProbability: share * faults.linkCloseProbability,
   };
 }
 

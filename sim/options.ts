@@ -23,6 +23,8 @@ export interface FaultOptions {
   readonly clogMaxMs: number;
   /** Of the link breaking, with no word to either end. */
   readonly linkBreakProbability: number;
+  /** Of both ends of the link being closed, as by a proxy between that is restarted. */
+  readonly linkCloseProbability: number;
   /** Bytes in flight per direction of a link; what is sent beyond it is lost. */
   readonly inFlightBytesMax: number;
   /** Per attempt to open a link. */
@@ -88,6 +90,7 @@ export const NO_FAULTS: FaultOptions = {
   clogProbability: 0,
   clogMaxMs: 0,
   linkBreakProbability: 0,
+  linkCloseProbability: 0,
   inFlightBytesMax: 2 ** 30,
   connectFailureProbability: 0,
   connectTimeoutMs: 1_000,
@@ -155,6 +158,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
     diskErrorProbability: some(0, 0, 0.002, 0.02),
     crashTogetherProbability: some(0, 0.5),
     moveProbability: some(0, 0, 0.5),
+    linkCloseProbability: some(0, 0.001, 0.005),
   };
 }
 

@@ -6,7 +6,7 @@
  * @module
  */
 import * as comlink from "comlink";
-import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
+import { closedThere, type Connector, type Link, type NodeId } from "../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
@@ -173,13 +173,14 @@ export class ThreadHub implements AsyncDisposable {
   /** Tells everyone who was joined with it: a port would not. */
   #leave(member: Member, error: LeatError): void {
     const { name } = member;
+    const gone = closedThere(error);
     if (this.#members.get(name) === member) this.#members.delete(name);
     this.#remember(name, error);
     const peers = this.#joined.get(name);
     this.#joined.delete(name);
     for (const [peer, life] of peers ?? []) {
       this.#joined.get(peer)?.delete(name);
-      this.#reachable(peer)?.gone(life, error);
+      this.#reachable(peer)?.gone(life, gone);
     }
     if (member instanceof LocalMember) member.cut(error);
   }

@@ -120,7 +120,7 @@ class Client {
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
-  /** After how much silence, in ms, the dispatcher releases it; undefined before it has said so. */
+  /** After how much silence, in ms, the dispatcher may release it; undefined before it has said so. */
   #timeoutMs: number | undefined;
 
   constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
@@ -239,7 +239,7 @@ class Client {
       });
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-      this.#noteWaiting(answer.waitsFor);
+      this.#noteUnserved(answer.unserved);
       // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
       if (!this.#feed.closed) this.#reader.learn({ ...answer, tasks: this.#tasksOf(answer) });
     } catch (error) {
@@ -256,10 +256,10 @@ class Client {
     return this.#tasks = tasks;
   }
 
-  #noteWaiting(waitsFor: string | undefined): void {
+  #noteUnserved(unserved: string | undefined): void {
     const { dispatcher, jobName } = this.#options;
     const { world } = this.#context;
-    const said = this.#waitLog.heard(waitsFor, world.nowMs());
+    const said = this.#waitLog.heard(unserved, world.nowMs());
     if (said === undefined) return;
     const job = jobName === undefined ? "A job" : `Job "${jobName}"`;
     world.log("warn", `${job} of the dispatcher at ${dispatcher.node} stands still. ${said}`);

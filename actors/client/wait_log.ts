@@ -14,14 +14,14 @@ export class WaitLog {
   #dueMs: number | undefined;
 
   /** What there is to say now, if there is something. */
-  heard(waitsFor: string | undefined, nowMs: number): string | undefined {
-    if (waitsFor === undefined) {
+  heard(unserved: string | undefined, nowMs: number): string | undefined {
+    if (unserved === undefined) {
       this.#dueMs = undefined;
       return undefined;
     }
     this.#dueMs ??= nowMs + FIRST_AFTER_MS;
     if (nowMs < this.#dueMs) return undefined;
     this.#dueMs = nowMs + AGAIN_AFTER_MS;
-    return waitsFor;
+    return unserved;
   }
 }

@@ -33,7 +33,8 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
   throw new LeatError(
     "not_found",
     `Client ${clientId} is not known here: it was released, or was not heard of for longer than the ` +
-      `dispatcher's clientTimeoutMs; make a new iterator`,
+      `dispatcher's clientTimeoutMs, or clientGraceMs after its connection was closed; make a new ` +
+      `iterator`,
   );
 }
 
@@ -50,14 +51,14 @@ export function newsFor(
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
-  const waitsFor = whyUnserved(state, iteration, [client]);
+  const unserved = whyUnserved(state, iteration, [client]);
   const news = {
     ...(knowsTasks
       ? { tasks: [], sameTasks: true as const }
       : { tasks: taskSources(state, client, iteration) }),
     finished,
     ...(splitsError === null ? {} : { error: splitsError }),
-    ...(waitsFor === null ? {} : { waitsFor }),
+    ...(unserved === null ? {} : { unserved }),
     ...orderedNews(iteration),
     ...savingNews(iteration),
   };
@@ -103,6 +104,9 @@ function taskSources(
   return sources;
 }
 
+/** Why a client ends. */
+export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
+
 /**
  * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does the
  * iteration of a DETERMINISTIC job, which whoever comes next begins anew, at a place of its own.
@@ -110,7 +114,7 @@ function taskSources(
 export function endClient(
   turn: Turn,
   clientId: number,
-  why: Extract<JournalRecord, { readonly type: "client_released" }>["why"],
+  why: ClientEnd,
   nextRound: number | null,
 ): void {
   const { state } = turn;

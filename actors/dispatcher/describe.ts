@@ -149,7 +149,7 @@ export function iterationFigures(
       };
     }),
     finished,
-    waitsFor: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
+    unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
     sharing,
     ...(numConsumers === undefined || iteration.ordered !== null ? {} : {
       rounds: describeRounds(state, iteration, (clientId) => soft.placeOf(clientId)),

@@ -24,7 +24,7 @@ export interface IterationFigures {
   readonly readers: readonly ClientDescription[];
   readonly finished: boolean;
   /** What its readers wait for, where no worker there is may serve them. */
-  readonly waitsFor: string | null;
+  readonly unserved: string | null;
   /** Whether its clients read one stream together. */
   readonly sharing: boolean;
   /** Coordinated reads. */
@@ -75,7 +75,7 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   if (tasks.length === 0) {
     return {
       kind: "stuck",
-      text: iteration.waitsFor ?? "Trainers wait for workers: none has a task of it yet.",
+      text: iteration.unserved ?? "Trainers wait for workers: none has a task of it yet.",
     };
   }
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };

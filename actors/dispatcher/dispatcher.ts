@@ -20,7 +20,8 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./client_hints.ts";
-import { clientOf, endClient, newsFor } from "./clients.ts";
+import { ClientLinks } from "./client_links.ts";
+import { type ClientEnd, clientOf, endClient, newsFor } from "./clients.ts";
 import { datasetOf, registerDataset, unusedDatasets } from "./datasets.ts";
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import { describeState, type SoftState } from "./describe.ts";
@@ -69,6 +70,11 @@ export interface DispatcherConfig {
   /** A client silent for longer is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
   /**
+   * A client whose link was closed at its end, as when its process ends, is released if it is not heard
+   * of again for so long. Default 10,000; no longer than `clientTimeoutMs`.
+   */
+  readonly clientGraceMs?: number;
+  /**
    * An iteration without clients is forgotten after this, and so is a dataset that was registered for
    * jobs alone when there is none left; -1: never. Default 300,000.
    */
@@ -108,6 +114,7 @@ const DEFAULTS: Settings = {
   logName: "dispatcher",
   workerTimeoutMs: 60_000,
   clientTimeoutMs: 120_000,
+  clientGraceMs: 10_000,
   jobGcTimeoutMs: 300_000,
   lostTaskTimeoutMs: 10_000,
   workers: [],
@@ -145,7 +152,7 @@ export function createDispatcher(
         })),
       registerDataset: (request) => dispatcher.registerDataset(request),
       getDataset: ({ datasetId }) => dispatcher.read((state) => datasetOf(state, datasetId)),
-      openIteration: (request) => dispatcher.openIteration(request),
+      openIteration: (request, delivery) => dispatcher.openIteration(request, delivery),
       clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
       releaseClient: ({ clientId, cancel }) => dispatcher.releaseClient(clientId, cancel),
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
@@ -172,6 +179,7 @@ class Dispatcher {
   readonly #config: Settings;
   readonly #consumers = new Consumers();
   readonly #reach: WorkerReach;
+  readonly #clientLinks: ClientLinks;
   readonly #figures: Figures;
   readonly #taskLists: TaskLists;
   readonly #scaling: Scaling;
@@ -197,8 +205,15 @@ class Dispatcher {
 
   constructor(context: ActorContext<DispatcherProtocol>, config: DispatcherConfig) {
     this.#context = context;
-    this.#config = { ...DEFAULTS, ...config };
+    const settings = { ...DEFAULTS, ...config };
+    const clientGraceMs = Math.min(settings.clientGraceMs, settings.clientTimeoutMs);
+    this.#config = { ...settings, clientGraceMs };
     this.#reach = new WorkerReach(context, config.dialWorker);
+    this.#clientLinks = new ClientLinks(context, (clientId) => {
+      const wait = this.turn((turn) => this.#endClient(turn, clientId, "gone"));
+      // A journal that fails ends this life by itself.
+      if (wait instanceof Promise) wait.catch(() => {});
+    });
     this.#taskLists = new TaskLists(context.self.incarnation);
     this.#figures = new Figures(checkScaling(config.scaling).measureMs);
     this.#scaling = new Scaling(config.scaling);
@@ -285,14 +300,18 @@ class Dispatcher {
 
   openIteration(
     request: RequestOf<DispatcherProtocol, "openIteration">,
+    { source }: Delivery,
   ):
     | AnswerOf<DispatcherProtocol, "openIteration">
     | Promise<
       AnswerOf<DispatcherProtocol, "openIteration">
     > {
-    return this.turn((turn) =>
-      openIteration(turn, request, (clientId) => this.#consumers.placeOf(clientId))
-    );
+    return this.turn((turn) => {
+      const answer = openIteration(turn, request, (clientId) => this.#consumers.placeOf(clientId));
+      // One that is stopped while it joins may never say a word as a client, nor good-bye.
+      this.#clientLinks.heard(answer.clientId, source);
+      return answer;
+    });
   }
 
   clientHeartbeat(
@@ -307,6 +326,7 @@ class Dispatcher {
       const [client, iteration] = clientOf(this.#state, request.clientId);
       this.#clientsHeardMs.set(client.clientId, turn.nowMs);
       this.#hints.heard(client.clientId, source as FencedRef<ClientProtocol>);
+      this.#clientLinks.heard(client.clientId, source);
       if (isCoordinated(turn, iteration)) {
         heardConsumer(turn, client, this.#consumers, request, this.#config.lostTaskTimeoutMs);
         reviewRounds(turn, iteration.iterationId, this.#consumers);
@@ -317,7 +337,7 @@ class Dispatcher {
       return {
         ...newsFor(this.#state, client, request.taskList === taskList),
         taskList,
-        timeoutMs: this.#config.clientTimeoutMs,
+        timeoutMs: this.#config.clientGraceMs,
       };
     });
   }
@@ -325,10 +345,13 @@ class Dispatcher {
   releaseClient(clientId: number, cancel = false): null | Promise<null> {
     return this.turn((turn) => {
       if (cancel) cancelSave(turn, clientId);
-      const nextRound = this.#consumers.nextRound(clientId) ?? null;
-      endClient(turn, clientId, "released", nextRound);
+      this.#endClient(turn, clientId, "released");
       return null;
     });
+  }
+
+  #endClient(turn: Turn, clientId: number, why: ClientEnd): void {
+    endClient(turn, clientId, why, this.#consumers.nextRound(clientId) ?? null);
   }
 
   workerHeartbeat(
@@ -494,6 +517,7 @@ class Dispatcher {
       this.#figures.clientGone(clientId);
       this.#consumers.left(clientId);
       this.#hints.gone(clientId);
+      this.#clientLinks.gone(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
       // Consumers of a coordinated read wait for one another, and not for this one any more.
@@ -662,10 +686,10 @@ class Dispatcher {
   }
 
   #sweepLater(): void {
-    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#config;
+    const { workerTimeoutMs, clientGraceMs, jobGcTimeoutMs } = this.#config;
     const timeouts = [
       workerTimeoutMs,
-      clientTimeoutMs,
+      clientGraceMs,
       ...(jobGcTimeoutMs < 0 ? [] : [jobGcTimeoutMs]),
     ];
     const fractionMs = Math.min(...timeouts) / SWEEP_FRACTION;
@@ -692,14 +716,16 @@ class Dispatcher {
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const { nowMs } = this.#turn;
-    for (const heard of [this.#workersHeardMs, this.#clientsHeardMs] as Map<unknown, number>[]) {
-      for (const [who, ms] of heard) heard.set(who, Math.min(nowMs, ms + lateMs));
+    const { closedMs } = this.#clientLinks;
+    const since: Map<unknown, number>[] = [this.#workersHeardMs, this.#clientsHeardMs, closedMs];
+    for (const times of since) {
+      for (const [who, ms] of times) times.set(who, Math.min(nowMs, ms + lateMs));
     }
   }
 
   /** Ends what was silent for too long. */
   #sweep(turn: Turn): void {
-    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#config;
+    const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs } = this.#config;
     const { nowMs, state } = turn;
     for (const [name, heardMs] of this.#workersHeardMs) {
       if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
@@ -707,8 +733,10 @@ class Dispatcher {
       }
     }
     for (const [clientId, heardMs] of this.#clientsHeardMs) {
-      if (nowMs - heardMs < clientTimeoutMs) continue;
-      endClient(turn, clientId, "timed_out", this.#consumers.nextRound(clientId) ?? null);
+      if (nowMs - heardMs >= clientTimeoutMs) this.#endClient(turn, clientId, "timed_out");
+    }
+    for (const [clientId, sinceMs] of this.#clientLinks.closedMs) {
+      if (nowMs - sinceMs >= clientGraceMs) this.#endClient(turn, clientId, "gone");
     }
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {

@@ -237,7 +237,7 @@ export interface DispatcherProtocol {
     /** Why the iteration cannot go on, if it cannot. */
     readonly error?: WireError;
     /** A sentence about what the client waits for, where no worker there is may serve it. */
-    readonly waitsFor?: string;
+    readonly unserved?: string;
     /**
      * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that
      * begins at or before it. A consumer that has just joined gets none before a schedule was put in
@@ -265,7 +265,7 @@ export interface DispatcherProtocol {
     };
     /** A save: how far it is, once it has begun. */
     readonly saving?: SavingNews;
-    /** After how much silence, in ms, the client is released. */
+    /** After how much silence, in ms, the client may be released. */
     readonly timeoutMs?: number;
   };
 

@@ -86,7 +86,7 @@ export type JournalRecord =
   | {
     readonly type: "client_released";
     readonly clientId: number;
-    readonly why: "released" | "timed_out";
+    readonly why: "released" | "gone" | "timed_out";
     /** Coordinated reads: its next round, as last heard. */
     readonly nextRound: number | null;
   }

@@ -66,6 +66,16 @@ export interface ChildSpec<P> {
   readonly supervision?: Supervision;
 }
 
+/**
+ * What is known of a target that is watched no more: its own node says that this life of it is over, or
+ * that it knows of none; the link to it was closed at its end, as when a process ends; or it cannot be
+ * reached, for any other reason.
+ */
+export type WatchEnd = "ended" | "closed" | "lost";
+
+/** Told that a watch is over. */
+export type WatchDown = (error: LeatError, end: WatchEnd) => void;
+
 /** What one life of an actor may touch. After its end every method does nothing. */
 export interface ActorContext<P = unknown> {
   /** This life's reference. */
@@ -96,7 +106,7 @@ export interface ActorContext<P = unknown> {
     options: AskOptions,
   ): Promise<AnswerOf<Q, M>>;
   /** Calls `down` once when the target dies, cannot be reached or does not exist; the answer stops watching. */
-  watch(target: Ref, down: (error: LeatError) => void): () => void;
+  watch(target: Ref, down: WatchDown): () => void;
   /** Starts a child. */
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Actor, ActorContext, AskOptions, ChildSpec } from "./actor.ts";
+import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import { type Answer, Answers } from "./answers.ts";
 import { copyBody } from "./body.ts";
 import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
@@ -38,7 +38,7 @@ export interface CellSystem {
     options: AskOptions,
   ): Promise<unknown>;
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
-  watch(source: Cell, target: Ref, down: (error: LeatError) => void): () => void;
+  watch(source: Cell, target: Ref, down: WatchDown): () => void;
   notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void;
   drop(envelope: Envelope, reason: DropReason): void;
   emit(event: InspectionEvent): void;
@@ -194,9 +194,9 @@ export class Cell implements ActorContext<unknown> {
     return this.#system.ask(this, target, method, request, options) as Promise<AnswerOf<Q, M>>;
   }
 
-  watch(target: Ref, down: (error: LeatError) => void): () => void {
+  watch(target: Ref, down: WatchDown): () => void {
     if (this.state === "stopped") return () => {};
-    return this.#system.watch(this, target, (error) => this.guarded(() => down(error)));
+    return this.#system.watch(this, target, (error, end) => this.guarded(() => down(error, end)));
   }
 
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q> {

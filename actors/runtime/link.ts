@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { LeatError } from "../../core/error.ts";
+import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "./envelope.ts";
 
 /** Names one life of a node. */
@@ -44,6 +44,20 @@ export interface Link {
   ready(): Promise<void>;
   /** Closes the link at once; envelopes not yet sent are lost. */
   close(reason?: LeatError): void;
+}
+
+/** The `details.reason` of a link that was closed at its other end. */
+const CLOSED_THERE = "closed_there";
+
+/** Says of the reason for which a link is closed that its other end was, by its node or its machine. */
+export function closedThere({ code, message, details, cause }: LeatError): LeatError {
+  return new LeatError(code, message, { cause, details: { ...details, reason: CLOSED_THERE } });
+}
+
+/** Whether a link was closed at its other end, as far as its carrier can tell. */
+export function isClosedThere({ code, details }: LeatError): boolean {
+  // A node that stops says so.
+  return code === "cancelled" || details?.reason === CLOSED_THERE;
 }
 
 /** Opens links to nodes that this node has none to. */

@@ -6,7 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { copyBody } from "./body.ts";
 import type { Envelope } from "./envelope.ts";
-import type { Connector, Link, NodeId } from "./link.ts";
+import { closedThere, type Connector, type Link, type NodeId } from "./link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
@@ -60,7 +60,7 @@ export class Router {
     for (const other of earlier) {
       const error = new LeatError("unavailable", `${node} has restarted`);
       other.close(error);
-      this.#detach(other, error);
+      this.#detach(other, closedThere(error));
     }
     const links = this.#links.get(node);
     if (links === undefined) {

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { AskOptions, ChildSpec, Supervision } from "./actor.ts";
+import type { AskOptions, ChildSpec, Supervision, WatchDown, WatchEnd } from "./actor.ts";
 import type { Answer } from "./answers.ts";
 import { Asks, type OpenAsk, settledBelow } from "./asks.ts";
 import { copyBody } from "./body.ts";
@@ -18,7 +18,7 @@ import {
   Inspector,
   type Observer,
 } from "./inspection.ts";
-import type { Connector, Link, NodeId } from "./link.ts";
+import { type Connector, isClosedThere, type Link, type NodeId } from "./link.ts";
 import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import { type FencedRef, formatRef, keyOf, type Ref } from "./ref.ts";
@@ -48,7 +48,7 @@ export interface SystemOptions {
 interface Watch {
   readonly watcher: Cell;
   readonly target: Ref;
-  readonly down: (error: LeatError) => void;
+  readonly down: WatchDown;
 }
 
 /**
@@ -103,7 +103,7 @@ export class ActorSystem implements AsyncDisposable {
   }
 
   /** Watches from outside any actor. See `ActorContext.watch`. */
-  watch(target: Ref, down: (error: LeatError) => void): () => void {
+  watch(target: Ref, down: WatchDown): () => void {
     return this.#core.root.watch(target, down);
   }
 
@@ -268,7 +268,7 @@ class Core implements CellSystem {
     }
   }
 
-  watch(source: Cell, target: Ref, down: (error: LeatError) => void): () => void {
+  watch(source: Cell, target: Ref, down: WatchDown): () => void {
     const id = ++this.#lastWatch;
     this.#watches.set(id, { watcher: source, target, down });
     this.#postOrDrop({ kind: "watch", ...this.#header(source, target), id });
@@ -384,7 +384,7 @@ class Core implements CellSystem {
       case "failure":
         return this.#dispatchAnswer(envelope);
       case "down":
-        return this.#dispatchDown(envelope.id, LeatError.fromWire(envelope.error));
+        return this.#dispatchDown(envelope.id, LeatError.fromWire(envelope.error), "ended");
       default:
         return this.#dispatchToActor(envelope);
     }
@@ -401,18 +401,19 @@ class Core implements CellSystem {
     else this.drop(envelope, "unwanted_reply");
   }
 
-  #dispatchDown(id: number, error: LeatError): void {
+  #dispatchDown(id: number, error: LeatError, end: WatchEnd): void {
     const watch = this.#watches.get(id);
     this.#watches.delete(id);
-    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(error);
+    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(error, end);
   }
 
   #dispatchToActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
     const { target } = envelope;
     const cell = this.#cells.get(target.path);
+    // The root stands for whoever asks from outside any actor: it is watched, and hears nothing.
+    const isHeard = cell !== this.root || envelope.kind === "watch" || envelope.kind === "unwatch";
     if (
-      cell === undefined || cell === this.root || cell.state === "stopping" ||
-      cell.state === "stopped"
+      cell === undefined || !isHeard || cell.state === "stopping" || cell.state === "stopped"
     ) {
       const restarting = this.#isRestarting(target.path);
       this.drop(envelope, restarting ? "restarting" : "no_such_actor");
@@ -498,7 +499,7 @@ class Core implements CellSystem {
       this.drop(envelope, "unreachable");
       if (envelope.kind === "ask") {
         this.#asks.refused(envelope.id, envelope.source.incarnation, error);
-      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, error);
+      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, error, "lost");
     }
   }
 
@@ -508,7 +509,7 @@ class Core implements CellSystem {
     const { kind, target, source } = envelope;
     this.world.log("warn", `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
     if (kind === "ask") this.#asks.fail(envelope.id, source.incarnation, error);
-    else if (kind === "watch") this.#dispatchDown(envelope.id, error);
+    else if (kind === "watch") this.#dispatchDown(envelope.id, error, "lost");
     else if (kind === "reply") {
       const header = { source, target, number: envelope.number, id: envelope.id };
       this.#postOrDrop({ kind: "failure", ...header, error: error.toWire() });
@@ -517,9 +518,10 @@ class Core implements CellSystem {
 
   #nodeLost(node: string, error: LeatError): void {
     const lost = lostLink(node, error);
+    const end = isClosedThere(error) ? "closed" : "lost";
     this.#asks.nodeLost(node, lost);
     for (const [id, watch] of [...this.#watches]) {
-      if (watch.target.node === node) this.#dispatchDown(id, lost);
+      if (watch.target.node === node) this.#dispatchDown(id, lost, end);
     }
     // Whoever watched from there has been told by its own node.
     for (const cell of this.#cells.values()) cell.watcherNodeLost(node);

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { isClosedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
@@ -50,6 +51,24 @@ class Listener implements AsyncDisposable {
     await this.system.stop();
     await this.server.close();
   }
+}
+
+/** A certificate, its key, and who has signed it. */
+async function certificates(): Promise<[string, string, string]> {
+  const pem = (name: string) => Deno.readTextFile(new URL(`./tls/${name}`, import.meta.url));
+  return await Promise.all([pem("server.pem"), pem("server.key"), pem("ca.pem")]);
+}
+
+/** Something for the probe. */
+function tellOf(body: unknown): Envelope {
+  return {
+    kind: "tell",
+    source: { node: "dialler", path: "/x", incarnation: "0" },
+    target: { node: "listener", path: "/probe" },
+    number: 1,
+    method: "note",
+    body,
+  };
 }
 
 /** A node that dials. */
@@ -216,7 +235,42 @@ Deno.test("a link whose wire was pulled closes on both sides, by the heartbeat",
   proxy.hold();
   const ends = await Promise.all([near.closed, listener.links[0]!.closed]);
   assertEquals(ends.map(({ code }) => code), ["unavailable", "unavailable"]);
-  for (const { message } of ends) assertStringIncludes(message, "said nothing");
+  for (const end of ends) {
+    assertStringIncludes(end.message, "said nothing");
+    assertEquals(isClosedThere(end), false, end.message);
+  }
+});
+
+Deno.test("a link that is cut was closed at its other end, also under TLS", async () => {
+  const [cert, key, ca] = await certificates();
+  for (const tls of [{}, { cert, key }]) {
+    await using listener = new Listener(tls);
+    await using proxy = new TcpProxy(listener.server.port);
+    const connector = webSocketConnector({ world: new DenoWorld(), ca });
+    const scheme = "cert" in tls ? "wss" : "ws";
+    const near = await connector.connect(`${scheme}://127.0.0.1:${proxy.port}`, LOCAL);
+    near.start(() => {});
+    proxy.cut();
+    const ends = await Promise.all([near.closed, listener.links[0]!.closed]);
+    for (const end of ends) assertEquals(isClosedThere(end), true, end.message);
+  }
+});
+
+Deno.test("the links of a process that is killed were closed there, also with bytes unread", async () => {
+  await using listener = new Listener();
+  for (const unread of [0, 4_000_000]) {
+    await using child = startChild("tests/transport/fixture_dialler.ts", {
+      args: [listener.server.address],
+      flags: ["--allow-net=127.0.0.1"],
+    });
+    await child.line(/^linked$/);
+    const link = listener.links.at(-1)!;
+    child.kill("SIGSTOP");
+    if (unread > 0) link.send(tellOf(new Uint8Array(unread)));
+    child.kill("SIGKILL");
+    const end = await link.closed;
+    assertEquals(isClosedThere(end), true, end.message);
+  }
 });
 
 Deno.test("an idle link stays open: the heartbeat answers", async () => {
@@ -226,14 +280,7 @@ Deno.test("an idle link stays open: the heartbeat answers", async () => {
   const near = await connector.connect(listener.server.address, LOCAL);
   near.start(() => {});
   await new Promise((resolve) => setTimeout(resolve, 30 * heartbeatMs));
-  assert(near.send({
-    kind: "tell",
-    source: { node: "dialler", path: "/x", incarnation: "0" },
-    target: { node: "listener", path: "/probe" },
-    number: 1,
-    method: "note",
-    body: 1,
-  }));
+  assert(near.send(tellOf(1)));
   near.close();
   await listener.links[0]!.closed;
 });
@@ -275,13 +322,12 @@ Deno.test("a port in use, a public interface without a token, half a certificate
 });
 
 Deno.test("wss: serves who trusts its authority, and is `unavailable` to others, saying why", async () => {
-  const pem = (name: string) => Deno.readTextFile(new URL(`./tls/${name}`, import.meta.url));
-  const [cert, key, ca] = await Promise.all(["server.pem", "server.key", "ca.pem"].map(pem));
-  await using listener = new Listener({ cert: cert!, key: key!, token: TOKEN });
+  const [cert, key, ca] = await certificates();
+  await using listener = new Listener({ cert, key, token: TOKEN });
   const { address } = listener.server;
   assert(address.startsWith("wss://"));
   const world = new DenoWorld();
-  const trusting = webSocketConnector({ world, token: TOKEN, ca: ca! });
+  const trusting = webSocketConnector({ world, token: TOKEN, ca });
   const link = await trusting.connect(address, LOCAL);
   link.close();
   await listener.links[0]!.closed;

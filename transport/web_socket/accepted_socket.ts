@@ -5,6 +5,14 @@
  */
 import type { Socket, SocketEvents } from "./socket.ts";
 
+/**
+ * How the platform says that a connection was closed or reset from the other side: in words alone. A
+ * machine resets the connections of a process that has ended with bytes unread, so that a reset is no
+ * trouble of the network, but its opposite: something there has answered. What has timed out, or finds
+ * no way, is not among these.
+ */
+const CLOSED_BY_PEER = /unexpected eof|peer closed|reset by peer|broken pipe|forcibly closed/i;
+
 /** A WebSocket that a server upgraded. */
 export class AcceptedSocket implements Socket {
   readonly released: Promise<void>;
@@ -21,9 +29,10 @@ export class AcceptedSocket implements Socket {
       this.#events?.message(data instanceof ArrayBuffer ? new Uint8Array(data) : String(data));
     };
     socket.onerror = (event) => this.#error = (event as ErrorEvent).message;
-    socket.onclose = ({ code, reason }) => {
+    socket.onclose = ({ code, reason, wasClean }) => {
       released.resolve();
-      this.#events?.closed(this.#error || reason || `WebSocket code ${code}`);
+      const why = this.#error || reason || `WebSocket code ${code}`;
+      this.#events?.closed(why, wasClean || CLOSED_BY_PEER.test(why));
     };
   }
 

@@ -79,6 +79,17 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, "");
 }
 
+/** The other side has closed a connection in order. */
+class PeerClosed extends Error {}
+
+/** What a connection fails with that the other side has closed, or its machine has in its stead. */
+const PEER_ERRORS = [
+  PeerClosed,
+  Deno.errors.UnexpectedEof,
+  Deno.errors.ConnectionReset,
+  Deno.errors.BrokenPipe,
+];
+
 class DialledSocket implements Socket {
   readonly released: Promise<void>;
   readonly #release: () => void;
@@ -136,7 +147,7 @@ class DialledSocket implements Socket {
     if (this.#state !== "open") return;
     this.#write(OPCODE.CLOSE, new Uint8Array([0x03, 0xe8]));
     this.#state = "closing";
-    this.#closeTimer = this.#world.timer(CLOSE_TIMEOUT_MS, () => this.#closed("closed"));
+    this.#closeTimer = this.#world.timer(CLOSE_TIMEOUT_MS, () => this.#closed("closed", false));
   }
 
   #write(opcode: number, payload: Uint8Array): void {
@@ -157,7 +168,7 @@ class DialledSocket implements Socket {
       this.#failed(error);
     }
     this.#writing = false;
-    if (this.#goodbye !== undefined) this.#closed(this.#goodbye);
+    if (this.#goodbye !== undefined) this.#closed(this.#goodbye, true);
   }
 
   async #readAll(): Promise<void> {
@@ -186,7 +197,7 @@ class DialledSocket implements Socket {
       await new Promise<void>((resolve) => this.#world.macrotask(resolve));
     }
     const count = await this.#conn.read(into);
-    if (count === null) throw new Error("the other side closed the connection");
+    if (count === null) throw new PeerClosed("the other side closed the connection");
     return count;
   }
 
@@ -267,20 +278,21 @@ class DialledSocket implements Socket {
     const reason = new TextDecoder().decode(payload.subarray(2));
     this.close();
     this.#goodbye = reason === "" ? `WebSocket code ${code}` : reason;
-    if (!this.#writing) this.#closed(this.#goodbye);
+    if (!this.#writing) this.#closed(this.#goodbye, true);
   }
 
   #failed(error: unknown): void {
-    this.#closed(error instanceof Error ? error.message : String(error));
+    const isByPeer = PEER_ERRORS.some((kind) => error instanceof kind);
+    this.#closed(error instanceof Error ? error.message : String(error), isByPeer);
   }
 
-  #closed(why: string): void {
+  #closed(why: string, isByPeer: boolean): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#closeTimer?.cancel();
     while (this.#writes.shift() !== undefined);
     this.#conn.close();
     this.#release();
-    this.#events?.closed(why);
+    this.#events?.closed(why, isByPeer);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
-import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { decodeMessage, encodeMessage } from "../codec.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
@@ -107,7 +107,7 @@ export class WebSocketLink implements Link {
     this.released = socket.released;
     socket.listen({
       message: (data) => this.#arrived(data),
-      closed: (why) => this.#end(this.#lost(why)),
+      closed: (why, isByPeer) => this.#end(this.#lost(why, isByPeer)),
     });
     this.#beatTimer = this.#beatLater();
   }
@@ -274,8 +274,10 @@ export class WebSocketLink implements Link {
     this.#settle(reason);
   }
 
-  #lost(why: string): LeatError {
-    return new LeatError("unavailable", `The connection to ${this.remote.node} broke: ${why}`);
+  #lost(why: string, isByPeer: boolean): LeatError {
+    const text = `The connection to ${this.remote.node} broke: ${why}`;
+    const error = new LeatError("unavailable", text);
+    return isByPeer ? closedThere(error) : error;
   }
 
   #broken(error: unknown): LeatError {

@@ -8,8 +8,13 @@
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
-  /** The socket is closed, by either side or because it broke; comes once. */
-  closed(why: string): void;
+  /**
+   * The socket is closed, by either side or because it broke; comes once.
+   *
+   * @param isByPeer The other side has closed it, as far as can be told, or its machine has in its
+   * stead, which it does where a process has ended.
+   */
+  closed(why: string, isByPeer: boolean): void;
 }
 
 /** An open WebSocket. */

@@ -9,11 +9,11 @@ import { TestCluster } from "./lib.ts";
 
 /** What the client is told, and what is described; both are the same. */
 async function waitingOf(cluster: TestCluster, clientId: number): Promise<string | undefined> {
-  const { waitsFor } = await cluster.ask("clientHeartbeat", { clientId });
+  const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
   const { jobs } = await cluster.ask("describe", null);
   const bottleneck = jobs[0]?.iterations[0]?.bottleneck;
-  if (waitsFor !== undefined) assertEquals(bottleneck, { kind: "stuck", text: waitsFor });
-  return waitsFor;
+  if (unserved !== undefined) assertEquals(bottleneck, { kind: "stuck", text: unserved });
+  return unserved;
 }
 
 Deno.test("a job whose tags nobody carries says what it waits for and who is there, until one comes", async () => {
@@ -62,9 +62,9 @@ Deno.test('a client of a "local" job says so also while others of the job are se
   const other = await cluster.open(datasetId, { ...job, process: "process b" });
   const heard = ({ clientId }: { clientId: number }) =>
     cluster.ask("clientHeartbeat", { clientId });
-  assertEquals((await heard(served)).waitsFor, undefined);
+  assertEquals((await heard(served)).unserved, undefined);
   assertEquals(
-    (await heard(other)).waitsFor,
+    (await heard(other)).unserved,
     'It waits for a worker with the tag "gpu" in the trainer\'s own process (targetWorkers: "local"); ' +
       'there are "w1" (tags gpu). Start one there (serveWorker({ local: true, tags: ["gpu"] })).',
   );
@@ -72,7 +72,7 @@ Deno.test('a client of a "local" job says so also while others of the job are se
 
 Deno.test("WaitLog says what is waited for after a while, then seldom, and anew when it is over", () => {
   const log = new WaitLog();
-  const said = (atMs: number, waitsFor?: string) => log.heard(waitsFor, atMs);
+  const said = (atMs: number, unserved?: string) => log.heard(unserved, atMs);
   assertEquals([0, 1_000, 4_999].map((atMs) => said(atMs, "x")), [undefined, undefined, undefined]);
   assertEquals([5_000, 6_000, 64_999, 65_000].map((atMs) => said(atMs, "x")), [
     ...["x", undefined, undefined, "x"],

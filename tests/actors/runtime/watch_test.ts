@@ -4,8 +4,11 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
+import type { WatchEnd } from "../../../actors/runtime/actor.ts";
+import { closedThere } from "../../../actors/runtime/link.ts";
 import { nodeActorOf } from "../../../actors/runtime/node_actor.ts";
-import type { Ref } from "../../../actors/runtime/ref.ts";
+import type { Delivery } from "../../../actors/runtime/protocol.ts";
+import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import {
   type Probe,
@@ -76,6 +79,54 @@ Deno.test("watch tells of a lost link, and only once", async () => {
   await settle();
   assertEquals(downs.length, 1);
   assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"), "it has been told");
+});
+
+Deno.test("watch tells an end from a closed link and from a lost one", async () => {
+  const endOf = (node: TestNode, target: Ref) =>
+    new Promise<WatchEnd>((resolve) => node.system.watch(target, (_error, end) => resolve(end)));
+  const broken = new LeatError("unavailable", "broken for the test");
+  await using pair = new TestPair();
+  const [a, b] = [pair.a, pair.b];
+  assertEquals(await endOf(a, { node: "b", path: "/nobody" }), "ended");
+  assertEquals(await endOf(a, { node: "nowhere", path: "/probe" }), "lost");
+  const ref = spawnProbe(b);
+  let over = endOf(a, ref);
+  await b.system.stopActor("probe");
+  assertEquals(await over, "ended");
+  for (const [reason, end] of [[broken, "lost"], [closedThere(broken), "closed"]] as const) {
+    over = endOf(a, spawnProbe(b));
+    await settle();
+    pair.links[1].close(reason);
+    assertEquals(await over, end);
+    await b.system.stopActor("probe");
+    pair.links.splice(0, 2, ...pair.join());
+  }
+});
+
+Deno.test("whoever asks from outside any actor can be watched, until the node ends", async () => {
+  await using pair = new TestPair();
+  const { system } = pair.b;
+  const asker = Promise.withResolvers<FencedRef>();
+  pair.a.system.spawn<{ look(): null }>({
+    name: "looker",
+    create: () => ({
+      handlers: {
+        look: (_request: unknown, { source }: Delivery) => {
+          asker.resolve(source);
+          return null;
+        },
+      } as never,
+    }),
+  });
+  const looker = { node: "a", path: "/looker" } as Ref<{ look(request: null): null }>;
+  await system.ask(looker, "look", null, SOON);
+  const ends: WatchEnd[] = [];
+  pair.a.system.watch(await asker.promise, (_error, end) => ends.push(end));
+  await settle();
+  assertEquals(ends, []);
+  await system.stop();
+  await settle();
+  assertEquals(ends, ["ended"]);
 });
 
 Deno.test("unwatch hears nothing more", async () => {

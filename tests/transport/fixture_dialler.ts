@@ -1,0 +1,12 @@
+/**
+ * Another process for tests of links: dials a node, says so, and stays.
+ *
+ * @module
+ */
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+
+const connector = webSocketConnector({ world: new DenoWorld({ logLevel: "off" }) });
+const link = await connector.connect(Deno.args[0]!, { node: "child", incarnation: "1" });
+link.start(() => {});
+console.log("linked");
