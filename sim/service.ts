@@ -21,6 +21,9 @@ import type { Boot, SimNode } from "./node.ts";
 /** The node that the dispatcher of a simulated cluster runs on. */
 export const DISPATCHER_NODE = "dispatcher";
 
+/** Longer than any trouble lasts, and so short that what is over is forgotten within a run. */
+const FORGETTING = { clientTimeoutMs: 30_000, jobGcTimeoutMs: 30_000 };
+
 /** Puts something around the dispatcher's handlers. */
 export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
 
@@ -43,7 +46,7 @@ export function bootDispatcher(
       const watched = checker.begin(journal, state);
       return config.wrapJournal?.(watched, state) ?? watched;
     };
-    spawnDispatcher(node, { ...config, wrapJournal }, wrap);
+    spawnDispatcher(node, { ...FORGETTING, ...config, wrapJournal }, wrap);
   };
 }
 

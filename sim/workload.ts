@@ -62,10 +62,8 @@ export interface Run {
   toTheEnd(): Promise<void>;
 }
 
-/** In so many runs who takes what is compared with whom it was meant for: that takes a while. */
-const FENCES_PROBABILITY = 1 / 8;
 /** In so many runs it is seen to that nothing is left at the end: that takes a while. */
-const LEFTOVERS_PROBABILITY = 1 / 8;
+const LEFTOVERS_PROBABILITY = 1 / 2;
 /** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
 const LEFT_MAX_MS = 600_000;
 
@@ -77,11 +75,12 @@ export async function outcomeOf<R extends Run>(
   const { cluster, violations } = run;
   const memory = new MemoryChecker(violations.by("memory"));
   cluster.onStep = () => memory.look(() => cluster.nodes);
-  if (cluster.random.fork("fences").chance(FENCES_PROBABILITY)) {
-    const fences = new FenceChecker(violations.by("fences"));
-    cluster.onStart = ({ system }) => fences.watch(system);
-    for (const node of cluster.nodes) if (node.isUp) cluster.onStart(node);
-  }
+  const fences = new FenceChecker(violations.by("fences"));
+  cluster.onStart = (node) => {
+    if (cluster.trainers.includes(node.name)) memory.watch(node);
+    fences.watch(node.system);
+  };
+  for (const node of cluster.nodes) if (node.isUp) cluster.onStart(node);
   try {
     await run.toTheEnd();
   } catch (error) {
@@ -91,7 +90,7 @@ export async function outcomeOf<R extends Run>(
   if (isChosen && violations.count === 0) await expectNothingLeft(run);
   for (const node of cluster.nodes) {
     const journal = journalOf(node);
-    journal?.end();
+    memory.ended(node.name, journal?.end() ?? 0);
     for (const what of journal?.found ?? []) violations.by("journal").add(what);
   }
   return {

@@ -44,12 +44,14 @@ export interface ActorInfo {
   readonly mailboxLength: number;
 }
 
-/** What a node holds of messages: each of these is bounded, and nothing once all is quiet. */
+/** What a node holds of messages: each of these is bounded. */
 export interface HeldMessages {
   /** In mailboxes. */
   readonly waiting: number;
   /** Asks that were made here and have no answer yet. */
   readonly openAsks: number;
+  /** Answers that are kept for askers which may ask again. */
+  readonly keptAnswers: number;
 }
 
 /** Hands events to observers; costs one check when nobody looks. */

@@ -199,9 +199,12 @@ class Core implements CellSystem {
   }
 
   get held(): HeldMessages {
-    let waiting = 0;
-    for (const cell of this.#cells.values()) waiting += cell.info.mailboxLength;
-    return { waiting, openAsks: this.#asks.size };
+    let [waiting, keptAnswers] = [0, 0];
+    for (const cell of this.#cells.values()) {
+      waiting += cell.info.mailboxLength;
+      keptAnswers += cell.answers.size;
+    }
+    return { waiting, openAsks: this.#asks.size, keptAnswers };
   }
 
   async stop(): Promise<void> {
@@ -452,8 +455,9 @@ class Core implements CellSystem {
 
   #dispatchAsk(cell: Cell, envelope: AskEnvelope): void {
     if (envelope.settledBelow !== undefined) {
-      const { source, id, settledBelow } = envelope;
-      const known = cell.answers.begin(source.incarnation, id, settledBelow);
+      const { source: { incarnation }, id, settledBelow, timeoutMs } = envelope;
+      const ask = { id, settledBelow, timeoutMs };
+      const known = cell.answers.begin(incarnation, ask, this.world.nowMs());
       if (known === "pending") return;
       if (known !== "new") return this.answer(cell, envelope, known);
     }

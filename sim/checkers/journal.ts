@@ -63,9 +63,12 @@ export class JournalChecker {
     };
   }
 
-  /** Everything is over: what the dispatcher works with must be what its journal gives. */
-  end(): void {
-    if (this.#life !== undefined) this.#expectReplayed(this.#life);
+  /**
+   * Everything is over: what the dispatcher works with must be what its journal gives. Answers how many
+   * bytes a snapshot of it has.
+   */
+  end(): number {
+    return this.#life === undefined ? 0 : this.#expectReplayed(this.#life);
   }
 
   /** The life is over, and the next one has begun with this state. */
@@ -86,15 +89,18 @@ export class JournalChecker {
     for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
   }
 
-  #expectReplayed(life: Life): void {
+  #expectReplayed(life: Life): number {
     const { records, state } = life;
+    const snapshot = encodeSnapshot(state.snapshot());
     try {
       const [gives] = replayed(life, records.length);
-      if (isSame(encodeSnapshot(state.snapshot()), gives!)) return;
-      this.found.push(`after ${records.length} records the state is not what the journal gives`);
+      if (!isSame(snapshot, gives!)) {
+        this.found.push(`after ${records.length} records the state is not what the journal gives`);
+      }
     } catch (error) {
       this.found.push(`its journal cannot be replayed: ${LeatError.from(error).message}`);
     }
+    return snapshot.length;
   }
 }
 

@@ -1,22 +1,32 @@
 /**
- * Checks, while a run goes on, that no node holds ever more: what waits in mailboxes and what was asked
- * and not answered stays within what a cluster so small has a use for.
+ * Checks, while a run goes on, that no node holds ever more: what waits in mailboxes, what was asked and
+ * not answered, the answers that are kept for whoever asks again, and what has arrived at a client and
+ * was not taken, stay within what a cluster so small has a use for. At its end, that what a dispatcher
+ * knows is small.
  *
  * @module
  */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { Findings } from "./checker.ts";
 
 /** Bounds per node: far more than its few peers have reason to send or ask at a time. */
 export const WAITING_MAX = 500;
 export const OPEN_ASKS_MAX = 500;
+export const KEPT_ANSWERS_MAX = 200;
+/** Of one client: more than the few elements that it may have asked for. */
+export const FEED_BYTES_MAX = 65_536;
+/** Of a dispatcher's state, as a snapshot has it. */
+export const STATE_BYTES_MAX = 65_536;
 /** It looks once in so many calls. */
 export const EVERY = 64;
 
 interface Node {
   readonly name: string;
   readonly isUp: boolean;
-  readonly system: ActorSystem;
+  readonly system: Pick<ActorSystem, "held" | "inspect">;
 }
 
 /** See the module. */
@@ -29,20 +39,40 @@ export class MemoryChecker {
     this.#findings = findings;
   }
 
+  /** A node with a client has started: what that says of itself is heard. */
+  watch({ name, system }: Node): void {
+    system.inspect((event: InspectionEvent) => {
+      if (event.type !== "send" || event.envelope.kind !== "ask") return;
+      const { method, body } = event.envelope;
+      if (method !== "clientHeartbeat") return;
+      const { bufferedBytes = 0 } = (body as HeartbeatRequest).figures ?? {};
+      this.#expect(name, "bytes wait for a training loop", bufferedBytes, FEED_BYTES_MAX);
+    });
+  }
+
   /** Something has happened. */
   look(nodes: () => readonly Node[]): void {
     if (this.#calls++ % EVERY !== 0) return;
     for (const node of nodes()) {
       if (!node.isUp) continue;
-      const { waiting, openAsks } = node.system.held;
-      this.#expect(node, "messages wait in mailboxes", waiting, WAITING_MAX);
-      this.#expect(node, "asks are open", openAsks, OPEN_ASKS_MAX);
+      const { name } = node;
+      const { waiting, openAsks, keptAnswers } = node.system.held;
+      this.#expect(name, "messages wait in mailboxes", waiting, WAITING_MAX);
+      this.#expect(name, "asks are open", openAsks, OPEN_ASKS_MAX);
+      this.#expect(name, "answers are kept", keptAnswers, KEPT_ANSWERS_MAX);
     }
   }
 
-  #expect({ name }: Node, what: string, count: number, most: number): void {
+  /** The run is over, and a snapshot of what the dispatcher of that node knows has so many bytes. */
+  ended(name: string, stateBytes: number): void {
+    this.#expect(name, "bytes are in the state", stateBytes, STATE_BYTES_MAX);
+  }
+
+  #expect(name: string, what: string, count: number, most: number): void {
     if (count <= most || this.#found.has(`${name} ${what}`)) return;
     this.#found.add(`${name} ${what}`);
     this.#findings.add(`${count} ${what} of ${name}, of ${most} at most`);
   }
 }
+
+type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;

@@ -4,6 +4,8 @@
  * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { Feed } from "../../actors/client/feed.ts";
+import { Answers } from "../../actors/runtime/answers.ts";
 import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
 import { Repeats } from "../../actors/elements/repeats.ts";
 import type { GetElementRequest } from "../../actors/worker/protocol.ts";
@@ -87,6 +89,33 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
           return Math.max(0, accept.call(this, source, number));
         },
       });
+    },
+  },
+  {
+    name: "keep-answers",
+    wrong: "an actor that keeps every answer, also those that its asker has heard",
+    workload: "rounds",
+    install: () => {
+      const { begin } = Answers.prototype;
+      return changed(Answers.prototype, {
+        begin(source, ask, nowMs) {
+          return begin.call(this, source, { ...ask, settledBelow: -Infinity }, nowMs);
+        },
+      });
+    },
+  },
+  {
+    name: "read-without-end",
+    wrong: "a client that never finds that enough waits for its training loop",
+    workload: "sharing",
+    install: () => {
+      const own = Object.getOwnPropertyDescriptor(Feed.prototype, "length")!;
+      Object.defineProperty(Feed.prototype, "length", { ...own, get: () => 0 });
+      return {
+        [Symbol.dispose]() {
+          Object.defineProperty(Feed.prototype, "length", own);
+        },
+      };
     },
   },
   {

@@ -1,5 +1,14 @@
 /** What the checkers of what nodes hold see, during a run and at its end. */
-import { EVERY, MemoryChecker, OPEN_ASKS_MAX, WAITING_MAX } from "../../sim/checkers/memory.ts";
+import {
+  EVERY,
+  FEED_BYTES_MAX,
+  KEPT_ANSWERS_MAX,
+  MemoryChecker,
+  OPEN_ASKS_MAX,
+  STATE_BYTES_MAX,
+  WAITING_MAX,
+} from "../../sim/checkers/memory.ts";
+import type { Observer } from "../../actors/runtime/inspection.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { leftovers } from "../../sim/leftovers.ts";
 import { assertEquals } from "../assert.ts";
@@ -58,5 +67,47 @@ Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each"
   assertEquals(found, [
     `${most + 1} messages wait in mailboxes of node, of ${WAITING_MAX} at most`,
     `${most + 1} asks are open of node, of ${OPEN_ASKS_MAX} at most`,
+  ]);
+});
+
+Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher's state beyond their bounds", () => {
+  const found: string[] = [];
+  const checker = new MemoryChecker({ add: (what) => found.push(what) });
+  const observers: Observer[] = [];
+  const node = (more: number) => ({
+    name: "node",
+    isUp: true,
+    system: {
+      held: { waiting: 0, openAsks: 0, keptAnswers: KEPT_ANSWERS_MAX + more },
+      inspect: (observer: Observer) => {
+        observers.push(observer);
+        return () => {};
+      },
+    },
+  });
+  checker.watch(node(0));
+  const see = (more: number) => {
+    const figures = { bufferedBytes: FEED_BYTES_MAX + more };
+    const envelope = {
+      kind: "ask",
+      source: { node: "node", path: "/client", incarnation: "1-1" },
+      target: { node: "dispatcher", path: "/dispatcher" },
+      number: 1,
+      id: 1,
+      timeoutMs: 1,
+      method: "clientHeartbeat",
+      body: { clientId: 1, figures },
+    } as const;
+    for (let i = 0; i < EVERY; i++) checker.look(() => [node(more)]);
+    for (const observe of observers) observe({ type: "send", envelope });
+    checker.ended("node", STATE_BYTES_MAX + more);
+  };
+  see(0);
+  assertEquals(found, []);
+  see(1);
+  assertEquals(found, [
+    `${KEPT_ANSWERS_MAX + 1} answers are kept of node, of ${KEPT_ANSWERS_MAX} at most`,
+    `${FEED_BYTES_MAX + 1} bytes wait for a training loop of node, of ${FEED_BYTES_MAX} at most`,
+    `${STATE_BYTES_MAX + 1} bytes are in the state of node, of ${STATE_BYTES_MAX} at most`,
   ]);
 });

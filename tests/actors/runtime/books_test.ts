@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Answer, Answers } from "../../../actors/runtime/answers.ts";
+import { type Answer, Answers, FORGET_AFTER_MS } from "../../../actors/runtime/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
@@ -16,36 +16,60 @@ import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const reply = (body: unknown): Answer => ({ kind: "reply", body });
 
+const TIMEOUT_MS = 1_000;
+
+/** That an ask has come, at a time. */
+function begin(answers: Answers, source: string, id: number, settledBelow: number, nowMs = 0) {
+  return answers.begin(source, { id, settledBelow, timeoutMs: TIMEOUT_MS }, nowMs);
+}
+
 Deno.test("Answers forgets what is below the settled mark", () => {
   const answers = new Answers();
   for (const id of [1, 2, 3]) {
-    assertEquals(answers.begin("asker", id, 1), "new");
+    assertEquals(begin(answers, "asker", id, 1), "new");
     answers.settle("asker", id, reply(id));
   }
-  assertEquals(answers.begin("asker", 2, 1), reply(2));
-  assertEquals(answers.begin("asker", 4, 3), "new");
-  assertEquals(answers.begin("asker", 3, 3), reply(3));
-  assertEquals(answers.begin("asker", 2, 3), "new", "its asker will never ask that again");
+  assertEquals(begin(answers, "asker", 2, 1), reply(2));
+  assertEquals(begin(answers, "asker", 4, 3), "new");
+  assertEquals(begin(answers, "asker", 3, 3), reply(3));
+  assertEquals(begin(answers, "asker", 2, 3), "new", "its asker will never ask that again");
 });
 
 Deno.test("Answers knows an ask that is being handled, and handles a dropped one anew", () => {
   const answers = new Answers();
-  assertEquals(answers.begin("asker", 1, 1), "new");
-  assertEquals(answers.begin("asker", 1, 1), "pending");
-  assertEquals(answers.begin("another", 1, 1), "new");
+  assertEquals(begin(answers, "asker", 1, 1), "new");
+  assertEquals(begin(answers, "asker", 1, 1), "pending");
+  assertEquals(begin(answers, "another", 1, 1), "new");
   answers.drop("asker", 1);
-  assertEquals(answers.begin("asker", 1, 1), "new");
+  assertEquals(begin(answers, "asker", 1, 1), "new");
 });
 
 Deno.test("Answers keeps a bounded number, the newest", () => {
   const answers = new Answers();
   const count = 20_000;
   for (let id = 1; id <= count; id++) {
-    answers.begin("asker", id, 1);
+    begin(answers, "asker", id, 1);
     answers.settle("asker", id, reply(id));
   }
-  assertEquals(answers.begin("asker", count, 1), reply(count));
-  assertEquals(answers.begin("asker", 1, 1), "new");
+  assertEquals(begin(answers, "asker", count, 1), reply(count));
+  assertEquals(begin(answers, "asker", 1, 1), "new");
+});
+
+Deno.test("Answers forgets what was answered to askers that have given up long ago", () => {
+  const answers = new Answers();
+  const atMs = 10 * FORGET_AFTER_MS;
+  for (const asker of ["ended", "alive"]) {
+    begin(answers, asker, 1, 1, atMs);
+    answers.settle(asker, 1, reply(1));
+  }
+  begin(answers, "slow", 1, 1, atMs);
+  assertEquals(begin(answers, "alive", 2, 1, atMs + TIMEOUT_MS), "new");
+  assertEquals(answers.size, 2);
+  const laterMs = atMs + TIMEOUT_MS + FORGET_AFTER_MS;
+  assertEquals(begin(answers, "other", 1, 1, laterMs), "new");
+  assertEquals(answers.size, 1);
+  assertEquals(begin(answers, "alive", 1, 1, laterMs), reply(1));
+  assertEquals(begin(answers, "slow", 1, 1, laterMs), "pending", "it is being handled still");
 });
 
 Deno.test("numbers count per target, and never fall back when counts are folded away", () => {
