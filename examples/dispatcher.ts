@@ -51,6 +51,13 @@ const OPTIONS = {
     default: 120_000,
     min: 100,
   }),
+  clientGraceMs: integer({
+    help:
+      "A client whose connection was closed at its end, as when its process ends, is released if " +
+      "it does not come back for so long.",
+    default: 10_000,
+    min: 100,
+  }),
   jobGcTimeoutMs: integer({
     help: "A job without clients is forgotten after this; -1: never.",
     default: 300_000,
@@ -81,7 +88,7 @@ await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
-  const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } = values;
+  const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
   const { minWorkers, maxWorkers } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
@@ -91,6 +98,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     port,
     workerTimeoutMs,
     clientTimeoutMs,
+    clientGraceMs,
     jobGcTimeoutMs,
     windowSplits,
     scaling: { minWorkers, maxWorkers },

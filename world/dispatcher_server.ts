@@ -28,6 +28,7 @@ export interface DispatcherServerConfig extends
     DispatcherConfig,
     | "workerTimeoutMs"
     | "clientTimeoutMs"
+    | "clientGraceMs"
     | "jobGcTimeoutMs"
     | "workers"
     | "scaling"
@@ -80,9 +81,8 @@ export async function serveDispatcher(
   config: DispatcherServerConfig = {},
 ): Promise<DispatcherServer> {
   checkDispatcherConfig(config);
-  const { journal, workers, workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, windowSplits } =
-    config;
-  const { scaling } = config;
+  const { journal, workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs } = config;
+  const { jobGcTimeoutMs, windowSplits, scaling } = config;
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
@@ -105,6 +105,7 @@ export async function serveDispatcher(
       ...(workers === undefined ? {} : { workers }),
       ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
       ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
+      ...(clientGraceMs === undefined ? {} : { clientGraceMs }),
       ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
       ...(scaling === undefined ? {} : { scaling }),
       ...(windowSplits === undefined ? {} : { windowSplits }),

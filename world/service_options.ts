@@ -121,6 +121,7 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   scaling: OBJECT,
   workerTimeoutMs: SILENCE,
   clientTimeoutMs: SILENCE,
+  clientGraceMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: [
     "an integer of at least 1",

@@ -1,41 +1,60 @@
 /**
- * A trainer that is interrupted in the middle of reading, as by Ctrl-C.
+ * A trainer that is interrupted in the middle of reading, as by Ctrl-C, or killed.
  *
  * @module
  */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol.ts";
 import { assertEquals } from "../assert.ts";
-import { startChild } from "../lib/child.ts";
-import { all, type Part, soon, startDispatcher, startWorkers } from "./lib.ts";
+import { type Child, startChild } from "../lib/child.ts";
+import { type Part, soon, startDispatcher, startWorkers } from "./lib.ts";
+
+const SHARED = "shared";
 
 async function stateOf({ address }: Part): Promise<DispatcherDescription> {
   const response = await fetch(`${address.replace("ws:", "http:")}/state`);
   return await response.json();
 }
 
-/** Resolves when the workers hold so many tasks together. */
-async function untilTasks(dispatcher: Part, count: number): Promise<void> {
+/** Resolves when so many clients read the job with a name, and jobs have so many tasks together. */
+async function untilRead(dispatcher: Part, clients: number, tasks: number): Promise<void> {
   for (;;) {
-    const { workers } = await stateOf(dispatcher);
-    if (workers.reduce((sum, { tasks }) => sum + tasks, 0) === count) return;
+    const { workers, jobs } = await stateOf(dispatcher);
+    const shared = jobs.find(({ name }) => name === SHARED)?.iterations[0]?.clients ?? 0;
+    const held = workers.reduce((sum, worker) => sum + worker.tasks, 0);
+    if (shared === clients && held === tasks) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
-Deno.test("a trainer that is interrupted ends without noise, and its tasks end on the workers", async () => {
-  await using dispatcher = await startDispatcher("--client-timeout-ms", "1500");
-  await using _workers = all(await startWorkers(dispatcher, 2));
-  await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
-    args: [dispatcher.address, "for ever"],
-  });
-  await soon("elements", trainer.line(/read 10000/));
-  await soon("its tasks", untilTasks(dispatcher, 2));
-  trainer.kill("SIGINT");
-  const { signal } = await soon("its end", trainer.status);
-  assertEquals(signal, "SIGINT");
-  assertEquals(trainer.stderr.text, "");
-  await soon("the end of its tasks", untilTasks(dispatcher, 0));
-  const { workers, jobs } = await stateOf(dispatcher);
-  assertEquals(workers.map(({ alive }) => alive), [true, true]);
-  assertEquals(jobs, []);
+/** A process that reads the job with a name, and one of its own. */
+function startTrainer({ address }: Part): Child {
+  return startChild("tests/cluster/fixture_trainer.ts", { args: [address, "for ever", SHARED] });
+}
+
+/** A trainer reads on. */
+async function untilItReads({ stdout }: Child): Promise<void> {
+  const before = stdout.text.length;
+  while (stdout.text.length === before) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+Deno.test("a trainer that gets SIGINT or SIGKILL ends without noise, and its tasks with it, long before it would time out", async () => {
+  // Whoever waits for clientTimeoutMs, two minutes, waits here for longer than the test's patience.
+  await using dispatcher = await startDispatcher("--client-grace-ms", "300");
+  const [worker] = await startWorkers(dispatcher, 1);
+  await using _worker = worker!;
+  await using other = startTrainer(dispatcher);
+  await soon("the other's tasks", untilRead(dispatcher, 1, 2));
+  for (const signal of ["SIGINT", "SIGKILL"] as const) {
+    await using trainer = startTrainer(dispatcher);
+    await soon("elements", trainer.line(/read \d+00/));
+    await soon("its tasks", untilRead(dispatcher, 2, 3));
+    trainer.kill(signal);
+    const status = await soon("its end", trainer.status);
+    assertEquals(status.signal, signal);
+    assertEquals(trainer.stderr.text, "");
+    await soon("the end of its tasks", untilRead(dispatcher, 1, 2));
+    await soon("elements for the other", untilItReads(other));
+  }
+  assertEquals(other.stderr.text, "");
+  assertEquals((await stateOf(dispatcher)).workers.map(({ alive }) => alive), [true]);
 });
