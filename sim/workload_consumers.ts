@@ -45,6 +45,7 @@ const PAUSE_MS = 300;
 const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS = 5_000;
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 const WINDOW_SPLITS = 8;
 const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
 
@@ -94,6 +95,7 @@ class ConsumersRun implements Disposable {
       bootDispatcher({
         workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
         clientTimeoutMs: CLIENT_TIMEOUT_MS,
+        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
         windowSplits: WINDOW_SPLITS,
         journalRecordsMax: JOURNAL_RECORDS_MAX,
       }),

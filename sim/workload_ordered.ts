@@ -48,6 +48,7 @@ const LOST_PAUSE_MS = 500;
 const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS = 5_000;
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
 const DESCRIBE_TIMEOUT_MS = 60_000;
 const DESCRIBE_ATTEMPT_MS = 500;
@@ -113,6 +114,7 @@ class OrderedRun implements Disposable {
     const config = {
       workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
       clientTimeoutMs: CLIENT_TIMEOUT_MS,
+      clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
       windowSplits: WINDOW_SPLITS,
     };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));

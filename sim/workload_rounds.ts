@@ -48,6 +48,7 @@ const ROUNDS_AHEAD: [number, ...number[]] = [1, 4, 10];
 const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
 const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
 const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
@@ -101,6 +102,7 @@ class RoundsRun {
     const config = {
       workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
       clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
+      clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
       lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
     };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));

@@ -6,6 +6,8 @@
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { WatchEnd } from "../../actors/runtime/actor.ts";
+import { Cell } from "../../actors/runtime/cell.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
@@ -51,6 +53,22 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
       ),
   },
   {
+    name: "silence-is-an-end",
+    wrong: "a node that takes the actors for ended to which a link has fallen silent",
+    workload: "dynamic",
+    crashes: [],
+    faults: { linkBreakProbability: 0.005 },
+    install: () => watchesEnded("lost"),
+  },
+  {
+    name: "no-grace",
+    wrong: "a dispatcher that gives clients whose connection was closed no time to come back",
+    workload: "dynamic",
+    crashes: [],
+    faults: { linkCloseProbability: 0.005 },
+    install: () => watchesEnded("closed"),
+  },
+  {
     name: "leases-by-the-wall-clock",
     seed: 11,
     wrong:
@@ -77,6 +95,20 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     },
   },
 ];
+
+/** Whoever watches is told that its target has ended, where that is not known. */
+function watchesEnded(taken: WatchEnd): Disposable {
+  const { watch } = Cell.prototype;
+  return changed(Cell.prototype, {
+    watch(target, down) {
+      return watch.call(
+        this,
+        target,
+        (error, end) => down(error, end === taken ? "ended" : end),
+      );
+    },
+  });
+}
 
 /** Does something to the state after each record. */
 function applied(after: (state: DispatcherState, record: JournalRecord) => void): Disposable {
