@@ -5,8 +5,8 @@
  */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
-import { LateIterator } from "../data/late_iterator.ts";
-import { type IteratorFactory, registerIterator } from "../data/node.ts";
+import { lateFactory } from "../data/late_factory.ts";
+import { registerIterator } from "../data/node.ts";
 import { SERVED_KINDS, type SplitTable } from "../data/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type {
@@ -86,14 +86,10 @@ export class RunnerThreadControl {
 
 /** A client and its sockets are a third of what a thread would load, and few pipelines begin with a service. */
 function provideServed(services: ServiceCredentials | undefined): void {
-  let loading: Promise<IteratorFactory> | undefined;
-  for (const kind of SERVED_KINDS) {
-    registerIterator(kind, (node, context) =>
-      new LateIterator(context, async () => {
-        loading ??= import("./served_iterators.ts").then((door) => door.servedIterators(services));
-        return (await loading)(node, context);
-      }));
-  }
+  const served = lateFactory(async () =>
+    (await import("./served_iterators.ts")).servedIterators(services)
+  );
+  for (const kind of SERVED_KINDS) registerIterator(kind, served);
 }
 
 addEventListener("message", (event) => {

@@ -19,7 +19,7 @@ export class TaskLists {
 
   /** What the tasks of an iteration are named by as they are now. */
   nameOf(iterationId: number): string {
-    return `${this.#life} ${this.#versions.get(iterationId) ?? 0}`;
+    return `${this.#life} ${iterationId} ${this.#versions.get(iterationId) ?? 0}`;
   }
 
   /** A task of the iteration can be read, or cannot any more. */

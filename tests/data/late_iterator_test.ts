@@ -4,6 +4,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { rootContext } from "../../data/dataset_iterator.ts";
 import { type ElementIterator, END } from "../../data/iterator.ts";
+import { lateFactory } from "../../data/late_factory.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
 import { Dataset } from "../../mod.ts";
 
@@ -65,4 +66,20 @@ Deno.test("LateIterator is saved and restored as what it runs would be", async (
   const another = new LateIterator(context, () => Promise.resolve(range()));
   await another.restore(state);
   assertEquals(await rest(another), [1, 2, 3]);
+});
+
+Deno.test("lateFactory loads once for all iterators, and again where that has failed", async () => {
+  let loads = 0;
+  const make = lateFactory(() => {
+    if (++loads === 1) return Promise.reject(new LeatError("unavailable", "no such module now"));
+    return Promise.resolve((node, context) => node.makeIterator(context));
+  });
+  const [first, beside] = [make(node, context), make(node, context)];
+  const failures = await Promise.all(
+    [first, beside].map((late) => assertRejects(async () => await late.next(), LeatError)),
+  );
+  assertEquals(failures.map(({ code }) => code), ["unavailable", "unavailable"]);
+  assertEquals(loads, 1);
+  for (let i = 0; i < 2; i++) assertEquals(await rest(make(node, context)), [0, 1, 2, 3]);
+  assertEquals(loads, 2);
 });

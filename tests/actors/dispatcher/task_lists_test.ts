@@ -16,6 +16,9 @@ Deno.test("a client that names its list of tasks is told it again only when it h
 
   const first = await ask();
   assertEquals(workersOf(first), ["a"]);
+  const others = await cluster.ask("clientHeartbeat", { clientId: other.clientId });
+  assert(others.taskList !== first.taskList, "the list of one job is not that of another");
+
   const again = await ask(first.taskList);
   assertEquals([again.sameTasks, again.tasks.length, again.taskList], [true, 0, first.taskList]);
   assertEquals(workersOf(await ask()), ["a"], "whoever names none is told all");
