@@ -2,15 +2,16 @@
  * A modelled cluster: one dispatcher, workers and trainers on a calm network. The actors are those of
  * production and all that lies between them is done: registering, heartbeats, splits, requests,
  * buffers, backpressure. Only the work of pipelines and the training steps are virtual time, and a few
- * bytes travel in the place of a batch, which count as many. (A worker's bound on bytes made ahead does
- * not see that: it keeps two batches however large they are.)
+ * bytes travel in the place of a batch, which count as many.
  *
  * Every trainer of a job reads every worker that may serve it, as in production. A large cluster
  * therefore has pools of workers, each for the jobs with its tag.
  *
  * @module
  */
+import { BUFFER_BYTES_MAX } from "../actors/client/reader.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import { AHEAD_BYTES_MAX } from "../actors/worker/worker.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
@@ -34,8 +35,6 @@ import {
 /** Splits of a repetition for each worker of a job, at least: few enough to list, and more than workers. */
 const SPLITS_PER_WORKER = 16;
 const SPLITS_MIN = 256;
-/** What waits for a training loop in production unless told otherwise, in bytes. */
-const BUFFER_BYTES = 256 * 2 ** 20;
 /** How long the first answer of a dispatcher may take that hears of all at once, in ms. */
 const FIRST_ANSWER_TIMEOUT_MS = 600_000;
 /** Events beyond which something must be wrong. */
@@ -182,9 +181,11 @@ export class ModelledCluster {
   }
 
   #addWorker(name: string, index: number): void {
-    const { coresPerWorker, pools } = this.settings;
+    const { coresPerWorker, pools, batchBytes } = this.settings;
     const random = this.cluster.random.fork(`pipelines of ${name}`);
-    const boot = bootWorker({ tags: [poolTag(index % pools)] }, (host) => {
+    const tags = [poolTag(index % pools)];
+    const aheadBytesMax = inFrames(AHEAD_BYTES_MAX, batchBytes);
+    const boot = bootWorker({ tags, aheadBytesMax }, (host) => {
       const cores = new ModelledCores(coresPerWorker, (ms) => host.sleep(ms), this.#cores);
       return new ModelledRunners({ cores, random }, this.settings, this.#table);
     });
@@ -205,8 +206,7 @@ export class ModelledCluster {
       jobName: `job-${job}`,
       repetition: 0,
       firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
-      // As many batches as would fit, had they their size.
-      bufferBytesMax: BUFFER_BYTES * BATCH_FRAME_BYTES / batchBytes,
+      bufferBytesMax: inFrames(BUFFER_BYTES_MAX, batchBytes),
       ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
     });
     const trainer = new ModelledTrainer(node.host, feed, stepMs);
@@ -274,6 +274,11 @@ function check(options: ModelledOptions): Settings {
     refuse("pools", `no more than there are workers (${workers}) and jobs (${jobs})`);
   }
   return settings;
+}
+
+/** As much of what travels as holds as many batches as so many bytes would, had they their size. */
+function inFrames(bytes: number, batchBytes: number): number {
+  return bytes * BATCH_FRAME_BYTES / batchBytes;
 }
 
 function poolTag(pool: number): string {

@@ -70,7 +70,7 @@ function spawnDispatcher(
 export type WorkerSettings =
   & Pick<
     WorkerOptions,
-    "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags"
+    "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags" | "aheadBytesMax"
   >
   & {
     /** Default: its node's. */

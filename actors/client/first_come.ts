@@ -9,6 +9,7 @@ import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
+import { Patience } from "./patience.ts";
 import {
   BUFFER_BYTES_MAX,
   type HeartbeatNews,
@@ -22,8 +23,6 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Requests in flight and elements waiting unless the user says otherwise, or more are worth while. */
 const OUTSTANDING_MIN = 16;
-/** Where there are more tasks than requests: how long a task may think before another is asked, in ms. */
-const PATIENCE_MS = 20;
 /** For how long nothing has come at all when as many tasks more are asked, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
 /** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
@@ -82,6 +81,7 @@ export class FirstComeReader implements Reader {
   #meanBytes = 0;
   /** When the first request was made. */
   #sinceMs: number | undefined;
+  readonly #patience = new Patience();
   /** The newest heartbeat's word on whether there will be more tasks or elements. */
   #finished = false;
 
@@ -226,9 +226,16 @@ export class FirstComeReader implements Reader {
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
+  /** The same, where elements are so large that fewer of them fit. */
+  get #mostThatFit(): number {
+    const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#around.options;
+    const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
+    return Math.max(1, Math.min(this.#most, fit));
+  }
+
   /** How many requests may be open at a task: its share, where all together may have only so many. */
   #mostOf({ wanted }: OpenTask): number {
-    return this.#most < REQUESTS_START * this.#live ? 1 : wanted;
+    return this.#mostThatFit < REQUESTS_START * this.#live ? 1 : wanted;
   }
 
   #isAskable(open: OpenTask): boolean {
@@ -276,15 +283,18 @@ export class FirstComeReader implements Reader {
 
   #fetch(open: OpenTask): void {
     this.#letReturn(open);
-    const { context, options } = this.#around;
-    const { maxOutstandingRequests = Infinity } = options;
-    this.#sinceMs ??= context.world.nowMs();
-    this.#inFlight++;
+    const { context } = this.#around;
+    const nowMs = context.world.nowMs();
+    this.#sinceMs ??= nowMs;
+    if (this.#inFlight++ === 0) this.#patience.begins(nowMs);
     const request: Request = {};
     open.requests.push(request);
-    const isScarce = maxOutstandingRequests < this.#live;
+    const most = this.#mostThatFit;
+    // One that waits for its element while it is not known how many fit may be one too many later.
+    const isScarce = this.#meanBytes === 0 || most < this.#live;
+    const wanted = isScarce ? { waitMs: this.#patience.waitMs(nowMs, most) } : {};
     context.run(() =>
-      open.fetcher.fetch(isScarce ? { waitMs: PATIENCE_MS } : {}).then(
+      open.fetcher.fetch(wanted).then(
         (answer) => this.#answered(open, request, answer),
         (error) => this.#answered(open, request, this.#failed(open, LeatError.from(error))),
       )
@@ -297,12 +307,13 @@ export class FirstComeReader implements Reader {
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
       open.requests.shift();
       this.#inFlight--;
-      if (next.kind === "element") this.#noteSize(next.element.byteLength);
+      if (next.kind === "element") this.#noteElement(next.element.byteLength);
       this.#came(open, next);
     }
   }
 
-  #noteSize(bytes: number): void {
+  #noteElement(bytes: number): void {
+    this.#patience.came(this.#around.context.world.nowMs());
     const mean = this.#meanBytes;
     this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }

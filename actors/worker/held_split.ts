@@ -15,8 +15,6 @@ const AHEAD_ELEMENTS_MAX = 2;
 const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps asked of the runner at a time: it takes the next while the one before is on its way here. */
 const PULLING_MAX = 2;
-/** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
-const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How often the split is begun again on another runner before the rest of it is given up. */
 const RESTARTS_MAX = 3;
 
@@ -28,6 +26,8 @@ export interface HeldSplitOptions {
   readonly context: ActorContext;
   /** How many read the split. */
   readonly readers: number;
+  /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+  readonly aheadBytesMax: number;
   /** Takes the runner's next step in a split. */
   readonly next: (runner: Runner, only: OnlySplit) => Promise<RunnerOutcome>;
   /** Whether a runner is the task's still: what another says does not count, not even that it ends. */
@@ -88,11 +88,11 @@ export class HeldSplit {
       // It gives the same as the one before, and what that gave is passed over.
       this.#known = this.#produced;
     }
-    const { readers, context: { world } } = this.#options;
+    const { readers, aheadBytesMax, context: { world } } = this.#options;
     const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const most = waiting + (readers === 1 ? aheadMax : AHEAD_FOR_CONSUMERS_MAX);
     while (
-      !this.ended && this.#pulling < PULLING_MAX && this.#ready.bytes < AHEAD_BYTES_MAX &&
+      !this.ended && this.#pulling < PULLING_MAX && this.#ready.bytes < aheadBytesMax &&
       this.#ready.length + this.#pulling < most
     ) {
       this.#pull(runner);

@@ -244,6 +244,7 @@ class OrderedTask implements RunningTask {
       const held = new HeldSplit(split, {
         context: this.#context,
         readers: this.#readers,
+        aheadBytesMax: this.#options.aheadBytesMax,
         next: (runner, only) => this.#next(runner, only),
         isCurrent: (runner) => runner === this.#runner,
         onProgress: () => this.#progress(),

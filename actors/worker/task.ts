@@ -26,8 +26,6 @@ import { type Waiting, WaitingRequests } from "./waiting.ts";
 
 /** Elements produced ahead of any request, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
-const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How often a runner that died is started again before the task fails for good. */
 const RUNNER_RESTARTS_MAX = 3;
 
@@ -38,6 +36,8 @@ export interface TaskOptions {
   readonly runners: RunnerFactory;
   /** How long a task waits for a split while the dispatcher is away, in ms. */
   readonly dispatcherTimeoutMs: number;
+  /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+  readonly aheadBytesMax: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
   /** Called when the dispatcher says that the task has ended. */
@@ -96,6 +96,8 @@ class Task implements RunningTask {
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new WaitingRequests();
   #aheadBytes = 0;
+  /** Size of the newest element. */
+  #newestBytes = 0;
   #pulling = 0;
   #runner: Runner | undefined;
   #restarts = 0;
@@ -207,7 +209,7 @@ class Task implements RunningTask {
     const aheadMax = this.#context.world.fault("task.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const wanted = Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + aheadMax;
     while (
-      runner !== undefined && !this.#ended && this.#aheadBytes < AHEAD_BYTES_MAX &&
+      runner !== undefined && !this.#ended && this.#hasRoom &&
       this.#pulling + this.#ahead.length < wanted
     ) {
       this.#pulling++;
@@ -226,10 +228,17 @@ class Task implements RunningTask {
     }
   }
 
+  /** Whether one more fits of those that nobody waits for; what is being made is as large as the last. */
+  get #hasRoom(): boolean {
+    const spare = Math.max(0, this.#pulling - this.#waiting.length);
+    return this.#aheadBytes + spare * this.#newestBytes < this.#options.aheadBytesMax;
+  }
+
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
     this.#produced++;
     if ("frame" in outcome) {
+      this.#newestBytes = outcome.frame.byteLength;
       this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
     }
     const answer: ElementAnswer = "frame" in outcome

@@ -53,6 +53,9 @@ const PLACE_RETRY_MS = 1_000;
 /** How long another node may take to start a cache or scheduler, in ms. */
 const PLACE_TIMEOUT_MS = 30_000;
 
+/** What a task makes before it is asked for, in bytes, unless the worker is told otherwise. */
+export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
+
 /** How a worker is set up. */
 export interface WorkerOptions {
   /** Stable and unique among workers: its advertised address, or a name given by the operator. */
@@ -71,6 +74,8 @@ export interface WorkerOptions {
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
+  /** Of what a task makes before it is asked for, in bytes: beyond it, it makes nothing more. Default 64 MiB. */
+  readonly aheadBytesMax?: number;
   /**
    * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
    * part, and the others' parts grow when one ends. Default 1 GiB.
@@ -297,6 +302,7 @@ class Worker {
     const { taskId } = definition;
     if (this.#tasks.has(taskId)) return;
     const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
+    const { aheadBytesMax = AHEAD_BYTES_MAX } = this.#options;
     const create = taskMakerFor(definition);
     const task = this.#context.spawn<TaskProtocol>({
       name: `task-${taskId}`,
@@ -308,6 +314,7 @@ class Worker {
           dispatcher,
           runners,
           dispatcherTimeoutMs,
+          aheadBytesMax,
           onCompleted: () => this.#completed(held),
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),
         }),

@@ -18,6 +18,8 @@ const BASE: ModelledOptions = {
   stepMs: 20,
 };
 const TOLERANCE = 0.05;
+/** A trainer whose first step does not end, and batches that take 100 ms each. */
+const ONE = { workers: 1, trainers: 1, batchMs: 800, batchSpread: 0, stepMs: 1e9 };
 
 function assertNear(actual: number, expected: number, what: string): void {
   assertAlmostEquals(actual, expected, TOLERANCE * expected, what);
@@ -80,6 +82,32 @@ Deno.test("simulateCluster: batches wait in line at the network cards of trainer
 Deno.test("simulateCluster: a pipeline without parallel calls makes as many batches side by side as are asked for", async () => {
   const alone = await simulateCluster({ ...BASE, parallelCalls: 1, coresPerWorker: 2 });
   assertNear(alone.batchesPerSecond, 10, "4 workers, 2 batches at once, 800 ms each");
+});
+
+Deno.test("simulateCluster: batches too large for what a client or a worker may hold of them are made when they are asked for", async () => {
+  const made = async (mebibytes: number) => {
+    const batchBytes = mebibytes * 2 ** 20;
+    const cluster = new ModelledCluster({ ...ONE, batchBytes });
+    await cluster.runFor(60_000);
+    return Math.round(cluster.workersBusyMs / ONE.batchMs);
+  };
+  // 16 wait for the trainer that is at its first step, or as many as 256 MiB hold, and at the worker two or 64 MiB.
+  assertEquals(await made(1), 1 + 16 + 2);
+  assertEquals(await made(32), 1 + 8 + 2);
+  assertEquals(await made(128), 1 + 2 + 1);
+});
+
+Deno.test("simulateCluster: batches so large that few requests fit leave no worker idle", async () => {
+  const outcome = await simulateCluster({
+    ...BASE,
+    workers: 40,
+    batchMs: 80_000,
+    batchBytes: 2 ** 25,
+    trainers: 4,
+    warmUpMs: 60_000,
+    measureMs: 100_000,
+  });
+  assertNear(outcome.workerBusyFraction, 1, "busy");
 });
 
 Deno.test("simulateCluster: pools of workers serve their own jobs alone", async () => {

@@ -39,6 +39,7 @@ class ReaderBench implements AsyncDisposable {
   constructor(
     tasks: readonly { readonly node?: string; readonly answer: Answer }[],
     maxOutstandingRequests?: number,
+    bufferBytesMax?: number,
   ) {
     const connector: Connector = {
       connect: (node, local) => this.#hub.connector.connect(node, local),
@@ -69,6 +70,7 @@ class ReaderBench implements AsyncDisposable {
           parameters: { processingMode: "DYNAMIC", sharing: false },
           repetition: 0,
           ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
+          ...(bufferBytesMax === undefined ? {} : { bufferBytesMax }),
         }, this.feed),
     });
   }
@@ -161,6 +163,16 @@ Deno.test("slow tasks do not take the requests that fast ones could have", async
   await using bench = new ReaderBench([slow, slow, slow, { answer: givesAtOnce(1) }], 4);
   for (let element = 0; element < 50; element++) assertEquals(await bench.next(), 1);
   assert(bench.outstandingMax <= 4, `${bench.outstandingMax} requests and elements`);
+});
+
+Deno.test("where few elements fit, tasks that have none hold no request that another could have", async () => {
+  const asked = { times: 0 };
+  const slow = Array.from({ length: 6 }, () => ({ answer: givesNothing(asked) }));
+  // Elements of a byte, of which two fit.
+  await using bench = new ReaderBench([...slow, { answer: givesAtOnce(1) }], undefined, 2);
+  for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
+  assert(asked.times >= slow.length, "the slow ones are asked as well");
+  assert(asked.times < 300, `but seldom: ${asked.times} times`);
 });
 
 Deno.test("maxOutstandingRequests holds from the first element", async () => {

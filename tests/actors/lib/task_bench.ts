@@ -14,6 +14,7 @@ import type {
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
 import { createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
+import { AHEAD_BYTES_MAX } from "../../../actors/worker/worker.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
@@ -27,7 +28,10 @@ export class TaskBench implements AsyncDisposable {
   readonly #sequences = new Map<string, number>();
   completed = false;
 
-  constructor(dataset: Dataset<unknown>, { sharing = false } = {}) {
+  constructor(
+    dataset: Dataset<unknown>,
+    { sharing = false, aheadBytesMax = AHEAD_BYTES_MAX } = {},
+  ) {
     const definition: TaskDefinition = {
       taskId: 1,
       iterationId: 1,
@@ -45,6 +49,7 @@ export class TaskBench implements AsyncDisposable {
           dispatcher: { node: "nowhere", path: "/dispatcher" },
           runners: this.#runners,
           dispatcherTimeoutMs: 1_000,
+          aheadBytesMax,
           onCompleted: () => this.completed = true,
           onFenced: () => {},
         }),

@@ -12,6 +12,7 @@ import { createOrderedTask } from "../../../actors/worker/ordered_task.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
 import type { TaskProtocol } from "../../../actors/worker/task.ts";
+import { AHEAD_BYTES_MAX } from "../../../actors/worker/worker.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -72,6 +73,7 @@ class OrderedBench implements AsyncDisposable {
           dispatcher: dispatcherAt("bench"),
           runners: { start: () => this.#startRunner(), listSplits: never, close: never },
           dispatcherTimeoutMs,
+          aheadBytesMax: AHEAD_BYTES_MAX,
           onCompleted: () => this.completed = true,
           onFenced: () => this.fenced = true,
         }),

@@ -53,6 +53,18 @@ Deno.test("task produces no more than a few elements ahead of its clients", asyn
   assertEquals(produced <= 4, true, `produced ${produced}`);
 });
 
+Deno.test("task produces nothing ahead beyond the bytes that it may hold", async () => {
+  const elements = Dataset.range(1_000).map(() => new Uint8Array(1_000));
+  for (const [aheadBytesMax, expected] of [[1_000, 2], [1_000_000, 3]] as const) {
+    await using bench = new TaskBench(elements, { aheadBytesMax });
+    const stats = () => bench.system.ask(bench.task, "stats", null, { timeoutMs: 1_000 });
+    while ((await stats()).produced < 2);
+    await bench.get(bench.task, 1);
+    for (let waits = 0; waits < 20; waits++) await new Promise((resolve) => setTimeout(resolve, 1));
+    assertEquals((await stats()).produced, expected, `${aheadBytesMax} bytes`);
+  }
+});
+
 Deno.test("task gives others what a client that has left waited for", async () => {
   const slow = Dataset.range(2).map(async (x) => {
     await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20).value;
