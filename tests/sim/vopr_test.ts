@@ -124,7 +124,10 @@ Deno.test("Lane reports a seed that does not end, and one that ends its thread, 
       )
     }`);
   for (
-    const [bad, says] of [["for (;;) {}", /has not ended after 1 s/], [
+    const [bad, says] of [[
+      "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
+      /has not ended after 1 s/,
+    ], [
       "throw new Error('gone')",
       /its thread has died: .*gone/,
     ]] as const
