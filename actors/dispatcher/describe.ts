@@ -21,7 +21,7 @@ import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyUnserved } from "./unserved.ts";
-import { whyNoShard, workersMissing } from "./static_shards.ts";
+import { isShared, whyNoShard, workersMissing } from "./static_shards.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
@@ -47,10 +47,15 @@ export function describeState(
   soft: SoftState,
   scaling: ScalingDescription,
 ): DispatcherDescription {
+  const going = [...state.iterations.values()].filter(({ finished }) => !finished);
+  const shared = going.filter((iteration) => isShared(state, iteration));
   return {
     clusterId: state.clusterId,
     scaling,
-    workers: [...state.workers.values()].map((worker) => describeWorker(state, soft, worker)),
+    workers: [...state.workers.values()].map((worker) => ({
+      ...describeWorker(state, soft, worker, going.length > 0),
+      ...whyNoShard(state, shared, worker.name),
+    })),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
       jobId,
       name: name ?? `(job ${jobId} of one client)`,
@@ -67,10 +72,10 @@ function describeWorker(
   state: DispatcherState,
   soft: SoftState,
   { name, ref, tags, isPrivate, alive }: Worker,
+  hasJobs: boolean,
 ): WorkerDescription {
   const tasks = [...state.tasksOfWorker(name)];
   const unreachable = soft.unreachable(name);
-  const noShard = whyNoShard(state, name);
   const signs: WorkerSigns = {
     alive,
     address: ref.node,
@@ -79,7 +84,7 @@ function describeWorker(
       ...describeTask(soft.figures, task),
       hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
     })),
-    hasJobs: [...state.iterations.values()].some(({ finished }) => !finished),
+    hasJobs,
   };
   return {
     name,
@@ -90,7 +95,6 @@ function describeWorker(
     lastHeardMs: soft.wallOffsetMs + soft.heardMs(name),
     ...(unreachable === undefined ? {} : { unreachable }),
     tasks: tasks.length,
-    ...(noShard === undefined ? {} : { noShard }),
     activity: activityOf(signs),
     figures: soft.figures.ofWorker(name, soft.nowMs),
   };

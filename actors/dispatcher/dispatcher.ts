@@ -568,9 +568,7 @@ class Dispatcher {
         return;
       case "worker_registered":
         this.#noteUnlisted(record.name);
-        for (const iterationId of this.#state.iterations.keys()) {
-          if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
-        }
+        this.#ensureListings(record.name);
         return;
       case "worker_lost":
         this.#workersHeardMs.delete(record.name);
@@ -583,6 +581,13 @@ class Dispatcher {
   #tasksChanged(iterationId: number): void {
     this.#taskLists.changed(iterationId);
     this.#hints.changed(iterationId);
+  }
+
+  /** Splits may have waited for somebody to list them. */
+  #ensureListings(worker: string): void {
+    for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(worker)!)) {
+      if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+    }
   }
 
   #noteUnlisted(worker: string): void {

@@ -96,7 +96,7 @@ export class SplitListings {
     const { state } = this.#options;
     const iteration = state.iterations.get(iterationId);
     if (iteration === undefined) return [];
-    const workers = [...state.workers.values()].filter((worker) =>
+    const workers = [...state.workersFor(parametersOf(state, iteration))].filter((worker) =>
       worker.alive && isServedBy(state, iteration, worker)
     );
     const first = iterationId % Math.max(1, workers.length);

@@ -128,7 +128,7 @@ function createIteration(
     ...(ordered === undefined || behind.length === 0 ? {} : { behind }),
   });
   const iteration = state.iterations.get(iterationId)!;
-  for (const worker of state.workers.values()) {
+  for (const worker of state.workersFor(parameters)) {
     if (worker.alive && mayRead(parameters, null, worker)) createTask(turn, iteration, worker.name);
   }
   return iterationId;

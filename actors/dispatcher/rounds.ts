@@ -253,8 +253,9 @@ function propose(
 }
 
 function hasTasks(schedule: RoundSchedule | undefined, taskIds: readonly number[]): boolean {
-  return schedule !== undefined && schedule.taskIds.length === taskIds.length &&
-    taskIds.every((taskId) => schedule.taskIds.includes(taskId));
+  if (schedule?.taskIds.length !== taskIds.length) return false;
+  const has = new Set(schedule.taskIds);
+  return taskIds.every((taskId) => has.has(taskId));
 }
 
 /** The version of the schedule that serves the oldest round still wanted. */

@@ -20,6 +20,7 @@ import {
   type Worker,
 } from "./entities.ts";
 import { assign, join, leave, lose, orderedFrom, receive, receiveFor } from "./ordered_state.ts";
+import type { JobParameters } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import {
   assignEntry,
@@ -29,6 +30,7 @@ import {
   noteRun,
   savingFrom,
 } from "./saving_state.ts";
+import { ServingIndex } from "./serving_index.ts";
 import { noteRequest } from "./split_requests.ts";
 import { splitCount } from "./split_table.ts";
 
@@ -89,6 +91,8 @@ export class DispatcherState {
   readonly #workersOfProcess = new Map<string, Set<Worker>>();
   readonly #clientsOfIteration = new Map<number, Set<Client>>();
   readonly #clientOfRequest = new Map<string, number>();
+  readonly #serving = new ServingIndex();
+  #lostWorkers = 0;
 
   /** The state that a snapshot holds. @throws {LeatError} `unimplemented` for a snapshot of a later format. */
   static restore(snapshot: StateSnapshot): DispatcherState {
@@ -130,6 +134,7 @@ export class DispatcherState {
     copy.workers.forEach((worker) => {
       const { process = null, isPrivate = false } = worker;
       state.#addWorker({ ...worker, process, isPrivate });
+      if (!worker.alive) state.#lostWorkers++;
     });
     copy.tasks.forEach((task) => state.#addTask(task));
     copy.clients.forEach((client) => {
@@ -262,6 +267,19 @@ export class DispatcherState {
     return this.#clientsOfIteration.get(iterationId) ?? NOTHING;
   }
 
+  /** Of the iterations that go on those that the worker may have to serve, oldest first; others it has not. */
+  iterationsFor(worker: Worker): Iteration[] {
+    return this.#serving.iterationsFor(worker).flatMap((iterationId) => {
+      const iteration = this.#iterations.get(iterationId);
+      return iteration === undefined || iteration.finished ? [] : [iteration];
+    });
+  }
+
+  /** The workers that may have to serve a job, those that are lost among them; others have not. */
+  workersFor(parameters: JobParameters): Iterable<Worker> {
+    return this.#serving.workersFor(parameters) ?? this.#workers.values();
+  }
+
   clientOfRequest(requestId: string): Client | undefined {
     return this.#clients.get(this.#clientOfRequest.get(requestId) ?? -1);
   }
@@ -328,7 +346,9 @@ export class DispatcherState {
   #applyToWorker(record: RecordOf<"worker_registered" | "worker_lost">): void {
     const worker = this.#workers.get(record.name);
     if (record.type === "worker_lost") {
-      need(worker, record).alive = false;
+      const lost = need(worker, record);
+      if (lost.alive) this.#lostWorkers++;
+      lost.alive = false;
       return this.#forgetLostWorkers();
     }
     const { name, worker: ref, tags, process = null, isPrivate = false } = record;
@@ -339,7 +359,8 @@ export class DispatcherState {
     if (worker.ref.incarnation !== ref.incarnation) {
       worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
     }
-    this.#removeFromProcess(worker);
+    if (!worker.alive) this.#lostWorkers--;
+    this.#unlistWorker(worker);
     this.#addWorker(Object.assign(worker, { ref, tags, process, isPrivate, alive: true }));
   }
 
@@ -354,6 +375,7 @@ export class DispatcherState {
     }
     const client = need(this.#clients.get(record.clientId), record);
     this.#clients.delete(client.clientId);
+    this.#serving.removeClient(client);
     this.#clientOfRequest.delete(client.requestId);
     this.#clientsOfIteration.get(client.iterationId)?.delete(client);
     this.#released.set(client.clientId, client.iterationId);
@@ -466,6 +488,7 @@ export class DispatcherState {
     switch (record.type) {
       case "iteration_finished":
         iteration.finished = true;
+        this.#serving.removeIteration(iteration, this.#parametersOf(iteration));
         return;
       case "iteration_collected":
         return this.#removeIteration(iteration);
@@ -584,9 +607,16 @@ export class DispatcherState {
     this.#iterationsOfJob.get(jobId)?.set(repetition, iterationId);
     this.#tasksOfIteration.set(iterationId, new IterationTasks());
     this.#clientsOfIteration.set(iterationId, new Set());
+    this.#serving.addIteration(iteration, this.#parametersOf(iteration));
   }
 
-  #removeIteration({ iterationId, jobId, repetition }: Iteration): void {
+  #parametersOf({ jobId }: Iteration): JobParameters {
+    return this.#jobs.get(jobId)!.parameters;
+  }
+
+  #removeIteration(iteration: Iteration): void {
+    const { iterationId, jobId, repetition } = iteration;
+    this.#serving.removeIteration(iteration, this.#parametersOf(iteration));
     for (const task of this.tasksOfIteration(iterationId)) this.#removeTask(task);
     this.#iterations.delete(iterationId);
     this.#tasksOfIteration.delete(iterationId);
@@ -619,13 +649,15 @@ export class DispatcherState {
 
   #addWorker(worker: Worker): void {
     this.#workers.set(worker.name, worker);
+    this.#serving.addWorker(worker);
     if (worker.process === null) return;
     const siblings = this.#workersOfProcess.get(worker.process);
     if (siblings === undefined) this.#workersOfProcess.set(worker.process, new Set([worker]));
     else siblings.add(worker);
   }
 
-  #removeFromProcess(worker: Worker): void {
+  #unlistWorker(worker: Worker): void {
+    this.#serving.removeWorker(worker);
     if (worker.process === null) return;
     const siblings = this.#workersOfProcess.get(worker.process);
     siblings?.delete(worker);
@@ -637,13 +669,16 @@ export class DispatcherState {
     this.#clients.set(client.clientId, client);
     this.#clientOfRequest.set(client.requestId, client.clientId);
     this.#clientsOfIteration.get(client.iterationId)?.add(client);
+    this.#serving.addClient(client);
   }
 
   #forgetLostWorkers(): void {
-    const lost = [...this.#workers.values()].filter((worker) => !worker.alive);
-    for (const worker of lost.slice(0, -LOST_WORKERS_KEPT)) {
+    if (this.#lostWorkers <= LOST_WORKERS_KEPT) return;
+    for (const worker of this.#workers.values()) {
+      if (worker.alive) continue;
       this.#workers.delete(worker.name);
-      this.#removeFromProcess(worker);
+      this.#unlistWorker(worker);
+      if (--this.#lostWorkers <= LOST_WORKERS_KEPT) return;
     }
   }
 }

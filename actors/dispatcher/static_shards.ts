@@ -51,16 +51,27 @@ export function workersMissing(state: DispatcherState, iteration: Iteration): st
   return workers.filter((_, index) => !iteration.shardsDone.includes(index));
 }
 
-/** Why jobs that are under way give a worker nothing, if they do not. */
-export function whyNoShard(state: DispatcherState, worker: string): string | undefined {
-  for (const iteration of state.iterations.values()) {
-    const workers = workersOf(state, iteration);
-    if (iteration.finished || workers === null || workers.includes(worker)) continue;
+/** Whether a fixed list of workers shares it. */
+export function isShared(state: DispatcherState, iteration: Iteration): boolean {
+  return workersOf(state, iteration) !== null;
+}
+
+/** Why one of those iterations gives a worker nothing, if it does not: they go on, and are shared. */
+export function whyNoShard(
+  state: DispatcherState,
+  iterations: readonly Iteration[],
+  worker: string,
+): { readonly noShard?: string } {
+  for (const iteration of iterations) {
+    const workers = workersOf(state, iteration) ?? [];
+    if (workers.includes(worker)) continue;
     const { name, parameters } = state.jobs.get(iteration.jobId)!;
-    return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
+    const noShard =
+      `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
       `${workers.join(", ")}, and this one is not among them`;
+    return { noShard };
   }
-  return undefined;
+  return {};
 }
 
 function workersOf(state: DispatcherState, { jobId }: Iteration): readonly string[] | null {

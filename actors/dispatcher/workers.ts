@@ -73,7 +73,7 @@ function register(turn: Turn, request: HeartbeatRequest): void {
   });
   const registered = state.workers.get(name)!;
   // Before the iterations are looked at: a restarted worker starts over where it has not finished.
-  for (const iteration of state.iterations.values()) {
+  for (const iteration of state.iterationsFor(registered)) {
     if (isServedBy(state, iteration, registered)) createTask(turn, iteration, name);
   }
   for (const iterationId of affected) finishIfDone(turn, iterationId);

@@ -9,11 +9,8 @@ import { assert } from "../assert.ts";
 
 const SMALL = 40;
 const LARGE = 4 * SMALL;
-/**
- * Growth that is none: what is done once, and that a job which begins looks at each worker, and a worker
- * that registers at each job.
- */
-const GROWTH_MAX = 1.18;
+/** Growth that is none: what is done once, and what luck does. */
+const GROWTH_MAX = 1.05;
 /** Long enough to begin, and for some heartbeats of each trainer. */
 const RUN_MS = 12_000;
 
