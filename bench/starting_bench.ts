@@ -8,9 +8,18 @@
 import { Dataset, LocalCluster } from "../mod.ts";
 import { type Load, sequentialLoad } from "./bare/load.ts";
 import * as thread from "./bare/thread_start.ts";
+import { LocalFleet } from "../world/local_fleet.ts";
 import type { Bench } from "./lib/bench.ts";
 
 export const benches: Bench[] = [
+  {
+    name: "start: a node on a thread of its own",
+    unit: "ms",
+    isDuration: true,
+    floor: 0.1,
+    bare: thread.open,
+    leat: openNodes,
+  },
   {
     name: "start: first batch of a new job",
     unit: "ms",
@@ -28,6 +37,18 @@ export const benches: Bench[] = [
     leat: openAddedWorkers,
   },
 ];
+
+/** Dispatcher after dispatcher, each on a thread, until it can be asked; the unit is a node. */
+function openNodes(): Load {
+  return sequentialLoad(async () => {
+    const fleet = new LocalFleet("bench", { logLevel: "off" });
+    const began = performance.now();
+    await fleet.start("thread", "dispatcher", { role: "dispatcher" });
+    const tookMs = performance.now() - began;
+    await fleet.close();
+    return tookMs;
+  });
+}
 
 /** A job of the cluster: batches of ten numbers. */
 function batchesOf(service: LocalCluster) {

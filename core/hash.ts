@@ -4,13 +4,13 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
+import { nodeCrypto } from "./builtins.ts";
 import { dtypeOf, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 
 /** The SHA-256 of `bytes` (text as UTF-8), as 64 hexadecimal digits. */
 export function hashBytes(bytes: Uint8Array | string): string {
-  return createHash("sha256").update(bytes).digest("hex");
+  return nodeCrypto().createHash("sha256").update(bytes).digest("hex");
 }
 
 /**

@@ -4,7 +4,7 @@
  *
  * Layout: eight bytes of format, 32 of SHA-256 over all that follows, and that as an encoded value.
  */
-import { createHash } from "node:crypto";
+import { nodeCrypto } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -72,7 +72,8 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
 }
 
 function digestOf(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes.subarray(FORMAT.length + DIGEST_BYTES)).digest();
+  return nodeCrypto().createHash("sha256").update(bytes.subarray(FORMAT.length + DIGEST_BYTES))
+    .digest();
 }
 
 function noState(why: string): LeatError {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { constants, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { nodeZlib } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 
@@ -27,9 +27,11 @@ const CODECS: readonly (FrameCodec | undefined)[] = [undefined, "zstd", "gzip"];
  * The fastest level: a runner's thread has better things to do, and higher ones gain a few percent.
  * A checksum, because zstd alone does not notice what was damaged.
  */
-const ZSTD_OPTIONS = {
-  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
-};
+function zstdOptions() {
+  const { constants } = nodeZlib();
+  return { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } };
+}
+
 const GZIP_LEVEL = 1;
 /** The library takes memory in pieces of this size: no more at once than is really there. */
 const CHUNK_BYTES_MAX = 2 ** 20;
@@ -120,16 +122,16 @@ export function decompressFrame(bytes: Uint8Array, bytesMax = MESSAGE_BYTES_MAX)
 function compress(frame: Uint8Array, codec: FrameCodec): Uint8Array {
   const chunkSize = chunkSizeFor(frame.length);
   return codec === "zstd"
-    ? zstdCompressSync(frame, { ...ZSTD_OPTIONS, chunkSize })
-    : gzipSync(frame, { level: GZIP_LEVEL, chunkSize });
+    ? nodeZlib().zstdCompressSync(frame, { ...zstdOptions(), chunkSize })
+    : nodeZlib().gzipSync(frame, { level: GZIP_LEVEL, chunkSize });
 }
 
 function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): Uint8Array {
   const options = { chunkSize: chunkSizeFor(byteLength), maxOutputLength: byteLength };
   try {
     const { buffer, byteOffset, length } = codec === "zstd"
-      ? zstdDecompressSync(bytes, options)
-      : gunzipSync(bytes, options);
+      ? nodeZlib().zstdDecompressSync(bytes, options)
+      : nodeZlib().gunzipSync(bytes, options);
     // A plain one: what is cut from a Buffer are Buffers.
     return new Uint8Array(buffer, byteOffset, length);
   } catch (error) {

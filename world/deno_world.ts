@@ -9,7 +9,6 @@ import { RandomStream } from "../core/philox.ts";
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Random, Timer, World } from "../actors/runtime/world.ts";
 import { MemoryLog } from "./memory_log.ts";
-import { openSqliteLog } from "./sqlite_log.ts";
 
 /** How to set up a {@linkcode DenoWorld}. */
 export interface DenoWorldOptions {
@@ -80,6 +79,8 @@ export class DenoWorld implements World {
         `Cannot open the log "${name}": this world has no folder for logs; set logFolder`,
       );
     }
+    // Of all nodes only a dispatcher has one.
+    const { openSqliteLog } = await import("./sqlite_log.ts");
     return await openSqliteLog(join(logFolder, `${name}.sqlite`));
   }
 

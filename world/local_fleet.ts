@@ -13,9 +13,16 @@ import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "./inline_hub.ts";
-import { loadRole, type Role, type TakeUp } from "./roles.ts";
+import { loadRole, type Role, type RolePrograms, type TakeUp } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 import { ServiceNode } from "./service_node.ts";
+
+/** Written into `import()`, so that a program without leave to read Leat's files has them too. */
+const PROGRAMS: RolePrograms = {
+  dispatcher: () => import("./dispatcher_role.ts"),
+  worker: () => import("./worker_role.ts"),
+  inlineRunners: () => import("./inline_runners.ts"),
+};
 
 /** See the module. */
 export class LocalFleet implements Fleet {
@@ -71,7 +78,7 @@ export class LocalFleet implements Fleet {
 
   async #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
     if (carrier === "thread") return await this.#startOnThread(name, role);
-    const takeUp = await loadRole(role);
+    const takeUp = await loadRole(role, PROGRAMS);
     return carrier === "inline"
       ? this.#startInline(name, role, takeUp)
       : this.#startBehindSocket(name, role, takeUp);

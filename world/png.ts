@@ -3,7 +3,7 @@
  */
 
 import { Buffer } from "node:buffer";
-import { inflateSync } from "node:zlib";
+import { nodeZlib } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import {
   beginsWith,
@@ -99,7 +99,7 @@ function requireBounded(chunks: readonly Chunk[], { width, height }: ImageSize):
   const byteLength = data.reduce((sum, part) => sum + part.length, 0);
   if (byteLength * INFLATION_MAX <= INFLATED_BYTES_UNCHECKED_MAX) return;
   const maxOutputLength = (width * PIXEL_BYTES_MAX + ROWS_FACTOR_MAX) * (height + ROWS_FACTOR_MAX);
-  inflateSync(Buffer.concat(data), { maxOutputLength });
+  nodeZlib().inflateSync(Buffer.concat(data), { maxOutputLength });
 }
 
 /** All chunks, as far as they are whole. */

@@ -62,21 +62,32 @@ export type TakeUp = (system: ActorSystem) => Playing;
 /** The name of the dispatcher's journal in its folder. */
 export const JOURNAL_NAME = "dispatcher";
 
+/** How the program of a role is loaded. */
+export interface RolePrograms {
+  dispatcher(): Promise<typeof import("./dispatcher_role.ts")>;
+  worker(): Promise<typeof import("./worker_role.ts")>;
+  inlineRunners(): Promise<typeof import("./inline_runners.ts")>;
+}
+
 /**
  * Loads the program of a role and no other's, so that a node's thread is there the sooner. The answer
  * starts its actors at once: whoever reaches the node finds them.
  */
-export async function loadRole(role: Role, threads: RoleThreads = {}): Promise<TakeUp> {
+export async function loadRole(
+  role: Role,
+  programs: RolePrograms,
+  threads: RoleThreads = {},
+): Promise<TakeUp> {
   switch (role.role) {
     case "dispatcher": {
-      const { takeUpDispatcher } = await import("./dispatcher_role.ts");
+      const { takeUpDispatcher } = await programs.dispatcher();
       return (system) => takeUpDispatcher(system, role);
     }
     case "worker": {
-      const { takeUpWorker } = await import("./worker_role.ts");
+      const { takeUpWorker } = await programs.worker();
       const isInline = role.runners === "inline" && role.sandbox === undefined;
       if (!isInline) return (system) => takeUpWorker(system, role, threads);
-      const { inlineRunners } = await import("./inline_runners.ts");
+      const { inlineRunners } = await programs.inlineRunners();
       return (system) => takeUpWorker(system, role, { runners: inlineRunners(role) });
     }
     case "front":

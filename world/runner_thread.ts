@@ -86,9 +86,13 @@ export class RunnerThreadControl {
 
 /** A client and its sockets are a third of what a thread would load, and few pipelines begin with a service. */
 function provideServed(services: ServiceCredentials | undefined): void {
-  const served = lateFactory(async () =>
-    (await import("./served_iterators.ts")).servedIterators(services)
-  );
+  const served = lateFactory(async () => {
+    // Not written into `import()`: Deno would look through a client's modules for every thread.
+    const door: typeof import("./served_iterators.ts") = await import(
+      import.meta.resolve("./served_iterators.ts")
+    );
+    return door.servedIterators(services);
+  });
   for (const kind of SERVED_KINDS) registerIterator(kind, served);
 }
 

@@ -5,12 +5,22 @@
  */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { loadRole, type Playing, type Role } from "./roles.ts";
+import { loadRole, type Playing, type Role, type RolePrograms } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
+
+/**
+ * Not written into `import()`: Deno looks through all that is named there as soon as it loads this
+ * module, and the thread of a dispatcher would wait for the operators.
+ */
+const PROGRAMS: RolePrograms = {
+  dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
+  worker: () => import(import.meta.resolve("./worker_role.ts")),
+  inlineRunners: () => import(import.meta.resolve("./inline_runners.ts")),
+};
 
 /** Sets up the node; `config` is its {@linkcode Role}. */
 export async function setup({ world, config, startThread }: NodeContext): Promise<NodeParts> {
-  const takeUp = await loadRole(config as Role, { startThread });
+  const takeUp = await loadRole(config as Role, PROGRAMS, { startThread });
   const connector = webSocketConnector({ world });
   let playing: Playing | undefined;
   return {

@@ -2,7 +2,7 @@
  * Undoing gzip and zlib, down to the last byte before any damage.
  */
 
-import { createGunzip, createInflate } from "node:zlib";
+import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { Decoder } from "./byte_source.ts";
@@ -122,13 +122,16 @@ class Inflation {
   /** Whether there is no more of it, whatever comes after. */
   ended = false;
   error: NodeJS.ErrnoException | undefined;
-  readonly #stream: ReturnType<typeof createInflate | typeof createGunzip>;
+  readonly #stream: ReturnType<ReturnType<typeof nodeZlib>["createInflate" | "createGunzip"]>;
   readonly #chunks: Uint8Array[] = [];
   #settle = () => {};
 
   constructor(compression: Zlib) {
     const options = { chunkSize: READ_BYTES };
-    this.#stream = compression === "gzip" ? createGunzip(options) : createInflate(options);
+    const zlib = nodeZlib();
+    this.#stream = compression === "gzip"
+      ? zlib.createGunzip(options)
+      : zlib.createInflate(options);
     this.#stream.on("data", (chunk) => this.#chunks.push(chunk));
     this.#stream.on("end", () => this.#end());
     this.#stream.on("error", (error) => this.#fail(error));

@@ -1,7 +1,7 @@
 /**
  * Writing one chunk file of a stored dataset.
  */
-import { gzipSync } from "node:zlib";
+import { nodeZlib } from "../../core/builtins.ts";
 import { encodeRecord } from "../formats/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../value_codec.ts";
@@ -80,7 +80,7 @@ export class ChunkWriter {
     }
     this.#block = [];
     this.#blockBytes = 0;
-    const bytes = this.#compress ? gzipSync(block) : block;
+    const bytes = this.#compress ? nodeZlib().gzipSync(block) : block;
     this.#sizeBytes += bytes.length;
     return this.#file.append(bytes);
   }

@@ -16,8 +16,15 @@ interface Module {
   }[];
 }
 
-/** The modules that are there once `program` is: its imports and theirs, but for `import()`. */
-async function loadedBy(program: string): Promise<string[]> {
+/** What node's modules bring with them takes a thread longer to load than all of Leat's. */
+const HEAVY_BUILTINS = /^node:(crypto|fs|fs\/promises|process|stream|zlib)$/;
+
+/**
+ * The modules that are there once `program` is: its imports and theirs, but for `import()`.
+ *
+ * @param late With those, which Deno looks through at once, but does not run before they are called.
+ */
+async function loadedBy(program: string, late = false): Promise<string[]> {
   const { stdout, success } = await new Deno.Command("deno", {
     args: ["info", "--json", "--frozen", new URL(`../../${program}`, import.meta.url).href],
     env: { DENO_NO_UPDATE_CHECK: "1" },
@@ -32,7 +39,7 @@ async function loadedBy(program: string): Promise<string[]> {
   const loaded = new Set(roots);
   for (const specifier of loaded) {
     for (const { code, isDynamic } of known.get(specifier)?.dependencies ?? []) {
-      if (code !== undefined && isDynamic !== true) loaded.add(code.specifier);
+      if (code !== undefined && (late || isDynamic !== true)) loaded.add(code.specifier);
     }
   }
   return [...loaded];
@@ -65,6 +72,15 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
   const all = new Set(modules);
   assert(all.size <= 90, `a node's thread loads ${all.size} modules`);
   assertEquals(packagesOf(modules), ["comlink", "msgpackr"]);
+  for (const role of ["dispatcher", "worker"]) {
+    modules.push(...await loadedBy(`world/${role}_role.ts`));
+  }
+  assertEquals(modules.filter((specifier) => HEAVY_BUILTINS.test(specifier)), []);
+});
+
+Deno.test("the thread of a node does not look through the modules of roles that it is not told", async () => {
+  const modules = await loadedBy("world/service_thread.ts", true);
+  assert(modules.length <= 70, `a node's thread looks through ${modules.length} modules`);
 });
 
 Deno.test("a trainer's thread loads neither dispatcher nor worker", async () => {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { nodeCrypto } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 
 const SCHEME = "Bearer ";
@@ -35,9 +35,9 @@ export function carriesToken(header: string | null, token: string): boolean {
  * Whether a text is the secret. How long it takes says nothing about how much of a wrong one was right.
  */
 export function isSecret(text: string, secret: string): boolean {
-  return timingSafeEqual(digest(text), digest(secret));
+  return nodeCrypto().timingSafeEqual(digest(text), digest(secret));
 }
 
 function digest(text: string): Uint8Array {
-  return createHash("sha256").update(text).digest();
+  return nodeCrypto().createHash("sha256").update(text).digest();
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { Random } from "../../actors/runtime/world.ts";
+import { nodeCrypto } from "../../core/builtins.ts";
 import { broken } from "./client_frames.ts";
 
 /** What a server may say before it is a WebSocket. */
@@ -76,7 +76,7 @@ function checkResponse(text: string, key: string): void {
   const status = /^HTTP\/1\.[01] (\d{3})( |$)/.exec(statusLine)?.[1];
   if (status === undefined) throw broken("what listens there does not speak HTTP");
   if (status !== "101") throw new UpgradeRefused(Number(status));
-  const accept = createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
+  const accept = nodeCrypto().createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
   const accepted = lines.some((line) => {
     const [name = "", value = ""] = line.split(/:\s*/, 2);
     return name.toLowerCase() === "sec-websocket-accept" && value.trim() === accept;

@@ -16,6 +16,7 @@ import "../../data/formats/parquet.ts";
 import "../../data/formats/web_dataset.ts";
 import "../../data/formats/zstd_decoder.ts";
 import "../glob.ts";
+import { loadBuiltins } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
@@ -66,6 +67,9 @@ const start: ConfinedStart = { ...workerData };
 for (const name of Object.keys(workerData)) delete workerData[name];
 for (const path of start.program.read) Deno.permissions.revokeSync({ name: "read", path });
 for (const host of start.program.imports) Deno.permissions.revokeSync({ name: "import", host });
+
+// Later there is nothing to load them with.
+loadBuiltins();
 
 const control = new Edge(start.control, {
   ping: () => null,
