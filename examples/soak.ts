@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { LeatError } from "../core/error.ts";
 import { Violations } from "../sim/checkers/checker.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
@@ -44,10 +45,15 @@ const OPTIONS = {
   lanes: integer({ help: "How many jobs run side by side.", default: 2, min: 1, max: 16 }),
   workers: integer({ help: "How many worker processes.", default: 2, min: 1, max: 64 }),
   chaos: choice(["none", ...FAULTS], {
-    help:
-      "What happens to processes meanwhile. Who is killed begins anew, and is judged only if a " +
+    help: "What happens to workers meanwhile. Who is killed begins anew, and is judged only if a " +
       "life lasts for most of the run.",
     default: "none",
+  }),
+  spared: integer({
+    help: "To how many workers nothing happens, whatever --chaos is: those that survive.",
+    default: 1,
+    min: 0,
+    max: 63,
   }),
   seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
   sampleMs: integer({ help: "The time between two looks.", default: 5_000, min: 100 }),
@@ -98,7 +104,14 @@ Threads and file handles are read from /proc, and left out where there is none.`
 await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { workers, chaos, seed, report: path } = values;
+  const { workers, chaos, spared, seed, report: path } = values;
+  if (chaos !== "none" && spared >= workers) {
+    throw new LeatError(
+      "invalid_argument",
+      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one to strike; ` +
+        "spare fewer, or have more --workers",
+    );
+  }
   using requests = new StopRequests();
   const samples = new Samples();
   const violations = new Violations();
@@ -110,7 +123,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   using status = new StatusLine();
   await stage.deployment.start(workers);
   const nemesis = chaos === "none" ? undefined : new Nemesis(stage.deployment, {
-    ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0 },
+    ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0, spared },
     ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
     ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => stage.logs.write("faults", what) },
     findings: violations.by("processes"),

@@ -34,6 +34,8 @@ export interface NemesisOptions {
   readonly gentleMaxMs: number;
   /** Of so many faults one is the dispatcher's, on average; 0: none. */
   readonly dispatcherEvery: number;
+  /** How many workers, the first ones, nothing happens to. Default 0. */
+  readonly spared?: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
   /** Where it is put down that somebody who was killed cannot be started again. */
@@ -134,8 +136,9 @@ export class Nemesis {
   }
 
   #strike(): void {
-    const { dispatcherEvery, faults, onFault, findings } = this.#options;
-    const { workers, dispatcher } = this.#deployment;
+    const { dispatcherEvery, faults, spared = 0, onFault, findings } = this.#options;
+    const { dispatcher } = this.#deployment;
+    const workers = this.#deployment.workers.slice(spared);
     const isDispatcher = dispatcherEvery > 0 && this.#luck.int(dispatcherEvery) === 0;
     const victim = isDispatcher ? dispatcher : workers[this.#luck.int(workers.length)]!;
     const kind = faults[this.#luck.int(faults.length)]!;

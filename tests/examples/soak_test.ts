@@ -114,5 +114,11 @@ Deno.test("examples/soak.ts explains its options, and refuses what cannot be", a
   }
   await using wrong = startChild("examples/soak.ts", { args: ["--chaos", "fire"], flags: FLAGS });
   assertEquals((await wrong.status).code, 2);
+  await using none = startChild("examples/soak.ts", {
+    args: ["--chaos", "kill", "--spared", "2"],
+    flags: FLAGS,
+  });
+  assertEquals((await none.status).code, 1);
+  assertMatch(none.stderr.text, /--spared is 2 of 2 workers.*spare fewer/s);
   assertMatch(wrong.stderr.text, /--chaos is 'fire', but has to be one of none, kill, pause, cut/);
 });
