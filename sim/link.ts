@@ -1,6 +1,6 @@
 /**
  * One end of a simulated link. Every envelope becomes bytes here and an envelope again at the other
- * end, as on a socket.
+ * end, as on a socket; or, where the run has it so, it is copied, which comes to the same.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { decodeMessage, encodeMessage } from "../transport/codec.ts";
 import { messageTooLarge } from "../transport/limits.ts";
 import { WaterMarks } from "../transport/water_marks.ts";
 import type { Life } from "./life.ts";
+import { copyMessage, type MessageCopy } from "./message_copy.ts";
 import type { SimNetwork } from "./network.ts";
 import type { FaultOptions } from "./options.ts";
 import type { SimRandom } from "./random.ts";
@@ -18,8 +19,11 @@ import type { SimRandom } from "./random.ts";
 /** A message that has arrived. */
 interface Arrival {
   readonly envelope: Envelope;
-  readonly bytes: Uint8Array;
+  readonly content: Content;
 }
+
+/** A message on its way. */
+type Content = Uint8Array | MessageCopy;
 
 /** Why a link is closed that a node, or its machine, knows nothing of any more. */
 export function resetBy(node: string): LeatError {
@@ -110,7 +114,7 @@ export class LinkEnd implements Link {
 
   send(envelope: Envelope): boolean {
     if (this.#isClosed || !this.life.alive) return false;
-    this.#transmit(envelope, this.#encode(envelope));
+    this.#transmit(envelope, this.#contentOf(envelope));
     return true;
   }
 
@@ -147,41 +151,43 @@ export class LinkEnd implements Link {
     });
   }
 
-  #encode(envelope: Envelope): Uint8Array {
-    const { messageBytesMax } = this.#network.limits;
-    const bytes = encodeMessage(envelope, this.#network.encoding);
-    if (bytes.length > messageBytesMax) {
-      throw messageTooLarge(envelope, bytes.length, messageBytesMax);
+  #contentOf(envelope: Envelope): Content {
+    const { limits: { messageBytesMax }, copiesMessages, slab } = this.#network;
+    const copy = copiesMessages ? copyMessage(envelope, slab) : undefined;
+    const content = copy ?? encodeMessage(envelope, { slab });
+    if (content.byteLength > messageBytesMax) {
+      throw messageTooLarge(envelope, content.byteLength, messageBytesMax);
     }
-    return bytes;
+    return content;
   }
 
-  #transmit(envelope: Envelope, bytes: Uint8Array): void {
+  #transmit(envelope: Envelope, content: Content): void {
     const { trace, counters, scheduler } = this.#network;
     const faults = this.#faults;
     const luck = this.#random;
     if (this.isCut) {
       counters.count("message_cut");
-      return trace.envelope(scheduler.nowUs, this.name, "cut", envelope, bytes);
+      return trace.envelope(scheduler.nowUs, this.name, "cut", envelope, content);
     }
-    if (this.#buffered.bytes + bytes.length > faults.inFlightBytesMax) {
+    if (this.#buffered.bytes + content.byteLength > faults.inFlightBytesMax) {
       counters.count("message_overflow");
-      return trace.envelope(scheduler.nowUs, this.name, "overflow", envelope, bytes);
+      return trace.envelope(scheduler.nowUs, this.name, "overflow", envelope, content);
     }
     if (luck.chance(faults.lossProbability)) {
       counters.count("message_lost");
-      return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, bytes);
+      return trace.envelope(scheduler.nowUs, this.name, "lost", envelope, content);
     }
-    trace.envelope(scheduler.nowUs, this.name, "sent", envelope, bytes);
+    trace.envelope(scheduler.nowUs, this.name, "sent", envelope, content);
     this.#clog(faults);
     this.#breakDown(faults);
     this.#closeBetween(faults);
-    this.#carry({ envelope, bytes }, this.#arrivalOfNextUs(this.#sendUs(envelope, bytes.length)));
+    const sentUs = this.#sendUs(envelope, content.byteLength);
+    this.#carry({ envelope, content }, this.#arrivalOfNextUs(sentUs));
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
-      // A copy of its own: what is decoded from a message are views of it.
-      this.#carry({ envelope, bytes: bytes.slice() }, this.#stragglerUs());
+      // Of its own: what is decoded from a message are views of it.
+      this.#carry({ envelope, content: this.#contentOf(envelope) }, this.#stragglerUs());
     }
   }
 
@@ -210,7 +216,7 @@ export class LinkEnd implements Link {
   }
 
   #carry(arrival: Arrival, arrivalUs: number): void {
-    this.#buffered.add(arrival.bytes.length);
+    this.#buffered.add(arrival.content.byteLength);
     this.#network.scheduler.at(arrivalUs, "message", () => this.#arrive(arrival));
   }
 
@@ -251,12 +257,14 @@ export class LinkEnd implements Link {
   #take(arrival: Arrival): void {
     if (this.#isClosed) return;
     this.#peer.#left(arrival);
-    this.#receive!(decodeMessage(arrival.bytes) as Envelope);
+    const { content } = arrival;
+    const message = content instanceof Uint8Array ? decodeMessage(content) : content.value;
+    this.#receive!(message as Envelope);
   }
 
   /** A message that was sent from here is not under way any more. */
-  #left({ bytes }: Arrival): void {
-    if (!this.#isClosed) this.#buffered.remove(bytes.length);
+  #left({ content }: Arrival): void {
+    if (!this.#isClosed) this.#buffered.remove(content.byteLength);
   }
 
   /** When the message has been sent, and those before it. */

@@ -7,7 +7,7 @@
 import type { Envelope } from "../actors/runtime/envelope.ts";
 import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
-import { type EncodeOptions, MessageSlab } from "../transport/codec.ts";
+import { MessageSlab } from "../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
 import type { Counters } from "./counters.ts";
 import type { Life } from "./life.ts";
@@ -57,8 +57,10 @@ export class SimNetwork {
   readonly trace: Trace;
   readonly counters: Counters;
   readonly limits: LinkLimits;
-  /** How envelopes become bytes: one behind the other, since none is moved to another thread. */
-  readonly encoding: EncodeOptions = { slab: new MessageSlab() };
+  /** Where messages lie: one behind the other, since none is moved to another thread. */
+  readonly slab = new MessageSlab();
+  /** See {@linkcode FaultOptions}; the same for the whole run. */
+  readonly copiesMessages: boolean;
   readonly wires: Wires | undefined;
   readonly #random: SimRandom;
   /** Every name ever listened at; undefined while nobody does. */
@@ -85,6 +87,7 @@ export class SimNetwork {
     this.wires = around.wires;
     this.#random = around.random;
     this.#faults = around.faults;
+    this.copiesMessages = around.faults.copiesMessages;
   }
 
   /** The faults in force. */

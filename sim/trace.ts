@@ -6,6 +6,7 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import type { Envelope } from "../actors/runtime/envelope.ts";
+import type { MessageCopy } from "./message_copy.ts";
 
 /** Lines kept for people; beyond it the oldest are forgotten. */
 const LINES_MAX = 20_000;
@@ -36,8 +37,8 @@ export type Fate = typeof FATES[number];
 const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Record<Fate, number>;
 
 /**
- * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope;
- * it holds nothing of the machine, so that a seed has the same one everywhere.
+ * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope (of
+ * one that is copied, its length and mark); it holds nothing of the machine, so that a seed has the same one everywhere.
  */
 export class Trace {
   readonly #hash: Hash = createHash("sha256");
@@ -56,19 +57,25 @@ export class Trace {
   /**
    * An envelope has met its fate.
    *
-   * @param bytes The whole message; left out once a trace has seen it.
+   * @param content The whole message; left out once a trace has seen it.
    */
-  envelope(timeUs: number, link: string, fate: Fate, envelope: Envelope, bytes?: Uint8Array): void {
-    const length = bytes?.length ?? 0;
+  envelope(
+    timeUs: number,
+    link: string,
+    fate: Fate,
+    envelope: Envelope,
+    content?: Uint8Array | MessageCopy,
+  ): void {
     const linkId = this.#linkId(link);
     this.#reserve(RECORD_BYTES);
     this.#view.setFloat64(this.#used, timeUs);
     this.#view.setUint16(this.#used + 8, linkId);
     this.#view.setUint8(this.#used + 10, FATE_NUMBERS[fate]);
     this.#view.setUint32(this.#used + 11, envelope.number);
-    this.#view.setUint32(this.#used + 15, length);
+    this.#view.setUint32(this.#used + 15, content?.byteLength ?? 0);
     this.#used += RECORD_BYTES;
-    if (bytes !== undefined) this.#write(bytes);
+    if (content instanceof Uint8Array) this.#write(content);
+    else if (content !== undefined) this.#writeMark(content.mark);
     if (this.#lines !== undefined) this.#line(timeUs, `${link} ${fate} ${describe(envelope)}`);
   }
 
@@ -109,6 +116,12 @@ export class Trace {
     // Once by name, so that runs between other nodes have another hash.
     this.#write(encoder.encode(link));
     return id;
+  }
+
+  #writeMark(mark: number): void {
+    this.#reserve(4);
+    this.#view.setInt32(this.#used, mark);
+    this.#used += 4;
   }
 
   #write(bytes: Uint8Array): void {

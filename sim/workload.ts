@@ -73,6 +73,7 @@ export async function outcomeOf<R extends Run>(
   delivered: (run: R) => number,
 ): Promise<RunOutcome> {
   const { cluster, violations } = run;
+  if (!cluster.network.copiesMessages) cluster.counters.tally("messages_as_bytes");
   const memory = new MemoryChecker(violations.by("memory"));
   cluster.onStep = () => memory.look(() => cluster.nodes);
   const fences = new FenceChecker(violations.by("fences"));

@@ -19,6 +19,9 @@ export const MESSAGE_HEADER_BYTES = 5;
 /** Before a payload: `bin32` and the payload's length. */
 export const PAYLOAD_HEADER_BYTES = 5;
 
+/** A `Payload` in the envelope: an extension with its number. */
+export const PAYLOAD_EXTENSION_BYTES = 7;
+
 /**
  * The largest message that is encoded or decoded unless the caller says otherwise: 1 GiB. Beyond
  * it: `resource_exhausted`.

@@ -1,0 +1,143 @@
+/**
+ * What a receiver reads of a message, without its being written: a copy, and how long its bytes would
+ * be. Most of a run's time would go into writing and reading otherwise.
+ *
+ * @module
+ */
+import {
+  ENVELOPE_DEPTH_MAX,
+  MESSAGE_HEADER_BYTES,
+  PAYLOAD_EXTENSION_BYTES,
+  payloadStart,
+} from "../transport/codec/format.ts";
+import type { MessageSlab } from "../transport/codec.ts";
+import { Payload } from "../transport/payload.ts";
+
+/** A message as its receiver will have it. */
+export interface MessageCopy {
+  readonly value: unknown;
+  /** As long as the codec would make it, where all text is ASCII. */
+  readonly byteLength: number;
+  /** What the numbers in it come to: messages of one length mostly differ in some. */
+  readonly mark: number;
+}
+
+/** Above it the codec writes lengths of text and of maps in more bytes. */
+const SHORT_TEXT_MAX = 31;
+const SHORT_MAP_MAX = 15;
+
+/** Of the message that is being copied: one for all, as a message is copied in one go. */
+let envelopeBytes = 0;
+let mark = 0;
+let payloadBytes: number[] = [];
+let payloadSlab: MessageSlab;
+
+/**
+ * What `decodeMessage(encodeMessage(value))` gives, of a message of plain data and payloads.
+ *
+ * @returns Undefined for any other, and for what cannot travel: the codec knows what comes of it.
+ */
+export function copyMessage(value: object, slab: MessageSlab): MessageCopy | undefined {
+  envelopeBytes = MESSAGE_HEADER_BYTES;
+  mark = 0;
+  payloadSlab = slab;
+  if (payloadBytes.length > 0) payloadBytes = [];
+  const copy = copyObject(value, 0);
+  if (copy === undefined) return undefined;
+  let byteLength = envelopeBytes;
+  for (const bytes of payloadBytes) byteLength = payloadStart(byteLength) + bytes;
+  return { value: copy, byteLength, mark };
+}
+
+function copyObject(value: object, depth: number): object | undefined {
+  if (depth >= ENVELOPE_DEPTH_MAX) return undefined;
+  if (Array.isArray(value)) return copyArray(value, depth);
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    return value instanceof Payload ? copyPayload(value) : undefined;
+  }
+  const copy: Record<string, unknown> = {};
+  let fields = 0;
+  for (const key in value) {
+    const item = (value as Record<string, unknown>)[key];
+    if (item === undefined) continue;
+    if (key === "__proto__" || !key.isWellFormed()) return undefined;
+    const sent = copyItem(item, depth);
+    if (sent === undefined) return undefined;
+    copy[key] = sent;
+    fields++;
+    addText(key);
+  }
+  envelopeBytes += fields <= SHORT_MAP_MAX ? 1 : 3;
+  return copy;
+}
+
+function copyArray(array: readonly unknown[], depth: number): unknown[] | undefined {
+  if ((array as object).constructor !== Array) return undefined;
+  const copy: unknown[] = [];
+  for (let i = 0; i < array.length; i++) {
+    const sent = copyItem(array[i], depth);
+    if (sent === undefined) return undefined;
+    copy.push(sent);
+  }
+  envelopeBytes += array.length <= SHORT_MAP_MAX ? 1 : 3;
+  return copy;
+}
+
+/** The item, if it is plain data; undefined where it is not. */
+function copyItem(item: unknown, depth: number): unknown {
+  switch (typeof item) {
+    case "string":
+      if (!item.isWellFormed()) return undefined;
+      addText(item);
+      return item;
+    case "number":
+      addNumber(item);
+      return item;
+    case "boolean":
+      envelopeBytes++;
+      mark = Math.imul(mark, 31) + (item ? 1 : 2) | 0;
+      return item;
+    case "object":
+      if (item !== null) return copyObject(item, depth + 1);
+      envelopeBytes++;
+      return null;
+    default:
+      return undefined;
+  }
+}
+
+/** It gets bytes of its own, which lie in a larger buffer, as those in a message do. */
+function copyPayload({ bytes }: Payload): Payload {
+  envelopeBytes += PAYLOAD_EXTENSION_BYTES;
+  payloadBytes.push(bytes.length);
+  const copy = payloadSlab.take(bytes.length) ?? new Uint8Array(bytes.length);
+  copy.set(bytes);
+  return new Payload(copy, { isAlone: false });
+}
+
+function addText({ length }: string): void {
+  envelopeBytes += length;
+  if (length <= SHORT_TEXT_MAX) envelopeBytes++;
+  else envelopeBytes += length < 2 ** 8 ? 2 : length < 2 ** 16 ? 3 : 5;
+}
+
+function addNumber(value: number): void {
+  envelopeBytes += numberBytes(value);
+  // Times differ behind the point.
+  mark = Math.imul(mark, 31) + value * 1_024 | 0;
+}
+
+/** As msgpackr writes it. */
+function numberBytes(value: number): number {
+  if (value !== Math.trunc(value) || Object.is(value, -0)) return 9;
+  if (value >= 0) {
+    if (value < 2 ** 7) return 1;
+    if (value < 2 ** 8) return 2;
+    if (value < 2 ** 16) return 3;
+    return value < 2 ** 32 ? 5 : 9;
+  }
+  if (value >= -(2 ** 5)) return 1;
+  if (value >= -(2 ** 7)) return 2;
+  if (value >= -(2 ** 15)) return 3;
+  return value >= -(2 ** 31) ? 5 : 9;
+}
