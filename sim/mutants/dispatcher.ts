@@ -54,6 +54,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "silence-is-an-end",
+    seed: 4,
     wrong: "a node that takes the actors for ended to which a link has fallen silent",
     workload: "dynamic",
     crashes: [],
@@ -62,6 +63,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "no-grace",
+    seed: 6,
     wrong: "a dispatcher that gives clients whose connection was closed no time to come back",
     workload: "dynamic",
     crashes: [],
