@@ -44,6 +44,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "keep-ended-tasks",
+    seed: 8,
     wrong: "a dispatcher that does not tell workers which tasks have ended",
     workload: "ordered",
     install: () =>

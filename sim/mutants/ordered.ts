@@ -42,6 +42,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "mark-ahead",
+    seed: 3,
     wrong: "a reader whose mark is ahead of what it has",
     workload: "ordered",
     install: () =>

@@ -14,6 +14,7 @@ const LOOKS_ALIKE = 5;
 export const SCALING_MUTANTS: readonly Mutant[] = [
   {
     name: "stop-undrained",
+    seed: 5,
     wrong: "a scaler that kills workers instead of waiting until clients have what they hold",
     workload: "autoscaling",
     crashes: [],
@@ -35,6 +36,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "want-more-and-less",
+    seed: 2,
     wrong: "a dispatcher that wants a worker more and a worker less by turns",
     workload: "autoscaling",
     crashes: [],

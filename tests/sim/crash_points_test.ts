@@ -4,17 +4,18 @@
  */
 import { type Role, ROLES } from "../../sim/crashes.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
-import { crashPoints, formatRun, runSwarm } from "../../sim/swarm.ts";
-import type { RunOptions, Workload } from "../../sim/workload.ts";
+import { crashPoints, runSwarm } from "../../sim/swarm.ts";
+import type { Workload } from "../../sim/workload.ts";
 import { runDynamic } from "../../sim/workload_dynamic.ts";
 import { runOrdered } from "../../sim/workload_ordered.ts";
 import { runRounds } from "../../sim/workload_rounds.ts";
 import { runSaving } from "../../sim/workload_saving.ts";
 import { runSharing } from "../../sim/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { expectAllKept } from "./lib/seeds.ts";
 
 /** How many points of a job are tried here, about. */
-const POINTS = 6;
+const POINTS = 3;
 
 const WORKLOADS: Readonly<Record<string, Workload>> = {
   "a DYNAMIC job": runDynamic,
@@ -25,19 +26,6 @@ const WORKLOADS: Readonly<Record<string, Workload>> = {
   "a sharing job": runSharing,
   "a save": runSaving,
 };
-
-/** Runs them all and fails on the first that breaks a promise. */
-async function expectAllKept(workload: Workload, runs: readonly RunOptions[]) {
-  const { counters, failed } = await runSwarm(
-    workload,
-    runs,
-    (_, { violations }) => violations.length > 0,
-  );
-  for (const { options, violations } of failed) {
-    throw new Error(`${formatRun(options)}\n  ${violations.join("\n  ")}`);
-  }
-  return counters;
-}
 
 async function sweep(workload: Workload, role: Role): Promise<void> {
   const all = await crashPoints(workload, { seed: 1n, role });

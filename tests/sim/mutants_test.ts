@@ -44,7 +44,7 @@ Deno.test("a mutant is mended when its run is over, and nobody else is noticed",
     if (noticed > 0) break;
   }
   assert(noticed > 0);
-  for (let seed = 1n; seed <= 5n; seed++) {
+  for (let seed = 1n; seed <= 2n; seed++) {
     const options = mutantOptions(mutant, seed);
     const workload = mutant.workload;
     const sound = await runSeed({ index: 0, workload, options, endsEarly: true });

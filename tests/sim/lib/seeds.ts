@@ -7,9 +7,9 @@ import type { Counters } from "../../../sim/counters.ts";
 import { formatRun, runSwarm } from "../../../sim/swarm.ts";
 import type { RunOptions, Workload } from "../../../sim/workload.ts";
 
-/** The runs of the first seeds. */
-export function* seeds<O>(count: number, of: (seed: bigint) => O): Iterable<O> {
-  for (let seed = 1n; seed <= count; seed++) yield of(seed);
+/** The runs of so many seeds, from the first on. */
+export function seeds<O>(count: number, of: (seed: bigint) => O): O[] {
+  return Array.from({ length: count }, (_, i) => of(BigInt(i + 1)));
 }
 
 /** Runs them all and fails on the first that breaks a promise. */
