@@ -1,22 +1,30 @@
 /**
  * A small cluster that saves a dataset together (`distributedSave`): a dispatcher, three workers, and a
- * program that asks for it, and asks again when it has crashed.
+ * program that asks for it, and asks again when it has crashed; another that wants the same saved there,
+ * or another dataset; and one that reads the folder while it is written (`Dataset.load({ wait })`). In
+ * some runs the save is given up, or an element of it fails.
  *
  * What must hold: whatever happens, once the cluster has healed the folder holds the canonical stream of
- * the dataset, each element once and in its place.
+ * the dataset, each element once and in its place. Of two datasets it holds one, whole, and whoever
+ * wanted the other is told so. Whoever reads meanwhile is given the stream in order, its end only when
+ * all of it is there, and an error where the save is given up or fails.
  *
  * @module
  */
 import { saveByService } from "../actors/client/saving.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
-import { LeatError } from "../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
-import { openIterator } from "../data/dataset_iterator.ts";
+import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
+import { MANIFEST_NAME, within } from "../data/stored/manifest.ts";
 import { Violations } from "./checkers/checker.ts";
+import { LoadingChecker, type LoadingPlace } from "./checkers/loading.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import type { SimRandom } from "./random.ts";
+import { Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import {
@@ -28,8 +36,9 @@ import {
 } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
-const CLIENT = "client";
-const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [CLIENT] } as const;
+const SAVER = "client";
+const RIVAL = "rival";
+const READER = "reader";
 const FOLDER = "/saved";
 
 /** A function that fails would end the save. */
@@ -39,85 +48,236 @@ const PIPELINES: [PipelineName, ...PipelineName[]] = [
   "mostly empty splits",
   "no elements",
 ];
+const FAILING: PipelineName = "functions that fail";
+
+/**
+ * Who saves: one alone, one that gives up, one with a function that fails; or a second one, too, the
+ * same dataset, with the first giving up or not, another one, or another one in place of what is there.
+ */
+const PLOTS = [
+  "alone",
+  "given_up",
+  "failing",
+  "same",
+  "same_given_up",
+  "other",
+  "replaced",
+] as const;
+type Plot = typeof PLOTS[number];
+
+/** Reading may end with an error in these: nobody goes on with a save, or what was there is replaced. */
+const READING_MAY_FAIL: readonly Plot[] = ["given_up", "same_given_up", "failing", "replaced"];
+
+/** How long programs wait at most before they begin, and before the save is given up, in ms. */
+const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
+const GIVE_UP_MAX_MS = 1_500;
+/** How often a reader puts down its place. */
+const SAVE_PROBABILITY = 0.2;
+/** How often it looks, in ms, and how long it waits for a writer: longer than any trouble lasts. */
+const POLL_MS: [number, ...number[]] = [100, 500];
+const SILENCE_MAX_MS = 40_000;
+
+/** What tells somebody that he may not save there. */
+const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
 
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 500;
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
 const TIMINGS = { refreshMs: 200, firstAnswerTimeoutMs: 60_000 };
 
 /** Runs one seed. */
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
-  const pipeline = new SimCluster({ seed: options.seed }).random.fork("pipeline").pick(PIPELINES);
-  const run = new SavingRun(options, pipeline, await streamOf(pipeline, 1));
-  return await outcomeOf(run, ({ delivered }) => delivered);
+  const luck = new SimCluster({ seed: options.seed }).random;
+  const plot = luck.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
+  const first = plot === "failing" ? FAILING : luck.fork("pipeline").pick(PIPELINES);
+  const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
+  const second = luck.fork("second").pick(others);
+  const savers = [
+    { name: SAVER, pipeline: first, overwrite: false },
+    ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),
+    ...(plot === "other" ? [{ name: RIVAL, pipeline: second, overwrite: false }] : []),
+    ...(plot === "replaced" ? [{ name: RIVAL, pipeline: second, overwrite: true }] : []),
+  ];
+  const streams = await Promise.all(savers.map(({ pipeline }) => streamOf(pipeline, 1)));
+  const run = new SavingRun(options, plot, savers, streams);
+  return await outcomeOf(run, ({ loading }) => loading.delivered);
+}
+
+/** A program that wants something saved. */
+interface Saver {
+  readonly name: string;
+  readonly pipeline: PipelineName;
+  readonly overwrite: boolean;
 }
 
 class SavingRun {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
-  /** Elements that were found in the folder. */
-  delivered = 0;
-  readonly #pipeline: PipelineName;
-  readonly #wanted: readonly string[];
+  readonly loading: LoadingChecker;
+  readonly #plot: Plot;
+  readonly #savers: readonly Saver[];
+  readonly #streams: readonly (readonly string[])[];
   readonly #crashes: Crashes;
-  #isSaved = false;
+  readonly #trainings = new Trainings(this.violations.by("training"));
+  /** Programs whose data was saved as they wanted it, as they were told. */
+  readonly #saved = new Set<string>();
+  readonly #lateMaxMs: number;
+  readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
+  /** What the reader has on its disk. */
+  #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    pipeline: PipelineName,
-    wanted: readonly string[],
+    plot: Plot,
+    savers: readonly Saver[],
+    streams: readonly (readonly string[])[],
   ) {
-    this.#pipeline = pipeline;
-    this.#wanted = wanted;
+    this.#plot = plot;
+    this.#savers = savers;
+    this.#streams = streams;
     this.cluster = new SimCluster({ seed, faults, readable });
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+    this.cluster.counters.tally(`save_${plot}`);
+    const findings = this.violations.by("loading");
+    this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
+    const luck = this.cluster.random.fork("saving");
+    this.#lateMaxMs = luck.pick(LATE_MAX_MS);
+    this.#wait = { pollMs: luck.pick(POLL_MS), timeoutMs: SILENCE_MAX_MS };
+    const workerTimeoutMs = luck.pick(WORKER_TIMEOUT_MS);
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workerTimeoutMs }));
     for (const name of WORKERS) {
       this.cluster.addNode(name, bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }));
     }
-    this.cluster.addNode(CLIENT, (node) => this.#bootClient(node));
+    for (const saver of savers) {
+      this.cluster.addNode(saver.name, (node) => {
+        this.#trainings.begin(node, (_, luck) => this.#save(node, saver, luck));
+      });
+    }
+    this.cluster.addNode(READER, (node) => {
+      this.#trainings.begin(node, (who, luck) => this.#read(node, who, luck));
+    });
     this.#crashes = new Crashes(this.cluster, {
-      nodes: NODES,
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: this.#programs },
       roles: crashes,
       point: crashPoint,
-      onCrash: ({ name }) => {
-        if (name === CLIENT) this.#isSaved = false;
-      },
+      onCrash: (node) => this.#trainings.crashed(node),
     });
   }
 
   async toTheEnd(): Promise<void> {
-    await runThroughTrouble(this.cluster, this.#crashes, () => this.#isSaved);
+    const haveEnded = () => this.#trainings.haveEnded(this.#programs);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    if (this.#plot === "failing") return this.#expectNothingSaved();
+    if (this.#plot.endsWith("given_up")) await this.#saveAgain();
     await this.#expectStream();
   }
 
-  #bootClient(node: SimNode): void {
-    const who = `${node.name} (life ${node.lives})`;
-    this.#save(node).then(() => this.#isSaved = true, (error) => {
-      const { code, message } = LeatError.from(error);
-      // An earlier life of it had asked for it, and it has become whole.
-      if (code === "already_exists" && node.lives > 1) this.#isSaved = true;
-      else this.violations.by("training").add(`${who} failed: ${message}`);
-    });
+  get #programs(): readonly string[] {
+    return [...this.#savers.map(({ name }) => name), READER];
   }
 
-  async #save(node: SimNode): Promise<void> {
+  /** Whether there is a saved dataset. */
+  get #isWhole(): boolean {
+    return this.cluster.files.names.includes(within(FOLDER, MANIFEST_NAME));
+  }
+
+  /** A program that wants a dataset saved, or, where that is the plot, does not want it any more. */
+  async #save(node: SimNode, saver: Saver, luck: SimRandom): Promise<void> {
+    const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
+    if (isGivenUp && node.lives > 1) return;
+    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    if (isGivenUp) {
+      node.world.timer(luck.between(0, GIVE_UP_MAX_MS), () => giveUp.abort(new Error("given up")));
+    }
+    try {
+      await this.#ask(node, saver, signal);
+      this.#saved.add(saver.name);
+    } catch (error) {
+      if (signal.aborted) return;
+      const { code } = LeatError.from(error);
+      if (this.#plot === "failing" && !REFUSALS.includes(code)) return;
+      if (!this.#mayRefuse(code)) throw error;
+    }
+  }
+
+  /** Whether somebody who saves may be told so: it is there, or was ended, or another one is being saved. */
+  #mayRefuse(code: LeatErrorCode): boolean {
+    if (code === "already_exists") return this.#isWhole;
+    if (code === "aborted") return this.#plot === "same_given_up";
+    return code === "failed_precondition" &&
+      (this.#plot === "other" || this.#plot === "replaced");
+  }
+
+  async #ask(
+    node: SimNode,
+    { pipeline, overwrite }: Saver,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const home = {
       system: node.system,
       dispatcher: dispatcherAt(DISPATCHER_NODE),
       timings: TIMINGS,
       release: () => {},
     };
-    const save = { folder: FOLDER, overwrite: false };
-    await saveByService(pipelineOf(this.#pipeline).node, "simulated", { save }, () => home);
+    const save = { folder: FOLDER, overwrite };
+    const { node: graph } = pipelineOf(pipeline);
+    await saveByService(graph, "simulated", { save, signal }, () => home);
+  }
+
+  /** A program that reads what is saved while it is. */
+  async #read(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    const iterator = await this.#load(node);
+    let place = this.loading.start;
+    try {
+      if (this.#placed !== undefined) {
+        ({ place } = this.#placed);
+        await iterator.restore(this.#placed.token);
+      }
+      for (;;) {
+        const { done, value } = await iterator.next();
+        if (done) return this.loading.ended(place, who);
+        place = this.loading.took(place, textOf({ element: value }), who);
+        this.#crashes.delivered(this.loading.delivered);
+        if (luck.chance(SAVE_PROBABILITY)) this.#placed = { token: await iterator.save(), place };
+      }
+    } catch (error) {
+      if (!READING_MAY_FAIL.includes(this.#plot)) throw error;
+      this.cluster.counters.tally(`reader_${LeatError.from(error).code}`);
+    } finally {
+      await iterator.return();
+    }
+  }
+
+  async #load({ host }: SimNode): Promise<DatasetIterator<unknown>> {
+    const saved = await Dataset.load(FOLDER, { wait: this.#wait });
+    return openIterator(saved.node, { host });
+  }
+
+  /** What was given up is gone on with by whoever wants it. */
+  async #saveAgain(): Promise<void> {
+    let isOver = false;
+    this.#ask(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
+      const { code, message } = LeatError.from(error);
+      if (code === "already_exists" && this.#isWhole) return;
+      this.violations.by("training").add(`Saving again failed: ${message}`);
+    }).finally(() => isOver = true);
+    await runUntil(this.cluster, () => isOver, "the save that was given up is finished");
+  }
+
+  #expectNothingSaved(): void {
+    if (!this.#isWhole) return;
+    this.violations.by("folder").add("there is a saved dataset, though an element of it failed");
   }
 
   /** Reads the folder on a node that does not crash any more. */
   async #expectStream(): Promise<void> {
-    const { host } = this.cluster.node(WORKERS.at(-1)!);
+    const findings = this.violations.by("folder");
     const found: string[] = [];
     let isRead = false;
     const read = async () => {
-      const saved = await Dataset.load(FOLDER, { wait: true });
-      const iterator = openIterator(saved.node, { host });
+      const iterator = await this.#load(this.cluster.node(WORKERS.at(-1)!));
       for (;;) {
         const { done, value } = await iterator.next();
         if (done) return;
@@ -125,17 +285,27 @@ class SavingRun {
       }
     };
     read().catch((error) => {
-      this.violations.by("folder").add(
-        `The folder cannot be read: ${LeatError.from(error).message}`,
-      );
+      findings.add(`The folder cannot be read: ${LeatError.from(error).message}`);
     }).finally(() => isRead = true);
     await runUntil(this.cluster, () => isRead && this.#crashes.over, "the folder was read");
-    this.delivered = found.length;
-    const at = this.#wanted.findIndex((text, i) => text !== found[i]);
-    if (at < 0 && found.length === this.#wanted.length) return;
-    this.violations.by("folder").add(
-      `the folder holds ${found.length} elements of ${this.#wanted.length}; first that differs: ` +
-        `${at < 0 ? this.#wanted.length : at}`,
-    );
+    const held = this.#savers.filter((_, i) => isSame(found, this.#streams[i]!));
+    if (held.length === 0) return findings.add(differs(found, this.#streams));
+    for (const name of this.#saved) {
+      if (held.some((saver) => saver.name === name || saver.overwrite)) continue;
+      findings.add(`${name} was told that its dataset is saved, but another one is there`);
+    }
   }
+}
+
+function isSame(found: readonly string[], wanted: readonly string[]): boolean {
+  return found.length === wanted.length && found.every((text, i) => text === wanted[i]);
+}
+
+function differs(found: readonly string[], streams: readonly (readonly string[])[]): string {
+  const nearest = streams.map((wanted) => {
+    const at = wanted.findIndex((text, i) => text !== found[i]);
+    return { at: at < 0 ? wanted.length : at, length: wanted.length };
+  }).sort((a, b) => b.at - a.at)[0]!;
+  return `the folder holds ${found.length} elements of ${nearest.length}; first that differs: ` +
+    `${nearest.at}`;
 }

@@ -37,7 +37,10 @@ const ALL = {
   ],
   rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
   sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],
-  saving: [runSaving, "a dataset saved by all workers together (distributedSave)"],
+  saving: [
+    runSaving,
+    "a dataset saved by all workers together (distributedSave), two that want to, and one that reads meanwhile",
+  ],
 } satisfies Record<string, readonly [Workload, string]>;
 
 /** Workloads by name. */

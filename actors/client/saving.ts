@@ -165,15 +165,11 @@ class SaveClient {
       return answer;
     } catch (error) {
       const failure = LeatError.from(error);
-      if (failure.code === "not_found") return "forgotten";
       if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
-      if (failure.code !== "failed_precondition") throw failure;
-      throw new LeatError(
-        "aborted",
-        `distributedSave: saving to ${this.#options.save.folder} was ended by another client. Call it ` +
-          `again to have it go on`,
-        { cause: failure },
-      );
+      // It may be over, and another client have asked for it again, before this one was told.
+      const isForgotten = failure.code === "not_found" || failure.code === "failed_precondition";
+      if (isForgotten) return "forgotten";
+      throw failure;
     }
   }
 

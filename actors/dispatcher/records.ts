@@ -207,6 +207,8 @@ export type TaskEnd =
   | "task_failed"
   /** The clients that could read it have left, and no other can. */
   | "unread"
+  /** Its save was ended by a client. */
+  | "cancelled"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 

@@ -8,7 +8,7 @@ import { LeatError, type WireError } from "../../core/error.ts";
 import type { SaveWork } from "../../data/stored/joint/work.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { Iteration, Task } from "./entities.ts";
-import { forgetIteration, parametersOf } from "./iterations.ts";
+import { endTask, forgetIteration, parametersOf } from "./iterations.ts";
 import { orderOf } from "./ordered.ts";
 import { type DispatcherProtocol, type SavingNews, TASK_ENDED } from "./protocol.ts";
 import { type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
@@ -191,12 +191,25 @@ function taskOf(state: DispatcherState, taskId: number): [Task, Iteration] {
   });
 }
 
-/** Ends a save: its tasks end, and its clients are told. What was written stays. */
+/** Ends a save: its tasks end, and its other clients are told. What was written stays. */
 export function cancelSave(turn: Turn, clientId: number): void {
   const { state } = turn;
   const iteration = state.iterations.get(state.clients.get(clientId)?.iterationId ?? -1);
   if (iteration === undefined || !isSave(state, iteration) || isSaveOver(iteration)) return;
-  forgetIteration(turn, iteration);
+  const { iterationId } = iteration;
+  const clients = [...state.clientsOfIteration(iterationId)];
+  if (clients.every((client) => client.clientId === clientId)) {
+    return forgetIteration(turn, iteration);
+  }
+  const error = {
+    code: "aborted" as const,
+    message:
+      `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
+      `another client. Call it again to have it go on.`,
+  };
+  turn.commit({ type: "splits_failed", iterationId, error });
+  turn.commit({ type: "iteration_finished", iterationId });
+  for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
 }
 
 /** What a client is told of a save. */

@@ -6,11 +6,15 @@ import { LeatError } from "../../core/error.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
-import type { Host } from "../host.ts";
+import type { Host, NewFile } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
 /** Longest document that is read: a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
+
+/** How often one looks whether somebody else has made a file, and for how long, in ms. */
+const TURN_PAUSE_MS = 50;
+const TURN_MAX_MS = 30_000;
 
 /** The bytes of a document: plain data and specs. */
 export function encodeDocument(format: string, value: object): Uint8Array {
@@ -28,6 +32,46 @@ export async function writeDocument(
   const file = await host.newFiles.create(path);
   try {
     await file.append(encodeDocument(format, value));
+    await file.commit();
+  } finally {
+    file.abandon();
+  }
+}
+
+/**
+ * Begins a file, once nobody else is making it.
+ *
+ * Errors: `already_exists` where somebody is for half a minute, and those of making files.
+ */
+export async function createInTurn(host: Host, path: string): Promise<NewFile> {
+  for (let waitedMs = 0;; waitedMs += TURN_PAUSE_MS) {
+    try {
+      return await host.newFiles.create(path);
+    } catch (error) {
+      const isTaken = LeatError.from(error).code === "already_exists";
+      if (!isTaken || waitedMs >= TURN_MAX_MS) throw error;
+      await host.sleep(TURN_PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * Changes a document, or makes it; of several that do, one after the other.
+ *
+ * @param change is given what is there, and answers what is to be; `undefined`: that stays.
+ */
+export async function changeDocument<T extends object>(
+  host: Host,
+  path: string,
+  format: string,
+  remedy: string,
+  change: (document: T | undefined) => Promise<T | undefined>,
+): Promise<void> {
+  const file = await createInTurn(host, path);
+  try {
+    const changed = await change(await readDocument<T>(host, path, format, remedy));
+    if (changed === undefined) return;
+    await file.append(encodeDocument(format, changed));
     await file.commit();
   } finally {
     file.abandon();

@@ -9,7 +9,7 @@ import { LeatError, type WireError } from "../../core/error.ts";
 import type { Compression } from "../formats/compression.ts";
 import type { Host } from "../host.ts";
 import type { ElementSpec } from "../spec.ts";
-import { readDocument, writeDocument } from "./document.ts";
+import { changeDocument, readDocument, writeDocument } from "./document.ts";
 import { type Chunk, within } from "./manifest.ts";
 
 /** The name of the head within its folder. */
@@ -90,9 +90,20 @@ export class Ledger {
     return readDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy);
   }
 
-  /** Begins a ledger, or goes on with one. */
+  /** Begins a ledger. */
   async begin(head: LedgerHead): Promise<void> {
     await writeDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, head);
+  }
+
+  /**
+   * Changes the head, or begins a ledger, where several write together: one after the other.
+   *
+   * @param change is given the head as it is, and answers what it is to be; `undefined`: it stays.
+   */
+  async change(
+    change: (head: LedgerHead | undefined) => Promise<LedgerHead | undefined>,
+  ): Promise<void> {
+    await changeDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy, change);
   }
 
   /** An entry; `undefined` where it was not written yet. */
@@ -114,6 +125,27 @@ export class Ledger {
   /** Adds an entry. */
   async enter(id: string, entry: LedgerEntry): Promise<void> {
     await writeDocument(this.#host, this.#path(entryName(id, entry.number)), ENTRY_FORMAT, entry);
+  }
+
+  /**
+   * Adds an entry where several write together, and answers it. What somebody else has entered as the
+   * same stays: it may have been read. `check` fails where nothing may be entered any more.
+   */
+  async enterOnce(
+    id: string,
+    entry: LedgerEntry,
+    check: () => Promise<void>,
+  ): Promise<LedgerEntry> {
+    const path = this.#path(entryName(id, entry.number));
+    let entered = entry;
+    const change = async (known: LedgerEntry | undefined) => {
+      await check();
+      if (known?.joint?.upTo !== entry.joint?.upTo) return entry;
+      entered = known!;
+      return undefined;
+    };
+    await changeDocument(this.#host, path, ENTRY_FORMAT, this.#remedy, change);
+    return entered;
   }
 
   /** Removes the head: there is a manifest now, or there will be none. Synchronous. */

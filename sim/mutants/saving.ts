@@ -3,11 +3,15 @@
  *
  * @module
  */
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { NewFiles } from "../../data/host.ts";
+import { END } from "../../data/iterator.ts";
+import { GrowingNode } from "../../data/stored/growing.ts";
 import { SharedFiles } from "../shared_files.ts";
-import { changed, type Mutant } from "./mutant.ts";
+import { asksChanged, changed, type Mutant } from "./mutant.ts";
 
 /** How long a file that was said to be there takes to be, in ms. */
 const WRITING_MS = 300;
@@ -50,7 +54,40 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
       });
     },
   },
+  {
+    name: "end-for-error",
+    wrong: "a reader of a growing folder that takes a save which was given up for its end",
+    workload: "saving",
+    install: () => {
+      const { makeIterator } = GrowingNode.prototype;
+      return changed(GrowingNode.prototype, {
+        makeIterator(context) {
+          const iterator = makeIterator.call(this, context);
+          const next = iterator.next.bind(iterator);
+          iterator.next = () => {
+            const pulled = next();
+            return pulled instanceof Promise ? pulled.catch(() => END) : pulled;
+          };
+          return iterator;
+        },
+      });
+    },
+  },
+  {
+    name: "save-each-for-itself",
+    wrong: "clients that save under names of their own, so that one takes the other's save over",
+    workload: "saving",
+    seed: 12,
+    install: () =>
+      asksChanged<OpenRequest>("openIteration", ({ jobName, requestId, ...body }) => ({
+        ...body,
+        requestId,
+        jobName: `${jobName} for ${requestId}`,
+      })),
+  },
 ];
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 function lateFiles(newFiles: NewFiles, later: (fn: () => void) => void): NewFiles {
   return {

@@ -123,6 +123,35 @@ Deno.test("work that is done twice counts once", async () => {
   });
 });
 
+Deno.test("work that two do at a time counts once, and what was entered first stays", async () => {
+  const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
+  for (let round = 0; round < 5; round++) {
+    await inFolder(async (folder) => {
+      const writers = [writerOf(folder, dataset), writerOf(folder, dataset)];
+      const both = <T>(work: SaveWork) =>
+        Promise.all(writers.map((writer) => writer.do(work) as Promise<T>));
+      const [begun, again] = await both<Begun>({ work: "begin", owner: OWNER });
+      assertEquals(again!.id, begun!.id);
+      const half = Math.floor(begun!.table[0]!.length / 2);
+      const count = begun!.table[0]!.length - half;
+      const [early] = await both<RunReport>(run(begun!, 0, half));
+      const [late] = await both<RunReport>(run(begun!, half, count));
+      await both(entry(begun!, 0, [{ first: 0, count: half, ...early! }]));
+      const growing = await Dataset.load<number[]>(folder, { wait: { timeoutMs: 1 } });
+      const reader = growing[Symbol.asyncIterator]();
+      const first = await reader.next();
+      await both(entry(begun!, 1, [{ first: half, count, ...late! }]));
+      const found = first.done ? [] : [first.value];
+      for (let next = await reader.next(); !next.done; next = await reader.next()) {
+        found.push(next.value);
+      }
+      const wanted = Array.from({ length: 40 }, (_, x) => x).filter((x) => x % 3 > 0);
+      assertEquals(found.flat(), wanted);
+      assertEquals((await Array.fromAsync(await Dataset.load<number[]>(folder))).flat(), wanted);
+    });
+  }
+});
+
 Deno.test("a save that somebody else has taken over enters nothing more", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);

@@ -23,26 +23,29 @@ export async function begin(
   owner: string,
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
-  // Whether one may write is said before what is missing for reading: who may write may read.
-  (await host.newFiles.create(within(path, `${hex64(host)}-begin.run`))).abandon();
-  const unfinished = await unfinishedIn(folder);
   const joint = { owner, fingerprint, digest: hashJson(table) };
-  const isSame = unfinished?.joint?.fingerprint === fingerprint &&
-    unfinished.joint.digest === joint.digest && unfinished.compression === compression;
-  if (unfinished?.joint !== undefined && !isSame && !overwrite) throw otherBegun(path);
-  const id = isSame ? unfinished.id : hex64(host);
-  const begun = isSame ? await progressOf(folder, id) : NOTHING;
-  await ledger.begin({ id, compression, joint });
-  return { ...begun, id, table };
+  let begun!: Begun;
+  await ledger.change(async (head) => {
+    const unfinished = await unfinishedIn(folder, head);
+    const isSame = unfinished?.joint?.fingerprint === fingerprint &&
+      unfinished.joint.digest === joint.digest && unfinished.compression === compression;
+    if (unfinished?.joint !== undefined && !isSame && !overwrite) throw otherBegun(path);
+    const id = isSame ? unfinished.id : hex64(host);
+    begun = { ...isSame ? await progressOf(folder, id) : NOTHING, id, table };
+    return { id, compression, joint };
+  });
+  return begun;
 }
 
 const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
 
 /** The save that nobody has finished, if there is one. */
-async function unfinishedIn(folder: JointFolder): Promise<LedgerHead | undefined> {
-  const { host, settings: { folder: path, overwrite }, ledger } = folder;
+async function unfinishedIn(
+  folder: JointFolder,
+  head: LedgerHead | undefined,
+): Promise<LedgerHead | undefined> {
+  const { host, settings: { folder: path, overwrite } } = folder;
   const manifest = await readManifest(host, path);
-  const head = await ledger.head();
   const isFinished = manifest !== undefined && manifest.id === head?.id;
   // Its writer died between the two.
   if (isFinished) await tidy(folder, manifest);

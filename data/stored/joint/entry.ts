@@ -9,8 +9,15 @@ import type { OrderedChain } from "../../ordered/chain.ts";
 import { type Joined, RemainderJoin } from "../../ordered/join.ts";
 import { type ElementSpec, mergeSpecs } from "../../spec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
-import type { CarriedRest, LedgerEntry, Rest } from "../ledger.ts";
-import { type Chunk, encodeManifest, MANIFEST_NAME, readManifest, within } from "../manifest.ts";
+import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
+import {
+  type Chunk,
+  encodeManifest,
+  type Manifest,
+  MANIFEST_NAME,
+  readManifest,
+  within,
+} from "../manifest.ts";
 import { hex64, type JointFolder, tidy } from "./folder.ts";
 import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
@@ -33,30 +40,77 @@ export async function enter(
   pipeline: EntryPipeline,
   work: WorkOf<"entry">,
 ): Promise<Written> {
-  const { host, settings, ledger } = folder;
-  const { id, owner, number } = work;
-  const finished = await readManifest(host, settings.folder);
-  if (finished?.id === id) {
-    await tidy(folder, finished);
-    return { elements: 0, sizeBytes: 0 };
+  const nothing = { elements: 0, sizeBytes: 0 };
+  if (await isFinished(folder, work.id)) return nothing;
+  try {
+    return await enterRuns(folder, pipeline, work);
+  } catch (error) {
+    // Somebody who was given up for dead was at the same, and has tidied up.
+    if (await isFinished(folder, work.id)) return nothing;
+    throw error;
   }
-  const head = await ledger.head();
-  if (head?.id !== id || head.joint?.owner !== owner) throw takenOver(settings.folder);
+}
+
+async function enterRuns(
+  folder: JointFolder,
+  pipeline: EntryPipeline,
+  work: WorkOf<"entry">,
+): Promise<Written> {
+  const { ledger } = folder;
+  const { id, number } = work;
+  expectOurs(folder, work, await ledger.head());
   const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
-  const entry = await writer.write();
-  await ledger.enter(id, entry);
-  if (work.isLast) await finish(folder, pipeline.node, entry, id);
+  const entry = await ledger.enterOnce(
+    id,
+    await writer.write(),
+    async () => expectOurs(folder, work, await ledger.head()),
+  );
+  if (work.isLast) await finish(folder, pipeline.node, entry, work);
   return writer.joined;
 }
 
-/** Makes the manifest of all that was entered. */
+/** Whether there is a saved dataset of it already. Nothing else of it is there then. */
+async function isFinished(folder: JointFolder, id: string): Promise<boolean> {
+  const manifest = await manifestOf(folder, id);
+  if (manifest === undefined) return false;
+  await folder.ledger.change(async (head) => {
+    // What follows it may have begun.
+    if (head?.id === id) await tidy(folder, manifest);
+    return undefined;
+  });
+  return true;
+}
+
+async function manifestOf(
+  { host, settings }: JointFolder,
+  id: string,
+): Promise<Manifest | undefined> {
+  const manifest = await readManifest(host, settings.folder);
+  return manifest?.id === id ? manifest : undefined;
+}
+
+/** Makes the manifest of all that was entered; another that was given up for dead may have done so. */
 async function finish(
+  folder: JointFolder,
+  node: DatasetNode,
+  last: LedgerEntry,
+  work: WorkOf<"entry">,
+): Promise<void> {
+  await folder.ledger.change(async (head) => {
+    expectOurs(folder, work, head);
+    const made = await manifestOf(folder, work.id);
+    await tidy(folder, made ?? await writeManifest(folder, node, last, work.id));
+    return undefined;
+  });
+}
+
+async function writeManifest(
   folder: JointFolder,
   { elementSpec }: DatasetNode,
   last: LedgerEntry,
   id: string,
-): Promise<void> {
+): Promise<Manifest> {
   const { host, settings, ledger } = folder;
   const entries: LedgerEntry[] = [];
   for (let at = 0; at < last.number; at++) entries.push(await ledger.entryBefore(id, at));
@@ -75,7 +129,7 @@ async function finish(
   } finally {
     file.abandon();
   }
-  await tidy(folder, manifest);
+  return manifest;
 }
 
 class EntryWriter {
@@ -172,9 +226,14 @@ function specInCommon(specs: readonly ElementSpec[]): ElementSpec {
   return specs.length === 0 ? undefined : specs.reduce((a, b) => mergeSpecs(a, b, () => undefined));
 }
 
-function takenOver(path: string): LeatError {
-  return new LeatError(
+function expectOurs(
+  { settings }: JointFolder,
+  { id, owner }: WorkOf<"entry">,
+  head: LedgerHead | undefined,
+): void {
+  if (head?.id === id && head.joint?.owner === owner) return;
+  throw new LeatError(
     "aborted",
-    `Somebody else saves to ${path} now, or has removed what was written: this save ends.`,
+    `Somebody else saves to ${settings.folder} now, or has removed what was written: this save ends.`,
   );
 }

@@ -103,10 +103,11 @@ export class JointSave {
   async #noteFailure({ id, owner }: WorkOf<"run" | "entry">, error: LeatError): Promise<void> {
     const { ledger } = this.#folder;
     try {
-      const head = await ledger.head();
-      if (head?.id !== id || head.joint?.owner !== owner) return;
       const { code, message } = error;
-      await ledger.begin({ ...head, failure: { code, message } });
+      await ledger.change((head) => {
+        const isMine = head?.id === id && head.joint?.owner === owner;
+        return Promise.resolve(isMine ? { ...head, failure: { code, message } } : undefined);
+      });
     } catch {
       // Why it failed is told anyway.
     }
