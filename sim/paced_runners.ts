@@ -10,7 +10,19 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../actors/worker/runner.ts";
+import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { SplitTable } from "../data/splits.ts";
+import type { SimHost } from "./host.ts";
+import type { SimRandom } from "./random.ts";
+
+/** The runners of a simulated host, where each element costs up to so much. */
+export function pacedBy(workMaxMs: number, luck: SimRandom): (host: SimHost) => RunnerFactory {
+  return (host) => {
+    const runners = new PipelineRunners(host);
+    if (workMaxMs === 0) return runners;
+    return new PacedRunners(runners, () => host.sleep(luck.between(0, workMaxMs)));
+  };
+}
 
 /** See the module. */
 export class PacedRunners implements RunnerFactory {

@@ -1,10 +1,12 @@
 /**
- * A small cluster whose trainers share one stream per worker: a dispatcher, two workers, and trainers
- * of which one is fast, one slow, one leaves and comes back under its id, and one does not read on.
+ * A small cluster whose trainers share one stream per worker, of an OFF or a DYNAMIC job: a dispatcher,
+ * two workers, and trainers of which one is fast, one slow, one leaves and comes back under its id, and
+ * one does not read on.
  *
  * What must hold, whatever happens: each trainer sees a subsequence of what each worker produces, in
- * order, and misses nothing that is still in the window; windows keep to their bounds; and once the
- * cluster has healed every trainer that reads gets on, whoever else does not.
+ * order, and misses nothing that is still in the window: it begins at the back of that, and goes on where
+ * it was when it has been away; windows keep to their bounds; and once the cluster has healed every
+ * trainer that reads gets on, whoever else does not.
  *
  * @module
  */
@@ -19,6 +21,7 @@ import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
+import { pacedBy } from "./paced_runners.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -68,6 +71,9 @@ const TIMINGS = { requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
 const WINDOW_BYTES: [number, ...number[]] = [4_000, 16_000, 2 ** 20];
 /** Requests in flight and elements waiting, of one trainer. */
 const OUTSTANDING: [number, ...number[]] = [1, 2, 8];
+/** What an element costs a worker at most, in ms: in some runs trainers wait for workers. */
+const WORK_MAX_MS: [number, ...number[]] = [0, 0, 30];
+const MODES: [ShardingPolicy, ...ShardingPolicy[]] = [ShardingPolicy.OFF, ShardingPolicy.DYNAMIC];
 
 /** Runs one seed. */
 export async function runSharing(options: RunOptions): Promise<RunOutcome> {
@@ -100,6 +106,7 @@ class SharingRun {
   readonly checker: SharingChecker;
   readonly #crashes: Crashes;
   readonly #maxOutstandingRequests: number;
+  readonly #mode: ShardingPolicy;
   /** Elements that each trainer still wants. */
   readonly #wanted = new Map(Object.entries(TRAINERS).map(([id, { elements }]) => [id, elements]));
 
@@ -110,7 +117,12 @@ class SharingRun {
     this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
     this.checker = new SharingChecker(windowBytesMax, this.violations.by("windows"));
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
-    const boot = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS, windowBytesMax });
+    const workMaxMs = luck.pick(WORK_MAX_MS);
+    this.#mode = luck.pick(MODES);
+    const boot = bootWorker(
+      { heartbeatMs: WORKER_HEARTBEAT_MS, windowBytesMax },
+      pacedBy(workMaxMs, luck.fork("work")),
+    );
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
         const life = node.lives;
@@ -160,7 +172,7 @@ class SharingRun {
   async #read(node: SimNode, habits: Habits, luck: SimRandom): Promise<void> {
     const feed = startClient(node, {
       dataset: DEFINITION,
-      parameters: { processingMode: ShardingPolicy.OFF, sharing: true },
+      parameters: { processingMode: this.#mode, sharing: true },
       jobName: "job",
       repetition: 0,
       trainerId: node.name,

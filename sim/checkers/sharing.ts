@@ -1,13 +1,14 @@
 /**
  * Checks ephemeral data sharing: each trainer sees a subsequence of what each worker produces, in
- * order and nothing twice; it misses nothing that was still in the window; and windows keep to their
- * bounds.
+ * order and nothing twice; it misses nothing that was still in the window; it begins at the back of
+ * the window, and after it was away where it had been; and windows keep to their bounds.
  *
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import type { Findings } from "./checker.ts";
@@ -26,6 +27,11 @@ interface Stream {
   readonly lives: () => boolean;
 }
 
+/** What a trainer was sent of a stream: which of its clients which place. */
+interface Sent {
+  readonly clients: Map<number, string>;
+}
+
 /** See the module. */
 export class SharingChecker {
   readonly #windowBytesMax: number;
@@ -34,6 +40,8 @@ export class SharingChecker {
   readonly #order: SharedOrderChecker;
   /** Streams that a trainer has read since it came, by trainer. */
   readonly #reading = new Map<string, Set<number>>();
+  /** What trainers were sent, by trainer and stream. */
+  readonly #sent = new Map<string, Sent>();
   #delivered = 0;
   #skipped = 0;
 
@@ -59,6 +67,9 @@ export class SharingChecker {
       if (event.type === "deliver" && event.envelope.kind === "reply") {
         const { target, body } = event.envelope;
         if (target.path.includes("/cache-")) this.#produces(body as ElementAnswer | null, lives);
+      } else if (event.type === "send" && event.envelope.kind === "reply") {
+        const { source, target, body } = event.envelope;
+        if (source.path.includes("/cache-")) this.#sends(target, body as ElementAnswer | null);
       } else if (event.type === "send" && event.envelope.kind === "ask") {
         const { method, body } = event.envelope;
         if (method === "workerHeartbeat") this.#reports(body as HeartbeatRequest);
@@ -75,13 +86,14 @@ export class SharingChecker {
   took(trainer: string, { stream, place }: SharedElement, skipped: number): void {
     this.#delivered++;
     const last = this.#order.took(trainer, { stream, place });
-    const what = `${trainer} took ${place} of stream ${stream} after ${last}`;
     const reading = this.#reading.get(trainer)!;
-    if (!reading.has(stream)) {
-      reading.add(stream);
-      return;
-    }
-    const missed = place - last - 1;
+    const isFirst = !reading.has(stream);
+    reading.add(stream);
+    const before = isFirst ? this.#sentBefore(trainer, { stream, place }) : last;
+    // Whoever was sent nothing yet begins at the back of the window: that was looked at then.
+    if (before === undefined) return;
+    const missed = place - before - 1;
+    const what = `${trainer} took ${place} of stream ${stream} after ${before}`;
     // What was on its way from a worker that is gone is gone with it.
     if (missed !== skipped && !this.#streams.get(stream)!.lives()) return;
     if (missed !== skipped) this.#findings.add(`${what}, and was told of ${skipped} it missed`);
@@ -92,6 +104,34 @@ export class SharingChecker {
     this.#findings.add(
       `${what}, though the ${since} bytes from ${place - 1} on fit a window of ` +
         `${this.#windowBytesMax}`,
+    );
+  }
+
+  /** The last place that earlier clients of a trainer were sent, where it goes on at another. */
+  #sentBefore(trainer: string, { stream, place }: SharedElement): number | undefined {
+    const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
+    const client = clients.get(place)!;
+    const others = [...clients].filter(([other, by]) => by !== client && other < place);
+    return others.length === 0 ? undefined : Math.max(...others.map(([other]) => other));
+  }
+
+  #sends({ node, incarnation }: Ref, answer: ElementAnswer | null): void {
+    if (answer?.kind !== "element") return;
+    const { stream, place } = decodeMessage(answer.element.bytes) as SharedElement;
+    const key = `${node} ${stream}`;
+    const known = this.#sent.get(key);
+    if (known !== undefined) {
+      if (!known.clients.has(place)) known.clients.set(place, incarnation!);
+      return;
+    }
+    this.#sent.set(key, { clients: new Map([[place, incarnation!]]) });
+    const since = this.#bytesFrom(stream, place - 1);
+    if (place === 0 || since > this.#windowBytesMax) return;
+    this.#findings.add(
+      `${node} begins at ${place} of stream ${stream}, though the ${since} bytes from ${
+        place - 1
+      } ` +
+        `on fit a window of ${this.#windowBytesMax}`,
     );
   }
 

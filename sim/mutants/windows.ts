@@ -47,6 +47,26 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
     },
   },
   {
+    name: "join-at-front",
+    wrong: "a window whose new readers begin behind its newest item",
+    workload: "sharing",
+    install: () => {
+      const { read } = SlidingWindow.prototype;
+      const readers = new PerInstance<SlidingWindow<unknown>, Set<string>>(() => new Set());
+      return changed(SlidingWindow.prototype as SlidingWindow<unknown>, {
+        read(reader) {
+          const known = readers.of(this);
+          const isNew = !known.has(reader);
+          known.add(reader);
+          let found = read.call(this, reader);
+          if (!isNew) return found;
+          while (!this.atFront(reader)) found = read.call(this, reader);
+          return found;
+        },
+      });
+    },
+  },
+  {
     name: "skip-in-silence",
     wrong: "a window that does not say what a reader has missed",
     workload: "sharing",
