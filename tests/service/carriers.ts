@@ -44,11 +44,19 @@ function testOn(carrier: Carrier, name: string, run: Parameters<typeof testOnEac
     run((options) =>
       LocalCluster.start({
         carrier,
-        runners: carrier === "inline" ? "inline" : "thread",
+        runners: hasRunnerThreads(carrier) ? "thread" : "inline",
         ...SHORT,
         ...options,
       })
     ));
+}
+
+/**
+ * Whether pipelines run on threads of their own: each takes longer to start than most tests, so that
+ * tests behind sockets, which have their nodes in one thread, do without unless all is to be tried.
+ */
+function hasRunnerThreads(carrier: Carrier): boolean {
+  return carrier === "thread" || ON_EVERY && carrier === "websocket";
 }
 
 /** The numbers in batches of numbers, in order of arrival. */
