@@ -80,7 +80,7 @@ export class LinkEnd implements Link {
 
   /** Whether nothing passes from here to there. */
   get isCut(): boolean {
-    return this.#isSevered || this.#network.isCut(this.life.node, this.remote.node);
+    return this.#isSevered || this.#network.isCut(this.name);
   }
 
   /** What messages from here to there meet. */

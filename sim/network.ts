@@ -76,6 +76,8 @@ export class SimNetwork {
   #held: { readonly from: string; readonly to: string; readonly pass: () => void }[] = [];
   /** What messages meet in each direction, where they are not alike. */
   readonly #faultsOf = new Map<string, FaultOptions>();
+  /** Why nodes could not be reached, by what it says. */
+  readonly #errors = new Map<string, LeatError>();
   #faults: FaultOptions;
   #opened = 0;
 
@@ -183,8 +185,9 @@ export class SimNetwork {
       (clogged.has(from) || clogged.has(to) || clogged.has(`${from}>${to}`));
   }
 
-  isCut(from: string, to: string): boolean {
-    return this.#cut.size > 0 && this.#cut.has(`${from}>${to}`);
+  /** Whether nothing passes in that direction (`from>to`). */
+  isCut(way: string): boolean {
+    return this.#cut.size > 0 && this.#cut.has(way);
   }
 
   /** Whether the machine of that name is there to answer for links that it knows nothing of. */
@@ -218,7 +221,7 @@ export class SimNetwork {
       life.after(afterMs, "dialling fails", () => reject(error));
     };
     const silence = () =>
-      fail(this.#faults.connectTimeoutMs, unreachable(node, "it does not answer"));
+      fail(this.#faults.connectTimeoutMs, this.#unreachable(node, "it does not answer"));
     const thereUs = this.scheduler.nowUs + this.delayUs(luck);
     const backMs = this.delayUs(luck) / 1_000;
     this.scheduler.at(thereUs, "dial", () => {
@@ -226,7 +229,7 @@ export class SimNetwork {
         return fail(backMs, new LeatError("not_found", `There is no node named "${node}"`));
       }
       if (luck.chance(this.#faults.connectFailureProbability)) {
-        return fail(backMs, unreachable(node, "the attempt failed"));
+        return fail(backMs, this.#unreachable(node, "the attempt failed"));
       }
       if (
         this.#isMute(life.node, node) || this.#isMute(node, life.node) || !this.answersFor(node)
@@ -236,16 +239,26 @@ export class SimNetwork {
       const listener = this.#listeners.get(node);
       if (listener === undefined) {
         this.counters.count("connect_refused");
-        return fail(backMs, unreachable(node, "nobody listens there"));
+        return fail(backMs, this.#unreachable(node, "nobody listens there"));
       }
       if (life.alive) this.#open(life, local, listener, luck, backMs, resolve);
     });
     return promise;
   }
 
+  /** One for all attempts that fail so: making an error takes as long as a few messages. */
+  #unreachable(node: string, why: string): LeatError {
+    const message = `Cannot reach ${node}: ${why}`;
+    let error = this.#errors.get(message);
+    if (error === undefined) {
+      this.#errors.set(message, error = new LeatError("unavailable", message));
+    }
+    return error;
+  }
+
   /** Whether nothing gets there now. */
   #isMute(from: string, to: string): boolean {
-    return this.isCut(from, to) || this.#isClogged(from, to);
+    return this.isCut(`${from}>${to}`) || this.#isClogged(from, to);
   }
 
   #open(
@@ -280,8 +293,4 @@ function shareOf(faults: FaultOptions, share: number): FaultOptions {
     linkBreakProbability: share * faults.linkBreakProbability,
     linkCloseProbability: share * faults.linkCloseProbability,
   };
-}
-
-function unreachable(node: string, why: string): LeatError {
-  return new LeatError("unavailable", `Cannot reach ${node}: ${why}`);
 }

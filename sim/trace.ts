@@ -18,8 +18,6 @@ const CHUNK_BYTES = 1 << 13;
 /** What stands before the bytes of an envelope: time, link, fate, number and length. */
 const RECORD_BYTES = 19;
 
-const encoder = new TextEncoder();
-
 /** What became of an envelope. */
 export const FATES = [
   "sent",
@@ -84,7 +82,7 @@ export class Trace {
     this.#reserve(8);
     this.#view.setFloat64(this.#used, timeUs);
     this.#used += 8;
-    this.#write(encoder.encode(what));
+    this.#writeText(what);
     if (this.#lines !== undefined) this.#line(timeUs, `*** ${what}`);
   }
 
@@ -114,8 +112,17 @@ export class Trace {
     const id = this.#links.size;
     this.#links.set(link, id);
     // Once by name, so that runs between other nodes have another hash.
-    this.#write(encoder.encode(link));
+    this.#writeText(link);
     return id;
+  }
+
+  /** Unit by unit: for a few words that takes less than an encoder. */
+  #writeText(text: string): void {
+    for (let i = 0; i < text.length; i++) {
+      this.#reserve(2);
+      this.#view.setUint16(this.#used, text.charCodeAt(i));
+      this.#used += 2;
+    }
   }
 
   #writeMark(mark: number): void {

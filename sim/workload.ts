@@ -66,6 +66,8 @@ export interface Run {
 const LEFTOVERS_PROBABILITY = 1 / 2;
 /** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
 const LEFT_MAX_MS = 600_000;
+/** It is looked for once in so many events. */
+const LEFT_EVERY = 16;
 
 /** Runs it, and says what came of it; an error of its own is a broken promise too. */
 export async function outcomeOf<R extends Run>(
@@ -110,7 +112,8 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
     if (node.isUp) node.crash();
   }
   try {
-    const until = () => !hasLeftovers(cluster);
+    let looked = 0;
+    const until = () => looked++ % LEFT_EVERY === 0 && !hasLeftovers(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
   } catch (error) {
     const found = violations.by("leftovers");

@@ -245,7 +245,8 @@ class Core implements CellSystem {
   }
 
   tell(source: Cell, target: Ref, method: string, body: unknown): void {
-    this.#post({ kind: "tell", ...this.#header(source, target), method, body });
+    const number = source.numbers.next(keyOf(target));
+    this.#post({ kind: "tell", source: source.self, target, number, method, body });
   }
 
   ask(
@@ -260,7 +261,10 @@ class Core implements CellSystem {
 
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void {
     const kept = ask.settledBelow !== undefined;
-    const envelope = { ...this.#header(source, ask.source), id: ask.id, ...answer } as Envelope;
+    const header = { ...this.#header(source, ask.source), id: ask.id };
+    const envelope: Envelope = answer.kind === "reply"
+      ? { ...header, kind: "reply", body: answer.body }
+      : { ...header, kind: "failure", error: answer.error };
     try {
       this.#post(envelope, kept);
     } catch (error) {
@@ -302,16 +306,22 @@ class Core implements CellSystem {
   }
 
   #sendAsk(ask: OpenAsk): void {
+    const { asker, target, id, method, body, deadlineMs, attemptMs } = ask;
+    const number = asker.numbers.next(keyOf(target));
+    const timeoutMs = Math.max(0, deadlineMs - this.world.nowMs());
+    // In one piece: to spread parts into it would take longer than all else here.
     const envelope: AskEnvelope = {
       kind: "ask",
-      ...this.#header(ask.asker, ask.target),
-      id: ask.id,
-      method: ask.method,
-      body: ask.body,
-      timeoutMs: Math.max(0, ask.deadlineMs - this.world.nowMs()),
-      ...(ask.attemptMs === undefined ? {} : { settledBelow: settledBelow(ask) }),
+      source: asker.self,
+      target,
+      number,
+      id,
+      method,
+      body,
+      timeoutMs,
     };
-    this.#post(envelope, ask.attemptMs !== undefined);
+    if (attemptMs === undefined) this.#post(envelope);
+    else this.#post({ ...envelope, settledBelow: settledBelow(ask) }, true);
   }
 
   /** @throws LeatError when the envelope cannot travel. */

@@ -15,8 +15,11 @@ export class FenceChecker {
   readonly #findings: Findings;
   /** The newest life at each path. */
   readonly #lives = new Map<string, string>();
-  /** For which life each message was that is still to be taken. */
-  readonly #meant = new Map<string, string>();
+  /**
+   * For which life each message was that is still to be taken: by the sender's life, the name of the
+   * receiver and the number between the two. (One text of the three would have to be made for each.)
+   */
+  readonly #meant = new Map<string, Map<string, Map<number, string>>>();
 
   constructor(findings: Findings) {
     this.#findings = findings;
@@ -33,18 +36,29 @@ export class FenceChecker {
     if (event.type !== "send" && event.type !== "deliver") return;
     const { envelope } = event;
     if (envelope.kind !== "ask" && envelope.kind !== "tell") return;
-    const message = `${envelope.source.incarnation} ${envelope.number} ${keyOf(envelope.target)}`;
-    if (event.type === "deliver") this.#delivered(message, envelope);
+    if (event.type === "deliver") this.#delivered(envelope);
     else if (envelope.target.incarnation !== undefined) {
-      this.#meant.set(message, envelope.target.incarnation);
+      this.#sent(envelope, envelope.target.incarnation);
     }
   }
 
-  #delivered(message: string, { source, target }: Envelope): void {
-    const meant = this.#meant.get(message);
-    this.#meant.delete(message);
-    const incarnation = this.#lives.get(keyOf(target));
-    if (meant === undefined || meant === incarnation) return;
+  #sent({ source, target, number }: Envelope, meant: string): void {
+    let bySender = this.#meant.get(source.incarnation);
+    if (bySender === undefined) this.#meant.set(source.incarnation, bySender = new Map());
+    const key = keyOf(target);
+    const numbers = bySender.get(key);
+    if (numbers === undefined) bySender.set(key, new Map([[number, meant]]));
+    else numbers.set(number, meant);
+  }
+
+  #delivered({ source, target, number }: Envelope): void {
+    const key = keyOf(target);
+    const numbers = this.#meant.get(source.incarnation)?.get(key);
+    const meant = numbers?.get(number);
+    if (meant === undefined) return;
+    numbers!.delete(number);
+    const incarnation = this.#lives.get(key);
+    if (meant === incarnation) return;
     this.#findings.add(
       `${target.node}${target.path}#${incarnation} took what ${
         formatRef(source)

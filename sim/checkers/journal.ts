@@ -9,7 +9,7 @@ import type { Journal } from "../../actors/dispatcher/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import { decodeSnapshot, DispatcherState, encodeSnapshot } from "../../actors/dispatcher/state.ts";
 import { LeatError } from "../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
 import { SplitOwners } from "./split_owners.ts";
 
 /** One life of a dispatcher. */
@@ -29,6 +29,7 @@ export class JournalChecker {
   readonly found: string[] = [];
   /** What is known to be on disk of the lives before. */
   readonly #kept: Uint8Array[] = [];
+  readonly #encoding = { slab: new MessageSlab() };
   #owners = new SplitOwners();
   #life: Life | undefined;
 
@@ -46,8 +47,7 @@ export class JournalChecker {
     return {
       append: (record) => {
         journal.append(record);
-        const bytes = encodeMessage(record);
-        life.records.push(bytes);
+        life.records.push(encodeMessage(record, this.#encoding));
         const wrong = this.#owners.note(record);
         if (wrong !== undefined) this.found.push(wrong);
       },
@@ -68,14 +68,13 @@ export class JournalChecker {
    * bytes a snapshot of it has.
    */
   end(): number {
-    return this.#life === undefined ? 0 : this.#expectReplayed(this.#life);
+    return this.#life === undefined ? 0 : this.#replay(this.#life).bytes;
   }
 
   /** The life is over, and the next one has begun with this state. */
   #take(life: Life, next: Uint8Array): void {
-    this.#expectReplayed(life);
     const { records, durable } = life;
-    const count = countThatGives(life, next);
+    const { count } = this.#replay(life, next);
     if (count === undefined) {
       this.found.push(
         `a life began with a state that no journal of the one before gives, of which ${durable} ` +
@@ -89,41 +88,35 @@ export class JournalChecker {
     for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
   }
 
-  #expectReplayed(life: Life): number {
-    const { records, state } = life;
-    const snapshot = encodeSnapshot(state.snapshot());
+  /**
+   * Compares what a life's records give with its state at the end.
+   *
+   * @param next The state that the next life has begun with.
+   * @returns How many of its records give that: those that were said to be on disk at least. And how
+   * many bytes a snapshot of its state has.
+   */
+  #replay(life: Life, next?: Uint8Array): { readonly count?: number; readonly bytes: number } {
+    const { began, records, durable } = life;
+    const snapshot = encodeSnapshot(life.state.snapshot());
+    const bytes = snapshot.length;
+    let count: number | undefined;
     try {
-      const [gives] = replayed(life, records.length);
-      if (!isSame(snapshot, gives!)) {
-        this.found.push(`after ${records.length} records the state is not what the journal gives`);
+      const state = DispatcherState.restore(decodeSnapshot(began));
+      for (let done = 0; done <= records.length; done++) {
+        if (done > 0) state.apply(decodeRecord(records[done - 1]!));
+        const isWanted = next !== undefined && count === undefined && done >= durable;
+        const isLast = done === records.length;
+        if (!isWanted && !isLast) continue;
+        const gives = encodeSnapshot(state.snapshot());
+        if (isWanted && isSame(gives, next)) count = done;
+        if (isLast && !isSame(gives, snapshot)) {
+          this.found.push(`after ${done} records the state is not what the journal gives`);
+        }
       }
     } catch (error) {
       this.found.push(`its journal cannot be replayed: ${LeatError.from(error).message}`);
     }
-    return snapshot.length;
-  }
-}
-
-/** How many records of a life give that state: those that were said to be on disk at least. */
-function countThatGives(life: Life, wanted: Uint8Array): number | undefined {
-  let count = life.durable;
-  try {
-    for (const state of replayed(life, count)) {
-      if (isSame(state, wanted)) return count;
-      count++;
-    }
-  } catch {
-    // That it cannot be replayed was found before.
-  }
-  return undefined;
-}
-
-/** The state after so many records of a life, after one more, and so on to the last. */
-function* replayed({ began, records }: Life, from: number): Iterable<Uint8Array> {
-  const state = DispatcherState.restore(decodeSnapshot(began));
-  for (let count = 0; count <= records.length; count++) {
-    if (count > 0) state.apply(decodeRecord(records[count - 1]!));
-    if (count >= from) yield encodeSnapshot(state.snapshot());
+    return count === undefined ? { bytes } : { count, bytes };
   }
 }
 
@@ -134,5 +127,5 @@ function isSame(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 function decodeRecord(bytes: Uint8Array): JournalRecord {
-  return decodeMessage(bytes.slice()) as JournalRecord;
+  return decodeMessage(bytes, { copy: true }) as JournalRecord;
 }

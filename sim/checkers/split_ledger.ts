@@ -15,8 +15,8 @@ type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 /** Reads the answers off the dispatcher's node by inspection. */
 export class SplitLedger {
   readonly #findings: Findings;
-  /** Requests that were handled, by asker and id: their answers carry only these. */
-  readonly #asked = new Map<string, SplitRequest>();
+  /** Requests that were handled, by asker and by id: their answers carry only these. */
+  readonly #asked = new Map<string, Map<number, SplitRequest>>();
   readonly #requestOfSplit = new Map<string, string>();
   readonly #splitOfRequest = new Map<string, number | null>();
 
@@ -33,12 +33,14 @@ export class SplitLedger {
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "deliver" && event.envelope.kind === "ask") {
       const { source, id, method, body } = event.envelope;
-      if (method === "getSplit") {
-        this.#asked.set(`${source.incarnation} ${id}`, body as SplitRequest);
-      }
+      if (method !== "getSplit") return;
+      const requests = this.#asked.get(source.incarnation);
+      const request = body as SplitRequest;
+      if (requests === undefined) this.#asked.set(source.incarnation, new Map([[id, request]]));
+      else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
       const { target, id, body } = event.envelope;
-      const request = this.#asked.get(`${target.incarnation} ${id}`);
+      const request = this.#asked.get(target.incarnation!)?.get(id);
       if (request !== undefined) this.#answered(request, body as SplitAnswer);
     }
   };
