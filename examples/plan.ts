@@ -53,6 +53,11 @@ const OPTIONS = {
     default: 10_000,
     min: 0.1,
   }),
+  roundTripMs: number({
+    help: "What a short message takes from one host to another and back, in ms.",
+    default: 1.2,
+    min: 0,
+  }),
   memoryGbPerWorker: number({
     help: "Memory of a worker, in GB. Default: what the pipeline took here.",
     min: 0,
@@ -138,8 +143,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
 
 function machinesOf(values: Values<typeof OPTIONS>, measuredGB: number): Machines {
   const { stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax } = values;
+  const { roundTripMs } = values;
   return {
-    ...{ stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax },
+    ...{ stepMs, trainers, workersMax, coresPerWorker, trainerCores, stallMax, roundTripMs },
     networkBytesPerSecond: values.networkMbps * BYTES_PER_MEGABIT,
     workerMemoryGB: values.memoryGbPerWorker ?? measuredGB,
     trainerMemoryGB: values.trainerMemoryGb,

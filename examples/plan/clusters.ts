@@ -18,8 +18,9 @@ const GAIN_MIN = 0.02;
 export const SAME_PRICE = 0.01;
 /** Where so small a share of the workers is between enough and too few, it is not looked closer. */
 const SEARCH_GAP = 0.05;
-/** What asking for a split takes: there and back on a network of one host to the next. */
-const SPLIT_MS = 1.2;
+/** Of the time there and back a message takes so much each way, at least and at most. */
+const WAY_SHARE_MIN = 1 / 6;
+const WAY_SHARE_MAX = 5 / 6;
 const BATCHES_PER_SPLIT_MAX = 10_000;
 /** The standard deviation of what is drawn evenly from -s to s is s divided by this. */
 const EVEN_DEVIATIONS = Math.sqrt(3);
@@ -33,6 +34,8 @@ export interface Machines {
   readonly coresPerWorker: number;
   /** What the network card of each host carries in each direction. */
   readonly networkBytesPerSecond: number;
+  /** What a short message takes from one host to another and back, in ms. */
+  readonly roundTripMs: number;
   readonly workerMemoryGB: number;
   readonly trainerCores: number;
   readonly trainerMemoryGB: number;
@@ -174,23 +177,28 @@ async function fewestWorkers(
  * each split that it asks for.
  */
 export function workerBatchMs(
-  { batchMs, cpuMs, splitsPerBatch = 0 }: Pick<Profile, "batchMs" | "cpuMs" | "splitsPerBatch">,
-  coresPerWorker: number,
+  { batchMs, cpuMs, splitMs, splitsPerBatch = 0 }: Pick<
+    Profile,
+    "batchMs" | "cpuMs" | "splitMs" | "splitsPerBatch"
+  >,
+  { coresPerWorker, roundTripMs }: Pick<Machines, "coresPerWorker" | "roundTripMs">,
 ): number {
-  // The model asks for one split before a batch, and waits for that itself.
+  // The model asks for one split before a batch, and waits for the network itself.
   const moreSplits = Math.max(0, splitsPerBatch - 1);
-  return Math.max(batchMs, cpuMs / coresPerWorker) + moreSplits * SPLIT_MS;
+  const askingMs = splitsPerBatch * splitMs + moreSplits * roundTripMs;
+  return Math.max(batchMs, cpuMs / coresPerWorker) + askingMs;
 }
 
 /** What the model is told of a pipeline, a job and its machines. */
 export function modelOptions(profile: Profile, machines: Machines, workers: number) {
-  const { stepMs, trainers, networkBytesPerSecond, coresPerWorker } = machines;
+  const { stepMs, trainers, networkBytesPerSecond, roundTripMs } = machines;
   const { splitsPerBatch = 0 } = profile;
   return {
     ...{ workers, trainers, networkBytesPerSecond, batchBytes: profile.batchBytes },
+    ...{ delayMinMs: WAY_SHARE_MIN * roundTripMs, delayMaxMs: WAY_SHARE_MAX * roundTripMs },
     // A worker makes the batches of a job one after the other, on one thread.
     ...{ coresPerWorker: 1, parallelCalls: 1 },
-    batchMs: workerBatchMs(profile, coresPerWorker),
+    batchMs: workerBatchMs(profile, machines),
     batchSpread: Math.min(1, EVEN_DEVIATIONS * profile.variation),
     batchesPerSplit: Math.min(BATCHES_PER_SPLIT_MAX, Math.max(1, Math.round(1 / splitsPerBatch))),
     // A training loop decodes a batch before it steps.
@@ -247,7 +255,7 @@ function runOf(
   // What workers make is what trainers take, once there is no room to make more ahead.
   const batchesOfWorker = workers === 0 ? 0 : expected / (MS_PER_SECOND * workers);
   const workerCores = batchesOfWorker * profile.cpuMs;
-  const workerMs = workerBatchMs(profile, machines.coresPerWorker);
+  const workerMs = workerBatchMs(profile, machines);
   const cost = costOf({
     ...{ jobSeconds, workers, workerCores, workerMemoryGB },
     ...{ trainers, trainerCores, trainerMemoryGB },

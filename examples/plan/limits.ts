@@ -31,12 +31,12 @@ export async function limitsOf(
   machines: Machines,
   workers: number,
 ): Promise<Limit[]> {
-  const { stepMs, trainers, networkBytesPerSecond, coresPerWorker } = machines;
+  const { stepMs, trainers, networkBytesPerSecond } = machines;
   const loopMs = stepMs + profile.decodeMs;
   const limits: Limit[] = [
     {
       part: "workers",
-      batchesPerSecond: workers * MS_PER_SECOND / workerBatchMs(profile, coresPerWorker),
+      batchesPerSecond: workers * MS_PER_SECOND / workerBatchMs(profile, machines),
     },
     {
       part: profile.decodeMs < INGEST_MIN * loopMs ? "accelerators" : "ingest",

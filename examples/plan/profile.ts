@@ -12,6 +12,7 @@ import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { CountedSplits } from "./counted_splits.ts";
 import { withGrantHint } from "./grant_hint.ts";
 import { percentile } from "./percentile.ts";
+import { measureSplitMs } from "./split_cost.ts";
 import { Yardstick } from "./yardstick.ts";
 
 /** Of the time of measuring, what is left out after the first batch. */
@@ -61,6 +62,8 @@ export interface Profile {
   readonly variation: number;
   /** Processor time of the whole process. */
   readonly cpuMs: number;
+  /** Of that, what the pipeline's own thread took; of the rest are decoders, and what collects garbage. */
+  readonly threadMs: number;
   /** Of the time of a batch, what the processor was at work. */
   readonly computingShare: number;
   readonly encodeMs: number;
@@ -74,6 +77,8 @@ export interface Profile {
   readonly contention: number;
   /** How often a worker asks the dispatcher what to read; absent where the sources cannot be divided. */
   readonly splitsPerBatch?: number;
+  /** What one such question takes on this host, in ms; 0 where none is asked. */
+  readonly splitMs: number;
   /** Whether the last operator reads ahead, so that the pipeline works while its consumer does. */
   readonly readsAhead: boolean;
   readonly operators: readonly OperatorShare[];
@@ -83,6 +88,8 @@ export interface Profile {
 
 /** How to profile. */
 export interface ProfileOptions {
+  /** What asking for a split takes, in ms. Default: measured with a worker, which takes some seconds. */
+  readonly splitMs?: number;
   /** How long to measure, once warm. */
   readonly seconds: number;
   /** Told now and then how far it is; no batches: the first is waited for. */
@@ -123,7 +130,8 @@ export async function profilePipeline(
   await using run = new ProfileRun(dataset, splits, options);
   await run.warmUp();
   await run.measure();
-  return run.result();
+  const splitMs = splits === undefined ? 0 : options.splitMs ?? await measureSplitMs();
+  return { ...run.result(), splitMs };
 }
 
 class ProfileRun implements AsyncDisposable {
@@ -142,8 +150,11 @@ class ProfileRun implements AsyncDisposable {
   #takenBefore = 0;
   #firstBatchMs = 0;
   #measuredFromMs = 0;
+  #measuredForMs = 0;
   #cpuFrom = process.cpuUsage();
+  #threadFrom = process.threadCpuUsage();
   #cpuMs = 0;
+  #threadMs = 0;
   #splitsFrom = 0;
   #memoryBytes = 0;
   #yardstickAtMs = 0;
@@ -180,6 +191,7 @@ class ProfileRun implements AsyncDisposable {
     this.#codec.reset();
     this.#measuredFromMs = performance.now();
     this.#cpuFrom = process.cpuUsage();
+    this.#threadFrom = process.threadCpuUsage();
     this.#splitsFrom = this.#splits?.handed ?? 0;
     const untilMs = this.#measuredFromMs + this.#spanMs;
     while (
@@ -192,17 +204,19 @@ class ProfileRun implements AsyncDisposable {
       this.#codec.due(batch);
       this.#now(performance.now());
     }
-    const { user, system } = process.cpuUsage(this.#cpuFrom);
-    this.#cpuMs = (user + system) / MICROSECONDS_PER_MS;
+    this.#cpuMs = usedMs(process.cpuUsage(this.#cpuFrom));
+    this.#threadMs = usedMs(process.threadCpuUsage(this.#threadFrom));
+    this.#measuredForMs = performance.now() - this.#measuredFromMs;
     this.#noteIterator();
   }
 
-  result(): Profile {
+  result(): Omit<Profile, "splitMs"> {
     const count = this.#pullsMs.length;
     const measuredContention = this.#yardstick.contention;
     const contention = measuredContention < CONTENTION_MIN ? 1 : measuredContention;
     const besidesMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
     const cpuMs = Math.max(0, this.#cpuMs - besidesMs) / count;
+    const threadMs = Math.max(0, this.#threadMs - besidesMs) / count;
     const meanMs = mean(this.#pullsMs);
     const fastestMs = percentile(this.#pullsMs, 0);
     const pullMs = undisturbed({ wallMs: meanMs, fastestMs, cpuMs }, contention);
@@ -212,7 +226,7 @@ class ProfileRun implements AsyncDisposable {
     return {
       batches: count,
       runs: this.#runs,
-      measuredMs: performance.now() - this.#measuredFromMs,
+      measuredMs: this.#measuredForMs,
       firstBatchMs: this.#firstBatchMs,
       batchMs: pullMs + encodeMs,
       batchLowMs: scaled(percentile(parts, SPREAD_LOW)),
@@ -225,6 +239,7 @@ class ProfileRun implements AsyncDisposable {
       },
       variation: deviation(this.#pullsMs) / meanMs,
       cpuMs: cpuMs + encodeMs,
+      threadMs: threadMs + encodeMs,
       computingShare: Math.min(1, (cpuMs + encodeMs) / (pullMs + encodeMs)),
       encodeMs,
       decodeMs,
@@ -370,6 +385,10 @@ export function undisturbed(
 ): number {
   const computingMs = Math.min(cpuMs, wallMs);
   return Math.max(computingMs, fastestMs, wallMs - computingMs * (contention - 1));
+}
+
+function usedMs({ user, system }: { readonly user: number; readonly system: number }): number {
+  return (user + system) / MICROSECONDS_PER_MS;
 }
 
 /** The means of consecutive parts of a list. */

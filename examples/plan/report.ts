@@ -93,7 +93,9 @@ export function profileLines({ measured: profile, host }: Plan): string[] {
     lines.push(
       `For each batch a worker asks the dispatcher for ${
         formatNumber(splitsPerBatch, 1)
-      } splits, and waits for each: longer files, or larger parts of them, would save that.`,
+      } splits, and waits for each (${
+        ms(profile.splitMs)
+      } here, and the network between hosts): longer files, or larger parts of them, would save that.`,
     );
   }
   if (contention < CONTENTION_NOTED) return lines;
@@ -227,12 +229,18 @@ export function verifiedTable(verified: readonly Verification[]): Table {
       { heading: "real", unit: "batches/s", digits: 1 },
       { heading: "model", unit: "batches/s", digits: 1 },
       { heading: "model over real", unit: "×", digits: 2 },
+      { heading: "CPU of a batch", unit: "ms", digits: 1 },
+      { heading: "in the profile", unit: "ms", digits: 1 },
     ],
-    rows: verified.map(({ workers, measuredBatchesPerSecond, modelledBatchesPerSecond }) => [
+    rows: verified.map((
+      { workers, measuredBatchesPerSecond, modelledBatchesPerSecond, ...cpu },
+    ) => [
       workers,
       measured(measuredBatchesPerSecond, "batches/s"),
       modelled(modelledBatchesPerSecond, "batches/s"),
       modelled(modelledBatchesPerSecond / measuredBatchesPerSecond, "1"),
+      measured(cpu.measuredCpuMs, "ms"),
+      measured(cpu.profiledCpuMs, "ms"),
     ]),
   };
 }
@@ -253,7 +261,12 @@ export function renderPlan(plan: Plan): string {
     ["Pipeline", plan.module],
     ["Step", `${assumed.stepMs} ms`],
     ["Trainers", `${assumed.trainers}`],
-    ["Network", `${formatNumber(assumed.networkBytesPerSecond / BYTES_PER_MB, 0)} MB/s a host`],
+    [
+      "Network",
+      `${formatNumber(assumed.networkBytesPerSecond / BYTES_PER_MB, 0)} MB/s a host, ${
+        formatNumber(assumed.roundTripMs, 1)
+      } ms there and back`,
+    ],
     [
       "Prices",
       `${formatNumber(prices.cpuPerCoreHour)} USD a core and hour, ${

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import process from "node:process";
 import { type Dataset, LocalCluster } from "../../mod.ts";
 import { simulateCluster } from "../../sim/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
@@ -11,10 +12,18 @@ import type { Profile } from "./profile.ts";
 /** Of the time of measuring, what is left out after the first batch. */
 const WARM_UP_SHARE = 0.25;
 const MS_PER_SECOND = 1_000;
+const MICROSECONDS_PER_MS = 1_000;
 
 /** What a number of workers gave one trainer, and what the model says that they would. */
 export interface Verification {
   readonly workers: number;
+  /**
+   * Processor time of the process for each batch, the workers', the dispatcher's and the trainer's. Other
+   * programs make all slower, but hardly add to it.
+   */
+  readonly measuredCpuMs: number;
+  /** What the profile has of it: the pipeline, and decoding. */
+  readonly profiledCpuMs: number;
   readonly measuredBatchesPerSecond: number;
   readonly modelledBatchesPerSecond: number;
 }
@@ -28,22 +37,24 @@ export async function verify(
 ): Promise<Verification> {
   const modelled = await simulateCluster(modelOptions(
     profile,
-    { ...machines, trainers: 1, networkBytesPerSecond: Infinity },
+    // No network: what a message takes between threads is in the measured time of a split.
+    { ...machines, trainers: 1, networkBytesPerSecond: Infinity, roundTripMs: 0 },
     workers,
   ));
   return {
     workers,
-    measuredBatchesPerSecond: await realRate(dataset, machines.stepMs, workers, seconds),
+    ...await measureReal(dataset, machines.stepMs, workers, seconds),
+    profiledCpuMs: profile.cpuMs + profile.decodeMs,
     modelledBatchesPerSecond: modelled.batchesPerSecond,
   };
 }
 
-async function realRate(
+async function measureReal(
   dataset: Dataset<unknown>,
   stepMs: number,
   workers: number,
   seconds: number,
-): Promise<number> {
+): Promise<Pick<Verification, "measuredBatchesPerSecond" | "measuredCpuMs">> {
   await using service = await LocalCluster.start({ workers });
   const batches = dataset.repeat().distribute({ service, processingMode: "DYNAMIC" });
   await using iterator = batches.iterator();
@@ -55,7 +66,12 @@ async function realRate(
   const warmMs = performance.now() + WARM_UP_SHARE * seconds * MS_PER_SECOND;
   while (performance.now() < warmMs) await step();
   const startMs = performance.now();
+  const cpuFrom = process.cpuUsage();
   let count = 0;
   for (; performance.now() < startMs + seconds * MS_PER_SECOND; count++) await step();
-  return MS_PER_SECOND * count / (performance.now() - startMs);
+  const { user, system } = process.cpuUsage(cpuFrom);
+  return {
+    measuredBatchesPerSecond: MS_PER_SECOND * count / (performance.now() - startMs),
+    measuredCpuMs: (user + system) / MICROSECONDS_PER_MS / count,
+  };
 }
