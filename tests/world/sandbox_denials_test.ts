@@ -7,7 +7,7 @@
 import type { WireError } from "../../core/error.ts";
 import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { type Came, Sandbox } from "./sandbox_lib.ts";
+import { type Came, evaluating, Sandbox } from "./sandbox_lib.ts";
 
 /** By another program: `Deno.symlink` asks for all of the disk. */
 async function link(target: string, path: string): Promise<void> {
@@ -27,35 +27,21 @@ Deno.test("a confined function reads in the data roots, and computes as any othe
   await using sandbox = await Sandbox.open({ "data/a.txt": "one\ntwo\n" });
   const { folder } = sandbox;
   const lines = Dataset.textLines(Dataset.listFiles(`${folder}/data/*.txt`));
-  assertEquals(await sandbox.elements(lines), [{ value: "one" }, { value: "two" }]);
+  const expressions = evaluating([
+    `globalThis.Deno.readTextFileSync("${folder}/data/a.txt").length`,
+    `globalThis.Deno.readTextFile("${folder}/data/../data/a.txt").then((text) => text.length)`,
+    `new URL("a.txt", "file://${folder}/data/").pathname.endsWith("a.txt")`,
+    `crypto.subtle.digest("SHA-256", new Uint8Array(3)).then((hash) => hash.byteLength)`,
+    `new Promise((resolve) => setTimeout(resolve, 1, 7))`,
+    `fetch("data:text/plain,hello").then((response) => response.text())`,
+  ]);
   assertEquals(
-    await sandbox.evaluateAll([
-      `globalThis.Deno.readTextFileSync("${folder}/data/a.txt").length`,
-      `globalThis.Deno.readTextFile("${folder}/data/../data/a.txt").then((text) => text.length)`,
-      `new URL("a.txt", "file://${folder}/data/").pathname.endsWith("a.txt")`,
-      `crypto.subtle.digest("SHA-256", new Uint8Array(3)).then((hash) => hash.byteLength)`,
-      `new Promise((resolve) => setTimeout(resolve, 1, 7))`,
-      `fetch("data:text/plain,hello").then((response) => response.text())`,
-    ]),
-    [{ value: 8 }, { value: 8 }, { value: true }, { value: 32 }, { value: 7 }, { value: "hello" }],
+    await sandbox.elementsOf(lines, expressions),
+    ["one", "two", 8, 8, true, 32, 7, "hello"].map((value) => ({ value })),
   );
 });
 
-Deno.test("a denial names operator, function, what was asked for and the flag that grants it", async () => {
-  await using sandbox = await Sandbox.open();
-  const asking = Dataset.range(2).map((x) =>
-    x === 0 ? globalThis.fetch("http://evil.example/") : x
-  );
-  const [denied, next] = await sandbox.elements(asking);
-  const message = messageOf(denied);
-  assertMatch(message, /^map \(operator 0\): the function failed at element 0 /);
-  assertStringIncludes(message, 'globalThis.fetch("http://evil.example/")');
-  assertStringIncludes(message, 'net access to "evil.example:80"');
-  assertStringIncludes(message, "--allow-net=evil.example:80");
-  assertEquals(next, { value: 1 }); // it cost that element alone
-});
-
-Deno.test("a denial is shown as one line, which names no flag of Deno's", async () => {
+Deno.test("a denial names operator, function, what was asked for and the flag that grants it, in one line without Deno's own", async () => {
   await using sandbox = await Sandbox.open({
     "data/leading_out.ts": 'export { f } from "../outside.ts";',
     "outside.ts": "export const f = (x: number): number => x;",
@@ -64,14 +50,28 @@ Deno.test("a denial is shown as one line, which names no flag of Deno's", async 
   type F = (x: number) => number;
   const leadingOut = udf<F>(`file://${folder}/data/leading_out.ts`, "f");
   const remote = udf<F>("http://evil.example/functions.ts", "f");
-  const connecting = () => globalThis.fetch("http://evil.example/");
-  const cases: [dataset: Dataset<unknown>, remedy: string][] = [
-    [Dataset.range(1).map(leadingOut), `--data-root=${folder}`],
-    [Dataset.range(1).map(remote), "--allow-udf-import=evil.example:80"],
-    [Dataset.range(1).map(connecting), "--allow-net=evil.example:80"],
+  const asking = Dataset.range(2).map((x) =>
+    x === 1 ? globalThis.fetch("http://evil.example/") : x
+  );
+  const came = await sandbox.elementsOf(
+    asking,
+    Dataset.range(1).map(leadingOut),
+    Dataset.range(1).map(remote),
+  );
+  const [before, ...denials] = came;
+  assertEquals(before, { value: 0 });
+  assertEquals(denials.length, 3); // each cost its element alone
+  const message = messageOf(denials[0]);
+  assertMatch(message, /^map \(operator \d\): the function failed at element 1 /);
+  assertStringIncludes(message, 'globalThis.fetch("http://evil.example/")');
+  assertStringIncludes(message, 'net access to "evil.example:80"');
+  const remedies = [
+    "--allow-net=evil.example:80",
+    `--data-root=${folder}`,
+    "--allow-udf-import=evil.example:80",
   ];
-  for (const [dataset, remedy] of cases) {
-    const [denied] = await sandbox.elements(dataset);
+  for (const [i, remedy] of remedies.entries()) {
+    const denied = denials[i];
     const shown = Deno.inspect(LeatError.fromWire(denied as unknown as WireError));
     assertEquals(shown.split("\n    at ").length, 1, shown);
     assertEquals(shown.split("\n").filter((line) => line.includes("access")).length, 1, shown);
@@ -82,9 +82,12 @@ Deno.test("a denial is shown as one line, which names no flag of Deno's", async 
   }
 });
 
-Deno.test("a confined function has no files, network, environment, programs or native code", async () => {
-  await using sandbox = await Sandbox.open({ "secret.txt": "secret" });
+Deno.test("a confined function has no files, network, environment, programs or native code, and no link leads out of the data roots", async () => {
+  await using sandbox = await Sandbox.open({ "secret.txt": "secret", "f.js": "export default 1;" });
   const { folder } = sandbox;
+  await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
+  await link(folder, `${folder}/data/up`);
+  await link(`${folder}/f.js`, `${folder}/data/f.js`);
   const secret = `${folder}/secret.txt`;
   const cases: [expression: string, asked: string][] = [
     [`Deno.readTextFileSync("${secret}")`, `read access to "${secret}"`],
@@ -106,33 +109,24 @@ Deno.test("a confined function has no files, network, environment, programs or n
     [`Deno.hostname()`, "sys access"],
     [`new Deno.Command("deno").outputSync()`, "run access"],
     [`Deno.dlopen("libc.so.6", {})`, "ffi access"],
+    [`Deno.readTextFileSync("${folder}/data/link.txt")`, "by a link"],
+    [`Deno.readTextFile("${folder}/data/up/secret.txt")`, "by a link"],
+    [`Deno.openSync("${folder}/data/link.txt", { read: true })`, "by a link"],
+    [`[...Deno.readDirSync("${folder}/data/up")]`, "by a link"],
+    [`import("file://${folder}/data/f.js")`, "by a link"],
+    [`import("file://${folder}/data/up/f.js")`, "by a link"],
   ];
-  const came = await sandbox.evaluateAll(cases.map(([expression]) => expression));
+  const files = ["link.txt", "up/secret.txt"].map((name) => `${folder}/data/${name}`);
+  const came = await sandbox.elementsOf(
+    evaluating(cases.map(([expression]) => expression)),
+    Dataset.textLines(files),
+  );
   for (const [i, [expression, asked]] of cases.entries()) {
     assertStringIncludes(messageOf(came[i]), asked, expression);
   }
-});
-
-Deno.test("a link does not lead out of the data roots", async () => {
-  await using sandbox = await Sandbox.open({ "secret.txt": "secret", "f.js": "export default 1;" });
-  const { folder } = sandbox;
-  await link(`${folder}/secret.txt`, `${folder}/data/link.txt`);
-  await link(folder, `${folder}/data/up`);
-  await link(`${folder}/f.js`, `${folder}/data/f.js`);
-  const expressions = [
-    `Deno.readTextFileSync("${folder}/data/link.txt")`,
-    `Deno.readTextFile("${folder}/data/up/secret.txt")`,
-    `Deno.openSync("${folder}/data/link.txt", { read: true })`,
-    `[...Deno.readDirSync("${folder}/data/up")]`,
-    `import("file://${folder}/data/f.js")`,
-    `import("file://${folder}/data/up/f.js")`,
-  ];
-  for (const came of await sandbox.evaluateAll(expressions)) {
-    assertStringIncludes(messageOf(came), "by a link");
-  }
-  const files = ["link.txt", "up/secret.txt"].map((name) => `${folder}/data/${name}`);
-  for (const came of await sandbox.elements(Dataset.textLines(files))) {
-    assertStringIncludes(messageOf(came), `read access to "${folder}/secret.txt"`);
+  for (const [i, file] of files.entries()) {
+    const message = messageOf(came[cases.length + i]);
+    assertStringIncludes(message, `read access to "${folder}/secret.txt"`, file);
   }
 });
 
@@ -166,7 +160,7 @@ Deno.test("what a function shows a check is what it gets", async () => {
   for (const came of [builtIns, set, text, request]) messageOf(came);
 });
 
-Deno.test("modules are imported from data roots, and from nowhere else", async () => {
+Deno.test("modules are imported from data roots and from nowhere else, and none that reach the process", async () => {
   await using sandbox = await Sandbox.open({
     "data/functions.ts":
       "export const double = (x: number): number => x * 2; export const one = 1;",
@@ -174,6 +168,8 @@ Deno.test("modules are imported from data roots, and from nowhere else", async (
     "data/throwing.ts": 'throw new Error("no luck at all"); export const f = 1;',
     "data/broken.ts": "export const f = (;",
     "outside.ts": "export const f = (x: number): number => x;",
+    "data/common.cjs": "module.constructor.registerHooks({}); exports.f = 1;",
+    "data/threads.ts": 'export { parentPort } from "node:worker_threads";',
   });
   const { folder } = sandbox;
   const url = (name: string) => `file://${folder}/data/${name}`;
@@ -190,23 +186,7 @@ Deno.test("modules are imported from data roots, and from nowhere else", async (
     [url("throwing.ts"), "f", failed, "no luck at all"],
     [url("broken.ts"), "f", failed, "broken.ts"],
   ];
-  const came = await sandbox.elements(
-    cases.map(([url, fn]) => Dataset.range(1).map(udf(url, fn)))
-      .reduce((all, one) => all.concatenate(one)),
-  );
-  for (const [i, [url, , expected, message]] of cases.entries()) {
-    if (message === undefined) assertEquals(came[i], { value: expected }, url);
-    else assertStringIncludes(messageOf(came[i], expected as string), message, url);
-  }
-});
-
-Deno.test("remote modules, packages and built-in modules that reach the process are refused", async () => {
-  await using sandbox = await Sandbox.open({
-    "data/common.cjs": "module.constructor.registerHooks({}); exports.f = 1;",
-    "data/threads.ts": 'export { parentPort } from "node:worker_threads";',
-  });
-  const { folder } = sandbox;
-  const cases: [string, string][] = [
+  const refused: [string, string][] = [
     ["https://evil.example/f.ts", "--allow-udf-import=evil.example:443"],
     ["http://127.0.0.1:9/f.ts", "--allow-udf-import=127.0.0.1:9"],
     ["npm:left-pad", "npm:left-pad"],
@@ -214,24 +194,23 @@ Deno.test("remote modules, packages and built-in modules that reach the process 
     ["node:process", "node:process"],
     ["node:fs", "node:fs"],
     ["worker_threads", "node:worker_threads"],
-    [`file://${folder}/data/threads.ts`, "node:worker_threads"],
+    [url("threads.ts"), "node:worker_threads"],
     ["data:text/javascript,import 'node:v8'", "node:v8"],
+    [url("common.cjs"), "CommonJS is shut off"],
   ];
-  const imports = cases.map(([url]) => `import(${JSON.stringify(url)})`);
-  const came = await sandbox.evaluateAll([
-    ...imports,
-    `import("file://${folder}/data/common.cjs")`,
-  ]);
-  for (const [i, [url, message]] of cases.entries()) {
-    assertStringIncludes(messageOf(came[i]), message, url);
+  const came = await sandbox.elementsOf(
+    ...cases.map(([url, fn]) => Dataset.range(1).map(udf(url, fn))),
+    evaluating(refused.map(([url]) => `import(${JSON.stringify(url)})`)),
+    Dataset.range(3).cache(`${folder}/data/cached`),
+  );
+  for (const [i, [url, , expected, message]] of cases.entries()) {
+    if (message === undefined) assertEquals(came[i], { value: expected }, url);
+    else assertStringIncludes(messageOf(came[i], expected as string), message, url);
   }
-  assertStringIncludes(messageOf(came.at(-1)), "CommonJS is shut off");
-});
-
-Deno.test("a pipeline makes no files where that was not granted, and is told who grants it", async () => {
-  await using sandbox = await Sandbox.open();
-  const [came] = await sandbox.elements(Dataset.range(3).cache(`${sandbox.folder}/data/cached`));
-  assertStringIncludes(messageOf(came), `--allow-write=${sandbox.folder}/data`);
+  for (const [i, [url, message]] of refused.entries()) {
+    assertStringIncludes(messageOf(came[cases.length + i]), message, url);
+  }
+  assertStringIncludes(messageOf(came.at(-1)), `--allow-write=${folder}/data`);
 });
 
 Deno.test("what an operator grants is there", async () => {
@@ -246,11 +225,11 @@ Deno.test("what an operator grants is there", async () => {
     net: [host],
     writeRoots: [`${folder}/data`],
   }));
-  assertEquals(
-    await sandbox.evaluate(`fetch("http://${host}/f.ts").then((response) => response.status)`),
-    { value: 200 },
-  );
+  const fetching = evaluating([`fetch("http://${host}/f.ts").then((response) => response.status)`]);
   const cached = Dataset.range(3).cache(`${sandbox.folder}/data/cached`);
-  assertEquals(await sandbox.elements(cached), [{ value: 0 }, { value: 1 }, { value: 2 }]);
+  assertEquals(
+    await sandbox.elementsOf(fetching, cached),
+    [200, 0, 1, 2].map((value) => ({ value })),
+  );
   await server.shutdown();
 });

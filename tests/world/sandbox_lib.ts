@@ -85,11 +85,23 @@ export class Sandbox implements AsyncDisposable {
 
   /** The same of several in one pipeline. */
   async evaluateAll(expressions: readonly string[]): Promise<Came[]> {
-    const evaluated = Dataset.from([...expressions]).map((expression, extra) =>
-      new Function("extra", `return (${expression});`)(extra)
-    );
-    return await this.elements(evaluated);
+    return await this.elements(evaluating(expressions));
   }
+
+  /**
+   * Everything that comes of several pipelines, one after the other in one thread: a confined one takes
+   * long to load.
+   */
+  async elementsOf(...[first, ...others]: readonly Dataset<unknown>[]): Promise<Came[]> {
+    return await this.elements(others.reduce((all, one) => all.concatenate(one), first!));
+  }
+}
+
+/** What expressions are worth, each in a call of one user function. */
+export function evaluating(expressions: readonly string[]): Dataset<unknown> {
+  return Dataset.from([...expressions]).map((expression, extra) =>
+    new Function("extra", `return (${expression});`)(extra)
+  );
 }
 
 /** What a runner is started with. */
