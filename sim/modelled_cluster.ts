@@ -11,7 +11,7 @@
  */
 import { BUFFER_BYTES_MAX } from "../actors/client/reader.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
-import { AHEAD_BYTES_MAX } from "../actors/worker/worker.ts";
+import { AHEAD_BYTES_MAX } from "../actors/worker/task.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";

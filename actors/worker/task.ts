@@ -26,6 +26,8 @@ import { type Waiting, WaitingRequests } from "./waiting.ts";
 
 /** Elements produced ahead of any request, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
+/** Bytes produced ahead of any request beyond which nothing more is, unless the worker is told otherwise. */
+export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How often a runner that died is started again before the task fails for good. */
 const RUNNER_RESTARTS_MAX = 3;
 

@@ -30,7 +30,7 @@ import { SaveBeginnings } from "./begin_save.ts";
 import { Listings } from "./listings.ts";
 import { createOrderedTask } from "./ordered_task.ts";
 import { createSaveTask } from "./save_task.ts";
-import { createTask, type TaskProtocol } from "./task.ts";
+import { AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -52,9 +52,6 @@ const MEASURE_TIMEOUT_MS = 100;
 const PLACE_RETRY_MS = 1_000;
 /** How long another node may take to start a cache or scheduler, in ms. */
 const PLACE_TIMEOUT_MS = 30_000;
-
-/** What a task makes before it is asked for, in bytes, unless the worker is told otherwise. */
-export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 
 /** How a worker is set up. */
 export interface WorkerOptions {

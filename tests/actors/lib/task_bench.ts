@@ -13,8 +13,7 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
-import { createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
-import { AHEAD_BYTES_MAX } from "../../../actors/worker/worker.ts";
+import { AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
