@@ -245,7 +245,7 @@ Deno.test("DispatcherState replayed from the journal equals the state that was l
       const replayed = replay(new DispatcherState(), decider.journal);
       assertEquals(replayed.snapshot(), decider.state.snapshot());
     }),
-    { numRuns: 150, seed: 1 },
+    { numRuns: 60, seed: 1 },
   );
   for (const kind of EXERCISED) assert(kinds.has(kind), `no run made a record "${kind}"`);
 });
@@ -290,7 +290,7 @@ Deno.test("DispatcherState restored from a snapshot and the records after it equ
       replay(lived, decider.journal.slice(tail));
       assertEquals(lived.snapshot(), restored.snapshot());
     }),
-    { numRuns: 150, seed: 2 },
+    { numRuns: 60, seed: 2 },
   );
 });
 

@@ -251,7 +251,7 @@ Deno.test("a graph of many megabytes is kept over a restart", async () => {
   assertEquals([kept.byteLength, kept[0], kept.at(-1)], [graph.byteLength, 7, 7]);
 });
 
-Deno.test("ten thousand clients that open jobs and leave are forgotten", async () => {
+Deno.test("thousands of clients that open jobs and leave are forgotten", async () => {
   await using cluster = await TestCluster.start({ jobGcTimeoutMs: 1_000, journalRecordsMax: 1e9 });
   const worker: TestWorker = cluster.worker("w", tableOf(1));
   const datasetId = await cluster.dataset();
@@ -260,7 +260,7 @@ Deno.test("ten thousand clients that open jobs and leave are forgotten", async (
   await cluster.world.advance(5_000);
   await worker.heartbeat();
   const before = await stateOf(cluster);
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 2; round++) {
     await openAndLeave(cluster, datasetId, names);
     await cluster.world.advance(5_000);
     assertEquals(await worker.heartbeat(), []);
@@ -268,6 +268,6 @@ Deno.test("ten thousand clients that open jobs and leave are forgotten", async (
   const { jobs } = await cluster.ask("describe", null);
   assertEquals(jobs, []);
   const after = await stateOf(cluster);
-  assert(after.records > 30_000, `${after.records} records`);
+  assert(after.records > 15_000, `${after.records} records`);
   assert(after.bytes < 1.05 * before.bytes, `${after.bytes} bytes, ${before.bytes} before`);
 });

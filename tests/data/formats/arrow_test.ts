@@ -301,13 +301,11 @@ Deno.test("arrow reports what is no whole file as data_loss", async () => {
 Deno.test("arrow's errors are its own, and come soon, whatever is damaged", async () => {
   for (const format of FORMATS) {
     const bytes = write(ten(5, 5), format);
-    for (const mask of [0xff, 0x11]) {
-      for (let at = 0; at < bytes.length; at++) {
-        const damaged = bytes.slice();
-        damaged[at] = damaged[at]! ^ mask;
-        for (const found of await rowsOf(node(), damaged)) {
-          if (found instanceof Error) assertInstanceOf(found, LeatError, `${format} ${at}`);
-        }
+    for (let at = 0; at < bytes.length; at++) {
+      const damaged = bytes.slice();
+      damaged[at] = damaged[at]! ^ (at % 2 === 0 ? 0xff : 0x11);
+      for (const found of await rowsOf(node(), damaged)) {
+        if (found instanceof Error) assertInstanceOf(found, LeatError, `${format} ${at}`);
       }
     }
   }

@@ -388,13 +388,12 @@ Deno.test("parquet decodes lists together, which may go on in the next page", as
 
 Deno.test("parquet's errors are its own, and come soon, whatever is damaged", async () => {
   const bytes = write(TEN, { rowGroupSize: 4 });
-  for (const mask of [0xff, 0x80, 0x11]) {
-    for (let at = 0; at < bytes.length; at++) {
-      const damaged = bytes.slice();
-      damaged[at] = damaged[at]! ^ mask;
-      for (const found of await rowsOf(node(), damaged)) {
-        if (found instanceof Error) assertInstanceOf(found, LeatError);
-      }
+  const masks = [0xff, 0x80, 0x11];
+  for (let at = 0; at < bytes.length; at++) {
+    const damaged = bytes.slice();
+    damaged[at] = damaged[at]! ^ masks[at % masks.length]!;
+    for (const found of await rowsOf(node(), damaged)) {
+      if (found instanceof Error) assertInstanceOf(found, LeatError);
     }
   }
 });
