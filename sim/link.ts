@@ -5,7 +5,7 @@
  * @module
  */
 import type { Envelope } from "../actors/runtime/envelope.ts";
-import { closedThere, type Link, type NodeId } from "../actors/runtime/link.ts";
+import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
 import { decodeMessage, encodeMessage } from "../transport/codec.ts";
 import { messageTooLarge } from "../transport/limits.ts";
@@ -24,11 +24,6 @@ interface Arrival {
 
 /** A message on its way. */
 type Content = Uint8Array | MessageCopy;
-
-/** Why a link is closed that a node, or its machine, knows nothing of any more. */
-export function resetBy(node: string): LeatError {
-  return closedThere(new LeatError("unavailable", `${node} has reset the link`));
-}
 
 /** See the module. */
 export class LinkEnd implements Link {
@@ -125,17 +120,16 @@ export class LinkEnd implements Link {
   close(reason = new LeatError("cancelled", "The link was closed")): void {
     if (this.#isClosed || !this.life.alive) return;
     this.#end(reason);
-    this.resetPeer(reason);
+    this.resetPeer(LeatError.fromWire(reason.toWire()));
   }
 
   /** Closes the other end, as soon as word of it gets there. */
   resetPeer(reason: LeatError): void {
     const network = this.#network;
     const peer = this.#peer;
-    const wire = reason.toWire();
     network.scheduler.at(this.#arrivalUs(), "reset", () => {
       if (this.isCut) peer.expectSign();
-      else peer.life.after(0, "reset", () => peer.#end(LeatError.fromWire(wire)));
+      else peer.life.after(0, "reset", () => peer.#end(reason));
     });
   }
 
@@ -202,10 +196,11 @@ export class LinkEnd implements Link {
   /** Somebody between closes it: each end is told, as if the other one had. */
   #closeBetween({ linkCloseProbability }: FaultOptions): void {
     if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
-    const { counters, scheduler, trace } = this.#network;
+    const network = this.#network;
+    const { counters, scheduler, trace } = network;
     counters.count("link_closed");
     trace.mark(scheduler.nowUs, `${this.name} closed between`);
-    for (const end of [this, this.#peer]) end.resetPeer(resetBy(end.life.node));
+    for (const end of [this, this.#peer]) end.resetPeer(network.resetBy(end.life.node));
   }
 
   #clog({ clogProbability, clogMaxMs }: FaultOptions): void {
@@ -234,7 +229,7 @@ export class LinkEnd implements Link {
       trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
       this.#left(arrival);
       if (this.#network.answersFor(this.remote.node)) {
-        peer.resetPeer(resetBy(this.remote.node));
+        peer.resetPeer(this.#network.resetBy(this.remote.node));
       }
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
       // It waits in the paused node's memory, and is lost with it.

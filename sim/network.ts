@@ -5,13 +5,13 @@
  * @module
  */
 import type { Envelope } from "../actors/runtime/envelope.ts";
-import type { Connector, Link, NodeId } from "../actors/runtime/link.ts";
+import { closedThere, type Connector, type Link, type NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
 import { MessageSlab } from "../transport/codec.ts";
 import { LINK_LIMITS, type LinkLimits } from "../transport/limits.ts";
 import type { Counters } from "./counters.ts";
 import type { Life } from "./life.ts";
-import { LinkEnd, resetBy } from "./link.ts";
+import { LinkEnd } from "./link.ts";
 import type { FaultOptions } from "./options.ts";
 import type { SimRandom } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -76,7 +76,7 @@ export class SimNetwork {
   #held: { readonly from: string; readonly to: string; readonly pass: () => void }[] = [];
   /** What messages meet in each direction, where they are not alike. */
   readonly #faultsOf = new Map<string, FaultOptions>();
-  /** Why nodes could not be reached, by what it says. */
+  /** Why nodes could not be reached and links were closed, by what it says. */
   readonly #errors = new Map<string, LeatError>();
   #faults: FaultOptions;
   #opened = 0;
@@ -131,7 +131,7 @@ export class SimNetwork {
       this.counters.count(silent ? "link_silent" : "link_reset");
       this.#ends.delete(end);
       if (silent) end.peer.expectSign();
-      else end.resetPeer(resetBy(life.node));
+      else end.resetPeer(this.resetBy(life.node));
     }
   }
 
@@ -246,12 +246,20 @@ export class SimNetwork {
     return promise;
   }
 
-  /** One for all attempts that fail so: making an error takes as long as a few messages. */
+  /** Why a link is closed that a node, or its machine, knows nothing of any more. */
+  resetBy(node: string): LeatError {
+    return this.#unavailable(`${node} has reset the link`, closedThere);
+  }
+
   #unreachable(node: string, why: string): LeatError {
-    const message = `Cannot reach ${node}: ${why}`;
+    return this.#unavailable(`Cannot reach ${node}: ${why}`);
+  }
+
+  /** One for all of the same words: making an error takes as long as a few messages. */
+  #unavailable(message: string, marked = (error: LeatError) => error): LeatError {
     let error = this.#errors.get(message);
     if (error === undefined) {
-      this.#errors.set(message, error = new LeatError("unavailable", message));
+      this.#errors.set(message, error = marked(new LeatError("unavailable", message)));
     }
     return error;
   }
