@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { autoscale, LeatError, type ScalingStep } from "../mod.ts";
+import { LeatError } from "../core/error.ts";
+import { autoscale, type ScalingStep } from "../world/scaler.ts";
 import { serviceAddress } from "../world/service_address.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";

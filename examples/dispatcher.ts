@@ -3,7 +3,9 @@
  *
  * @module
  */
-import { type DispatcherDescription, type DispatcherServer, serveDispatcher } from "../mod.ts";
+import type { DispatcherDescription } from "../mod.ts";
+// Not mod.ts, which brings all that a trainer needs: a dispatcher would load it at each start.
+import { type DispatcherServer, serveDispatcher } from "../world/dispatcher_server.ts";
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
 import { statusLine } from "./cluster/status.ts";

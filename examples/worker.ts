@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { serveWorker } from "../mod.ts";
+// Not mod.ts, which brings all that a trainer needs: a worker would load it at each start.
+import { serveWorker } from "../world/worker_server.ts";
 import { readServerOptions, readServiceTokens, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { fileURLToPath } from "node:url";
-import { LeatError } from "../../mod.ts";
+import { LeatError } from "../../core/error.ts";
 
 /** The top of the tree: the programs find their permissions in its `deno.json`. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { LeatError } from "../../mod.ts";
+import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../world/sandbox/grants.ts";
 import { flag, integer, type Options, texts, type Values } from "../lib/args.ts";
 

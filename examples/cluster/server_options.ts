@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { LeatError } from "../../mod.ts";
+import { LeatError } from "../../core/error.ts";
 import { serviceAddress } from "../../world/service_address.ts";
 import type { ServiceNodeConfig } from "../../world/service_node.ts";
 import { choice, flag, type Options, text, type Values } from "../lib/args.ts";

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type DispatcherDescription, LeatError } from "../../mod.ts";
+import { LeatError } from "../../core/error.ts";
+import type { DispatcherDescription } from "../../mod.ts";
 
 /** How long the answer may take, in ms. */
 const TIMEOUT_MS = 10_000;

@@ -138,7 +138,7 @@ Deno.test("worker processes that drain when they are asked to stop", async (t) =
 });
 
 Deno.test("the cluster program runs its job, keeps its promise, and leaves no process behind", async () => {
-  const { child, pids } = await startCluster("--elements", "20000", "--work", "10");
+  const { child, pids } = await startCluster(2, "--elements", "5000", "--work", "10");
   await using _child = child;
   await child.line(/exactly once: kept/);
   assertEquals((await soon("its end", child.status)).code, 0);
@@ -146,7 +146,7 @@ Deno.test("the cluster program runs its job, keeps its promise, and leaves no pr
 });
 
 Deno.test("the cluster program keeps its promise with a worker killed, and says what was lost", async () => {
-  const { child } = await startCluster("--elements", "60000", "--kill-after", "10000");
+  const { child } = await startCluster(2, "--elements", "20000", "--kill-after", "4000");
   await using _child = child;
   await child.line(/ended: SIGKILL/);
   await child.line(/at most once: kept/);
@@ -155,7 +155,7 @@ Deno.test("the cluster program keeps its promise with a worker killed, and says 
 
 for (const signal of ["SIGINT", "SIGKILL"] as const) {
   Deno.test(`no process is left behind when the cluster program gets ${signal}`, async () => {
-    const { child, pids } = await startCluster("--elements", "100000000");
+    const { child, pids } = await startCluster(1, "--elements", "100000000");
     await using _child = child;
     child.kill(signal);
     const { code } = await soon("its end", child.status);
@@ -165,10 +165,11 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
 }
 
 /** The cluster program once its job runs, and its processes. */
-async function startCluster(...args: string[]) {
+async function startCluster(workers: number, ...given: string[]) {
+  const args = ["--workers", `${workers}`, ...given];
   const child = startChild("examples/cluster.ts", { args, flags: ["-P=cluster"] });
   const pids: number[] = [];
-  for (let i = 0; i < 4; i++) {
+  for (let i = 0; i < 1 + workers; i++) {
     const [, pid] = await soon("a process", child.stderr.match(/\(process (\d+)\)/)) ?? [];
     if (pid === undefined) throw new Error(`The program has ended:\n${child.stderr.text}`);
     pids.push(Number(pid));
