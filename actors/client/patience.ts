@@ -11,7 +11,7 @@
  */
 
 /** How many requests are made, about, for each element that comes. */
-const REQUESTS_PER_ELEMENT = 4;
+const REQUESTS_PER_ELEMENT = 2;
 const PATIENCE_MIN_MS = 20;
 const PATIENCE_MAX_MS = 5_000;
 /** Elements over whose times the mean is taken, about. */
