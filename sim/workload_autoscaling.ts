@@ -38,17 +38,17 @@ import {
 } from "./workload.ts";
 
 const TRAINERS = ["trainer-1", "trainer-2"] as const;
-const SPLITS = 50;
+const SPLITS = 30;
 const WORKERS_MIN: [number, ...number[]] = [0, 1, 2];
 const WORKERS_MAX: [number, ...number[]] = [2, 3, 5];
 
 /** What an element costs a worker, in ms. */
 const WORK_MS = 1_000;
 /** How long a training step takes at most where all are fast, and where all are slow, in ms. */
-const STEP_MAX_MS = { fast: 300, slow: 6_000 };
+const STEP_MAX_MS = { fast: 300, slow: 5_000 };
 /** For how long they are each in turn, in ms. */
-const FAST_MS = 12_000;
-const SLOW_MS = 20_000;
+const FAST_MS = 6_000;
+const SLOW_MS = 14_000;
 /** How often a trainer of a DETERMINISTIC stream puts down its place. */
 const SAVE_PROBABILITY = 0.3;
 /** How long one waits that the dispatcher knows no more, in ms. */
@@ -57,13 +57,15 @@ const LOST_PAUSE_MS = 300;
 /** The constant load: a step of a trainer that takes so long wants three workers, in ms. */
 const CONSTANT_STEP_MS = 500;
 /** The number has settled when it has not changed for so long, in ms. */
-const SETTLED_MS = 20_000;
+const SETTLED_MS = 16_000;
 /** How long a dispatcher is away that is restarted, in ms, and for how long is looked after that. */
 const AWAY_MS = 500;
-const AFTER_RESTART_MS = 15_000;
+const AFTER_RESTART_MS = 8_000;
 
 /** Timings that the actors and the scaler offer to be set. */
-const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 8_000 };
+const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 4_000 };
+/** Whoever is refused because of a client that has crashed need not wait for long. */
+const CLIENT_TIMEOUT_MS = 10_000;
 const WORKER_HEARTBEAT_MS = 1_000;
 const DESCRIBE_TIMEOUT_MS = 1_000;
 const TIMINGS = { refreshMs: 1_000, requestTimeoutMs: 2_000, firstAnswerTimeoutMs: 60_000 };
@@ -125,7 +127,7 @@ class AutoscalingRun implements Disposable {
     this.#aheadMs = luck.between(0, FAST_MS);
     this.cluster.addNode(
       DISPATCHER_NODE,
-      bootDispatcher({ scaling: SCALING }),
+      bootDispatcher({ scaling: SCALING, clientTimeoutMs: CLIENT_TIMEOUT_MS }),
     );
     const workers = Math.max(1, this.#limits.minWorkers);
     this.#fleet = new SimFleet(this.cluster, workers, (node) => this.#bootWorker(node));

@@ -22,6 +22,7 @@ import { SplitLedger } from "./checkers/split_ledger.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
+import { pacedBy } from "./paced_runners.ts";
 import { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
@@ -34,6 +35,10 @@ const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CLIENTS 
 
 /** How long a training step takes at most, in ms. */
 const STEP_MAX_MS = 20;
+/** What an element costs a worker at most, in ms: in some runs clients wait for workers. */
+const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
+/** Requests of a client to all workers together: in some runs fewer than there are workers. */
+const OUTSTANDING: [number, ...number[]] = [Infinity, Infinity, 1, 2];
 
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 5_000;
@@ -94,6 +99,7 @@ class DynamicRun {
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
   readonly #tasked = new TaskedWorkers();
+  readonly #maxOutstandingRequests: number;
 
   constructor(options: DynamicOptions) {
     this.#options = options;
@@ -106,7 +112,10 @@ class DynamicRun {
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
-    const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
+    const luck = this.cluster.random.fork("pace");
+    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
+    const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }, pace);
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
         if (this.#isOff) this.#tasked.watch(node);
@@ -192,6 +201,7 @@ class DynamicRun {
       parameters: { processingMode: mode, sharing: false },
       jobName: "job",
       repetition: 0,
+      maxOutstandingRequests: this.#maxOutstandingRequests,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
     });

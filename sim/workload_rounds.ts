@@ -1,17 +1,18 @@
 /**
  * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers and
  * three consumers of one job, of which one may lag behind. In some runs schedulers are on a node of
- * their own.
+ * their own, which may crash as well; in some the dataset ends after all.
  *
  * What must hold, whatever happens: in every step that consumers take together, each is given its own
- * part of one round of one task; and once the cluster has healed, all of them read on together.
+ * part of one round of one task; a consumer that is restarted too soon is told who holds its index; and
+ * once the cluster has healed, all of them read on together, or all who are under way come to one end.
  *
  * @module
  */
 import { createClient } from "../actors/client/client.ts";
 import { Feed } from "../actors/client/feed.ts";
 import type { ClientProtocol } from "../actors/client/protocol.ts";
-import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { type DatasetDefinition, dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
@@ -21,7 +22,7 @@ import { FRONT_KINDS } from "../world/service_kinds.ts";
 import { Violations } from "./checkers/checker.ts";
 import { RoundsChecker } from "./checkers/rounds.ts";
 import { SimCluster } from "./cluster.ts";
-import { Crashes } from "./crashes.ts";
+import { CRASH_AFTER_MAX_MS, Crashes, DOWN_MAX_MS } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
@@ -30,6 +31,9 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
 /** Where schedulers are in some runs, so that what they wait for is lost, too. */
 const FRONT = "front";
+
+/** How often that crashes, in runs in which workers do. */
+const FRONT_CRASH_PROBABILITY = 0.5;
 
 /** Everybody has met all others, and taken so many steps since it came last, when a run is over. */
 const STEPS = 10;
@@ -54,15 +58,15 @@ const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
 const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
 
 /** Endless; every element says which task has made it. */
-const DATASET = Dataset.zip([
+const ENDLESS = Dataset.zip([
   Dataset.range(1_000_000).repeat(),
   Dataset.random().take(1).cache().repeat(),
 ]);
-const DEFINITION = {
-  graph: serializeGraph(DATASET.node),
-  fingerprint: fingerprintGraph(DATASET.node),
-  cardinality: -1,
-};
+/** Of each task so many rounds, and a part of one; nobody can tell before. */
+const ENDING = ENDLESS.takeWhile(([number]) => number < 50);
+const ENDING_PROBABILITY = 0.3;
+/** Of a dataset whose size is not known. */
+const UNKNOWN = -2;
 
 /** Runs one seed. */
 export async function runRounds(options: RunOptions): Promise<RunOutcome> {
@@ -80,6 +84,13 @@ class RoundsRun {
   readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
   /** The newest life of each consumer's client. */
   readonly #lives = new Map<string, string>();
+  readonly #definition: Omit<DatasetDefinition, "datasetId">;
+  /** The dataset ends after all. */
+  readonly #isEnding: boolean;
+  /** Consumers that have come to the end in the life in which their nodes are. */
+  readonly #ended = new Set<string>();
+  /** The clients that consumers have now. */
+  readonly #current = new Map<string, string>();
   #clients = 0;
 
   constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
@@ -99,6 +110,13 @@ class RoundsRun {
     this.#straggler = straggling.chance(STRAGGLER_PROBABILITY)
       ? straggling.pick(CONSUMERS)
       : undefined;
+    this.#isEnding = this.cluster.random.fork("ending").chance(ENDING_PROBABILITY);
+    const { node } = this.#isEnding ? ENDING : ENDLESS;
+    this.#definition = {
+      graph: serializeGraph(node),
+      fingerprint: fingerprintGraph(node),
+      cardinality: this.#isEnding ? UNKNOWN : -1,
+    };
     const config = {
       workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
       clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
@@ -106,7 +124,8 @@ class RoundsRun {
       lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
     };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
-    this.cluster.addNode(FRONT, () => {});
+    const front = this.cluster.addNode(FRONT, () => {});
+    if (crashes.includes("worker")) this.#planCrash(front);
     const worker = {
       heartbeatMs: WORKER_HEARTBEAT_MS,
       skipAfterMs: luck.pick(SKIP_AFTER_MS),
@@ -116,6 +135,7 @@ class RoundsRun {
     for (const [index, name] of CONSUMERS.entries()) {
       this.cluster.addNode(name, (node) => {
         this.#lives.delete(name);
+        this.#ended.delete(name);
         this.#train(node, index);
       });
     }
@@ -135,22 +155,51 @@ class RoundsRun {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
   }
 
+  /** What schedulers wait for is lost with their node. */
+  #planCrash(front: SimNode): void {
+    const luck = this.cluster.random.fork("front");
+    if (!luck.chance(FRONT_CRASH_PROBABILITY)) return;
+    this.cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crash", () => {
+      this.cluster.counters.tally("front_crashed");
+      front.crash({ silent: luck.chance(this.cluster.network.faults.silentCrashProbability) });
+      this.cluster.after(luck.between(0, DOWN_MAX_MS), "restart", () => {
+        if (!front.isUp) front.start();
+      });
+    });
+  }
+
   get #isDone(): boolean {
+    if (this.#isEnding) return this.#haveEnded;
     const lives = [...this.#lives.values()];
     return lives.length === CONSUMERS.length && this.rounds.haveMet(lives) &&
       lives.every((life) => this.rounds.stepsOf(life) >= STEPS);
+  }
+
+  /** One that comes again when others have ended waits for these: it may have to wait for ever. */
+  get #haveEnded(): boolean {
+    return this.#ended.size > 0 &&
+      CONSUMERS.every((name) =>
+        this.#ended.has(name) || this.rounds.stepsOf(this.#current.get(name)!) === 0
+      );
   }
 
   /** A training loop: whoever is not let in, or was thought dead, comes again. */
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;
+      this.#current.set(node.name, life);
       const { feed, stop } = this.#startClient(node, index, life);
       try {
         await this.#read(node, index, life, feed);
+        this.rounds.ended(life);
+        this.#ended.add(node.name);
+        return await stop();
       } catch (error) {
         const { code, message } = LeatError.from(error);
         this.cluster.counters.tally(`consumer_${code}`);
+        if (/is held by client \d+, .* is at round \d+/.test(message)) {
+          this.cluster.counters.tally("consumer_told_the_round");
+        }
         if (code === "not_found" || code === "failed_precondition") {
           await stop();
           await node.host.sleep(REFUSED_PAUSE_MS);
@@ -161,12 +210,13 @@ class RoundsRun {
     }
   }
 
-  async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<never> {
+  async #read(node: SimNode, index: number, life: string, feed: Feed): Promise<void> {
     const luck = node.world.random.fork(life);
     const stepMaxMs = this.#stepMaxMs * (node.name === this.#straggler ? STRAGGLER_TIMES : 1);
     for (;;) {
       const fed = await feed.take();
       if (fed.kind === "error") throw LeatError.fromWire(fed.error);
+      if (fed.kind === "end" && this.#isEnding) return;
       if (fed.kind !== "element") throw new LeatError("internal", `it was fed ${fed.kind}`);
       const [number, task] = decodeMessage(fed.element.bytes) as [number, number];
       this.#lives.set(node.name, life);
@@ -185,7 +235,7 @@ class RoundsRun {
       create: (context) =>
         createClient(context, {
           dispatcher: dispatcherAt(DISPATCHER_NODE),
-          dataset: DEFINITION,
+          dataset: this.#definition,
           parameters: {
             processingMode: ShardingPolicy.OFF,
             sharing: false,

@@ -35,8 +35,14 @@ const ALL = {
     runAutoscaling,
     "DYNAMIC and DETERMINISTIC jobs whose workers follow what is wanted",
   ],
-  rounds: [runRounds, "three consumers that read in rounds (coordinated reads)"],
-  sharing: [runSharing, "fast, slow, fickle and idle trainers that share one stream per worker"],
+  rounds: [
+    runRounds,
+    "three consumers that read in rounds (coordinated reads), to a common end in some runs",
+  ],
+  sharing: [
+    runSharing,
+    "fast, slow, fickle and idle trainers that share one stream per worker, OFF or DYNAMIC",
+  ],
   saving: [
     runSaving,
     "a dataset saved by all workers together (distributedSave), two that want to, and one that reads meanwhile",

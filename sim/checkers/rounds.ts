@@ -1,6 +1,7 @@
 /**
  * Checks what the training loops of a coordinated read were given: all of one step from one round of
- * one task, each its own part, in every step that they take together.
+ * one task, each its own part, in every step that they take together; and that those who do come to
+ * the end after one round.
  *
  * @module
  */
@@ -22,6 +23,8 @@ export class RoundsChecker {
   readonly #ahead = new Map<string, number>();
   /** Rounds by task and number, and who was given them at which step. */
   readonly #taken = new Map<string, Map<string, number>>();
+  /** Who has come to the end, and after which round. */
+  readonly #last = new Map<string, string>();
 
   constructor(numConsumers: number, findings: Findings) {
     this.#numConsumers = numConsumers;
@@ -52,6 +55,18 @@ export class RoundsChecker {
     takers.set(life, steps.length);
     steps.push(round);
     for (const other of this.#steps.keys()) if (other !== life) this.#compare(life, other, round);
+  }
+
+  /** That life has come to the end: whoever has trained with it ends after the same round. */
+  ended(life: string): void {
+    const last = this.#steps.get(life)?.at(-1);
+    if (last === undefined) return;
+    for (const [other, round] of this.#last) {
+      // One that came when others had ended may be given what was left.
+      if (round === last || !this.#ahead.has(`${life} ${other}`)) continue;
+      this.#findings.add(`${life} came to the end after ${last}, and ${other} after ${round}`);
+    }
+    this.#last.set(life, last);
   }
 
   /** Whether each two of these lives have met in some step. */

@@ -79,6 +79,21 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
       ),
   },
   {
+    name: "end-alone",
+    wrong: "a dispatcher that tells one consumer that nobody serves rounds any more",
+    workload: "rounds",
+    seed: 14,
+    crashes: [],
+    install: () =>
+      repliesChanged<News>(isNews, (body, { target }) => {
+        const { finished, schedules = [] } = body;
+        const last = schedules.at(-1);
+        if (!finished || last === undefined || !target.path.includes("consumer-2")) return body;
+        const ended = { ...last, version: last.version + 1, taskIds: [] };
+        return { ...body, schedules: [...schedules, ended] };
+      }),
+  },
+  {
     name: "another-round",
     wrong: "a scheduler that gives the last consumer its part of the round before",
     workload: "rounds",
@@ -102,8 +117,9 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
 
 /** Changes what consumers are told by the dispatcher. */
 function news(change: (news: News) => unknown): Disposable {
-  return repliesChanged<News>(
-    ({ tasks, schedules }) => tasks !== undefined && schedules !== undefined,
-    change,
-  );
+  return repliesChanged<News>(isNews, change);
+}
+
+function isNews({ tasks, schedules }: Partial<News>): boolean {
+  return tasks !== undefined && schedules !== undefined;
 }

@@ -17,6 +17,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
     seed: 5,
     wrong: "a scaler that kills workers instead of waiting until clients have what they hold",
     workload: "autoscaling",
+    seed: 14,
     crashes: [],
     install: () => changed(SimFleet.prototype, { drain: () => Promise.resolve(true) }),
   },
