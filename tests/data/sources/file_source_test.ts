@@ -7,7 +7,7 @@ import { Tensor } from "../../../core/tensor.ts";
 import { NodeFunction } from "../../../data/call.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { encodeRecord } from "../../../data/formats/tfrecord.ts";
-import type { Files } from "../../../data/host.ts";
+import type { Files, OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import { InterleaveNode } from "../../../data/operators/interleave.ts";
@@ -36,6 +36,53 @@ function shown(found: readonly unknown[]): unknown[] {
     if (element instanceof Uint8Array) return new TextDecoder().decode(element);
     return element instanceof LeatError ? element.code : element;
   });
+}
+
+/** Files that count how many of them are open. */
+class WatchedFiles implements Files {
+  openNow = 0;
+  openMax = 0;
+  readonly #near: Files;
+  /** Each ends when a file could not be opened, or was opened and closed again, or was read. */
+  readonly #begun: Promise<unknown>[] = [];
+
+  constructor(near: Files) {
+    this.#near = near;
+  }
+
+  list(pattern: string): Promise<string[]> {
+    return this.#near.list(pattern);
+  }
+
+  async open(path: string): Promise<OpenFile> {
+    const gone = Promise.withResolvers<void>();
+    this.#begun.push(gone.promise);
+    const file = await this.#near.open(path).catch((error) => {
+      gone.resolve();
+      throw error;
+    });
+    this.openMax = Math.max(this.openMax, ++this.openNow);
+    let closed = false;
+    return {
+      sizeBytes: file.sizeBytes,
+      read: (into, offset) => {
+        const reading = file.read(into, offset);
+        this.#begun.push(Promise.resolve(reading).catch(() => {}));
+        return reading;
+      },
+      close: () => {
+        if (!closed) this.openNow--;
+        closed = true;
+        file.close();
+        gone.resolve();
+      },
+    };
+  }
+
+  /** Resolves when nothing is on its way any more, and nothing is open. */
+  async settled(): Promise<void> {
+    while (this.#begun.length > 0) await this.#begun.pop();
+  }
 }
 
 const LINES = { a: "a1\na2\na3\na4", b: "b1\n", empty: "", c: "c1\r\nc2" };
@@ -177,35 +224,18 @@ Deno.test("numParallelReads has as many files open at once, and closes every one
   const names = Array.from({ length: 10 }, (_, i) => String(i));
   await withFiles(Object.fromEntries(names.map((name) => [name, "x\ny\nz"])), async (folder) => {
     for (const numParallelReads of [1, 4, 20]) {
-      const near = new DenoFiles();
-      let open = 0, most = 0;
-      const counting: Files = {
-        list: (pattern) => near.list(pattern),
-        open: async (path) => {
-          const file = await near.open(path);
-          most = Math.max(most, ++open);
-          let closed = false;
-          return {
-            sizeBytes: file.sizeBytes,
-            read: (into, offset) => file.read(into, offset),
-            close: () => {
-              if (!closed) open--;
-              closed = true;
-              file.close();
-            },
-          };
-        },
-      };
-      const host = new DenoHost({ files: counting });
+      const files = new WatchedFiles(new DenoFiles());
+      const host = new DenoHost({ files });
       const node = new TextLinesNode(names.map((name) => `${folder}/${name}`), {
         numParallelReads,
       });
       assertEquals((await collect(node, { host })).length, 30);
-      assertEquals([open, most], [0, Math.min(numParallelReads, 10)]);
+      assertEquals([files.openNow, files.openMax], [0, Math.min(numParallelReads, 10)]);
       const iterator = openIterator(node, { host });
       await iterator.next();
       await iterator[Symbol.asyncDispose]();
-      assertEquals(open, 0);
+      await files.settled();
+      assertEquals(files.openNow, 0);
     }
   });
 });
@@ -219,7 +249,8 @@ Deno.test({
       const cases: [string, "gzip" | undefined][] = [["a", undefined], ["gz", "gzip"]];
       for (const [name, compression] of cases) {
         for (const numParallelReads of [1, 2]) {
-          const host = new DenoHost({ files: withStorageLatency(new DenoFiles(), 3) });
+          const files = new WatchedFiles(withStorageLatency(new DenoFiles(), 3));
+          const host = new DenoHost({ files });
           const node = new TfRecordsNode(`${folder}/${name}`, { compression, numParallelReads });
           for (const waitMs of [0, 1, 4, 7]) {
             const iterator = openIterator(node, { host });
@@ -227,8 +258,8 @@ Deno.test({
             await host.sleep(waitMs);
             await iterator[Symbol.asyncDispose]();
             await pending;
-            // What was on its way when the iterator closed arrives now.
-            await host.sleep(12);
+            await files.settled();
+            assertEquals(files.openNow, 0);
           }
         }
       }
