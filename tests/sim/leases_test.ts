@@ -11,7 +11,7 @@ import { Counters } from "../../sim/counters.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const LEASES = 20;
-const SEEDS = 300;
+const SEEDS = 100;
 
 const FAULTS: FaultOptions = {
   ...NO_FAULTS,
@@ -151,10 +151,10 @@ Deno.test("a dispatcher that answers before it appends is caught", async () => {
 
 Deno.test("the same seed gives the same trace, another seed another", async () => {
   const hashes = new Set<string>();
-  for (let seed = 1n; seed <= 50n; seed++) {
+  for (let seed = 1n; seed <= 10n; seed++) {
     const { hash } = await runSeed(seed, "append, apply, answer");
     assertEquals((await runSeed(seed, "append, apply, answer")).hash, hash, `SEED=${seed}`);
     hashes.add(hash);
   }
-  assertEquals(hashes.size, 50);
+  assertEquals(hashes.size, 10);
 });
