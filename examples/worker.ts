@@ -55,6 +55,12 @@ const OPTIONS = {
       "it no later round is begun. By default 256.",
     min: 1,
   }),
+  runawayThreadsMax: integer({
+    help:
+      "Exits with a failure, for whatever starts it anew, once so many threads run on that were told to " +
+      "end; by default as many as there are cores.",
+    min: 1,
+  }),
   storageLatencyMs: integer({
     help: "Added to every open and read of a file: storage that is far away.",
     default: 0,
@@ -97,6 +103,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     heartbeatMs,
     ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * 2 ** 20 }),
     ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * 2 ** 20 }),
+    runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
     storageLatencyMs,
     ownProcess: true,
     sandbox: await readSandbox(values),

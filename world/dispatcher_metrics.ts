@@ -199,6 +199,11 @@ export const METRICS: readonly Metric[] = [
     "Resident memory of the worker's process, where it has one of its own.",
     ({ figures }) => ownProcess(figures)?.memoryBytes,
   ),
+  worker(
+    "leat_worker_runaway_threads",
+    "Threads that were told to end and run on: each keeps a core until the worker is restarted.",
+    ({ figures }) => figures?.process == null ? undefined : figures.process.runawayThreads ?? 0,
+  ),
   task("leat_task_produced_elements_total", "Elements produced.", ({ produced }) => produced),
   task("leat_task_served_elements_total", "Elements handed out.", ({ served }) => served),
   task("leat_task_served_bytes_total", "Bytes handed out.", ({ servedBytes }) => servedBytes),

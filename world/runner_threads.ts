@@ -18,6 +18,7 @@ import type {
   RunnerSplits,
 } from "../actors/worker/runner.ts";
 import { type StartThread, startThread } from "../transport/start_thread.ts";
+import { EndingThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";
 import type { WorkerStorage } from "./storage.ts";
 
@@ -25,6 +26,18 @@ import type { WorkerStorage } from "./storage.ts";
 const IDLE_THREADS_MAX = 4;
 /** How long a thread may take to put its pipeline away before it is terminated, in ms. */
 const RETIRE_TIMEOUT_MS = 1_000;
+/** How long a function may go on on a thread that was terminated before it counts as a runaway, in ms. */
+const RUNAWAY_AFTER_MS = 120_000;
+
+/** How runners on threads are set up, beside what they reach. */
+export interface RunnerThreadsOptions {
+  /** Starts the threads. Default: below the calling one. */
+  readonly start?: StartThread | undefined;
+  /** Told of each function that goes on long after its thread was terminated, of which pipeline it is. */
+  readonly onRunaway?: (what: string) => void;
+  /** After how long that is, in ms. Default two minutes. */
+  readonly runawayAfterMs?: number;
+}
 
 /** Makes runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
@@ -33,21 +46,32 @@ export class RunnerThreads implements RunnerFactory {
   readonly #idle: RunnerThread[] = [];
   readonly #busy = new Set<RunnerThread>();
   readonly #runners = new Set<ThreadRunner>();
+  readonly #ending: EndingThreads;
+  readonly #runawayAfterMs: number;
   #closed = false;
 
-  /** @param start Default: threads below the calling one. */
-  constructor(options: WorkerStorage = {}, start: StartThread = startThread) {
+  constructor(
+    options: WorkerStorage = {},
+    { start = startThread, onRunaway, runawayAfterMs = RUNAWAY_AFTER_MS }: RunnerThreadsOptions =
+      {},
+  ) {
     this.#options = options;
     this.#start = start;
+    this.#ending = new EndingThreads(onRunaway);
+    this.#runawayAfterMs = runawayAfterMs;
     // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
     this.#idle.push(this.#startThread());
+  }
+
+  get runaways(): number {
+    return this.#ending.runaways;
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
     const thread = this.#take();
     const runner = new ThreadRunner(thread, settings, splits, () => {
       this.#runners.delete(runner);
-      this.#give(thread);
+      this.#give(thread, settings.name);
     });
     this.#runners.add(runner);
     return runner;
@@ -62,7 +86,7 @@ export class RunnerThreads implements RunnerFactory {
     thread.listings++;
     // Else a pipeline could start where a listing goes on that nobody waits for. One that has started is left alone.
     const giveUp = () => {
-      if (--thread.listings === 0 && this.#idle.includes(thread)) thread.terminate();
+      if (--thread.listings === 0 && this.#idle.includes(thread)) this.#end(thread, "a listing");
     };
     signal?.addEventListener("abort", giveUp, { once: true });
     const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
@@ -79,6 +103,7 @@ export class RunnerThreads implements RunnerFactory {
     for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
     this.#idle.length = 0;
     this.#busy.clear();
+    this.#ending.close();
     return Promise.resolve();
   }
 
@@ -98,11 +123,18 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   /** Takes a thread back into the pool if it can put its pipeline away in time. */
-  async #give(thread: RunnerThread): Promise<void> {
+  async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
     const clean = await thread.retire();
     this.#busy.delete(thread);
-    if (!clean || this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
+    if (!clean) this.#end(thread, name);
+    else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
     else this.#idle.push(thread);
+  }
+
+  /** Ends a thread that may be busy for long. */
+  #end(thread: RunnerThread, what: string): void {
+    const watching = this.#ending.watch(thread.port, what, this.#runawayAfterMs);
+    thread.terminate(watching);
   }
 }
 
@@ -155,7 +187,7 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** How many listings of splits are under way on it that somebody waits for. */
   listings = 0;
-  readonly #port: MessagePort;
+  readonly port: MessagePort;
   readonly #end: () => void;
   readonly #control: comlink.Remote<RunnerThreadControl>;
   readonly #ready: Promise<unknown>;
@@ -166,7 +198,7 @@ class RunnerThread {
   constructor(options: WorkerStorage, start: StartThread, onDeath: () => void) {
     this.#onDeath = onDeath;
     const { port1, port2 } = new MessageChannel();
-    this.#port = port1;
+    this.port = port1;
     this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
       this.#die(`its thread died: ${why}`);
     });
@@ -199,13 +231,15 @@ class RunnerThread {
     }
   }
 
-  terminate(): void {
-    this.#die("its thread was terminated");
+  /** @param ready When its port is no longer needed. */
+  terminate(ready?: Promise<void>): void {
+    this.#die("its thread was terminated", ready);
   }
 
-  #die(why: string): void {
+  #die(why: string, ready?: Promise<void>): void {
     this.#end();
-    this.#port.close();
+    if (ready === undefined) this.port.close();
+    else ready.then(() => this.port.close());
     this.#onDeath();
     this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
   }

@@ -114,6 +114,11 @@ const node: Checks<ServiceNodeConfig> = {
   logLevel: cluster.logLevel,
 };
 
+const COUNT: Check = [
+  "an integer of at least 1",
+  (n) => Number.isSafeInteger(n) && n as number > 0,
+];
+
 const dispatcherServer: Checks<DispatcherServerConfig> = {
   ...node,
   journal: TEXT,
@@ -123,10 +128,7 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   clientTimeoutMs: SILENCE,
   clientGraceMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
-  windowSplits: [
-    "an integer of at least 1",
-    (value) => Number.isSafeInteger(value) && value as number > 0,
-  ],
+  windowSplits: COUNT,
 };
 
 const workerServer: Checks<WorkerServerConfig> = {
@@ -143,6 +145,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   roundsBytesMax: BYTES,
   ownProcess: BOOLEAN,
   sandbox: ANYTHING,
+  runawayThreadsMax: COUNT,
 };
 
 /** @throws {LeatError} `invalid_argument` that names the option and the value. */

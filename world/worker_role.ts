@@ -8,6 +8,7 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
 import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
@@ -21,14 +22,25 @@ export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   readonly runners?: RunnerFactory;
   /** Starts those threads. Default: below the calling one. */
   readonly startThread?: StartThread;
+  /** Told how many of those threads run on that were told to end, whenever it is one more. */
+  readonly onRunaways?: (count: number) => void;
 }
 
 /** Starts the worker, and with it a thread for its first pipeline. */
 export function takeUpWorker(
   system: ActorSystem,
   role: WorkerRole,
-  { startThread, runners = runnersOnThreads(role, startThread), ...hooks }: WorkerHooks = {},
+  { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
 ): Playing {
+  const runners = given ?? runnersOnThreads(role, startThread, (what) => {
+    const count = runners.runaways ?? 0;
+    system.world.log(
+      "warn",
+      `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
+        `cannot end it: it keeps a core. Restart this worker (${count} such threads now)`,
+    );
+    onRunaways?.(count);
+  });
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
     name: "worker",
@@ -39,7 +51,7 @@ export function takeUpWorker(
         dispatcher: dispatcherAt(dispatcher),
         runners,
         fronts: FRONT_KINDS,
-        usage: () => processUsage(!ownProcess),
+        usage: () => ({ ...processUsage(!ownProcess), ...runawaysOf(runners) }),
       }),
   });
   return { actor, close: () => runners.close() };
@@ -47,10 +59,15 @@ export function takeUpWorker(
 
 function runnersOnThreads(
   { storage, storageLatencyMs, services, sandbox }: WorkerRole,
-  startThread: StartThread | undefined,
+  start: StartThread | undefined,
+  onRunaway: (what: string) => void,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services };
   return sandbox === undefined
-    ? new RunnerThreads(reached, startThread)
-    : new ConfinedRunners(sandbox, reached);
+    ? new RunnerThreads(reached, { start, onRunaway })
+    : new ConfinedRunners(sandbox, reached, { onRunaway });
+}
+
+function runawaysOf({ runaways = 0 }: RunnerFactory): Pick<ProcessUsage, "runawayThreads"> {
+  return runaways === 0 ? {} : { runawayThreads: runaways };
 }

@@ -77,6 +77,11 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
    * false: functions may do whatever the program may.
    */
   readonly sandbox?: boolean | SandboxOptions;
+  /**
+   * Gives up, so that the program can be started anew, once so many threads run on that were told to
+   * end: Deno cannot end one whose function never gives way. Default: never.
+   */
+  readonly runawayThreadsMax?: number;
 }
 
 /** How a worker's server is closed. */
@@ -95,7 +100,8 @@ export interface WorkerServer extends AsyncDisposable {
   readonly name: string;
   /**
    * Resolves if the worker cannot go on: the dispatcher refuses it (a wrong token, another worker of
-   * its name), or its actor died too often. It is to be closed then.
+   * its name), its actor died too often, or too many of its threads cannot be ended
+   * (`runawayThreadsMax`). It is to be closed then.
    */
   readonly failed: Promise<LeatError>;
   /**
@@ -161,7 +167,7 @@ class Server implements WorkerServer {
   constructor(config: WorkerServerConfig, takeUp: typeof takeUpWorker) {
     checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
-    const { sandbox = false } = config;
+    const { sandbox = false, runawayThreadsMax = Infinity } = config;
     checkTags(config.tags);
     // Before anything listens: what cannot be granted is the caller's mistake.
     const grants = sandbox === false ? undefined : sandboxGrants(sandbox === true ? {} : sandbox);
@@ -176,6 +182,9 @@ class Server implements WorkerServer {
     this.failed = Promise.race([refused.promise, system.failed]);
     this.#playing = takeUp(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
+      onRunaways: (count) => {
+        if (count >= runawayThreadsMax) refused.resolve(runAway(this.name, count));
+      },
     });
     this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
   }
@@ -243,6 +252,14 @@ class Server implements WorkerServer {
 /** Where a worker listens unless told: beyond this machine only if its dispatcher is beyond it. */
 function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
+}
+
+function runAway(name: string, count: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `Worker "${name}" gives up: functions on ${count} of its threads never give way, which keeps as ` +
+      "many cores until its process ends. Start it anew",
+  );
 }
 
 /** What is about listening has no place in a worker that does not. */

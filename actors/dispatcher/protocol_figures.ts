@@ -22,6 +22,11 @@ export interface ProcessUsage {
    * are the process's, and nobody can say which part is the worker's.
    */
   readonly shared: boolean;
+  /**
+   * Threads of this worker that were told to end and run on, because a function on them never gives
+   * way; left out: none. Each keeps a core until the process ends.
+   */
+  readonly runawayThreads?: number;
 }
 
 /** What a worker says of itself. What it says of its tasks stands with each of them. */

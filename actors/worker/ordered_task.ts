@@ -14,7 +14,13 @@ import { Compressor } from "./compressor.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
-import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
+import {
+  nameOf,
+  type RunningTask,
+  taskActor,
+  type TaskOptions,
+  type TaskProtocol,
+} from "./task.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
@@ -281,9 +287,11 @@ class OrderedTask implements RunningTask {
   }
 
   #startRunner(): Runner {
-    const { definition: { dataset, seed, repetition }, runners } = this.#options;
+    const { definition, runners } = this.#options;
+    const { dataset, seed, repetition } = definition;
     const settings = {
       graph: dataset.graph,
+      name: nameOf(definition),
       seed,
       epoch: repetition,
       splits: false,

@@ -15,6 +15,8 @@ import type { FrameCodec } from "../../transport/compression.ts";
 export interface RunnerSettings {
   /** `Dataset.serialize()`. */
   readonly graph: Uint8Array;
+  /** What people know it by. Default: nothing. */
+  readonly name?: string;
   /** The seed of the iteration, 16 hexadecimal digits; it gives way to a seed the pipeline names. */
   readonly seed: string;
   /** Sets the luck of its functions apart from that of tasks that have other elements; 0: not at all. */
@@ -103,6 +105,8 @@ export interface Runner {
 
 /** Makes runners. */
 export interface RunnerFactory {
+  /** How many threads run on that were told to end long ago; left out: there can be none. */
+  readonly runaways?: number;
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
   /**

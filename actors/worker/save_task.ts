@@ -13,7 +13,7 @@ import type { RequestOf } from "../runtime/protocol.ts";
 import { Compressor } from "./compressor.ts";
 import type { TaskStats } from "./protocol.ts";
 import type { Runner, RunnerOutcome, RunnerSplits } from "./runner.ts";
-import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { nameOf, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { TaskMeter } from "./task_meter.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
@@ -168,9 +168,11 @@ class SaveTask {
   }
 
   #startRunner(): Runner {
-    const { definition: { dataset, seed, parameters }, runners } = this.#options;
+    const { definition, runners } = this.#options;
+    const { dataset, seed, parameters } = definition;
     const settings = {
       graph: dataset.graph,
+      name: nameOf(definition),
       seed,
       epoch: 0,
       splits: false,

@@ -286,6 +286,7 @@ class Task implements RunningTask {
     const { processingMode: mode, policy } = parameters;
     const settings: RunnerSettings = {
       graph: dataset.graph,
+      name: nameOf(definition),
       seed,
       task: hasElementsOfItsOwn(mode) ? definition.taskId : 0,
       epoch: repetition,
@@ -320,4 +321,9 @@ class Task implements RunningTask {
 /** Whether no other task has the same elements: then their numbers alone would give them one luck. */
 function hasElementsOfItsOwn(mode: ShardingMode): boolean {
   return mode === ShardingPolicy.DYNAMIC || mode === ShardingPolicy.FILE;
+}
+
+/** What people know a task's pipeline by. */
+export function nameOf({ taskId, jobId, dataset }: TaskDefinition): string {
+  return `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
 }

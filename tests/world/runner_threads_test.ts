@@ -124,12 +124,14 @@ Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
 
 Deno.test("RunnerThreads ends a listing that is given up, with its thread unless that is needed", async () => {
   let ended = 0;
-  const runners = new RunnerThreads({}, (...args) => {
-    const end = startThread(...args);
-    return () => {
-      ended++;
-      end();
-    };
+  const runners = new RunnerThreads({}, {
+    start: (...args) => {
+      const end = startThread(...args);
+      return () => {
+        ended++;
+        end();
+      };
+    },
   });
   const graph = Dataset.range(600).batch(10).serialize();
   const givingUp = [new AbortController(), new AbortController()];
@@ -174,5 +176,33 @@ Deno.test("RunnerThreads puts elements in shared memory when they are to be shar
     true,
   );
   runner.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads counts a function that goes on after its thread was terminated, while it does", async () => {
+  const path = await Deno.makeTempFile();
+  const told = Promise.withResolvers<string>();
+  const runners = new RunnerThreads({}, { onRunaway: told.resolve, runawayAfterMs: 1 });
+  const busy = Dataset.range(2).map((x, { path }) => {
+    const deno = (globalThis as unknown as { Deno: typeof Deno }).Deno;
+    while (x === 1) {
+      try {
+        deno.statSync(path);
+      } catch {
+        break; // it has been removed
+      }
+    }
+    return x;
+  }, { captures: { path } });
+  const runner = runners.start(settings(busy, { name: "task 7" }), NO_SPLITS);
+  await runner.next();
+  const never = runner.next();
+  await new Promise((resolve) => setTimeout(resolve, 0)); // else it would not be asked for
+  runner.dispose();
+  assertEquals((await assertRejects(() => never, LeatError)).code, "unavailable");
+  assertEquals(await told.promise, "task 7");
+  assertEquals(runners.runaways, 1);
+  await Deno.remove(path);
+  while (runners.runaways > 0) await new Promise((resolve) => setTimeout(resolve, 1));
   await runners.close();
 });

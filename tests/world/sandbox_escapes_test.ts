@@ -5,9 +5,9 @@
  * @module
  */
 import type { LeatErrorCode } from "../../core/error.ts";
-import { Dataset } from "../../mod.ts";
-import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { Sandbox } from "./sandbox_lib.ts";
+import { Dataset, LeatError, udf } from "../../mod.ts";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 Deno.test("what reaches other threads or the whole process is shut off, and cannot be brought back", async () => {
   await using sandbox = await Sandbox.open();
@@ -134,16 +134,42 @@ Deno.test("what ends a thread costs its task, which says why, and nothing else",
 Deno.test("an endless loop is ended, and the worker's thread answers meanwhile", async () => {
   await using patient = await Sandbox.open();
   await using sandbox = await Sandbox.open({}, () => ({ stallTimeoutMs: 1_000 }));
-  // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
-  const looping = sandbox.evaluate(
-    "(() => { const end = Date.now() + 3_000; while (Date.now() < end); })()",
-  );
+  const looping = sandbox.evaluate("(() => { for (;;); })()");
   const waiting = sandbox.evaluate("Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)");
   assertEquals(await patient.evaluate("2"), { value: 2 });
   for (const came of [await looping, await waiting]) {
     assertEquals(codeOf(came), "deadline_exceeded");
     assertStringIncludes("message" in came ? came.message : "", "--function-timeout-ms");
   }
+  await sandbox.threadsEnded();
+});
+
+Deno.test("a loop does not outlive its thread where it begins after a wait, or is nobody's any more", async () => {
+  const module = "export const endless = (x) => { if (x === 'two') for (;;); return x; };";
+  await using sandbox = await Sandbox.open(
+    { "data/lines.txt": "one\ntwo\n", "data/module.js": module },
+    () => ({ stallTimeoutMs: 500 }),
+  );
+  const { folder } = sandbox;
+  const read = Dataset.textLines(`${folder}/data/lines.txt`)
+    .map(udf<(x: string) => string>(`file://${folder}/data/module.js`, "endless"));
+  const spinning = async (x: number) => {
+    await null;
+    if (x === 1) { for (;;); }
+    return x;
+  };
+  const called = Dataset.range(10).map(spinning, { numParallelCalls: 2 });
+  const left = sandbox.runners.start(settingsOf(Dataset.range(2).map(spinning)), NO_SPLITS);
+  for (const came of await Promise.all([read, called].map((each) => sandbox.elements(each)))) {
+    assertEquals(codeOf(came.at(-1)!), "deadline_exceeded", Deno.inspect(came));
+  }
+  await left.next();
+  const never = left.next();
+  await new Promise((resolve) => setTimeout(resolve, 100)); // it spins by now
+  left.dispose();
+  assertEquals((await assertRejects(() => never, LeatError)).code, "unavailable");
+  await sandbox.threadsEnded();
+  assertEquals(sandbox.runners.runaways, 0);
 });
 
 function codeOf(came: object): unknown {

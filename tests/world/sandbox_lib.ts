@@ -20,7 +20,8 @@ export type Came = { readonly value: unknown } | {
   readonly message: string;
 };
 
-const NO_SPLITS: RunnerSplits = {
+/** Of pipelines that have no splits. */
+export const NO_SPLITS: RunnerSplits = {
   next: () => Promise.resolve(null),
   total: () => Promise.resolve(0),
 };
@@ -62,6 +63,11 @@ export class Sandbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.runners.close();
     await Deno.remove(this.folder, { recursive: true });
+  }
+
+  /** Resolves when no thread runs any more that was told to end. */
+  async threadsEnded(): Promise<void> {
+    while (this.runners.ending > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 
   /** Everything that comes of a pipeline, up to the end, or to the death of its thread. */

@@ -9,6 +9,7 @@ import { Dataset } from "../../mod.ts";
 import { ConfinedThread } from "../../world/sandbox/confined_thread_handle.ts";
 import { FetchedModules } from "../../world/sandbox/fetched_modules.ts";
 import { sandboxGrants } from "../../world/sandbox/grants.ts";
+import { EndingThreads } from "../../world/ending_threads.ts";
 import { HostThreads } from "../../world/sandbox/host_threads.ts";
 import { type SuppliedThread, ThreadSupply } from "../../world/sandbox/thread_supply.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -159,12 +160,14 @@ Deno.test("ThreadSupply replaces a spare thread that has died, and hands nothing
 Deno.test("confined threads load as few at a time as their supply says, and all can be asked", async () => {
   const grants = sandboxGrants({ dataRoots: ["tests/data"] });
   const hosts = new HostThreads(grants, {});
+  const ending = new EndingThreads();
   const threads: ConfinedThread[] = [];
   let [loading, loadingMost, ended] = [0, 0, 0];
   const supply = new ThreadSupply(() => {
     const onEnded = () => ended++;
     const modules = new FetchedModules(grants.imports);
-    const thread = new ConfinedThread({ grants, hosts, modules, storageLatencyMs: 0, onEnded });
+    const options = { grants, hosts, modules, ending, storageLatencyMs: 0, onEnded };
+    const thread = new ConfinedThread(options);
     threads.push(thread);
     loadingMost = Math.max(loadingMost, ++loading);
     const loaded = () => loading--;
@@ -182,6 +185,7 @@ Deno.test("confined threads load as few at a time as their supply says, and all 
   assertEquals(loadingMost, 2);
   supply.close();
   await Promise.all(threads.map((thread) => thread.terminate()));
+  ending.close();
   hosts.close();
   assertEquals(ended, threads.length);
 });

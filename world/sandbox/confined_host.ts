@@ -6,32 +6,58 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
-import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
+import type {
+  Files,
+  ImageCodec,
+  ImageDecodeOptions,
+  NewFile,
+  NewFiles,
+  OpenFile,
+} from "../../data/host.ts";
 import { DenoHost } from "../deno_host.ts";
 import { Images } from "../images.ts";
+import { DenoNewFiles } from "../new_files.ts";
 import { workerFiles } from "../storage.ts";
 import { isDenial } from "./denials.ts";
 import { Moved } from "./edge.ts";
 import { isFar } from "./grants.ts";
 import { isNotFound } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
+import type { Turns } from "./turns.ts";
 
 /** Asks the host's thread. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
-/** See the module. */
+/** See the module. Whatever it lets a pipeline wait for, the pipeline goes on in a turn. */
 export class ConfinedHost extends DenoHost {
+  override readonly newFiles: NewFiles;
   readonly #remoteModules: RemoteModules;
+  readonly #turns: Turns;
 
-  constructor(ask: AskHost, remoteModules: RemoteModules, storageLatencyMs: number) {
-    const local = workerFiles({ storageLatencyMs });
+  constructor(
+    ask: AskHost,
+    remoteModules: RemoteModules,
+    turns: Turns,
+    storageLatencyMs: number,
+  ) {
+    const local = new TurnedFiles(workerFiles({ storageLatencyMs }), turns);
     super({ files: new ConfinedFiles(ask, local), images: new ConfinedImages(ask) });
+    this.newFiles = new TurnedNewFiles(new DenoNewFiles(), turns);
     this.#remoteModules = remoteModules;
+    this.#turns = turns;
+  }
+
+  override sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#turns.after(super.sleep(ms, signal));
+  }
+
+  override yield(): Promise<void> {
+    return new Promise((resolve) => this.#turns.run(resolve));
   }
 
   override async importModule(url: string): Promise<Record<string, unknown>> {
     try {
-      return await this.#remoteModules.import(() => super.importModule(url));
+      return await this.#turns.after(this.#remoteModules.import(() => super.importModule(url)));
     } catch (error) {
       // What comes of a hook's error is a TypeError.
       const { message } = LeatError.from(error);
@@ -64,6 +90,60 @@ class ConfinedFiles implements Files {
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     if (!isFar(pattern)) return await this.#local.list(pattern, signal);
     return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
+  }
+}
+
+/** Files whose answers come in turns. */
+class TurnedFiles implements Files {
+  readonly #files: Files;
+  readonly #turns: Turns;
+
+  constructor(files: Files, turns: Turns) {
+    this.#files = files;
+    this.#turns = turns;
+  }
+
+  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+    const file = await this.#turns.after(this.#files.open(path, signal));
+    return {
+      sizeBytes: file.sizeBytes,
+      read: (into, offset) => {
+        const count = file.read(into, offset);
+        return typeof count === "number" ? count : this.#turns.after(count);
+      },
+      close: () => file.close(),
+    };
+  }
+
+  list(pattern: string, signal?: AbortSignal): Promise<string[]> {
+    return this.#turns.after(this.#files.list(pattern, signal));
+  }
+}
+
+/** Files in the making whose answers come in turns. */
+class TurnedNewFiles implements NewFiles {
+  readonly #files: NewFiles;
+  readonly #turns: Turns;
+
+  constructor(files: NewFiles, turns: Turns) {
+    this.#files = files;
+    this.#turns = turns;
+  }
+
+  async create(path: string): Promise<NewFile> {
+    const file = await this.#turns.after(this.#files.create(path));
+    return {
+      append: (bytes) => {
+        const appended = file.append(bytes);
+        return appended === undefined ? undefined : this.#turns.after(appended);
+      },
+      commit: () => this.#turns.after(file.commit()),
+      abandon: () => file.abandon(),
+    };
+  }
+
+  remove(path: string): void {
+    this.#files.remove(path);
   }
 }
 

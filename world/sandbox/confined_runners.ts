@@ -16,6 +16,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner.ts";
+import { EndingThreads } from "../ending_threads.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { ConfinedThread, type ThreadOptions } from "./confined_thread_handle.ts";
 import { FetchedModules } from "./fetched_modules.ts";
@@ -33,6 +34,8 @@ export interface ConfinedRunnersOptions {
   readonly loadingMax?: number;
   /** How long one may take to load, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
+  /** Told of each thread that could not be ended, of which pipeline it is. */
+  readonly onRunaway?: (what: string) => void;
 }
 
 /** Makes runners, each on a confined thread of its own. */
@@ -40,17 +43,20 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostThreads;
   readonly #modules: FetchedModules;
   readonly #threads = new Set<ConfinedThread>();
+  readonly #ending: EndingThreads;
   readonly #supply: ThreadSupply<ConfinedThread>;
 
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs }: ConfinedRunnersOptions = {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs, onRunaway }: ConfinedRunnersOptions = {},
   ) {
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostThreads(grants, storage);
     this.#modules = new FetchedModules(grants.imports);
+    this.#ending = new EndingThreads(onRunaway);
     const options: ThreadOptions = {
+      ending: this.#ending,
       ...{ grants, hosts: this.#hosts, storageLatencyMs },
       modules: this.#modules,
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
@@ -61,6 +67,15 @@ export class ConfinedRunners implements RunnerFactory {
       this.#threads.add(thread);
       return thread;
     }, loadingMax);
+  }
+
+  /** How many threads were told to end and have not yet. */
+  get ending(): number {
+    return this.#ending.count;
+  }
+
+  get runaways(): number {
+    return this.#ending.runaways;
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
@@ -81,6 +96,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#supply.close();
     this.#modules.close();
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+    this.#ending.close();
     this.#hosts.close();
   }
 }
@@ -99,7 +115,7 @@ class ConfinedRunner implements Runner {
   ) {
     this.#thread = supply.take(this.#disposing.signal);
     this.#started = this.#thread.then(async (thread) => {
-      thread.serveSplits(splits);
+      thread.serve(splits, settings.name);
       await thread.ask("start", settings);
       return thread;
     });

@@ -36,6 +36,7 @@ import { type ProgramAccess, programUrls } from "./grants.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 import { lockDown } from "./lockdown.ts";
 import { RemoteModules } from "./remote_modules.ts";
+import { Turns } from "./turns.ts";
 
 /** What a confined thread is started with. */
 export interface ConfinedStart {
@@ -43,6 +44,8 @@ export interface ConfinedStart {
   readonly control: MessagePort;
   /** Leads to a thread that is not confined; nobody listens there before it is asked for. */
   readonly host: MessagePort;
+  /** Nothing is heard there: it shows by being open that the thread has not ended. */
+  readonly life: MessagePort;
   /** Real paths of folders that may be read. */
   readonly readable: readonly string[];
   /** The same of those that files may be made in. */
@@ -51,6 +54,8 @@ export interface ConfinedStart {
   readonly program: ProgramAccess;
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
+  /** How long a function may hold the thread without giving way, in ms. */
+  readonly stallTimeoutMs: number;
 }
 
 const LATE_FORMATS = ["arrow", "csv", "npz", "parquet", "web_dataset", "zstd_decoder"];
@@ -71,19 +76,27 @@ for (const host of start.program.imports) Deno.permissions.revokeSync({ name: "i
 // Later there is nothing to load them with.
 loadBuiltins();
 
-const control = new Edge(start.control, {
-  ping: () => null,
-  start: (settings) => startRunner(settings as RunnerSettings),
-  next: (step) => next(step as Step),
-  listSplits: (graph) => listSplits(graph as Uint8Array),
-});
+const turns = new Turns(start.stallTimeoutMs, () => control.ask("stalled"));
+const inTurn = (stretch: () => void) => turns.run(stretch);
+const broken = () => {};
+const control = new Edge(
+  start.control,
+  {
+    ping: () => null,
+    start: (settings) => startRunner(settings as RunnerSettings),
+    next: (step) => next(step as Step),
+    listSplits: (graph) => listSplits(graph as Uint8Array),
+  },
+  broken,
+  inTurn,
+);
 /** What is asked for, as arguments of `Runner.next()`. */
 interface Step {
   readonly only?: OwnStep;
   readonly wish?: CompressionWish;
 }
 
-const hostEdge = new Edge(start.host, {});
+const hostEdge = new Edge(start.host, {}, broken, inTurn);
 let hostReady: Promise<unknown> | undefined;
 const askHost: AskHost = async (method, args) => {
   await (hostReady ??= control.ask("host"));
@@ -92,7 +105,7 @@ const askHost: AskHost = async (method, args) => {
 const remoteModules = new RemoteModules(async (url) =>
   await control.ask("module", url) as FetchedModule
 );
-const host = new ConfinedHost(askHost, remoteModules, start.storageLatencyMs);
+const host = new ConfinedHost(askHost, remoteModules, turns, start.storageLatencyMs);
 provideIterators(confinedAccess(askHost));
 const splits: RunnerSplits = {
   next: async (source, repetition) =>
@@ -100,8 +113,8 @@ const splits: RunnerSplits = {
   total: async (source) => await control.ask("total", source) as number,
 };
 let runner: PipelineRunner | undefined;
-/** When the answer before has left the thread. */
-let answered: Promise<unknown> = Promise.resolve();
+/** When the step before is done. */
+let stepped: Promise<unknown> = Promise.resolve();
 
 // Where memory runs out in a microtask, Deno ends what runs there and tells nobody; but the engine
 // has raised its limit by then.
@@ -126,9 +139,9 @@ function startRunner(settings: RunnerSettings): null {
 
 async function next({ only, wish }: Step): Promise<unknown> {
   if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
-  const stepping = answered.then(() => runner!.next(only, wish));
-  // A macrotask between steps: else a function that spins would hold back the answer before it.
-  answered = stepping.then(() => host.yield());
+  // Each step begins in a turn: before it the answer before has left, whatever a function does in it.
+  const stepping = stepped.then(() => host.yield()).then(() => runner!.next(only, wish));
+  stepped = stepping;
   const outcome = told(await stepping);
   const answer = { outcome, bytesRead: runner.bytesRead };
   const buffer = "frame" in outcome ? outcome.frame.buffer : undefined;
@@ -143,6 +156,7 @@ function told(outcome: RunnerOutcome): RunnerOutcome {
 
 async function listSplits(graph: Uint8Array): Promise<unknown> {
   try {
+    await host.yield();
     return await new PipelineRunners(host).listSplits(graph);
   } catch (error) {
     throw LeatError.fromWire(explainDenial(LeatError.from(error).toWire()));

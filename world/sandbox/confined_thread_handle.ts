@@ -11,6 +11,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { RunnerSplits } from "../../actors/worker/runner.ts";
 import type { ConfinedStart } from "./confined_thread.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
+import type { EndingThreads } from "../ending_threads.ts";
 import type { FetchedModules } from "./fetched_modules.ts";
 import { permissionsOf, programAccess, type SandboxGrants } from "./grants.ts";
 import type { HostThread, HostThreads } from "./host_threads.ts";
@@ -24,6 +25,8 @@ const LOAD_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 5_000;
 /** How often within the time allowed a thread is asked whether it still gives way. */
 const STALL_CHECKS = 4;
+/** A thread that ends what stalls tells so within this many times the time allowed; others never do. */
+const STALL_PATIENCE = 1.5;
 
 /** What a thread meets. */
 export interface ThreadOptions {
@@ -34,7 +37,9 @@ export interface ThreadOptions {
   readonly storageLatencyMs: number;
   /** How long it may take to load its program, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** Called once it has ended. */
+  /** Who sees to it that it ends. */
+  readonly ending: EndingThreads;
+  /** Called once it has been told to end. */
   readonly onEnded: (thread: ConfinedThread) => void;
 }
 
@@ -55,6 +60,11 @@ export class ConfinedThread implements SuppliedThread {
   /** Settles when the thread has ended. */
   readonly #guarded: Promise<unknown>;
   readonly #death = new Ending();
+  /** Leads to a port of the confined thread that is open as long as the thread is there. */
+  readonly #lifePort: MessagePort;
+  /** Within how long it has to end once it is told to, in ms. */
+  #endsWithinMs: number;
+  #name = "a listing";
   /** Where the confined thread will ask its host; listened to once it says that it is about to. */
   readonly #hostPort: MessagePort;
   #host: Promise<HostThread> | undefined;
@@ -79,19 +89,24 @@ export class ConfinedThread implements SuppliedThread {
     });
     const control = new MessageChannel();
     const host = new MessageChannel();
+    const life = new MessageChannel();
     this.#hostPort = host.port1;
+    this.#lifePort = life.port1;
+    this.#endsWithinMs = grants.stallTimeoutMs * STALL_PATIENCE + STOP_TIMEOUT_MS;
     this.#control = new Edge(control.port1, this.#methods(), (error) => this.#die(error));
     this.#warden = comlink.wrap<WardenControl>(this.#worker);
     const start: ConfinedStart = {
       control: control.port2,
       host: host.port2,
+      life: life.port2,
       readable: grants.readable.map(({ realPath }) => realPath),
       writable: grants.writable.map(({ realPath }) => realPath),
       program,
       storageLatencyMs,
+      stallTimeoutMs: grants.stallTimeoutMs,
     };
     this.#guarded = this.#warden.guard(
-      comlink.transfer(start, [start.control, start.host]),
+      comlink.transfer(start, [start.control, start.host, start.life]),
       grants.heapBytesMax,
     )
       .then((end) => this.#errorOf(end), LeatError.from)
@@ -106,9 +121,13 @@ export class ConfinedThread implements SuppliedThread {
     return !this.#death.hasCome;
   }
 
-  /** Names where the pipeline's splits come from; before that there are none. */
-  serveSplits(splits: RunnerSplits): void {
+  /**
+   * Says which pipeline it is for, and where the pipeline's splits come from; before that there are
+   * none.
+   */
+  serve(splits: RunnerSplits, name = "a pipeline"): void {
     this.#splits = splits;
+    this.#name = name;
   }
 
   /**
@@ -166,6 +185,7 @@ export class ConfinedThread implements SuppliedThread {
         return await this.#options.modules.get(url);
       },
       exhausted: () => this.#die(this.#errorOf({ why: "memory", message: "" })),
+      stalled: () => this.#die(stalled(this.#options.grants.stallTimeoutMs)),
       host: async () => {
         const { hosts } = this.#options;
         await (this.#host ??= hosts.serve(this.#hostPort, (why) => {
@@ -182,7 +202,9 @@ export class ConfinedThread implements SuppliedThread {
     this.#heardAtMs = performance.now();
     let asking = false;
     this.#stallCheck = setInterval(() => {
-      if (performance.now() - this.#heardAtMs > stallTimeoutMs) {
+      if (performance.now() - this.#heardAtMs > stallTimeoutMs * STALL_PATIENCE) {
+        // It has not ended itself.
+        this.#endsWithinMs = STOP_TIMEOUT_MS;
         return this.#die(stalled(stallTimeoutMs));
       }
       if (asking) return;
@@ -222,6 +244,8 @@ export class ConfinedThread implements SuppliedThread {
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
     // One that is ended while it loads may leave a lock of Deno's held, at which all later ones would wait.
     await Promise.race([this.#answers, this.#guarded, late]);
+    await this.#options.ending.watch(this.#lifePort, this.#name, this.#endsWithinMs);
+    this.#lifePort.close();
     this.#control.close();
     this.#hostPort.close();
     this.#host?.then((host) => this.#options.hosts.give(host)).catch(() => {});

@@ -25,7 +25,7 @@ export class WardenControl {
     const thread = new LimitedWorker(new URL("./confined_thread.ts", import.meta.url), {
       workerData: start,
       // Node's types of a port are not the platform's.
-      transferList: [start.control, start.host] as unknown as Transferable[],
+      transferList: [start.control, start.host, start.life] as unknown as Transferable[],
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(heapBytesMax / 2 ** 20) },
       env: {},
     });
