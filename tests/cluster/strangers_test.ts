@@ -49,8 +49,12 @@ for (const program of [DISPATCHER, WORKER, "examples/cluster.ts"]) {
   });
 }
 
-Deno.test("a stranger without the token is turned away, one with it is served", async () => {
-  await using dispatcher = await startDispatcher("--token", "sesame");
+// Processes take longer to start than to say no: cases share clusters.
+
+Deno.test("a stranger without the token of a file is turned away, one with it is served", async () => {
+  const file = await Deno.makeTempFile({ prefix: "leat-test-" });
+  await Deno.writeTextFile(file, "sesame\n");
+  await using dispatcher = await startDispatcher("--token-file", file);
   await using _workers = all(await startWorkers(dispatcher, 1, "--token", "sesame"));
   const service = dispatcher.address;
   const response = await fetch(service.replace("ws:", "http:"));
@@ -62,16 +66,14 @@ Deno.test("a stranger without the token is turned away, one with it is served", 
     assertStringIncludes(error.message, service);
   }
   assertEquals(await soon("the job", sumOf({ service, token: "sesame" })), 4_950);
-});
-
-Deno.test("a worker with a wrong token gives up and says why", async () => {
-  await using dispatcher = await startDispatcher("--token", "sesame");
-  const said = await failureOf(WORKER, "--dispatcher", dispatcher.address, "--token", "open");
-  assertStringIncludes(said, dispatcher.address);
+  // A worker with a wrong one gives up and says why.
+  const said = await failureOf(WORKER, "--dispatcher", service, "--token", "open");
+  assertStringIncludes(said, service);
   assertMatch(said, /token is missing or wrong.*--token/);
+  await Deno.remove(file);
 });
 
-Deno.test("a token comes from a file; a file that is missing or empty is named", async () => {
+Deno.test("a token's file that is missing or empty is named", async () => {
   const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
   const file = join(folder, "token");
   assertStringIncludes(await failureOf(DISPATCHER, "--token-file", file), file);
@@ -79,10 +81,6 @@ Deno.test("a token comes from a file; a file that is missing or empty is named",
   assertMatch(await failureOf(DISPATCHER, "--token-file", file), /empty/);
   await Deno.writeTextFile(file, "sesame\n");
   assertMatch(await failureOf(DISPATCHER, "--token-file", file, "--token", "x"), /give one/);
-  await using dispatcher = await startDispatcher("--token-file", file);
-  await using _workers = all(await startWorkers(dispatcher, 1, "--token", "sesame"));
-  const service = dispatcher.address;
-  assertEquals(await soon("the job", sumOf({ service, token: "sesame" })), 4_950);
   await Deno.remove(folder, { recursive: true });
 });
 
@@ -102,8 +100,8 @@ Deno.test("with TLS the service is read by those who trust its authority", async
 });
 
 Deno.test("a port in use is named with the remedy", async () => {
-  await using dispatcher = await startDispatcher();
-  const { port } = new URL(dispatcher.address);
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const port = String((taken.addr as Deno.NetAddr).port);
   const said = await failureOf(DISPATCHER, "--port", port);
   assertStringIncludes(said, port);
   assertMatch(said, /in use.*another port/);
