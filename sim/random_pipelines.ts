@@ -38,8 +38,7 @@ export interface RandomPipeline {
 
 interface Draft {
   readonly text: string;
-  // deno-lint-ignore no-explicit-any
-  readonly make: () => Dataset<any>;
+  readonly make: () => Dataset<unknown>;
   readonly values: readonly number[];
   readonly pool: readonly number[];
   readonly isDivisible: boolean;
@@ -105,6 +104,11 @@ interface Operator {
   after(draft: Draft, luck: SimRandom): Draft;
 }
 
+/** A flat one: its elements are numbers. */
+function numbersOf({ make }: Draft): Dataset<number> {
+  return make() as Dataset<number>;
+}
+
 const isFlat = ({ isFlat }: Draft) => isFlat;
 const isSmall = ({ isFlat, pool }: Draft) => isFlat && pool.length <= VALUES_MAX / 3;
 
@@ -116,7 +120,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
       return {
         ...draft,
         text: `${draft.text}.map(x + ${by})`,
-        make: () => draft.make().map((x, { by }) => x + by, { captures: { by } }),
+        make: () => numbersOf(draft).map((x, { by }) => x + by, { captures: { by } }),
         ...both((of) => draft[of].map((x) => x + by)),
       };
     },
@@ -128,7 +132,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
       return {
         ...draft,
         text: `${draft.text}.filter(x % ${by})`,
-        make: () => draft.make().filter((x, { by }) => x % by !== 0, { captures: { by } }),
+        make: () => numbersOf(draft).filter((x, { by }) => x % by !== 0, { captures: { by } }),
         ...both((of) => draft[of].filter((x) => x % by !== 0)),
       };
     },
@@ -153,7 +157,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
         ...draft,
         text: `${draft.text}.flatMap(${by})`,
         make: () =>
-          draft.make().flatMap((x, { by, Dataset }) => Dataset.range(x, x + x % (by + 1)), {
+          numbersOf(draft).flatMap((x, { by, Dataset }) => Dataset.range(x, x + x % (by + 1)), {
             captures: { by },
           }),
         ...both((of) =>
@@ -171,7 +175,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
         ...draft,
         text: `${draft.text}.interleave(${cycleLength}, ${blockLength})`,
         make: () =>
-          draft.make().interleave((x, { Dataset }) => Dataset.range(x, x + 2), {
+          numbersOf(draft).interleave((x, { Dataset }) => Dataset.range(x, x + 2), {
             cycleLength,
             blockLength,
           }),
@@ -187,7 +191,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
       return {
         ...draft,
         text: `${draft.text}.concatenate(${other.text})`,
-        make: () => draft.make().concatenate(other.make()),
+        make: () => numbersOf(draft).concatenate(numbersOf(other)),
         ...both((of) => [...draft[of], ...other[of]]),
       };
     },
@@ -200,7 +204,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
       // Each side's values are told apart, so that both are in the bag.
       return {
         text: `zip(${draft.text}, ${other.text})`,
-        make: () => Dataset.zip([draft.make(), other.make().map((x) => x + 100_000)]),
+        make: () => Dataset.zip([draft.make(), numbersOf(other).map((x) => x + 100_000)]),
         values: [
           ...draft.values.slice(0, draft.isOrdered ? length : undefined),
           ...other.values.slice(0, length).map((x) => x + 100_000),

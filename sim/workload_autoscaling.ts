@@ -15,7 +15,6 @@ import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { autoscale, type Scaler, type ScalingStep } from "../world/scaler.ts";
-import type { Given } from "./canonical_stream.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { StreamChecker } from "./checkers/stream.ts";
@@ -26,7 +25,7 @@ import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import { PacedRunners } from "./paced_runners.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, Trainings } from "./reading.ts";
+import { Readings, take, takeAll, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import {
@@ -271,13 +270,11 @@ class DynamicJob implements Job {
           maxOutstandingRequests: 2,
         });
     const iterator = run.readings.open(node, dataset, READING);
-    for (;;) {
-      const { element } = given(await take(iterator)) ?? {};
-      if (element === undefined) return;
+    await takeAll(iterator, async (element) => {
       const timeMs = run.cluster.scheduler.nowUs / 1_000;
       this.#deliveries.took({ element, consumer, timeMs });
       await run.step(node, luck);
-    }
+    });
   }
 
   ended(isWhole: boolean): void {
@@ -342,11 +339,4 @@ class OrderedJob implements Job {
       await run.step(node, luck);
     }
   }
-}
-
-/** An element, or the end; anything else fails the program. */
-function given(taken: Given | undefined | "lost"): { element?: unknown } | undefined {
-  if (taken === "lost") throw new LeatError("failed_precondition", "It was refused");
-  if (taken !== undefined && "error" in taken) throw taken.error;
-  return taken;
 }

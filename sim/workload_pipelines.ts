@@ -25,7 +25,7 @@ import {
   valuesOf,
 } from "./random_pipelines.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, Trainings } from "./reading.ts";
+import { Readings, takeAll, Trainings } from "./reading.ts";
 import { referenceRun, textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
@@ -173,14 +173,10 @@ class PipelineRun implements Disposable {
         maxOutstandingRequests: this.#maxOutstandingRequests,
       });
     const iterator = this.#readings.open(node, distributed, TIMINGS);
-    for (;;) {
-      const given = await take(iterator);
-      if (given === undefined) return;
-      if (given === "lost") throw new Error("it was refused");
-      if ("error" in given) throw given.error;
-      for (const value of valuesOf(given.element)) this.bag.took(value, who);
+    await takeAll(iterator, async (element) => {
+      for (const value of valuesOf(element)) this.bag.took(value, who);
       this.#crashes.delivered(this.bag.delivered);
       await node.host.sleep(luck.between(0, STEP_MAX_MS));
-    }
+    });
   }
 }

@@ -16,7 +16,7 @@ import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, Trainings } from "./reading.ts";
+import { Readings, takeAll, Trainings } from "./reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -121,15 +121,11 @@ class StaticRun implements Disposable {
         maxOutstandingRequests: this.#maxOutstandingRequests,
       });
     const iterator = this.#readings.open(node, distributed, TIMINGS);
-    for (;;) {
-      const given = await take(iterator);
-      if (given === undefined) return;
-      if (given === "lost") throw new Error("it was refused");
-      if ("error" in given) throw given.error;
-      this.shares.took(given.element as number, who);
+    await takeAll(iterator, async (element) => {
+      this.shares.took(element as number, who);
       this.#crashes.delivered(this.shares.delivered);
       await node.host.sleep(luck.between(0, STEP_MAX_MS));
-    }
+    });
   }
 }
 
