@@ -11,6 +11,10 @@ import { ALLOWED_GLOBALS, AMBIENT_GLOBALS } from "./known_globals.ts";
 /** Longest source of one function, in UTF-16 code units: beyond it, it is a program and belongs in a module. */
 export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
 
+/** What was found of functions lately; beyond so many, and of longer ones, it is found anew. */
+const ANALYSES_MAX = 256;
+const ANALYSIS_SOURCE_LENGTH_MAX = 4_096;
+
 /** What {@linkcode analyzeFunction} finds. */
 export interface FunctionAnalysis {
   /** The function as one expression: a method's source gets the `function` it lacks. */
@@ -44,6 +48,20 @@ const MATH_EXCEPT_RANDOM = new Set(
  * ```
  */
 export function analyzeFunction(source: string): FunctionAnalysis {
+  const known = analyses.get(source);
+  if (known !== undefined) return known;
+  const analysis = analysisOf(source);
+  if (source.length <= ANALYSIS_SOURCE_LENGTH_MAX) {
+    if (analyses.size >= ANALYSES_MAX) analyses.clear();
+    analyses.set(source, analysis);
+  }
+  return analysis;
+}
+
+/** By source: every task of a job is sent the same functions. */
+const analyses = new Map<string, FunctionAnalysis>();
+
+function analysisOf(source: string): FunctionAnalysis {
   if (source.length > FUNCTION_SOURCE_LENGTH_MAX) {
     throw refuse(
       source,
