@@ -44,6 +44,7 @@ export function statusText(state: DispatcherDescription): string {
     ...workers.flatMap(({ name, activity }) =>
       activity.reason === null ? [] : [`${name} (${activity.state}): ${activity.reason}`]
     ),
+    ...workers.flatMap(runawayLine),
   ];
   return parts.join("\n");
 }
@@ -194,6 +195,13 @@ function workerTable({ workers }: DispatcherDescription): string {
       ];
     }),
   });
+}
+
+function runawayLine({ name, figures }: DispatcherDescription["workers"][number]): string[] {
+  const { runawayThreads = 0 } = figures?.process ?? {};
+  return runawayThreads === 0 ? [] : [
+    `${name}: ${runawayThreads} of its threads cannot be ended and keep a core each; restart it`,
+  ];
 }
 
 function progressOf({ splits, finished }: Iteration): string {

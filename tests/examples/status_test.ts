@@ -77,7 +77,13 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
       activity: { state: "idle", reason: "Nobody reads its jobs now." },
       figures: {
         ageMs: 0,
-        process: { cpuSeconds: 9, memoryBytes: 512e6, shared: false, cpuCores: 1.25 },
+        process: {
+          cpuSeconds: 9,
+          memoryBytes: 512e6,
+          shared: false,
+          cpuCores: 1.25,
+          runawayThreads: 2,
+        },
         elementsPerSecond: 123.456,
         bytesPerSecond: 2e6,
         busyShare: 0.87,
@@ -110,6 +116,7 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertMatch(shown, /w1.*resnet.*75.*3\.0.*10.*40.*1/);
   assertMatch(shown, /w1.*10\.0\.0\.7:5051.*idle.*1.*87.*123.*2\.00.*1\.25.*512/);
   assertStringIncludes(shown, "w1 (idle): Nobody reads its jobs now.");
+  assertStringIncludes(shown, "w1: 2 of its threads cannot be ended");
   assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
 });
 

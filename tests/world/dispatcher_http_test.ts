@@ -217,6 +217,7 @@ Deno.test("state and metrics tell of a job that runs, who waits, and what it has
   assertEquals(of("leat_worker_up"), [
     { name: "leat_worker_up", labels: { worker: 'a \\"name\\"' }, value: 1 },
   ]);
+  assertEquals(of("leat_worker_runaway_threads")[0]!.value, 0);
   const [served] = of("leat_task_served_elements_total");
   assertEquals({ ...served!.labels }, { job: "job", iteration: "0", worker: 'a \\"name\\"' });
   assert(served!.value >= 100);
