@@ -115,7 +115,11 @@ class SharingRun {
     const luck = this.cluster.random.fork("sharing");
     const windowBytesMax = luck.pick(WINDOW_BYTES);
     this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
-    this.checker = new SharingChecker(windowBytesMax, this.violations.by("windows"));
+    this.checker = new SharingChecker(
+      windowBytesMax,
+      this.#maxOutstandingRequests,
+      this.violations.by("windows"),
+    );
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
     const workMaxMs = luck.pick(WORK_MAX_MS);
     this.#mode = luck.pick(MODES);

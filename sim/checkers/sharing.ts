@@ -35,6 +35,7 @@ interface Sent {
 /** See the module. */
 export class SharingChecker {
   readonly #windowBytesMax: number;
+  readonly #underWayMax: number;
   readonly #findings: Findings;
   readonly #streams = new Map<number, Stream>();
   readonly #order: SharedOrderChecker;
@@ -45,8 +46,10 @@ export class SharingChecker {
   #delivered = 0;
   #skipped = 0;
 
-  constructor(windowBytesMax: number, findings: Findings) {
+  /** @param underWayMax How many elements a trainer asks for at a time. */
+  constructor(windowBytesMax: number, underWayMax: number, findings: Findings) {
     this.#windowBytesMax = windowBytesMax;
+    this.#underWayMax = underWayMax;
     this.#findings = findings;
     this.#order = new SharedOrderChecker(findings);
   }
@@ -95,9 +98,13 @@ export class SharingChecker {
     const missed = place - before - 1;
     const what = `${trainer} took ${place} of stream ${stream} after ${before}`;
     // What was on its way from a worker that is gone is gone with it.
-    if (missed !== skipped && !this.#streams.get(stream)!.lives()) return;
-    if (missed !== skipped) this.#findings.add(`${what}, and was told of ${skipped} it missed`);
-    if (missed <= 0) return;
+    const unsaid = missed - skipped - this.#sentToOthers(trainer, stream, before, place);
+    if (unsaid !== 0 && !this.#streams.get(stream)!.lives()) return;
+    // What its client before had asked for when it left may have been meant for that, and not be sent.
+    if (unsaid < 0 || unsaid > (isFirst ? this.#underWayMax : 0)) {
+      this.#findings.add(`${what}, and was told of ${skipped} it missed`);
+    }
+    if (missed <= 0 || skipped === 0) return;
     this.#skipped += missed;
     const since = this.#bytesFrom(stream, place - 1);
     if (since > this.#windowBytesMax) return;
@@ -113,6 +120,13 @@ export class SharingChecker {
     const client = clients.get(place)!;
     const others = [...clients].filter(([other, by]) => by !== client && other < place);
     return others.length === 0 ? undefined : Math.max(...others.map(([other]) => other));
+  }
+
+  /** How many between two places a client before it was sent, which had asked before it left. */
+  #sentToOthers(trainer: string, stream: number, before: number, place: number): number {
+    const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
+    const client = clients.get(place)!;
+    return [...clients].filter(([at, by]) => by !== client && at > before && at < place).length;
   }
 
   #sends({ node, incarnation }: Ref, answer: ElementAnswer | null): void {
