@@ -14,7 +14,6 @@ const LOOKS_ALIKE = 5;
 export const SCALING_MUTANTS: readonly Mutant[] = [
   {
     name: "stop-undrained",
-    seed: 5,
     wrong: "a scaler that kills workers instead of waiting until clients have what they hold",
     workload: "autoscaling",
     seed: 14,
