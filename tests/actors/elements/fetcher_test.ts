@@ -20,7 +20,8 @@ import { assertEquals, assertRejects } from "../../assert.ts";
 import { opened } from "../lib/task_bench.ts";
 import { TestNode } from "../runtime/nodes.ts";
 
-const REQUEST_TIMEOUT_MS = 30;
+/** Long beside how late a busy machine may be with a message: after several of them an answer is too late. */
+const REQUEST_TIMEOUT_MS = 120;
 
 /** A client and a source on two nodes joined by a port. */
 class FetchBench implements AsyncDisposable {
@@ -117,7 +118,7 @@ Deno.test("ElementFetcher gets an element that came while its thread was busy", 
     queueMicrotask(beBusy);
     return element(sequence);
   });
-  for (let i = 1; i <= 10; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
+  for (let i = 1; i <= 4; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
 });
 
 Deno.test("ElementFetcher reports an element that is too large to travel, once, and goes on", async () => {
