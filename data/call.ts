@@ -128,6 +128,10 @@ export function isThenable(result: unknown): result is PromiseLike<unknown> {
     typeof (result as { then?: unknown }).then === "function";
 }
 
+function disposed(): LeatError {
+  return new LeatError("cancelled", "the iterator was disposed");
+}
+
 /** How many arguments a function takes before the last. */
 type Arity = 0 | 1 | 2;
 
@@ -162,6 +166,7 @@ export class Call {
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
+  readonly #turn: Host["turn"];
   /** What its results are held to; nothing, where whoever calls it looks at them. */
   readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
@@ -181,11 +186,13 @@ export class Call {
     this.#watch = new Stopwatch(context.host, context.stats);
     this.#repeatWatch = new Stopwatch(context.host, context.stats);
     this.#overlapping = overlapping;
+    this.#turn = context.host.turn;
     this.#check = check;
   }
 
   /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
   plainRun(count: number): number {
+    if (this.#turn?.() !== undefined) return 0;
     return Math.min(count, this.#watch.dueAt - this.index);
   }
 
@@ -265,13 +272,14 @@ export class Call {
     }
   }
 
-  #run(arity: Arity, first: unknown, second: unknown): unknown {
-    const index = this.index - 1;
+  #run(arity: Arity, first: unknown, second: unknown, index = this.index - 1): unknown {
     if (!this.#loaded) {
       const loaded = loadFunction(this.#bound, this.#context.host);
       if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
       this.#accept(loaded);
     }
+    const turn = this.#turn?.();
+    if (turn !== undefined) return this.#runInTurn(turn, arity, first, second, index);
     const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
@@ -282,6 +290,18 @@ export class Call {
     } finally {
       if (startedAtMs !== undefined) this.#watch.note(startedAtMs, index);
     }
+  }
+
+  async #runInTurn(
+    turn: Promise<void>,
+    arity: Arity,
+    first: unknown,
+    second: unknown,
+    index: number,
+  ): Promise<unknown> {
+    await turn;
+    if (this.#stopped) throw this.failure(disposed(), index);
+    return await this.#run(arity, first, second, index);
   }
 
   #accept({ fn, captures }: LoadedFunction): void {
@@ -301,8 +321,9 @@ export class Call {
     this.#watch.dueAt = index + 1;
     try {
       const loaded = await loading;
-      if (this.#stopped) throw new LeatError("cancelled", "the iterator was disposed");
       if (!this.#loaded) this.#accept(loaded);
+      await this.#turn?.();
+      if (this.#stopped) throw disposed();
       return this.#checked(await invoke(this.fn, arity, first, second, this.#makeExtra(index)));
     } catch (error) {
       throw this.failure(error, index);
@@ -315,6 +336,8 @@ export class Call {
       if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
       this.#accept(loaded);
     }
+    const turn = this.#turn?.();
+    if (turn !== undefined) return turn.then(() => this.#repeat(index, arity, first, second));
     try {
       const extra = this.#makeExtra(index);
       const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));

@@ -15,6 +15,11 @@ export interface Host {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Resolves in a later macrotask, so that timers and sockets get their turn in between. */
   yield(): Promise<void>;
+  /**
+   * Asked before a user function is called, where a host can end one that never returns: a promise of
+   * a moment in which it can, or nothing where it can now.
+   */
+  readonly turn?: (() => Promise<void> | undefined) | undefined;
   /** Sixty-four unpredictable bits; drawn once per iteration that has no seed. */
   entropy64(): bigint;
   readonly files: Files;

@@ -145,14 +145,18 @@ Deno.test("an endless loop is ended, and the worker's thread answers meanwhile",
 });
 
 Deno.test("a loop does not outlive its thread where it begins after a wait, or is nobody's any more", async () => {
-  const module = "export const endless = (x) => { if (x === 'two') for (;;); return x; };";
+  const module = `
+    export const later = (x) => new Promise((resolve) => setTimeout(() => resolve(x), 1));
+    export const endless = (x) => { if (x === "two") for (;;); return x; };`;
   await using sandbox = await Sandbox.open(
     { "data/lines.txt": "one\ntwo\n", "data/module.js": module },
     () => ({ stallTimeoutMs: 500 }),
   );
   const { folder } = sandbox;
-  const read = Dataset.textLines(`${folder}/data/lines.txt`)
-    .map(udf<(x: string) => string>(`file://${folder}/data/module.js`, "endless"));
+  const named = (name: string) =>
+    udf<(x: string) => Promise<string>>(`file://${folder}/data/module.js`, name);
+  const read = Dataset.textLines(`${folder}/data/lines.txt`).map(named("later"))
+    .map(named("endless"));
   const spinning = async (x: number) => {
     await null;
     if (x === 1) { for (;;); }

@@ -6,17 +6,9 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
-import type {
-  Files,
-  ImageCodec,
-  ImageDecodeOptions,
-  NewFile,
-  NewFiles,
-  OpenFile,
-} from "../../data/host.ts";
+import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
 import { DenoHost } from "../deno_host.ts";
 import { Images } from "../images.ts";
-import { DenoNewFiles } from "../new_files.ts";
 import { workerFiles } from "../storage.ts";
 import { isDenial } from "./denials.ts";
 import { Moved } from "./edge.ts";
@@ -28,9 +20,9 @@ import type { Turns } from "./turns.ts";
 /** Asks the host's thread. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
-/** See the module. Whatever it lets a pipeline wait for, the pipeline goes on in a turn. */
+/** See the module. */
 export class ConfinedHost extends DenoHost {
-  override readonly newFiles: NewFiles;
+  readonly turn: () => Promise<void> | undefined;
   readonly #remoteModules: RemoteModules;
   readonly #turns: Turns;
 
@@ -40,24 +32,20 @@ export class ConfinedHost extends DenoHost {
     turns: Turns,
     storageLatencyMs: number,
   ) {
-    const local = new TurnedFiles(workerFiles({ storageLatencyMs }), turns);
+    const local = workerFiles({ storageLatencyMs });
     super({ files: new ConfinedFiles(ask, local), images: new ConfinedImages(ask) });
-    this.newFiles = new TurnedNewFiles(new DenoNewFiles(), turns);
     this.#remoteModules = remoteModules;
     this.#turns = turns;
-  }
-
-  override sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#turns.after(super.sleep(ms, signal));
+    this.turn = () => turns.isUnderWay ? undefined : turns.next();
   }
 
   override yield(): Promise<void> {
-    return new Promise((resolve) => this.#turns.run(resolve));
+    return this.#turns.next();
   }
 
   override async importModule(url: string): Promise<Record<string, unknown>> {
     try {
-      return await this.#turns.after(this.#remoteModules.import(() => super.importModule(url)));
+      return await this.#remoteModules.import(() => super.importModule(url));
     } catch (error) {
       // What comes of a hook's error is a TypeError.
       const { message } = LeatError.from(error);
@@ -90,60 +78,6 @@ class ConfinedFiles implements Files {
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     if (!isFar(pattern)) return await this.#local.list(pattern, signal);
     return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
-  }
-}
-
-/** Files whose answers come in turns. */
-class TurnedFiles implements Files {
-  readonly #files: Files;
-  readonly #turns: Turns;
-
-  constructor(files: Files, turns: Turns) {
-    this.#files = files;
-    this.#turns = turns;
-  }
-
-  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
-    const file = await this.#turns.after(this.#files.open(path, signal));
-    return {
-      sizeBytes: file.sizeBytes,
-      read: (into, offset) => {
-        const count = file.read(into, offset);
-        return typeof count === "number" ? count : this.#turns.after(count);
-      },
-      close: () => file.close(),
-    };
-  }
-
-  list(pattern: string, signal?: AbortSignal): Promise<string[]> {
-    return this.#turns.after(this.#files.list(pattern, signal));
-  }
-}
-
-/** Files in the making whose answers come in turns. */
-class TurnedNewFiles implements NewFiles {
-  readonly #files: NewFiles;
-  readonly #turns: Turns;
-
-  constructor(files: NewFiles, turns: Turns) {
-    this.#files = files;
-    this.#turns = turns;
-  }
-
-  async create(path: string): Promise<NewFile> {
-    const file = await this.#turns.after(this.#files.create(path));
-    return {
-      append: (bytes) => {
-        const appended = file.append(bytes);
-        return appended === undefined ? undefined : this.#turns.after(appended);
-      },
-      commit: () => this.#turns.after(file.commit()),
-      abandon: () => file.abandon(),
-    };
-  }
-
-  remove(path: string): void {
-    this.#files.remove(path);
   }
 }
 

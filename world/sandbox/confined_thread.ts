@@ -77,26 +77,19 @@ for (const host of start.program.imports) Deno.permissions.revokeSync({ name: "i
 loadBuiltins();
 
 const turns = new Turns(start.stallTimeoutMs, () => control.ask("stalled"));
-const inTurn = (stretch: () => void) => turns.run(stretch);
-const broken = () => {};
-const control = new Edge(
-  start.control,
-  {
-    ping: () => null,
-    start: (settings) => startRunner(settings as RunnerSettings),
-    next: (step) => next(step as Step),
-    listSplits: (graph) => listSplits(graph as Uint8Array),
-  },
-  broken,
-  inTurn,
-);
+const control = new Edge(start.control, {
+  ping: () => null,
+  start: (settings) => startRunner(settings as RunnerSettings),
+  next: (step) => next(step as Step),
+  listSplits: (graph) => listSplits(graph as Uint8Array),
+});
 /** What is asked for, as arguments of `Runner.next()`. */
 interface Step {
   readonly only?: OwnStep;
   readonly wish?: CompressionWish;
 }
 
-const hostEdge = new Edge(start.host, {}, broken, inTurn);
+const hostEdge = new Edge(start.host, {});
 let hostReady: Promise<unknown> | undefined;
 const askHost: AskHost = async (method, args) => {
   await (hostReady ??= control.ask("host"));
@@ -156,7 +149,6 @@ function told(outcome: RunnerOutcome): RunnerOutcome {
 
 async function listSplits(graph: Uint8Array): Promise<unknown> {
   try {
-    await host.yield();
     return await new PipelineRunners(host).listSplits(graph);
   } catch (error) {
     throw LeatError.fromWire(explainDenial(LeatError.from(error).toWire()));

@@ -42,7 +42,6 @@ export class Edge {
   readonly #close: () => void;
   readonly #methods: ReadonlyMap<string, (args: unknown) => unknown>;
   readonly #onBroken: (error: LeatError) => void;
-  readonly #inTurn: (goOn: () => void) => void;
   readonly #pending = new Map<number, Pending>();
   readonly #waiting: Waiting[] = [];
   #asked = 0;
@@ -51,19 +50,16 @@ export class Edge {
 
   /**
    * @param onBroken Called once if the other side sends what no edge sends; nothing is heard after.
-   * @param inTurn Runs what goes on once an answer is here, in the order of calls. Default: at once.
    */
   constructor(
     port: MessagePort,
     methods: EdgeMethods,
     onBroken: (error: LeatError) => void = () => {},
-    inTurn: (goOn: () => void) => void = (goOn) => goOn(),
   ) {
     this.#post = port.postMessage.bind(port);
     this.#close = port.close.bind(port);
     this.#methods = new Map(Object.entries(methods));
     this.#onBroken = onBroken;
-    this.#inTurn = inTurn;
     port.onmessage = (event) => this.#receive(event.data);
     port.onmessageerror = () => this.#break("a message that cannot be read");
   }
@@ -108,7 +104,7 @@ export class Edge {
     if (this.#closed !== undefined) return;
     if (!isPlainObject(message)) return this.#break("a message that is no plain object");
     if (Object.hasOwn(message, "ask")) this.#asks(message);
-    else this.#inTurn(() => this.#answers(message));
+    else this.#answers(message);
   }
 
   #asks({ ask, method, args }: Record<string, unknown>): void {
@@ -140,7 +136,6 @@ export class Edge {
   }
 
   #answers({ answer, value, error }: Record<string, unknown>): void {
-    if (this.#closed !== undefined) return;
     const pending = typeof answer === "number" ? this.#pending.get(answer) : undefined;
     if (typeof answer !== "number" || pending === undefined) {
       return this.#break("an answer that nobody waits for");

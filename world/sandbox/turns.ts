@@ -1,6 +1,6 @@
 /**
- * The turns of a confined thread: whatever runs there that may be a user's begins in one, and ends when
- * its time is up.
+ * The turns of a confined thread: whatever of a user runs there begins in one, and ends when its time
+ * is up.
  *
  * Nobody can end a thread of Deno's that does not return to its event loop: it would keep a core for as
  * long as the process lives. The engine itself can end what runs in it, and the one way to have it do so
@@ -17,20 +17,18 @@ const ENTRY = "leatTurn";
 /** The longest limit that can be set, in ms. */
 const LIMIT_MS_MAX = 2 ** 31 - 1;
 
-/** Deno's types leave it out. Without it what runs after an `await` is not held to the limit. */
-const { runMicrotasks = () => {} } =
-  (Deno as unknown as { [internal: symbol]: { core?: { runMicrotasks?: () => void } } })[
-    (Deno as unknown as { internal: symbol }).internal
-  ]?.core ?? {};
+/** Deno's types leave it out, and it might: then nothing is held to a limit after it has waited. */
+const { internal } = Deno as unknown as { internal: symbol };
+const { runMicrotasks } =
+  (Deno as unknown as Record<symbol, { core?: { runMicrotasks?(): void } }>)[internal]?.core ?? {};
 
 /** See the module. There is one on a thread. */
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   readonly #limited: () => void;
   readonly #onStalled: () => void;
-  /** Whether the event loop has been asked for a turn. */
-  #due = false;
-  #entered = false;
+  #isDue = false;
+  #isUnderWay = false;
   #stalled = false;
 
   /**
@@ -41,50 +39,46 @@ export class Turns {
   constructor(limitMs: number, onStalled: () => void) {
     this.#onStalled = onStalled;
     // It can neither be replaced nor do anything outside of a turn.
-    Object.defineProperty(globalThis, ENTRY, { value: () => this.#enter() });
+    Object.defineProperty(globalThis, ENTRY, { value: () => this.#goOn() });
     const script = new Script(`${ENTRY}()`);
     const timeout = Math.min(Math.ceil(limitMs), LIMIT_MS_MAX);
     this.#limited = script.runInThisContext.bind(script, { timeout });
   }
 
-  /** Runs something in a turn of its own or together with others, soon and in order. */
-  run(stretch: () => void): void {
-    this.#waiting.push(stretch);
-    if (this.#due) return;
-    this.#due = true;
-    setImmediate(() => this.#turn());
+  /** Whether what runs now runs in a turn. */
+  get isUnderWay(): boolean {
+    return this.#isUnderWay || runMicrotasks === undefined;
   }
 
-  /** The same promise, whose outcome comes in a turn. */
-  after<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      work.then(
-        (value) => this.run(() => resolve(value)),
-        (error) => this.run(() => reject(error)),
-      );
+  /** Resolves in the next turn, which timers and sockets have theirs before. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#waiting.push(resolve) === 1) setImmediate(() => this.#begin());
     });
   }
 
-  #turn(): void {
+  #begin(): void {
     if (this.#stalled) return;
-    this.#entered = true;
+    this.#isDue = true;
     try {
       this.#limited();
     } catch (error) {
       if ((error as { code?: unknown }).code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
       this.#stalled = true;
+      this.#isUnderWay = false;
       this.#onStalled();
     }
   }
 
-  #enter(): void {
-    if (!this.#entered) return;
-    this.#entered = false;
-    this.#due = false;
-    // What is added meanwhile is for the next turn: timers and sockets have theirs in between.
-    for (let left = this.#waiting.length; left > 0; left--) {
-      this.#waiting.shift()!();
-      runMicrotasks();
+  #goOn(): void {
+    if (!this.#isDue) return;
+    this.#isDue = false;
+    this.#isUnderWay = true;
+    const waiting = this.#waiting.splice(0);
+    for (let i = 0; i < waiting.length; i++) {
+      waiting[i]!();
+      runMicrotasks?.();
     }
+    this.#isUnderWay = false;
   }
 }
