@@ -26,7 +26,11 @@ const busy = (x: number) => {
 
 export const benches: Bench[] = [
   bench("a tiny function an element", numbers.map(tiny), 0.4),
-  bench("an async one, four at once", numbers.map(async (x) => x, { numParallelCalls: 4 }), 0.4),
+  bench(
+    "an async one, four at once",
+    numbers.map(async (x) => await x, { numParallelCalls: 4 }),
+    0.4,
+  ),
   bench("a function of 0.1 ms an element", numbers.map(busy), 0.5),
   bench("batches of 1,000 calls", numbers.map(tiny).batch(1_000), 0.5),
 ];
