@@ -17,10 +17,10 @@ const endless = () =>
     return x;
   });
 
-/** Reads what comes, and asks for what does not. */
-async function readingOn(dataset: Dataset<number>) {
+/** Reads what comes, of each worker the same, and asks for what does not. */
+async function readingOn(dataset: Dataset<number>, { workers = 1 } = {}) {
   const iterator = dataset.iterator();
-  for (let element = 0; element < 3; element++) await iterator.next();
+  for (let element = 0; element < 3 * workers; element++) await iterator.next();
   const open = iterator.next();
   // However it ends.
   const ended = open.then(({ done }) => done === true, (error) => error instanceof LeatError);
@@ -36,7 +36,8 @@ testOnEach("an iterator is disposed while an element is made that never comes", 
 
 testOnEach("a cluster is closed while an element is made that never comes", async (start) => {
   const cluster = await start({ workers: 2, runners: "thread" });
-  const { iterator, ended } = await readingOn(endless().distribute({ service: cluster }));
+  const endlessly = endless().distribute({ service: cluster });
+  const { iterator, ended } = await readingOn(endlessly, { workers: 2 });
   await cluster.close();
   assert(await ended);
   await iterator.return!();
