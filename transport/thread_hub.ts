@@ -10,7 +10,8 @@ import { closedThere, type Connector, type Link, type NodeId } from "../actors/r
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
-import { LeatError } from "../core/error.ts";
+import { Ending } from "../core/ending.ts";
+import { LeatError, type WireError } from "../core/error.ts";
 import { HubLinks } from "./hub_links.ts";
 import type { LinkLimits } from "./limits.ts";
 import { OwnedThreads } from "./owned_threads.ts";
@@ -66,7 +67,8 @@ export class ThreadHub implements AsyncDisposable {
   readonly #members = new Map<string, Member>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
-  readonly #gone = new Map<string, LeatError>();
+  /** As they travel: an error whose stack nobody has read keeps all that was on the stack. */
+  readonly #gone = new Map<string, WireError>();
   /** By name: whom the node was joined with, and in which life of its own. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
   #closed = false;
@@ -186,7 +188,7 @@ export class ThreadHub implements AsyncDisposable {
   }
 
   #remember(node: string, error: LeatError): void {
-    this.#gone.set(node, error);
+    this.#gone.set(node, error.toWire());
     if (this.#gone.size <= GONE_MAX) return;
     for (const oldest of this.#gone.keys()) {
       this.#gone.delete(oldest);
@@ -215,7 +217,7 @@ export class ThreadHub implements AsyncDisposable {
     const error = this.#gone.get(node);
     if (error !== undefined) {
       return new LeatError("unavailable", `Node "${node}" is gone: ${error.message}`, {
-        cause: error,
+        cause: LeatError.fromWire(error),
       });
     }
     const known = this.nodes.join(", ") || "none";
@@ -283,8 +285,8 @@ export class ThreadNode implements Member {
   readonly #worker: Worker;
   readonly #control: comlink.Remote<ThreadControl>;
   readonly #introductions = new MessageChannel();
-  /** Rejects when the thread ends: a comlink call to a dead thread would wait for ever. */
-  readonly #dead = Promise.withResolvers<never>();
+  /** Comes with the end of the thread: a comlink call to a dead one would wait for ever. */
+  readonly #death = new Ending();
   readonly #onEnd: (error: LeatError) => void;
   #id: NodeId | undefined;
   #ended = false;
@@ -302,7 +304,6 @@ export class ThreadNode implements Member {
     const closed = Promise.withResolvers<LeatError>();
     this.closed = closed.promise;
     this.#settle = closed.resolve;
-    this.#dead.promise.catch(() => {});
     this.#worker = new Worker(entry, { type: "module", name });
     this.#worker.addEventListener("error", (event) => {
       event.preventDefault();
@@ -377,10 +378,10 @@ export class ThreadNode implements Member {
   }
 
   #call<T>(use: (control: ThreadControl) => T | Promise<T>): Promise<T> {
-    if (this.#ended) return this.#dead.promise;
+    if (this.#ended) return this.#death.before(new Promise<T>(() => {}));
     // The remote has the same methods, all of them asynchronous; comlink's type of it loses unions.
     const control = this.#control as unknown as ThreadControl;
-    return Promise.race([use(control), this.#dead.promise]);
+    return this.#death.before(Promise.resolve(use(control)));
   }
 
   async #within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
@@ -399,8 +400,10 @@ export class ThreadNode implements Member {
     if (this.#ended) return;
     this.#ended = true;
     this.#worker.terminate();
+    // Else comlink would hold all this for ever: its books lead to the worker, and that leads back here.
+    this.#control[comlink.releaseProxy]();
     this.#introductions.port1.close();
-    this.#dead.reject(
+    this.#death.come(
       reason.code === "unavailable"
         ? reason
         : new LeatError("unavailable", `"${this.name}" is gone: ${reason.message}`, {

@@ -252,6 +252,8 @@ export class ConfinedThread implements SuppliedThread {
     await Promise.race([this.#warden.stop(), late]);
     clearTimeout(timer);
     this.#worker.terminate();
+    // Else comlink would hold all this for ever: its books lead to the worker, and that leads back here.
+    this.#warden[comlink.releaseProxy]();
     this.#options.onEnded(this);
   }
 }

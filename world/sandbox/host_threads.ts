@@ -45,13 +45,13 @@ export class HostThreads {
 
   close(): void {
     this.#closed = true;
-    for (const thread of [...this.#idle, ...this.#busy]) thread.worker.terminate();
+    for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
     this.#idle.length = 0;
     this.#busy.clear();
   }
 
   #drop(thread: HostThread): void {
-    thread.worker.terminate();
+    thread.terminate();
     this.#busy.delete(thread);
     const index = this.#idle.indexOf(thread);
     if (index >= 0) this.#idle.splice(index, 1);
@@ -60,19 +60,29 @@ export class HostThreads {
 
 /** One of the threads. */
 export class HostThread {
-  readonly worker: Worker;
+  readonly #worker: Worker;
   readonly control: comlink.Remote<HostThreadControl>;
   onDied: (why: string) => void = () => {};
+  #isTerminated = false;
 
   constructor() {
-    this.worker = new Worker(new URL("./host_thread.ts", import.meta.url), {
+    this.#worker = new Worker(new URL("./host_thread.ts", import.meta.url), {
       type: "module",
       name: "leat-host",
     });
-    this.worker.addEventListener("error", (event) => {
+    this.#worker.addEventListener("error", (event) => {
       event.preventDefault();
       this.onDied(event.message);
     });
-    this.control = comlink.wrap<HostThreadControl>(this.worker);
+    this.control = comlink.wrap<HostThreadControl>(this.#worker);
+  }
+
+  /** Ends it. Idempotent. */
+  terminate(): void {
+    if (this.#isTerminated) return;
+    this.#isTerminated = true;
+    this.#worker.terminate();
+    // Else comlink would hold all this for ever: its books lead to the worker, and that leads back here.
+    this.control[comlink.releaseProxy]();
   }
 }

@@ -1,0 +1,84 @@
+/**
+ * Nothing is kept of threads that have ended: comlink's books are cleared with them.
+ *
+ * @module
+ */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Dataset } from "../../mod.ts";
+import { ThreadHub } from "../../transport/thread_hub.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+import { HostThread } from "../../world/sandbox/host_threads.ts";
+import { assertEquals } from "../assert.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+/** What ends with a thread takes a few turns of the event loop to be let go. */
+const ROUNDS_MAX = 50;
+const ROUND_MS = 10;
+
+/** How many are still there once all that can be collected has been. */
+async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
+  const left = () => refs.filter((ref) => ref.deref() !== undefined).length;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    // A WeakRef holds on until the macrotask that looked at it is over.
+    await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    collectGarbage();
+    if (left() === 0) return 0;
+  }
+  return left();
+}
+
+Deno.test("ConfinedRunners keeps nothing of a thread that has ended", async () => {
+  const refs: WeakRef<object>[] = [];
+  const run = async (sandbox: Sandbox) => {
+    // It is asked for splits by the thread alone, so that nobody else has it.
+    const splits = { ...NO_SPLITS };
+    const runner = sandbox.runners.start(settingsOf(Dataset.range(1)), splits);
+    assertEquals((await runner.next()).kind, "element");
+    runner.dispose();
+    refs.push(new WeakRef(splits));
+  };
+  {
+    await using sandbox = await Sandbox.open();
+    await run(sandbox);
+  }
+  assertEquals(await leftOf(refs), 0);
+});
+
+Deno.test("HostThread is not kept once it was terminated", async () => {
+  const refs: WeakRef<object>[] = [];
+  const run = async () => {
+    const thread = new HostThread();
+    await thread.control.release();
+    thread.terminate();
+    thread.terminate();
+    refs.push(new WeakRef(thread));
+  };
+  await run();
+  assertEquals(await leftOf(refs), 0);
+});
+
+Deno.test("ThreadHub keeps nothing of a node's thread that has ended", async () => {
+  const hub = new ThreadHub({
+    world: new DenoWorld({ logLevel: "off" }),
+    entry: new URL("../../world/thread_entry.ts", import.meta.url),
+  });
+  const refs: WeakRef<object>[] = [];
+  const run = async (end: "stop" | "terminate") => {
+    const node = await hub.startNode({
+      name: end,
+      module: import.meta.resolve("../transport/fixture_node.ts"),
+      config: "with actor",
+      world: { logLevel: "off" },
+    });
+    await node[end]();
+    refs.push(new WeakRef(node));
+  };
+  await run("stop");
+  await run("terminate");
+  assertEquals(await leftOf(refs), 0);
+  await hub.close();
+});
