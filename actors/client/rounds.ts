@@ -11,6 +11,10 @@
  * it: then all drop what they hold, and get that round from another task. Which it is they agree on
  * with the schedule that leaves the task out; who accepts that takes nothing more of the task.
  *
+ * A round that is the end is told to the dispatcher before the loop hears of it. Who came later takes
+ * no round that others may never get to, because the end may be before it: they say that they hold the
+ * first rounds of a newcomer when their loops have been given all before these.
+ *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
@@ -55,9 +59,13 @@ interface Round {
   /** Whom it was last requested of; undefined while its task is not known. */
   askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
+  /** This consumer says that it holds its part, or has said so. */
+  confirmed: boolean;
   /** All consumers hold their part of it. */
   agreed: boolean;
 }
+
+const UNCONFIRMED = { confirmed: false, agreed: false };
 
 /** See the module. */
 export class RoundReader implements Reader {
@@ -70,6 +78,8 @@ export class RoundReader implements Reader {
   #absent: Absent = [];
   /** The next round to request; unknown until the first schedule. */
   #next = -1;
+  /** All end at this round; Infinity while the dispatcher has not said so. */
+  #end = Infinity;
   #clientId = -1;
 
   constructor(around: ReaderSurroundings) {
@@ -106,6 +116,7 @@ export class RoundReader implements Reader {
         nextRound: this.#next,
         deliveredRound: this.#delivered,
         waitsFor: this.#waitsFor(),
+        ...(this.#isAtEnd ? { endRound: this.#delivered } : {}),
       }),
       ...(acceptedVersion === undefined ? {} : { acceptedSchedule: acceptedVersion }),
       ...(proposed === undefined ? {} : { heldRounds: this.#heldWithout(proposed) }),
@@ -113,13 +124,16 @@ export class RoundReader implements Reader {
     };
   }
 
-  learn({ tasks, schedules = [], proposed, absent = [], finished }: HeartbeatNews): void {
+  learn({ tasks, schedules = [], proposed, absent = [], endRound, finished }: HeartbeatNews): void {
     this.#learnTasks(tasks);
+    // Who has ended may be absent already, and nobody is to go on alone.
+    if (endRound !== undefined) this.#end = endRound;
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
     if (this.#next < 0) this.#next = this.#schedules.firstRound ?? -1;
     const isNew = this.#schedules.consider(proposed, this.#next);
     if (isNew) this.#withdraw(this.#schedules.proposed!);
     for (const round of this.#rounds) this.#request(round);
+    if (endRound !== undefined) this.#agreeUntil(endRound);
     this.#learnAbsent(absent);
     this.#deliver();
     if (finished) this.#endIfNobodyServes();
@@ -134,7 +148,7 @@ export class RoundReader implements Reader {
       this.#isServed(this.#next)
     ) {
       const number = this.#next++;
-      const round: Round = { number, askedOf: undefined, answer: undefined, agreed: false };
+      const round: Round = { number, askedOf: undefined, answer: undefined, ...UNCONFIRMED };
       this.#rounds.push(round);
       this.#request(round);
     }
@@ -180,8 +194,8 @@ export class RoundReader implements Reader {
     const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
     this.#absent = absent;
     if (isSame) return;
-    // Those that are agreed on leave the list.
-    for (const round of [...this.#rounds]) if (round.answer !== undefined) this.#confirm(round);
+    for (const round of this.#rounds) round.confirmed = false;
+    this.#confirmHeld();
   }
 
   /** A schedule without some tasks was accepted: what those have not answered is not taken any more. */
@@ -191,10 +205,10 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** The rounds that are here of tasks which the proposed schedule leaves out. */
+  /** The rounds that are here of tasks which the proposed schedule leaves out, and may be kept. */
   #heldWithout(proposed: RoundSchedule): number[] {
     return this.#rounds.filter((round) =>
-      round.answer !== undefined && !isServedIn(proposed, round)
+      round.answer !== undefined && !isServedIn(proposed, round) && !this.#mayEndBefore(round)
     ).map(({ number }) => number);
   }
 
@@ -211,7 +225,7 @@ export class RoundReader implements Reader {
       }
       round.askedOf = undefined;
       round.answer = undefined;
-      round.agreed = false;
+      Object.assign(round, UNCONFIRMED);
     }
   }
 
@@ -235,8 +249,26 @@ export class RoundReader implements Reader {
       const answer = await this.#fetch(round.number, open);
       if (answer === undefined || round.askedOf !== open) return;
       round.answer = answer;
-      this.#confirm(round);
+      this.#confirmHeld();
     });
+  }
+
+  /** Says of what is here that it is held, as far as that was not done and may be. */
+  #confirmHeld(): void {
+    // Those that are agreed on leave the list.
+    for (const round of [...this.#rounds]) {
+      if (round.answer === undefined || round.confirmed || this.#mayEndBefore(round)) continue;
+      round.confirmed = true;
+      this.#confirm(round);
+    }
+  }
+
+  /** Whether the end may yet turn out to be before a round that somebody begins at or has begun before. */
+  #mayEndBefore({ number }: Round): boolean {
+    const delivered = this.#delivered;
+    return this.#absent.some(({ beforeRound }) =>
+      beforeRound !== null && delivered < beforeRound && beforeRound <= number
+    );
   }
 
   /** The round's element for this consumer; undefined when the task is gone. */
@@ -304,6 +336,8 @@ export class RoundReader implements Reader {
   #agree(round: Round): void {
     round.agreed = true;
     this.#deliver();
+    if (this.#isAtEnd) this.#around.refresh();
+    this.#confirmHeld();
     this.pump();
   }
 
@@ -324,10 +358,26 @@ export class RoundReader implements Reader {
   #deliver(): void {
     const { feed } = this.#around;
     for (let round = this.#rounds[0]; round?.agreed; round = this.#rounds[0]) {
-      this.#rounds.shift();
       const { answer } = round;
-      if (answer?.kind === "end") feed.end();
-      else if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
+      if (round.number >= this.#end || answer?.kind === "end") break;
+      this.#rounds.shift();
+      if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
+    }
+    if (this.#end < Infinity) {
+      if (this.#isAtEnd || this.#next < 0 || this.#delivered >= this.#end) feed.end();
+    }
+  }
+
+  /** The loop has been given all before the end, which the dispatcher is to know of first. */
+  get #isAtEnd(): boolean {
+    const [round] = this.#rounds;
+    return round?.agreed === true && round.answer?.kind === "end";
+  }
+
+  /** Whoever has come to the end was given all before it, so that all consumers hold that. */
+  #agreeUntil(endRound: number): void {
+    for (const round of this.#rounds) {
+      if (round.number < endRound && round.answer !== undefined) round.agreed = true;
     }
   }
 

@@ -70,6 +70,7 @@ export function newsFor(
   return {
     ...news,
     schedules,
+    ...(rounds.ended === null ? {} : { endRound: rounds.ended }),
     ...(absent.length === 0 ? {} : { absent }),
     ...(rounds.proposal === null ? {} : { proposed: rounds.proposal.schedule }),
   };

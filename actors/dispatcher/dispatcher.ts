@@ -556,6 +556,7 @@ class Dispatcher {
       case "iteration_finished":
       case "schedule_proposed":
       case "schedule_committed":
+      case "rounds_ended":
         this.#hints.changed(record.iterationId);
         return;
       case "save_run_written":

@@ -86,6 +86,8 @@ export interface Rounds {
   proposal: Proposal | null;
   /** No consumer is known to have been at a later round. */
   reached: number;
+  /** The round that all end at; null while there is no end. */
+  ended: number | null;
 }
 
 /** A schedule that waits for the consumers' consent. */
@@ -150,7 +152,7 @@ export type Dataset = DatasetDefinition;
 
 /** Rounds of an iteration at its beginning. */
 export function noRounds(): Rounds {
-  return { lastVersion: 0, schedules: [], proposal: null, reached: 0 };
+  return { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null };
 }
 
 /** Whether clients can read from the task: one that has produced everything still has rounds, or the end. */

@@ -209,6 +209,8 @@ export interface DispatcherProtocol {
     readonly deliveredRound?: number;
     /** Coordinated reads: whom its training loop waits for, if it is not the loop that takes its time. */
     readonly waitsFor?: RoundWait;
+    /** Coordinated reads: the round that is the end, as all consumers hold it and it has no elements. */
+    readonly endRound?: number;
     /**
      * Coordinated reads: the newest schedule it has accepted; it fetches no round beyond it, and takes
      * nothing more of tasks that are not in it.
@@ -248,6 +250,11 @@ export interface DispatcherProtocol {
     readonly schedules?: readonly RoundSchedule[];
     /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
     readonly proposed?: RoundSchedule;
+    /**
+     * Coordinated reads: the round that all end at, whoever comes later included. All consumers hold
+     * the rounds before it that they took part in.
+     */
+    readonly endRound?: number;
     /**
      * Coordinated reads: consumers that nothing need be waited for in rounds before some round, as they
      * came later, or in any (null), as they are gone. Left out: there is none.

@@ -195,7 +195,9 @@ export type JournalRecord =
     readonly kept?: readonly number[];
   }
   /** Written now and then, so that a restarted dispatcher knows about where the consumers are. */
-  | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number };
+  | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
+  /** All consumers end at this round, those too that are yet to come. */
+  | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };
 
 /** Why a task ended. */
 export type TaskEnd =

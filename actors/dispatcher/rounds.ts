@@ -15,7 +15,9 @@
  * is given a round before all consumers hold it. So all of them stay in step, with batches of one task
  * in each.
  *
- * When no task is left and none will come, an empty schedule is agreed on: all end at one round.
+ * When no task is left and none will come, an empty schedule is agreed on: all end at one round. Where
+ * a task comes to its end, all consumers hold that, and say so. Either way the end is journaled before
+ * any training loop hears of it: so whoever comes later is told that, too, and waits for nobody.
  *
  * A consumer begins at the first schedule committed since it came. When all have come anew (the job
  * was started again), nobody has to accept, and they begin together far beyond any earlier round.
@@ -46,6 +48,7 @@ export interface ConsumerReport {
   readonly nextRound?: number;
   readonly deliveredRound?: number;
   readonly waitsFor?: RoundWait;
+  readonly endRound?: number;
   readonly acceptedSchedule?: number;
   readonly heldRounds?: readonly number[];
   readonly lostTasks?: readonly { readonly taskId: number }[];
@@ -111,8 +114,11 @@ export function heardConsumer(
 ): void {
   const { state, nowMs } = turn;
   const { rounds } = state.iterations.get(iterationId)!;
-  const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule } = report;
+  const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule, endRound } = report;
   consumers.heard(clientId, report, nowMs);
+  if (endRound !== undefined && rounds.ended === null) {
+    turn.commit({ type: "rounds_ended", iterationId, round: endRound });
+  }
   if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
     turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
   }
@@ -158,8 +164,12 @@ export function reviewRounds(turn: Turn, iterationId: number, consumers: Consume
   const clients = [...state.clientsOfIteration(iterationId)];
   const serving = [...state.tasksOfIteration(iterationId)].filter(isServing)
     .map(({ taskId }) => taskId);
+  if (iteration.rounds.ended !== null) return;
   if (clients.length === 0 || (serving.length === 0 && !iteration.finished)) return;
   const started = clients.filter(({ firstVersion }) => firstVersion !== null);
+  if (started.length === 0 && serving.length === 0) {
+    return turn.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
+  }
   if (started.length === 0) return startTogether(turn, iteration, clients, serving);
   const nextRounds: number[] = [];
   for (const { clientId } of started) {
@@ -180,6 +190,8 @@ export function reviewRounds(turn: Turn, iterationId: number, consumers: Consume
   const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
   const kept = keptRounds(proposal, started);
   turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
+  const { taskIds, fromRound } = proposal.schedule;
+  if (taskIds.length === 0) turn.commit({ type: "rounds_ended", iterationId, round: fromRound });
 }
 
 /** Of the rounds of tasks that the proposal leaves out, those that all consumers hold. */

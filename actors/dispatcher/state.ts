@@ -127,7 +127,7 @@ export class DispatcherState {
         ordered,
         shardsDone,
         saving,
-        rounds: { ...rounds, proposal },
+        rounds: { ...rounds, proposal, ended: rounds.ended ?? null },
       });
     });
     // Nor of processes.
@@ -507,6 +507,7 @@ export class DispatcherState {
       case "schedule_accepted":
       case "schedule_committed":
       case "rounds_reached":
+      case "rounds_ended":
         return this.#applyToRounds(iteration, record);
       default:
         throw new LeatError(
@@ -523,6 +524,9 @@ export class DispatcherState {
     switch (record.type) {
       case "rounds_reached":
         rounds.reached = record.round;
+        return;
+      case "rounds_ended":
+        rounds.ended = record.round;
         return;
       case "schedule_proposed": {
         const { version, fromRound, taskIds, distance } = record;
@@ -731,7 +735,11 @@ type SaveRecordType =
   | "save_entry_assigned"
   | "save_entry_written";
 type ScheduleRecord = RecordOf<
-  "schedule_proposed" | "schedule_accepted" | "schedule_committed" | "rounds_reached"
+  | "schedule_proposed"
+  | "schedule_accepted"
+  | "schedule_committed"
+  | "rounds_reached"
+  | "rounds_ended"
 >;
 
 // deno-lint-ignore no-explicit-any -- an empty set is one of anything

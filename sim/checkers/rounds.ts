@@ -62,8 +62,7 @@ export class RoundsChecker {
     const last = this.#steps.get(life)?.at(-1);
     if (last === undefined) return;
     for (const [other, round] of this.#last) {
-      // One that came when others had ended may be given what was left.
-      if (round === last || !this.#ahead.has(`${life} ${other}`)) continue;
+      if (round === last) continue;
       this.#findings.add(`${life} came to the end after ${last}, and ${other} after ${round}`);
     }
     this.#last.set(life, last);

@@ -272,6 +272,22 @@ testInline(
 );
 
 testInline(
+  "a consumer that comes again when all have ended is told the end, and waits for nobody",
+  async (start) => {
+    await using cluster = await start({ workers: 2, ...PATIENT });
+    const dataset = Dataset.range(30).filter((x) => x >= 0);
+    const readers = consumers(cluster, 3, dataset);
+    await Promise.all(readers.map(async (reader) => {
+      while (!(await reader.next()).done);
+    }));
+    await leave(readers);
+    const [, again] = consumers(cluster, 3, dataset);
+    assertEquals(await again!.next(), { done: true, value: undefined });
+    await leave([again!]);
+  },
+);
+
+testInline(
   "all consumers end when the workers that had produced everything are gone",
   async (start) => {
     await using cluster = await start({ workers: 1, ...PATIENT });

@@ -344,6 +344,25 @@ Deno.test("consumers that all come anew begin together beyond every earlier roun
   assertEquals(a.read.slice(first), b.read.slice(first));
 });
 
+Deno.test("who comes when the others have ended is told the end, whatever was restarted meanwhile", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil([a, b], 10);
+  const endOf = async ({ clientId }: Consumer, report: { nextRound?: number; endRound?: number }) =>
+    (await cluster.ask("clientHeartbeat", { clientId, ...report })).endRound;
+  assertEquals(await endOf(b, { nextRound: 12 }), undefined);
+  assertEquals(await endOf(a, { nextRound: 12, endRound: 9 }), 9);
+  assertEquals(await endOf(b, { nextRound: 12 }), 9, "to all, whoever has said it");
+  await cluster.ask("releaseClient", { clientId: a.clientId });
+  const again = await join(0);
+  assertEquals(await endOf(again, {}), 9, "beside who has not left yet");
+  for (const { clientId } of [again, b]) await cluster.ask("releaseClient", { clientId });
+  await cluster.restart();
+  assertEquals(await endOf(await join(1), {}), 9, "alone, told by a dispatcher that was restarted");
+});
+
 Deno.test("a consumer that has left holds up no schedule", async () => {
   const { cluster, workers, join } = await coordinatedCluster(1);
   await using _ = cluster;
