@@ -73,18 +73,16 @@ export async function take(
  * A training loop that reads to the end.
  *
  * @param step Takes an element, and a step with it.
- * @throws what reading fails with; LeatError `failed_precondition` where this reader is not known any more.
+ * @throws what reading fails with.
  */
 export async function takeAll(
   iterator: DatasetIterator<unknown>,
   step: (element: unknown) => Promise<void>,
 ): Promise<void> {
   for (;;) {
-    const given = await take(iterator);
-    if (given === undefined) return;
-    if (given === "lost") throw new LeatError("failed_precondition", "It was refused");
-    if ("error" in given) throw given.error;
-    await step(given.element);
+    const { done, value } = await iterator.next();
+    if (done) return;
+    await step(value);
   }
 }
 

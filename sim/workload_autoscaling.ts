@@ -4,12 +4,12 @@
  *
  * What must hold: what the mode promises (`DYNAMIC`: nothing twice, and all of it where workers leave in
  * order and nobody crashes; `DETERMINISTIC`: the canonical stream); there are never fewer or more workers
- * than allowed; and in a healed cluster with a constant load their number settles, and stays when the
- * dispatcher is restarted.
+ * than allowed; and in a healed cluster with a constant load the scaler looks regularly, their number
+ * settles, and stays when the dispatcher is restarted.
  *
  * @module
  */
-import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
@@ -55,19 +55,21 @@ const LOST_PAUSE_MS = 300;
 
 /** The constant load: a step of a trainer that takes so long wants three workers, in ms. */
 const CONSTANT_STEP_MS = 500;
-/** The number has settled when it has not changed for so long, in ms. */
-const SETTLED_MS = 16_000;
+/** The number has settled when the scaler has looked so often in a row and found it as wanted. */
+const SETTLED_LOOKS = 16;
+/** A scaler that was answered looks again within so long, in ms: what is wanted moves by steps. */
+const PACE_MS = 1_500;
 /** How long a dispatcher is away that is restarted, in ms, and for how long is looked after that. */
 const AWAY_MS = 500;
 const AFTER_RESTART_MS = 8_000;
 
 /** Timings that the actors and the scaler offer to be set. */
 const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 4_000 };
-/** Whoever is refused because of a client that has crashed need not wait for long. */
-const CLIENT_TIMEOUT_MS = 10_000;
+/** Longer than any trouble lasts, in ms: who is given up by right then would show nothing. */
+const TROUBLE_MAX_MS = 60_000;
 const WORKER_HEARTBEAT_MS = 1_000;
 const DESCRIBE_TIMEOUT_MS = 1_000;
-const TIMINGS = { refreshMs: 1_000, requestTimeoutMs: 2_000, firstAnswerTimeoutMs: 60_000 };
+const TIMINGS = { refreshMs: 1_000, requestTimeoutMs: 2_000, firstAnswerTimeoutMs: TROUBLE_MAX_MS };
 /** Clients read so little ahead that workers hold elements while they are slow. */
 const READING = { ...TIMINGS, bufferBytesMax: 1 };
 
@@ -85,6 +87,8 @@ export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
 /** What trainers read while workers come and go. */
 interface Job {
   readonly trainers: readonly string[];
+  /** After how much silence the dispatcher gives one up, in ms. */
+  readonly clientTimeoutMs: number;
   readonly delivered: number;
   /** A training program: reads to the end. */
   train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void>;
@@ -108,8 +112,11 @@ class AutoscalingRun implements Disposable {
   readonly #scaler: Scaler;
   /** How much of the first turn is over when the run begins, in ms. */
   readonly #aheadMs: number;
-  /** When a worker was started or stopped last. */
-  #changedUs = 0;
+  /** Looks of the scaler since it has changed the number of workers, or was not answered. */
+  #looks = 0;
+  /** When the look before was answered, if it was, in a healed cluster. */
+  #answeredUs: number | undefined;
+  #hasHealed = false;
   #stops = 0;
 
   constructor(
@@ -124,9 +131,10 @@ class AutoscalingRun implements Disposable {
     const luck = this.cluster.random.fork("autoscaling");
     this.#limits = { minWorkers: luck.pick(WORKERS_MIN), maxWorkers: luck.pick(WORKERS_MAX) };
     this.#aheadMs = luck.between(0, FAST_MS);
+    const { clientTimeoutMs } = job;
     this.cluster.addNode(
       DISPATCHER_NODE,
-      bootDispatcher({ scaling: SCALING, clientTimeoutMs: CLIENT_TIMEOUT_MS }),
+      bootDispatcher({ scaling: SCALING, clientTimeoutMs, clientGraceMs: clientTimeoutMs }),
     );
     const workers = Math.max(1, this.#limits.minWorkers);
     this.#fleet = new SimFleet(this.cluster, workers, (node) => this.#bootWorker(node));
@@ -185,12 +193,9 @@ class AutoscalingRun implements Disposable {
   }
 
   #startScaler(): Scaler {
-    const { system, world } = this.cluster.node(OPERATOR_NODE);
-    const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS };
+    const { world } = this.cluster.node(OPERATOR_NODE);
     return autoscale({
-      dispatcher: {
-        describe: () => system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience),
-      },
+      dispatcher: { describe: () => this.#describe() },
       fleet: this.#fleet,
       ...this.#limits,
       intervalMs: SCALING.intervalMs,
@@ -199,10 +204,24 @@ class AutoscalingRun implements Disposable {
     });
   }
 
+  async #describe(): Promise<DispatcherDescription> {
+    const { nowUs } = this.cluster.scheduler;
+    const sinceMs = (nowUs - (this.#answeredUs ?? nowUs)) / 1_000;
+    if (sinceMs > PACE_MS) {
+      this.violations.by("pace").add(`the scaler looked ${sinceMs} ms after it was answered`);
+    }
+    this.#answeredUs = undefined;
+    const { system } = this.cluster.node(OPERATOR_NODE);
+    const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS };
+    const state = await system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience);
+    this.#looks++;
+    if (this.#hasHealed) this.#answeredUs = this.cluster.scheduler.nowUs;
+    return state;
+  }
+
   #noteStep({ action }: ScalingStep): void {
-    if (action === "fail") return;
-    this.#changedUs = this.cluster.scheduler.nowUs;
-    if (action === "start") return;
+    this.#looks = 0;
+    if (action !== "stop") return;
     this.#stops++;
     const left = this.#fleet.names.length - 1;
     if (left >= this.#limits.minWorkers) return;
@@ -214,13 +233,14 @@ class AutoscalingRun implements Disposable {
   /** Under a constant load, and then while the dispatcher is restarted. */
   async #expectSettled(): Promise<void> {
     const { scheduler } = this.cluster;
-    this.#changedUs = scheduler.nowUs;
+    this.#looks = 0;
+    this.#hasHealed = true;
     const node = this.cluster.node(this.#job.trainers[0]!);
     let isOver = false;
     this.#loadConstantly(node, () => isOver).catch((error) =>
       this.violations.by("training").add(LeatError.from(error).message)
     );
-    const hasSettled = () => scheduler.nowUs - this.#changedUs > 1_000 * SETTLED_MS;
+    const hasSettled = () => this.#looks > SETTLED_LOOKS;
     await runUntil(this.cluster, hasSettled, "the number of workers has settled");
     const [size, stops] = [this.#fleet.names.length, this.#stops];
     const dispatcher = this.cluster.node(DISPATCHER_NODE);
@@ -250,6 +270,7 @@ class AutoscalingRun implements Disposable {
 
 class DynamicJob implements Job {
   readonly trainers = TRAINERS;
+  readonly clientTimeoutMs = TROUBLE_MAX_MS;
   #deliveries!: DeliveryChecker;
 
   get delivered(): number {
@@ -284,6 +305,8 @@ class DynamicJob implements Job {
 
 class OrderedJob implements Job {
   readonly trainers = TRAINERS.slice(0, 1);
+  /** One that is given up reads on from its place, and is not refused for long because of its life before. */
+  readonly clientTimeoutMs = 10_000;
   #stream!: StreamChecker;
   readonly #wanted: readonly string[];
   readonly #make: () => Dataset<unknown>;

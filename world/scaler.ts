@@ -9,7 +9,10 @@ import { LeatError } from "../core/error.ts";
 
 /** How often the dispatcher is asked, in ms. */
 const INTERVAL_MS = 5_000;
-/** After starts that failed it is waited twice as long each time, and at most this, in ms. */
+/**
+ * While the dispatcher does not answer, and after starts and stops that failed, it is waited twice as
+ * long each time, and at most this, in ms.
+ */
 const RETRY_MAX_MS = 60_000;
 
 /** Workers that can be started and stopped. */
@@ -92,9 +95,13 @@ class FleetScaler implements Scaler {
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
   readonly #looking: Promise<void>;
-  /** Looks in a row with which something failed. */
+  /** Looks in a row that the dispatcher did not answer. */
+  #unanswered = 0;
+  /** Looks in a row with which the fleet failed. */
   #failures = 0;
+  /** What has become, since the last look, of what the fleet was told. */
   #hasFailed = false;
+  #hasSucceeded = false;
   #closed = false;
   #wake: () => void = () => {};
 
@@ -115,23 +122,32 @@ class FleetScaler implements Scaler {
   }
 
   async #look(): Promise<void> {
-    const { intervalMs = INTERVAL_MS } = this.#options;
     while (!this.#closed) {
       try {
         this.#follow(await this.#options.dispatcher.describe());
+        this.#unanswered = 0;
       } catch (error) {
         // One that restarts is asked again; its workers go on meanwhile.
-        if (!this.#closed) this.#failed("The dispatcher does not answer", error);
+        this.#unanswered++;
+        if (!this.#closed) this.#fail("The dispatcher does not answer", error);
       }
-      if (this.#hasFailed) this.#failures++;
-      else if (this.#starting.size + this.#stopping.size === 0) this.#failures = 0;
-      this.#hasFailed = false;
-      const delayMs = Math.min(
-        intervalMs * 2 ** this.#failures,
-        Math.max(RETRY_MAX_MS, intervalMs),
-      );
-      await this.#pause(delayMs);
+      this.#countFailures();
+      await this.#pause(this.#delayMs());
     }
+  }
+
+  /** A fleet that does what it is told has no failures, even while it is told more. */
+  #countFailures(): void {
+    const isIdle = this.#starting.size + this.#stopping.size === 0;
+    if (this.#hasFailed) this.#failures++;
+    else if (this.#hasSucceeded || isIdle) this.#failures = 0;
+    this.#hasFailed = this.#hasSucceeded = false;
+  }
+
+  #delayMs(): number {
+    const { intervalMs = INTERVAL_MS } = this.#options;
+    const doublings = Math.max(this.#unanswered, this.#failures);
+    return Math.min(intervalMs * 2 ** doublings, Math.max(RETRY_MAX_MS, intervalMs));
   }
 
   #pause(ms: number): Promise<void> {
@@ -171,22 +187,32 @@ class FleetScaler implements Scaler {
 
   #start(workers: number, reason: string): void {
     this.#options.onStep?.({ action: "start", workers, reason });
-    const starting = this.#options.fleet.start()
-      .catch((error) => this.#failed("A worker could not be started", error))
+    const starting = this.#done(this.#options.fleet.start(), "A worker could not be started")
       .finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
   #stop(name: string, workers: number, reason: string): void {
     this.#options.onStep?.({ action: "stop", worker: name, workers, reason });
-    const stopping = this.#options.fleet.stop(name)
-      .catch((error) => this.#failed(`Worker "${name}" did not stop in order`, error))
-      .finally(() => this.#stopping.delete(name));
+    const stopping = this.#done(
+      this.#options.fleet.stop(name),
+      `Worker "${name}" did not stop in order`,
+    ).finally(() => this.#stopping.delete(name));
     this.#stopping.set(name, stopping);
   }
 
-  #failed(what: string, error: unknown): void {
-    this.#hasFailed = true;
+  /** Notes whether the fleet did it. */
+  async #done(told: Promise<void>, failure: string): Promise<void> {
+    try {
+      await told;
+      this.#hasSucceeded = true;
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#fail(failure, error);
+    }
+  }
+
+  #fail(what: string, error: unknown): void {
     const workers = this.#options.fleet.names.length;
     const reason = `${what}: ${LeatError.from(error).message}`;
     this.#options.onStep?.({ action: "fail", workers, reason });

@@ -4,6 +4,7 @@
  * @module
  */
 import { Autoscaler } from "../../actors/dispatcher/autoscaler.ts";
+import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
@@ -30,6 +31,21 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
       return changed(SimFleet.prototype, {
         async start() {
           await Promise.all([start.call(this), start.call(this)]);
+        },
+      });
+    },
+  },
+  {
+    name: "doubt-starts",
+    wrong: "a scaler that takes starts for failed, and waits longer after each",
+    workload: "autoscaling",
+    crashes: [],
+    install: () => {
+      const { start } = SimFleet.prototype;
+      return changed(SimFleet.prototype, {
+        async start() {
+          await start.call(this);
+          throw new LeatError("deadline_exceeded", "It took too long");
         },
       });
     },

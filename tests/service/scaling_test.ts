@@ -213,6 +213,46 @@ Deno.test("autoscale asks less often while the dispatcher does not answer, and a
   await until(() => delays.at(-1) === 100);
 });
 
+Deno.test("autoscale looks as often as before with the first answer, though it starts a worker at each", async () => {
+  const { delays, timer } = hurried();
+  const fleet = new Names();
+  const answered: number[] = [];
+  let answers = false;
+  const describe = () => {
+    if (!answers) return Promise.reject(new LeatError("unavailable", "Away"));
+    answered.push(delays.length);
+    return Promise.resolve(stateOf(fleet.names.length + 1));
+  };
+  await using _scaler = autoscale({
+    dispatcher: { describe },
+    fleet,
+    maxWorkers: 1_000_000,
+    intervalMs: 100,
+    timer,
+  });
+  await until(() => delays.at(-1)! > 1_000);
+  answers = true;
+  await until(() => answered.length > 3);
+  assertEquals(answered.slice(0, 3).map((look) => delays[look]), [100, 100, 100]);
+});
+
+Deno.test("autoscale looks as often as before once a worker could be started, though it starts more", async () => {
+  const { delays, timer } = hurried();
+  const fleet = new Names();
+  fleet.failing = true;
+  const dispatcher = { describe: () => Promise.resolve(stateOf(fleet.names.length + 1)) };
+  await using _scaler = autoscale({
+    dispatcher,
+    fleet,
+    maxWorkers: 1_000_000,
+    intervalMs: 100,
+    timer,
+  });
+  await until(() => delays.at(-1)! > 1_000);
+  fleet.failing = false;
+  await until(() => delays.at(-1) === 100);
+});
+
 Deno.test("autoscale counts workers that are being stopped among those it may have at most", async () => {
   const { delays, timer } = hurried();
   const stopped = Promise.withResolvers<void>();
