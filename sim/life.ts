@@ -13,6 +13,7 @@ export class Life {
   /** Counts the lives of the node from 1. */
   readonly number: number;
   readonly #scheduler: Scheduler;
+  readonly #ended = Promise.withResolvers<void>();
   #alive = true;
   #pausedUntilUs = 0;
   #turnMs: (() => number) | undefined;
@@ -27,6 +28,11 @@ export class Life {
     return this.#alive;
   }
 
+  /** Resolves when the life has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
   /** Until when the node does nothing, as if its thread were busy; what happens meanwhile waits. */
   get pausedUntilUs(): number {
     return this.#pausedUntilUs;
@@ -35,6 +41,7 @@ export class Life {
   /** Ends the life. */
   end(): void {
     this.#alive = false;
+    this.#ended.resolve();
   }
 
   pause(durationMs: number): void {

@@ -133,13 +133,16 @@ export class SimNode {
     network.crash(life, options.silent === true);
   }
 
-  /** Ends the node in order, as a process that is asked to; it stays away until it is started. */
+  /**
+   * Ends the node in order, as a process that is asked to; it stays away until it is started. Resolves
+   * when it has ended, and be it by a crash.
+   */
   async stop(): Promise<void> {
     this.#isWanted = false;
     const running = this.#running;
     if (running === undefined) return;
     const { life, system } = running;
-    await system.stop();
+    await Promise.race([system.stop(), life.ended]);
     if (this.#running !== running) return;
     const { network, trace, scheduler } = this.#cluster;
     trace.mark(scheduler.nowUs, `${this.name} stops`);

@@ -138,6 +138,21 @@ Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears
   assertEquals(heard, late);
 });
 
+Deno.test("SimNode.stop ends with a crash that comes first, and the node stays away", async () => {
+  const cluster = new SimCluster({ seed: 3n });
+  const node = cluster.addNode("slow", ({ system, host }) => {
+    system.spawn({
+      name: "slow",
+      create: () => ({ handlers: {}, stop: () => host.sleep(1_000) }),
+    });
+  });
+  let hasStopped = false;
+  cluster.after(1, "stop", () => void node.stop().then(() => hasStopped = true));
+  cluster.after(10, "crash", () => node.crash());
+  await cluster.run({ until: () => hasStopped, timeMaxMs: 500 });
+  assertEquals([node.isUp, node.isWanted], [false, false]);
+});
+
 Deno.test("SimNode.crash silences also what runs on in the turn that it strikes", async () => {
   const cluster = new SimCluster({ seed: 8n });
   const heard: number[] = [];
