@@ -67,6 +67,7 @@ type EnvelopeFrame = [
   timeoutMs: number | undefined,
   settledBelow: number | undefined,
   error: WireError | undefined,
+  open: readonly number[] | undefined,
 ];
 
 type Frame =
@@ -159,6 +160,7 @@ class PortLink implements Link {
       "timeoutMs" in envelope ? envelope.timeoutMs : undefined,
       "settledBelow" in envelope ? envelope.settledBelow : undefined,
       "error" in envelope ? envelope.error : undefined,
+      "open" in envelope ? envelope.open : undefined,
     ];
   }
 
@@ -239,6 +241,7 @@ class PortLink implements Link {
     if (kind === "ask") {
       envelope.timeoutMs = frame[10];
       if (frame[11] !== undefined) envelope.settledBelow = frame[11];
+      if (frame[13] !== undefined) envelope.open = frame[13];
     }
     return envelope as unknown as Envelope;
   }

@@ -3,12 +3,20 @@
  *
  * @module
  */
-import type { FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
+import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
+import type { FencedRef } from "./ref.ts";
 
 /** How many settled answers an actor keeps over all askers; beyond it the oldest is forgotten. */
 const ANSWERS_MAX = 16_384;
 /** How long after an asker's last deadline its answers are forgotten, in ms: it asks no more, if it lives. */
 export const FORGET_AFTER_MS = 60_000;
+/** So many answers are kept without finding out whether their askers live: fewer are worth no message. */
+export const LOOK_FROM = 64;
+/** An asker is asked after when it has been quiet so long, in ms: one that waits repeats itself sooner. */
+export const QUIET_MS = 3_000;
+/** How often askers that are quiet are looked for, in ms, and how many of them at a time. */
+const LOOK_EVERY_MS = 1_000;
+const QUIET_MAX = 256;
 
 /** What is to be said in answer, without the numbering of a particular envelope. */
 export type Answer =
@@ -16,18 +24,24 @@ export type Answer =
   | Pick<FailureEnvelope, "kind" | "error">;
 
 /** What an ask says of its being repeated. */
-interface RepeatableAsk {
-  readonly id: number;
-  /** Asks before this one are settled. */
+export type RepeatableAsk = Pick<AskEnvelope, "id" | "timeoutMs" | "open"> & {
   readonly settledBelow: number;
-  readonly timeoutMs: number;
-}
+};
 
 /** What one asker was answered. */
 class Source {
   readonly answers = new Map<number, Answer | "pending">();
+  readonly ref: FencedRef;
   /** It has given up waiting by then. */
   untilMs = 0;
+  /** When it last asked. */
+  heardMs = 0;
+  /** How long it may be quiet until it is asked after; doubles, so that who lives costs few messages. */
+  patienceMs = QUIET_MS;
+
+  constructor(ref: FencedRef) {
+    this.ref = ref;
+  }
 }
 
 /** The answers one actor has given to asks that may be repeated. */
@@ -35,6 +49,7 @@ export class Answers {
   readonly #sources = new Map<string, Source>();
   #settled = 0;
   #sweptMs = 0;
+  #lookedMs = 0;
 
   /** How many answers are kept. */
   get size(): number {
@@ -43,20 +58,45 @@ export class Answers {
 
   /** Notes that an ask has come: `"new"` means it must be handled now. */
   begin(
-    source: string,
-    { id, settledBelow, timeoutMs }: RepeatableAsk,
+    source: FencedRef,
+    { id, settledBelow, open, timeoutMs }: RepeatableAsk,
     nowMs: number,
   ): Answer | "pending" | "new" {
     if (nowMs - this.#sweptMs >= FORGET_AFTER_MS) this.#sweep(nowMs);
-    let asker = this.#sources.get(source);
-    if (asker === undefined) this.#sources.set(source, asker = new Source());
+    let asker = this.#sources.get(source.incarnation);
+    if (asker === undefined) this.#sources.set(source.incarnation, asker = new Source(source));
+    asker.heardMs = nowMs;
     asker.untilMs = Math.max(asker.untilMs, nowMs + timeoutMs);
     const { answers } = asker;
-    this.#forget(answers, settledBelow);
+    this.#forget(answers, settledBelow, open);
     const known = answers.get(id);
     if (known !== undefined) return known;
     answers.set(id, "pending");
     return "new";
+  }
+
+  /** Whether so much is kept that it is time to find out which askers have ended. */
+  isLookDue(nowMs: number): boolean {
+    return this.#settled >= LOOK_FROM && nowMs - this.#lookedMs >= LOOK_EVERY_MS;
+  }
+
+  /** Askers that have been quiet for so long that they may have ended. */
+  quiet(nowMs: number): FencedRef[] {
+    this.#lookedMs = nowMs;
+    const quiet: FencedRef[] = [];
+    for (const source of this.#sources.values()) {
+      if (nowMs - source.heardMs < source.patienceMs) continue;
+      source.patienceMs *= 2;
+      if (quiet.push(source.ref) >= QUIET_MAX) break;
+    }
+    return quiet;
+  }
+
+  /** Forgets all of an asker that has ended. What it still has on its way must not be let in any more. */
+  forget(source: string): void {
+    const answers = this.#sources.get(source)?.answers ?? [];
+    for (const [, answer] of answers) if (answer !== "pending") this.#settled--;
+    this.#sources.delete(source);
   }
 
   /** Keeps the answer of an ask that `begin` called new. */
@@ -76,10 +116,16 @@ export class Answers {
     if (answers.size === 0) this.#sources.delete(source);
   }
 
-  #forget(answers: Map<number, Answer | "pending">, settledBelow: number): void {
+  #forget(
+    answers: Map<number, Answer | "pending">,
+    settledBelow: number,
+    open: readonly number[] | undefined,
+  ): void {
+    const end = open?.at(-1) ?? settledBelow;
     for (const [id, answer] of answers) {
       // Ids come in nearly ascending order, so the rest is to be kept, or forgotten soon.
-      if (id >= settledBelow) return;
+      if (id >= end) return;
+      if (open !== undefined && open.includes(id)) continue;
       answers.delete(id);
       if (answer !== "pending") this.#settled--;
     }

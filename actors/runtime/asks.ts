@@ -9,6 +9,7 @@ import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
 import { copyBody } from "./body.ts";
 import { Deadlines } from "./deadlines.ts";
+import { type AskEnvelope, OPEN_MAX } from "./envelope.ts";
 import { formatRef, keyOf, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
 
@@ -32,6 +33,9 @@ export interface OpenAsk {
   deadlineBucket: number;
   attemptBucket: number | undefined;
 }
+
+/** See {@linkcode AskEnvelope}. */
+type SettledMarks = Pick<AskEnvelope, "open"> & { readonly settledBelow: number };
 
 /** Keeps the open asks of one node. */
 export class Asks {
@@ -207,8 +211,17 @@ export function mayBeTakenLater({ code, details }: LeatError): boolean {
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);
 }
 
-/** The lowest id of an open repeatable ask from this life to this target: all below are settled. */
-export function settledBelow(ask: OpenAsk): number {
-  for (const id of ask.asker.repeatable.get(keyOf(ask.target)) ?? []) return id;
-  return ask.id;
+/** What an ask that may be repeated says of those before it, from this life to this target. */
+export function settledMarks({ id, asker, target }: OpenAsk): SettledMarks {
+  const open: number[] = [];
+  for (const other of asker.repeatable.get(keyOf(target)) ?? []) {
+    if (other >= id || open.length >= OPEN_MAX) break;
+    open.push(other);
+  }
+  if (open.length === 0) return { settledBelow: id };
+  const settledBelow = open[0]!;
+  if (open.length < OPEN_MAX) open.push(id);
+  // Ids are a node's: where these follow one another, nothing between them is settled.
+  const isDense = open.at(-1)! - settledBelow === open.length - 1;
+  return isDense ? { settledBelow } : { settledBelow, open };
 }

@@ -257,6 +257,12 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
+  /** An asker's life has ended. An attempt of it that comes late would be handled anew: it is dropped. */
+  askerEnded(incarnation: string): void {
+    this.answers.forget(incarnation);
+    this.marks.close(incarnation);
+  }
+
   /** Why nothing can be asked by this life any more. */
   endedError(): LeatError {
     return new LeatError("cancelled", `${formatRef(this.self)} has ended`);

@@ -22,6 +22,9 @@ export interface TellEnvelope extends Common {
   readonly body: unknown;
 }
 
+/** How many open asks an ask tells of. */
+export const OPEN_MAX = 16;
+
 /** A message that wants an answer within `timeoutMs`. */
 export interface AskEnvelope extends Common {
   readonly kind: "ask";
@@ -34,6 +37,12 @@ export interface AskEnvelope extends Common {
    * and forgets all answers to this source whose id is below the mark.
    */
   readonly settledBelow?: number;
+  /**
+   * Present when asks between the mark and this one are settled: the ids of the lowest open ones, this
+   * one's the last unless they are {@linkcode OPEN_MAX}. All others below the last are settled too, so
+   * that one ask that waits long does not have the answers to all after it kept.
+   */
+  readonly open?: readonly number[];
 }
 
 /** The answer to an ask. */

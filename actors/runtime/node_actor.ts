@@ -48,7 +48,12 @@ export interface NodeProtocol {
   stop(request: { readonly name: string }): null;
   /** Lists the living actors. */
   list(request: null): ActorInfo[];
+  /** Tells which of these lives have ended, by their incarnations. */
+  ended(request: { readonly lives: readonly Life[] }): string[];
 }
+
+/** One life of an actor of a node that is known. */
+export type Life = Pick<FencedRef, "path" | "incarnation">;
 
 /** A reference to the `/node` of a node. */
 export function nodeActorOf(node: string): Ref<NodeProtocol> {
@@ -67,12 +72,13 @@ interface Options {
   readonly kinds: Readonly<Record<string, ActorKind>>;
   readonly root: ActorContext;
   readonly list: () => ActorInfo[];
+  readonly isEnded: (life: Life) => boolean;
 }
 
 /** Makes the actor behind {@linkcode nodeActorOf}. */
 export function createNodeActor(
   context: ActorContext<NodeProtocol>,
-  { kinds, root, list }: Options,
+  { kinds, root, list, isEnded }: Options,
 ): Actor<NodeProtocol> {
   const started = new Map<string, Started>();
 
@@ -111,6 +117,7 @@ export function createNodeActor(
         return null;
       },
       list: () => list(),
+      ended: ({ lives }) => lives.filter(isEnded).map(({ incarnation }) => incarnation),
     },
   };
 }

@@ -57,6 +57,13 @@ export class ReceiveMarks {
     return number - last - 1;
   }
 
+  /** The sender has ended: whatever of it comes late is not newer. */
+  close(source: string): void {
+    // As if it were new: those that were silent for longer are forgotten before it.
+    this.#marks.delete(source);
+    this.accept(source, Infinity);
+  }
+
   #forgetOldest(): void {
     for (const source of this.#marks.keys()) {
       this.#marks.delete(source);

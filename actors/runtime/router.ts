@@ -50,6 +50,10 @@ export class Router {
     return [...this.#links.keys()];
   }
 
+  isLinked(node: string): boolean {
+    return this.#links.has(node);
+  }
+
   /** Takes a link into use. A link from a new life of a node replaces those of its earlier life. */
   attach(link: Link): void {
     const { node, incarnation } = link.remote;

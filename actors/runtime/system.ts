@@ -5,8 +5,8 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown, WatchEnd } from "./actor.ts";
-import type { Answer } from "./answers.ts";
-import { Asks, type OpenAsk, settledBelow } from "./asks.ts";
+import type { Answer, RepeatableAsk } from "./answers.ts";
+import { Asks, type OpenAsk, settledMarks } from "./asks.ts";
 import { copyBody } from "./body.ts";
 import { Cell, type CellSystem } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
@@ -19,7 +19,13 @@ import {
   type Observer,
 } from "./inspection.ts";
 import { type Connector, isClosedThere, type Link, type NodeId } from "./link.ts";
-import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
+import {
+  createNodeActor,
+  type Life,
+  NODE_ACTOR_NAME,
+  nodeActorOf,
+  type NodeProtocol,
+} from "./node_actor.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import { type FencedRef, formatRef, keyOf, type Ref } from "./ref.ts";
 import { Router } from "./router.ts";
@@ -27,6 +33,8 @@ import type { World } from "./world.ts";
 
 /** Turns taken in one macrotask before timers and sockets get their chance. */
 const TURNS_PER_MACROTASK = 128;
+/** How long a node may take to say which of its actors have ended, in ms; else it is asked another time. */
+const ENDED_TIMEOUT_MS = 5_000;
 
 /** Makes an actor from plain data, so that another node can have one started here. */
 // deno-lint-ignore no-explicit-any -- kinds speak different protocols
@@ -73,7 +81,12 @@ export class ActorSystem implements AsyncDisposable {
     this.spawn<NodeProtocol>({
       name: NODE_ACTOR_NAME,
       create: (context) =>
-        createNodeActor(context, { kinds, root: this.#core.root, list: () => this.actors() }),
+        createNodeActor(context, {
+          kinds,
+          root: this.#core.root,
+          list: () => this.actors(),
+          isEnded: (life) => this.#core.isEnded(life),
+        }),
     });
   }
 
@@ -207,6 +220,11 @@ class Core implements CellSystem {
     return { waiting, openAsks: this.#asks.size, keptAnswers };
   }
 
+  /** Whether that life of an actor of this node has ended. */
+  isEnded({ path, incarnation }: Life): boolean {
+    return this.#cells.get(path)?.self.incarnation !== incarnation;
+  }
+
   async stop(): Promise<void> {
     await this.root.terminate(undefined);
     this.#asks.clear();
@@ -321,7 +339,7 @@ class Core implements CellSystem {
       timeoutMs,
     };
     if (attemptMs === undefined) this.#post(envelope);
-    else this.#post({ ...envelope, settledBelow: settledBelow(ask) }, true);
+    else this.#post({ ...envelope, ...settledMarks(ask) }, true);
   }
 
   /** @throws LeatError when the envelope cannot travel. */
@@ -465,13 +483,37 @@ class Core implements CellSystem {
 
   #dispatchAsk(cell: Cell, envelope: AskEnvelope): void {
     if (envelope.settledBelow !== undefined) {
-      const { source: { incarnation }, id, settledBelow, timeoutMs } = envelope;
-      const ask = { id, settledBelow, timeoutMs };
-      const known = cell.answers.begin(incarnation, ask, this.world.nowMs());
+      const nowMs = this.world.nowMs();
+      const known = cell.answers.begin(envelope.source, envelope as RepeatableAsk, nowMs);
+      if (cell.answers.isLookDue(nowMs)) this.#findEndedAskers(cell, nowMs);
       if (known === "pending") return;
       if (known !== "new") return this.answer(cell, envelope, known);
     }
     cell.enqueue(envelope);
+  }
+
+  /**
+   * Finds out which of those that a cell has answered have ended. Only their own node knows: one that
+   * cannot be reached may live, and ask again.
+   */
+  #findEndedAskers(cell: Cell, nowMs: number): void {
+    for (const [node, askers] of Map.groupBy(cell.answers.quiet(nowMs), ({ node }) => node)) {
+      if (node === this.id.node) {
+        for (const asker of askers) if (this.isEnded(asker)) cell.askerEnded(asker.incarnation);
+      } else if (this.router.isLinked(node)) {
+        const lives = askers.map(({ path, incarnation }) => ({ path, incarnation }));
+        cell.ask(nodeActorOf(node), "ended", { lives }, { timeoutMs: ENDED_TIMEOUT_MS }).then(
+          (answer) => {
+            const ended = new Set(answer);
+            for (const { incarnation } of lives) {
+              if (ended.has(incarnation)) cell.askerEnded(incarnation);
+            }
+          },
+          // It is asked again, later.
+          () => {},
+        );
+      }
+    }
   }
 
   #accept(cell: Cell, envelope: Envelope): boolean {

@@ -99,7 +99,8 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
       const { begin } = Answers.prototype;
       return changed(Answers.prototype, {
         begin(source, ask, nowMs) {
-          return begin.call(this, source, { ...ask, settledBelow: -Infinity }, nowMs);
+          const { id, timeoutMs } = ask;
+          return begin.call(this, source, { id, timeoutMs, settledBelow: -Infinity }, nowMs);
         },
       });
     },

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { type Envelope, OPEN_MAX } from "../../actors/runtime/envelope.ts";
 import { malformed } from "./frames.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -11,9 +11,10 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What each kind carries besides source, target and number. */
 const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
   tell: ({ method }) => typeof method === "string",
-  ask: ({ method, id, timeoutMs, settledBelow }) =>
+  ask: ({ method, id, timeoutMs, settledBelow, open }) =>
     typeof method === "string" && isCount(id) && typeof timeoutMs === "number" &&
-    (settledBelow === undefined || isCount(settledBelow)),
+    (settledBelow === undefined || isCount(settledBelow)) &&
+    (open === undefined || (Array.isArray(open) && open.length <= OPEN_MAX && open.every(isCount))),
   reply: ({ id }) => isCount(id),
   failure: ({ id, error }) => isCount(id) && isMap(error),
   watch: ({ id }) => isCount(id),

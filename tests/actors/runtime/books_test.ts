@@ -3,7 +3,13 @@
  *
  * @module
  */
-import { type Answer, Answers, FORGET_AFTER_MS } from "../../../actors/runtime/answers.ts";
+import {
+  type Answer,
+  Answers,
+  FORGET_AFTER_MS,
+  LOOK_FROM,
+  QUIET_MS,
+} from "../../../actors/runtime/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
@@ -20,8 +26,10 @@ const TIMEOUT_MS = 1_000;
 
 /** That an ask has come, at a time. */
 function begin(answers: Answers, source: string, id: number, settledBelow: number, nowMs = 0) {
-  return answers.begin(source, { id, settledBelow, timeoutMs: TIMEOUT_MS }, nowMs);
+  return answers.begin(lifeOf(source), { id, settledBelow, timeoutMs: TIMEOUT_MS }, nowMs);
 }
+
+const lifeOf = (incarnation: string) => ({ node: "there", path: "/asker", incarnation });
 
 Deno.test("Answers forgets what is below the settled mark", () => {
   const answers = new Answers();
@@ -33,6 +41,48 @@ Deno.test("Answers forgets what is below the settled mark", () => {
   assertEquals(begin(answers, "asker", 4, 3), "new");
   assertEquals(begin(answers, "asker", 3, 3), reply(3));
   assertEquals(begin(answers, "asker", 2, 3), "new", "its asker will never ask that again");
+});
+
+Deno.test("Answers forgets what is settled behind an ask that waits", () => {
+  const answers = new Answers();
+  for (const id of [1, 2, 5, 7, 8]) begin(answers, "asker", id, 1);
+  for (const id of [2, 5, 7, 8]) answers.settle("asker", id, reply(id));
+  const ask = { id: 9, settledBelow: 1, open: [1, 7, 9], timeoutMs: TIMEOUT_MS };
+  assertEquals(answers.begin(lifeOf("asker"), ask, 0), "new");
+  assertEquals(answers.size, 1);
+  assertEquals(begin(answers, "asker", 1, 1), "pending");
+  assertEquals(begin(answers, "asker", 7, 1), reply(7));
+  const few = { id: 30, settledBelow: 1, open: [1, 7], timeoutMs: TIMEOUT_MS };
+  answers.settle("asker", 9, reply(9));
+  assertEquals(answers.begin(lifeOf("asker"), few, 0), "new");
+  assertEquals(begin(answers, "asker", 9, 1), reply(9), "nothing was said of it");
+});
+
+Deno.test("Answers looks for quiet askers when much is kept, seldom for the same, and forgets them", () => {
+  const answers = new Answers();
+  const settle = (source: string, nowMs: number) => {
+    begin(answers, source, 1, 1, nowMs);
+    answers.settle(source, 1, reply(source));
+  };
+  for (let i = 0; i < LOOK_FROM - 1; i++) settle(`early ${i}`, 0);
+  assert(!answers.isLookDue(QUIET_MS), "few are worth no message");
+  settle("late", QUIET_MS - 1);
+  assert(answers.isLookDue(QUIET_MS));
+  const quiet = answers.quiet(QUIET_MS);
+  assertEquals(quiet.length, LOOK_FROM - 1);
+  assert(quiet.every(({ incarnation }) => incarnation !== "late"));
+  assert(!answers.isLookDue(QUIET_MS + 1), "it has just looked");
+  assertEquals(answers.quiet(2 * QUIET_MS - 1).map(({ incarnation }) => incarnation), ["late"]);
+  assertEquals(
+    answers.quiet(2 * QUIET_MS).length,
+    LOOK_FROM - 1,
+    "who may live is asked after again",
+  );
+  assertEquals(answers.quiet(3 * QUIET_MS - 2).length, 0, "but later each time");
+  begin(answers, "early 0", 2, 1, 0);
+  answers.forget("early 0");
+  answers.settle("early 0", 2, reply(2));
+  assertEquals(answers.size, LOOK_FROM - 1, "an answer that its asker did not live to hear too");
 });
 
 Deno.test("Answers knows an ask that is being handled, and handles a dropped one anew", () => {
@@ -77,6 +127,16 @@ Deno.test("numbers count per target, and never fall back when counts are folded 
   assertEquals([numbers.next("x"), numbers.next("x"), numbers.next("y")], [1, 2, 1]);
   for (let i = 0; i < 10_000; i++) numbers.next(`other ${i}`);
   assert(numbers.next("x") > 2);
+});
+
+Deno.test("a closed mark lets nothing in any more, and is forgotten last", () => {
+  const marks = new ReceiveMarks();
+  marks.accept("ended", 1);
+  for (let i = 1; i < 16_384; i++) marks.accept(`early ${i}`, 1);
+  marks.close("ended");
+  assertEquals(marks.accept("ended", 2), -1);
+  for (let i = 1; i < 16_384; i++) marks.accept(`late ${i}`, 1);
+  assertEquals(marks.accept("ended", 3), -1);
 });
 
 Deno.test("marks take what is newer and count what is missing", () => {

@@ -1,0 +1,170 @@
+/**
+ * What the runtime keeps for those that may ask again: nothing for who has heard it or has ended, and
+ * all for who lives.
+ *
+ * @module
+ */
+import type { ActorFactory } from "../../../actors/runtime/actor.ts";
+import { LOOK_FROM, QUIET_MS } from "../../../actors/runtime/answers.ts";
+import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
+import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
+import { inlinePair } from "../../../transport/inline.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
+import { type Probe, settle, SOON, spawnProbe, TestNode, TestPair } from "./nodes.ts";
+
+const PATIENTLY = { ...SOON, attemptMs: 5_000 } as const;
+
+/** A world whose clock can be put forward. */
+class LaterWorld extends DenoWorld {
+  laterMs = 0;
+  override nowMs(): number {
+    return super.nowMs() + this.laterMs;
+  }
+}
+
+interface Asker {
+  /** Asks the probe once. */
+  go(request: null): Promise<number>;
+}
+
+const askerOf = (probe: Ref<Probe>): ActorFactory<Asker> => (context) => ({
+  handlers: {
+    go: async () => (await context.ask(probe, "echo", null, PATIENTLY)).calls,
+  },
+});
+
+/** Node "a" with askers, node "b" with a probe; what "b" hears can be heard again. */
+class AskersBench implements AsyncDisposable {
+  readonly world = new LaterWorld({ logLevel: "off" });
+  readonly b = new TestNode("b", { world: this.world });
+  readonly probe = spawnProbe(this.b);
+  readonly heard: AskEnvelope[] = [];
+  #hear: (envelope: Envelope) => void = () => {};
+  a = this.#join();
+
+  #join(): TestNode {
+    const a = new TestNode("a");
+    const [toB, toA] = inlinePair(a.system.world, a.system.id, this.world, this.b.system.id);
+    a.system.attach(toB);
+    const start = toA.start.bind(toA);
+    toA.start = (receive) => {
+      this.#hear = receive;
+      start((envelope) => {
+        if (envelope.kind === "ask") this.heard.push(envelope);
+        receive(envelope);
+      });
+    };
+    this.b.system.attach(toA);
+    return a;
+  }
+
+  /** Node "a" is gone, and comes again. */
+  async restart(): Promise<void> {
+    await this.a.system.stop();
+    this.a = this.#join();
+  }
+
+  /** Actors of that names ask once each. */
+  async ask(...names: string[]): Promise<void> {
+    for (const name of names) {
+      const ref: FencedRef<Asker> = this.a.system.spawn({ name, create: askerOf(this.probe) });
+      await this.a.system.ask(ref, "go", null, SOON);
+    }
+  }
+
+  /** A later attempt of what that actor has asked arrives. */
+  async again(name: string): Promise<void> {
+    const first = this.heard.find(({ source }) => source.path === `/${name}`)!;
+    this.#hear({ ...first, number: first.number + 1 });
+    await settle();
+  }
+
+  /** It is later, and somebody else asks. */
+  async later(): Promise<void> {
+    this.world.laterMs += QUIET_MS;
+    await this.a.system.ask(this.probe, "notes", null, PATIENTLY);
+    await settle();
+  }
+
+  get kept(): number {
+    return this.b.system.held.keptAnswers;
+  }
+
+  async calls(): Promise<number> {
+    return (await this.b.system.ask(this.probe, "echo", null, SOON)).calls;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.a.system.stop();
+    await this.b.system.stop();
+  }
+}
+
+const namesOf = (count: number) => Array.from({ length: count }, (_, i) => `asker-${i}`);
+
+Deno.test("answers are not kept behind an ask that waits long", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const waiting = pair.a.system.ask(ref, "wait", null, PATIENTLY);
+  for (let i = 1; i <= 20; i++) {
+    assertEquals((await pair.a.system.ask(ref, "echo", i, PATIENTLY)).calls, i);
+  }
+  assertEquals(pair.b.system.held.keptAnswers, 1);
+  await pair.a.system.ask(ref, "release", null, SOON);
+  assertEquals(await waiting, "released");
+});
+
+Deno.test("answers to actors that have ended are forgotten, and late attempts of them dropped", async () => {
+  await using bench = new AskersBench();
+  const names = namesOf(LOOK_FROM);
+  await bench.ask("living", ...names);
+  for (const name of names) await bench.a.system.stopActor(name);
+  await bench.later();
+  assertEquals(bench.kept, 2, "of who lives, and of who has just asked");
+  await bench.again("asker-0");
+  assertEquals(bench.b.drops, ["not_newer"]);
+  await bench.again("living");
+  const again = bench.b.of("send").filter(({ envelope }) =>
+    envelope.kind === "reply" && envelope.target.path === "/living"
+  );
+  assertEquals(again.length, 2, "who lives is answered again");
+  assertEquals(await bench.calls(), names.length + 2, "and nothing was handled twice");
+});
+
+Deno.test("answers to a node that has restarted are forgotten, and late attempts of it dropped", async () => {
+  await using bench = new AskersBench();
+  await bench.ask(...namesOf(LOOK_FROM));
+  await bench.restart();
+  await bench.later();
+  assertEquals(bench.kept, 1);
+  await bench.again("asker-0");
+  assertEquals(bench.b.drops, ["not_newer"]);
+  assertEquals(await bench.calls(), LOOK_FROM + 1);
+});
+
+Deno.test("answers to a node that cannot be reached are kept: it may live, and ask again", async () => {
+  await using bench = new AskersBench();
+  await bench.ask(...namesOf(LOOK_FROM));
+  await bench.a.system.stop();
+  bench.world.laterMs += QUIET_MS;
+  await bench.b.system.ask(bench.probe, "notes", null, PATIENTLY);
+  await settle();
+  assert(bench.kept >= LOOK_FROM);
+  await bench.again("asker-0");
+  assertEquals(await bench.calls(), LOOK_FROM + 1);
+});
+
+Deno.test("answers to actors of the same node are forgotten when they have ended", async () => {
+  const world = new LaterWorld({ logLevel: "off" });
+  await using node = new TestNode("a", { world });
+  const probe = spawnProbe(node);
+  for (const name of namesOf(LOOK_FROM)) {
+    const ref: FencedRef<Asker> = node.system.spawn({ name, create: askerOf(probe) });
+    await node.system.ask(ref, "go", null, SOON);
+    await node.system.stopActor(name);
+  }
+  world.laterMs += QUIET_MS;
+  await node.system.ask(probe, "notes", null, PATIENTLY);
+  assertEquals(node.system.held.keptAnswers, 1);
+});
