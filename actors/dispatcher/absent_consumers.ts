@@ -20,19 +20,25 @@ export function absentConsumers(
   { firstVersion: ownVersion }: Client,
   iteration: Iteration,
 ): Absent {
-  if (ownVersion === null) return [];
+  const index = state.roundIndexOf(iteration.iterationId);
+  if (ownVersion === null || index === undefined) return [];
   const { numConsumers = 0 } = parametersOf(state, iteration);
   const later: Absent[number][] = [];
-  const present = new Set<number>();
-  for (const { consumerIndex, firstVersion } of state.clientsOfIteration(iteration.iterationId)) {
-    if (consumerIndex === null || firstVersion === null) continue;
-    present.add(consumerIndex);
+  for (const [firstVersion, clients] of index.startedWith) {
     if (firstVersion <= ownVersion) continue;
     const first = iteration.rounds.schedules.find(({ version }) => version === firstVersion);
     // A schedule is kept for as long as rounds from before it may be read.
-    if (first !== undefined) later.push({ consumerIndex, beforeRound: first.fromRound });
+    if (first === undefined) continue;
+    for (const { consumerIndex } of clients) {
+      later.push({ consumerIndex: consumerIndex!, beforeRound: first.fromRound });
+    }
   }
-  if (present.size === numConsumers) return later;
+  if (index.started === numConsumers) return later;
+  const present = new Set(
+    [...index.startedWith.values()].flatMap((clients) =>
+      [...clients].map(({ consumerIndex }) => consumerIndex)
+    ),
+  );
   const gone = Array.from({ length: numConsumers }, (_, index) => index)
     .filter((index) => !present.has(index));
   return [...later, ...gone.map((consumerIndex) => ({ consumerIndex, beforeRound: null }))];

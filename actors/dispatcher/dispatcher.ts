@@ -509,6 +509,7 @@ class Dispatcher {
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
       this.#idleSinceMs.delete(iterationId);
       this.#taskLists.forget(iterationId);
+      this.#consumers.lookedAt(iterationId);
       this.#toSettle.add(iterationId);
     } else if (record.type === "client_released") {
       const { clientId } = record;
@@ -554,7 +555,7 @@ class Dispatcher {
         this.#toSettle.add(record.iterationId);
         return;
       case "iteration_finished":
-      case "schedule_proposed":
+      case "schedule_changed":
       case "schedule_committed":
       case "rounds_ended":
         this.#hints.changed(record.iterationId);

@@ -166,6 +166,7 @@ export type JournalRecord =
     readonly elements: number;
     readonly sizeBytes: number;
   }
+  /** What older versions wrote in the place of the next: all tasks of a schedule. */
   | {
     readonly type: "schedule_proposed";
     readonly iterationId: number;
@@ -173,6 +174,19 @@ export type JournalRecord =
     readonly fromRound: number;
     readonly taskIds: readonly number[];
     /** How far beyond the newest round known `fromRound` is. */
+    readonly distance: number;
+  }
+  /**
+   * A schedule is proposed. Only how its tasks differ from those of the newest one, proposed or in force,
+   * is written: each worker that comes or goes changes it.
+   */
+  | {
+    readonly type: "schedule_changed";
+    readonly iterationId: number;
+    readonly version: number;
+    readonly fromRound: number;
+    readonly added: readonly number[];
+    readonly removed: readonly number[];
     readonly distance: number;
   }
   | {

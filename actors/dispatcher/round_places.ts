@@ -34,9 +34,8 @@ export function describeRounds(
     return consumerIndex === null || place === undefined ? [] : [{ consumerIndex, ...place }];
   });
   const { proposal } = iteration.rounds;
-  const awaited = clients.filter(({ clientId }) =>
-    proposal?.acceptedBy.includes(clientId) === false
-  )
+  const index = state.roundIndexOf(iteration.iterationId);
+  const awaited = clients.filter(({ clientId }) => index?.awaited.has(clientId))
     .map(({ consumerIndex }) => consumerIndex!);
   const rounds = consumers.map(({ round }) => round);
   const lines = [

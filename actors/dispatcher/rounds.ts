@@ -25,11 +25,11 @@
  *
  * @module
  */
-import { type Client, isServing, type Iteration, type Proposal } from "./entities.ts";
+import type { Client, Iteration, Proposal } from "./entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { RoundSchedule } from "./protocol.ts";
 import type { ConsumerPlace, RoundWait } from "./protocol_figures.ts";
+import type { RoundIndex } from "./round_index.ts";
 import type { Turn } from "./turn.ts";
 import { ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
 
@@ -60,6 +60,8 @@ export class Consumers {
   readonly #places = new Map<number, ConsumerPlace>();
   /** Per client, the tasks it cannot reach and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
+  /** Iterations in which a consumer may be past what is proposed, and has not accepted it. */
+  readonly #passed = new Set<number>();
 
   nextRound(clientId: number): number | undefined {
     return this.#nextRounds.get(clientId);
@@ -77,6 +79,20 @@ export class Consumers {
     const before = this.#lost.get(clientId);
     const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
     this.#lost.set(clientId, new Map(lost));
+  }
+
+  /** A consumer has not accepted what is proposed, and is past its beginning. */
+  passed(iterationId: number): void {
+    this.#passed.add(iterationId);
+  }
+
+  hasPassed(iterationId: number): boolean {
+    return this.#passed.has(iterationId);
+  }
+
+  /** What followed from that was done. */
+  lookedAt(iterationId: number): void {
+    this.#passed.delete(iterationId);
   }
 
   left(clientId: number): void {
@@ -123,21 +139,22 @@ export function heardConsumer(
     turn.commit({ type: "rounds_reached", iterationId, round: nextRound });
   }
   const { proposal } = rounds;
-  if (
-    proposal !== null && proposal.schedule.version === acceptedSchedule &&
-    nextRound <= proposal.schedule.fromRound && !proposal.acceptedBy.includes(clientId)
-  ) {
+  const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
+  if (proposal !== null && isAwaited && nextRound > proposal.schedule.fromRound) {
+    consumers.passed(iterationId);
+  } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
     turn.commit({
       type: "schedule_accepted",
       iterationId,
-      version: acceptedSchedule,
+      version: proposal.schedule.version,
       clientId,
       deliveredRound,
       heldRounds: heldRounds.slice(0, HELD_ROUNDS_MAX),
     });
   }
-  const clients = [...state.clientsOfIteration(iterationId)];
-  for (const { taskId } of report.lostTasks ?? []) {
+  const lostTasks = report.lostTasks ?? [];
+  const clients = lostTasks.length === 0 ? [] : [...state.clientsOfIteration(iterationId)];
+  for (const { taskId } of lostTasks) {
     if (consumers.isUnreachable(taskId, clients, nowMs, lostTaskTimeoutMs)) {
       replaceTask(turn, iterationId, taskId);
     }
@@ -156,21 +173,24 @@ function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
   finishIfDone(turn, iterationId);
 }
 
-/** Proposes or commits a schedule, if it is time to. */
+/**
+ * Proposes or commits a schedule, if it is time to. Asked at each heartbeat: all consumers are looked at
+ * only where something is to be done.
+ */
 export function reviewRounds(turn: Turn, iterationId: number, consumers: Consumers): void {
   const { state } = turn;
   const iteration = state.iterations.get(iterationId);
-  if (iteration === undefined || !isCoordinated(turn, iteration)) return;
-  const clients = [...state.clientsOfIteration(iterationId)];
-  const serving = [...state.tasksOfIteration(iterationId)].filter(isServing)
-    .map(({ taskId }) => taskId);
+  const index = state.roundIndexOf(iterationId);
+  if (iteration === undefined || index === undefined) return;
   if (iteration.rounds.ended !== null) return;
-  if (clients.length === 0 || (serving.length === 0 && !iteration.finished)) return;
-  const started = clients.filter(({ firstVersion }) => firstVersion !== null);
-  if (started.length === 0 && serving.length === 0) {
+  const clients = state.clientsOfIteration(iterationId);
+  if (clients.size === 0 || (index.serving === 0 && !iteration.finished)) return;
+  if (index.started === 0 && index.serving === 0) {
     return turn.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
   }
-  if (started.length === 0) return startTogether(turn, iteration, clients, serving);
+  if (index.started === 0) return startTogether(turn, iteration, clients.size);
+  if (!isDue(iteration, index) && !consumers.hasPassed(iterationId)) return;
+  const started = [...clients].filter(({ firstVersion }) => firstVersion !== null);
   const nextRounds: number[] = [];
   for (const { clientId } of started) {
     const nextRound = consumers.nextRound(clientId);
@@ -178,14 +198,10 @@ export function reviewRounds(turn: Turn, iterationId: number, consumers: Consume
     if (nextRound === undefined) return;
     nextRounds.push(nextRound);
   }
-  const newcomers = clients.length > started.length;
-  proposeIfNeeded(turn, iteration, { started, nextRounds, serving, newcomers });
+  proposeIfNeeded(turn, iteration, index, { started, nextRounds });
+  consumers.lookedAt(iterationId);
   const { proposal } = iteration.rounds;
-  if (
-    proposal === null || !clients.every((client) => proposal.acceptedBy.includes(client.clientId))
-  ) {
-    return;
-  }
+  if (proposal === null || index.awaited.size > 0) return;
   const { version } = proposal.schedule;
   const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
   const kept = keptRounds(proposal, started);
@@ -194,9 +210,16 @@ export function reviewRounds(turn: Turn, iterationId: number, consumers: Consume
   if (taskIds.length === 0) turn.commit({ type: "rounds_ended", iterationId, round: fromRound });
 }
 
+/** Whether there is a schedule to propose, or one that all have accepted. */
+function isDue({ rounds: { proposal } }: Iteration, index: RoundIndex): boolean {
+  if (!index.isScheduled) return true;
+  return proposal === null ? index.newcomers.size > 0 : index.awaited.size === 0;
+}
+
 /** Of the rounds of tasks that the proposal leaves out, those that all consumers hold. */
 function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]): number[] {
-  const holds = started.map(({ clientId }) => held[acceptedBy.indexOf(clientId)]!);
+  const places = new Map(acceptedBy.map((clientId, place) => [clientId, place]));
+  const holds = started.map(({ clientId }) => held[places.get(clientId)!]!);
   const rounds = new Set(holds.flatMap((of) => of.rounds));
   return [...rounds].filter((round) =>
     holds.every((of) => round < of.before || of.rounds.includes(round))
@@ -204,14 +227,9 @@ function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]):
 }
 
 /** All consumers are new: they begin together, beyond whatever was read before. */
-function startTogether(
-  turn: Turn,
-  iteration: Iteration,
-  clients: readonly Client[],
-  serving: readonly number[],
-): void {
+function startTogether(turn: Turn, iteration: Iteration, clients: number): void {
   const { numConsumers } = parametersOf(turn.state, iteration);
-  if (clients.length < (numConsumers ?? 0)) return;
+  if (clients < (numConsumers ?? 0)) return;
   const { rounds, iterationId } = iteration;
   const { schedules, proposal, reached } = rounds;
   const newest = Math.max(
@@ -220,7 +238,7 @@ function startTogether(
     proposal?.schedule.fromRound ?? 0,
   );
   const isFirst = schedules.length === 0 && newest === 0;
-  const version = propose(turn, iteration, serving, newest, isFirst ? 0 : LEAP_ROUNDS);
+  const version = propose(turn, iteration, newest, isFirst ? 0 : LEAP_ROUNDS);
   turn.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
 }
 
@@ -228,46 +246,48 @@ interface Situation {
   readonly started: readonly Client[];
   /** Of those that have started, in the same order. */
   readonly nextRounds: readonly number[];
-  readonly serving: readonly number[];
-  /** Whether somebody waits for a schedule to begin at. */
-  readonly newcomers: boolean;
 }
 
-function proposeIfNeeded(turn: Turn, iteration: Iteration, situation: Situation): void {
-  const { started, nextRounds, serving, newcomers } = situation;
-  const { proposal, schedules, reached } = iteration.rounds;
+function proposeIfNeeded(
+  turn: Turn,
+  iteration: Iteration,
+  { awaited, isScheduled, newcomers }: RoundIndex,
+  { started, nextRounds }: Situation,
+): void {
+  const { proposal, reached } = iteration.rounds;
   const newest = Math.max(reached, ...nextRounds);
   if (proposal === null) {
-    if (newcomers || !hasTasks(schedules.at(-1), serving)) {
-      propose(turn, iteration, serving, newest, 1);
-    }
+    // Newcomers wait for a schedule to begin at.
+    if (newcomers.size > 0 || !isScheduled) propose(turn, iteration, newest, 1);
     return;
   }
-  const { schedule, distance, acceptedBy } = proposal;
+  const { schedule, distance } = proposal;
   const passed = started.some(({ clientId }, i) =>
-    !acceptedBy.includes(clientId) && nextRounds[i]! > schedule.fromRound
+    awaited.has(clientId) && nextRounds[i]! > schedule.fromRound
   );
-  if (passed) propose(turn, iteration, serving, newest, 2 * distance);
-  else if (!hasTasks(schedule, serving)) propose(turn, iteration, serving, newest, distance);
+  if (passed) propose(turn, iteration, newest, 2 * distance);
+  else if (!isScheduled) propose(turn, iteration, newest, distance);
 }
 
+/** Proposes the tasks that serve now. */
 function propose(
   turn: Turn,
   { iterationId, rounds }: Iteration,
-  taskIds: readonly number[],
   newest: number,
   distance: number,
 ): number {
   const version = rounds.lastVersion + 1;
-  const fromRound = newest + distance;
-  turn.commit({ type: "schedule_proposed", iterationId, version, fromRound, taskIds, distance });
+  const index = turn.state.roundIndexOf(iterationId)!;
+  turn.commit({
+    type: "schedule_changed",
+    iterationId,
+    version,
+    fromRound: newest + distance,
+    added: [...index.added],
+    removed: [...index.removed],
+    distance,
+  });
   return version;
-}
-
-function hasTasks(schedule: RoundSchedule | undefined, taskIds: readonly number[]): boolean {
-  if (schedule?.taskIds.length !== taskIds.length) return false;
-  const has = new Set(schedule.taskIds);
-  return taskIds.every((taskId) => has.has(taskId));
 }
 
 /** The version of the schedule that serves the oldest round still wanted. */

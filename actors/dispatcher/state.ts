@@ -22,6 +22,7 @@ import {
 import { assign, join, leave, lose, orderedFrom, receive, receiveFor } from "./ordered_state.ts";
 import type { JobParameters } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
+import { RoundIndex, type ScheduleChange } from "./round_index.ts";
 import {
   assignEntry,
   assignRun,
@@ -91,6 +92,8 @@ export class DispatcherState {
   readonly #workersOfProcess = new Map<string, Set<Worker>>();
   readonly #clientsOfIteration = new Map<number, Set<Client>>();
   readonly #clientOfRequest = new Map<string, number>();
+  /** Of the iterations whose reads are coordinated. */
+  readonly #roundIndices = new Map<number, RoundIndex>();
   readonly #serving = new ServingIndex();
   #lostWorkers = 0;
 
@@ -267,6 +270,11 @@ export class DispatcherState {
     return this.#clientsOfIteration.get(iterationId) ?? NOTHING;
   }
 
+  /** What is found at once of the rounds of an iteration; undefined where reads are not coordinated. */
+  roundIndexOf(iterationId: number): RoundIndex | undefined {
+    return this.#roundIndices.get(iterationId);
+  }
+
   /** Of the iterations that go on those that the worker may have to serve, oldest first; others it has not. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#serving.iterationsFor(worker).flatMap((iterationId) => {
@@ -378,6 +386,7 @@ export class DispatcherState {
     this.#serving.removeClient(client);
     this.#clientOfRequest.delete(client.requestId);
     this.#clientsOfIteration.get(client.iterationId)?.delete(client);
+    this.#roundIndices.get(client.iterationId)?.leaves(client);
     this.#released.set(client.clientId, client.iterationId);
     trimOldest(this.#released, RELEASED_CLIENTS_KEPT);
     const { rounds, ordered } = need(this.#iterations.get(client.iterationId), record);
@@ -403,6 +412,7 @@ export class DispatcherState {
     const task = need(this.#tasks.get(record.taskId), record);
     switch (record.type) {
       case "task_ready":
+        if (task.source === null) this.#roundIndices.get(task.iterationId)?.serves(task.taskId);
         task.source = record.source;
         return;
       case "task_completed":
@@ -504,6 +514,7 @@ export class DispatcherState {
       case "sequences_received":
         return this.#receive(need(iteration.ordered ?? undefined, record), record);
       case "schedule_proposed":
+      case "schedule_changed":
       case "schedule_accepted":
       case "schedule_committed":
       case "rounds_reached":
@@ -528,31 +539,52 @@ export class DispatcherState {
       case "rounds_ended":
         rounds.ended = record.round;
         return;
-      case "schedule_proposed": {
-        const { version, fromRound, taskIds, distance } = record;
-        rounds.lastVersion = version;
-        const schedule = { version, fromRound, taskIds };
-        rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
-        return;
-      }
+      case "schedule_proposed":
+      case "schedule_changed":
+        return this.#proposeSchedule(iterationId, rounds, record);
       case "schedule_accepted": {
         const { acceptedBy, held } = need(rounds.proposal ?? undefined, record);
         acceptedBy.push(record.clientId);
+        this.#roundIndices.get(iterationId)?.accepted(record.clientId);
         held.push({ before: record.deliveredRound ?? 0, rounds: record.heldRounds ?? [] });
         return;
       }
       case "schedule_committed":
-        this.#commitSchedule(rounds, record);
+        this.#commitSchedule(iterationId, rounds, record);
         for (const client of this.clientsOfIteration(iterationId)) {
           client.firstVersion ??= record.version;
         }
+        this.#roundIndices.get(iterationId)?.committed(record.version);
     }
   }
 
-  #commitSchedule(rounds: Rounds, record: RecordOf<"schedule_committed">): void {
+  #proposeSchedule(
+    iterationId: number,
+    rounds: Rounds,
+    record: RecordOf<"schedule_proposed" | "schedule_changed">,
+  ): void {
+    const { version, fromRound, distance } = record;
+    const { taskIds: before = [] } = rounds.proposal?.schedule ?? rounds.schedules.at(-1) ?? {};
+    const change = record.type === "schedule_changed" ? record : {
+      added: new Set(record.taskIds).difference(new Set(before)),
+      removed: new Set(before).difference(new Set(record.taskIds)),
+    };
+    const taskIds = record.type === "schedule_changed" ? changed(before, record) : record.taskIds;
+    rounds.lastVersion = version;
+    const schedule = { version, fromRound, taskIds };
+    rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
+    this.#roundIndices.get(iterationId)?.proposed(change, this.clientsOfIteration(iterationId));
+  }
+
+  #commitSchedule(
+    iterationId: number,
+    rounds: Rounds,
+    record: RecordOf<"schedule_committed">,
+  ): void {
     const { schedule } = need(rounds.proposal ?? undefined, record);
     const older = rounds.schedules.filter(({ version }) => version >= record.oldestVersion);
-    rounds.schedules = older.map((old) => ({
+    const mayHaveGone = this.#roundIndices.get(iterationId)?.mayHaveGone ?? true;
+    rounds.schedules = !mayHaveGone ? older : older.map((old) => ({
       ...old,
       taskIds: old.taskIds.map((taskId, i) =>
         isServing(this.#tasks.get(taskId))
@@ -611,7 +643,10 @@ export class DispatcherState {
     this.#iterationsOfJob.get(jobId)?.set(repetition, iterationId);
     this.#tasksOfIteration.set(iterationId, new IterationTasks());
     this.#clientsOfIteration.set(iterationId, new Set());
-    this.#serving.addIteration(iteration, this.#parametersOf(iteration));
+    const parameters = this.#parametersOf(iteration);
+    this.#serving.addIteration(iteration, parameters);
+    if (parameters.numConsumers === undefined || iteration.ordered !== null) return;
+    this.#roundIndices.set(iterationId, new RoundIndex(iteration.rounds));
   }
 
   #parametersOf({ jobId }: Iteration): JobParameters {
@@ -625,6 +660,7 @@ export class DispatcherState {
     this.#iterations.delete(iterationId);
     this.#tasksOfIteration.delete(iterationId);
     this.#clientsOfIteration.delete(iterationId);
+    this.#roundIndices.delete(iterationId);
     const siblings = this.#iterationsOfJob.get(jobId);
     siblings?.delete(repetition);
     if (siblings?.size !== 0) return;
@@ -638,6 +674,7 @@ export class DispatcherState {
     this.#lastIds.task = Math.max(this.#lastIds.task, task.taskId);
     this.#tasks.set(task.taskId, task);
     this.#tasksOfIteration.get(task.iterationId)?.add(task);
+    if (isServing(task)) this.#roundIndices.get(task.iterationId)?.serves(task.taskId);
     const siblings = this.#tasksOfWorker.get(task.worker);
     if (siblings === undefined) this.#tasksOfWorker.set(task.worker, new Set([task]));
     else siblings.add(task);
@@ -646,6 +683,7 @@ export class DispatcherState {
   #removeTask(task: Task): void {
     this.#tasks.delete(task.taskId);
     this.#tasksOfIteration.get(task.iterationId)?.delete(task);
+    if (isServing(task)) this.#roundIndices.get(task.iterationId)?.servesNoMore(task.taskId);
     const siblings = this.#tasksOfWorker.get(task.worker);
     siblings?.delete(task);
     if (siblings?.size === 0) this.#tasksOfWorker.delete(task.worker);
@@ -673,6 +711,7 @@ export class DispatcherState {
     this.#clients.set(client.clientId, client);
     this.#clientOfRequest.set(client.requestId, client.clientId);
     this.#clientsOfIteration.get(client.iterationId)?.add(client);
+    this.#roundIndices.get(client.iterationId)?.comes(client);
     this.#serving.addClient(client);
   }
 
@@ -736,6 +775,7 @@ type SaveRecordType =
   | "save_entry_written";
 type ScheduleRecord = RecordOf<
   | "schedule_proposed"
+  | "schedule_changed"
   | "schedule_accepted"
   | "schedule_committed"
   | "rounds_reached"
@@ -757,6 +797,15 @@ function need<T>(entity: T | undefined, record: JournalRecord): T {
 /** Where a cluster begins to count its tasks and clients: 32 bits of its id. */
 function firstIdOf(clusterId: string): number {
   return Number.parseInt(clusterId.slice(0, 8), 16);
+}
+
+/** The tasks of a schedule that differs from another: new ones come last. */
+function changed(taskIds: readonly number[], change: ScheduleChange): readonly number[] {
+  const added = [...change.added];
+  const removed = new Set(change.removed);
+  if (added.length + removed.size === 0) return taskIds;
+  const kept = removed.size === 0 ? taskIds : taskIds.filter((taskId) => !removed.has(taskId));
+  return kept.concat(added);
 }
 
 function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {

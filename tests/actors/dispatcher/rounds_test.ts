@@ -4,7 +4,9 @@
  *
  * @module
  */
+import type { Journal } from "../../../actors/dispatcher/journal.ts";
 import type { RoundSchedule } from "../../../actors/dispatcher/protocol.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
 import { assert, assertEquals, assertNotEquals } from "../../assert.ts";
 import { TestCluster, type TestWorker } from "./lib.ts";
 
@@ -64,8 +66,11 @@ class Consumer {
   }
 }
 
-async function coordinatedCluster(workerCount: number) {
-  const cluster = await TestCluster.start({ clientTimeoutMs: 120_000 });
+async function coordinatedCluster(
+  workerCount: number,
+  wrapJournal = (journal: Journal) => journal,
+) {
+  const cluster = await TestCluster.start({ clientTimeoutMs: 120_000, wrapJournal });
   const dead = new Set<number>();
   const workers: TestWorker[] = [];
   for (let i = 0; i < workerCount; i++) {
@@ -380,4 +385,40 @@ Deno.test("a consumer that has left holds up no schedule", async () => {
   await cluster.ask("releaseClient", { clientId: b.clientId });
   await readUntil([a], held + 10);
   assertEquals(new Set(a.read.slice(held)).size, 2);
+});
+
+/** Bytes of the records that are journaled for each of so many workers that join one by one, while two consumers read. */
+async function journaledPerWorker(workerCount: number): Promise<number> {
+  let bytes = 0;
+  const { cluster, workers, join } = await coordinatedCluster(1, (journal) => ({
+    append: (record) => {
+      bytes += encodeMessage(record).byteLength;
+      journal.append(record);
+    },
+    committed: () => journal.committed(),
+    close: () => journal.close(),
+  }));
+  await using _ = cluster;
+  const consumers = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil(consumers, 10);
+  bytes = 0;
+  for (let i = 0; i < workerCount; i++) {
+    await cluster.worker(`late-${i}`).heartbeat();
+    for (const consumer of consumers) await consumer.heartbeat();
+  }
+  const perWorker = bytes / workerCount;
+  await readUntil(consumers, consumers[0]!.nextRound! + 2 * workerCount + 10);
+  const { schedules } = consumers[0]!;
+  assertEquals(schedules.at(-1)!.taskIds.length, 1 + workerCount, "all workers serve");
+  await cluster.restart();
+  for (const consumer of consumers) await consumer.heartbeat();
+  assertEquals(consumers[0]!.schedules, schedules, "what was journaled gives the same schedules");
+  return perWorker;
+}
+
+Deno.test("rounds: a worker that joins a coordinated read takes as many bytes of the journal whether few or many are there", async () => {
+  const few = await journaledPerWorker(10);
+  const many = await journaledPerWorker(80);
+  assert(many < 1.05 * few, `${few} bytes with 10 workers, ${many} with 80`);
 });

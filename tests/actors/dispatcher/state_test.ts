@@ -230,6 +230,16 @@ function pick<K, V>(map: ReadonlyMap<K, V>, number: number): V | undefined {
   return [...map.values()][number % Math.max(1, map.size)];
 }
 
+/** What is found at once of rounds, which has to follow from the state. */
+function indexed(state: DispatcherState): unknown[] {
+  return [...state.iterations.keys()].map((iterationId) => {
+    const index = state.roundIndexOf(iterationId);
+    if (index === undefined) return null;
+    const { mayHaveGone: _, ...found } = index;
+    return { ...found, serving: index.serving };
+  });
+}
+
 function replay(state: DispatcherState, journal: readonly Uint8Array[]): DispatcherState {
   for (const record of journal.flatMap(decodeRecords)) state.apply(record);
   return state;
@@ -268,7 +278,7 @@ const EXERCISED: readonly JournalRecord["type"][] = [
   "splits_listed",
   "splits_failed",
   "split_assigned",
-  "schedule_proposed",
+  "schedule_changed",
   "schedule_accepted",
   "schedule_committed",
 ];
@@ -285,6 +295,7 @@ Deno.test("DispatcherState restored from a snapshot and the records after it equ
       const lived = decider.state;
       const restored = DispatcherState.restore(decodeSnapshot(snapshot));
       assertEquals(restored.snapshot(), lived.snapshot());
+      assertEquals(indexed(restored), indexed(lived));
       decider.state = restored;
       for (const command of commands.slice(cut)) decider.run(command);
       replay(lived, decider.journal.slice(tail));
@@ -292,6 +303,33 @@ Deno.test("DispatcherState restored from a snapshot and the records after it equ
     }),
     { numRuns: 60, seed: 2 },
   );
+});
+
+Deno.test("DispatcherState makes of a journal with whole schedules, as older versions wrote it, what it makes of their differences", () => {
+  let changes = 0;
+  fc.assert(
+    fc.property(COMMANDS, (commands) => {
+      const decider = new Decider();
+      for (const command of commands) decider.run(command);
+      const older = new DispatcherState();
+      for (const record of decider.journal.flatMap(decodeRecords)) {
+        if (record.type !== "schedule_changed") {
+          older.apply(record);
+          continue;
+        }
+        const { added, removed, ...schedule } = record;
+        const { proposal, schedules } = older.iterations.get(record.iterationId)!.rounds;
+        const before = (proposal?.schedule ?? schedules.at(-1))?.taskIds ?? [];
+        const taskIds = [...before.filter((taskId) => !removed.includes(taskId)), ...added];
+        older.apply({ ...schedule, type: "schedule_proposed", taskIds });
+        changes++;
+      }
+      assertEquals(older.snapshot(), decider.state.snapshot());
+      assertEquals(indexed(older), indexed(decider.state));
+    }),
+    { numRuns: 30, seed: 3 },
+  );
+  assert(changes > 30, `${changes} schedules were proposed`);
 });
 
 Deno.test("DispatcherState.snapshot shares nothing with the state", () => {
