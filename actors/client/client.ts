@@ -24,7 +24,13 @@ import { FirstComeReader } from "./first_come.ts";
 import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
-import type { HeartbeatNews, Reader, ReaderSurroundings, ReadTotals } from "./reader.ts";
+import type {
+  HeartbeatNews,
+  Reader,
+  ReaderSurroundings,
+  ReadTotals,
+  TaskChanges,
+} from "./reader.ts";
 import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 import { WaitLog } from "./wait_log.ts";
@@ -114,7 +120,7 @@ class Client {
   readonly #meter: TakeMeter;
   readonly #totals: ReadTotals = { unpackingMs: 0, wireBytes: 0 };
   /** The newest list of tasks, and its name. */
-  #tasks: readonly TaskSource[] = [];
+  readonly #tasks = new Map<number, TaskSource>();
   #taskList: string | undefined;
   readonly #waitLog = new WaitLog();
   #joining: Promise<number> | undefined;
@@ -241,7 +247,7 @@ class Client {
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       this.#noteUnserved(answer.unserved);
       // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
-      if (!this.#feed.closed) this.#reader.learn({ ...answer, tasks: this.#tasksOf(answer) });
+      if (!this.#feed.closed) this.#reader.learn(answer, this.#changesBy(answer));
     } catch (error) {
       const failure = LeatError.from(error);
       // A client that has tasks goes on without a dispatcher.
@@ -249,11 +255,27 @@ class Client {
     }
   }
 
-  /** What the answer says of tasks, or what an answer before it did. */
-  #tasksOf({ tasks, taskList, sameTasks }: HeartbeatNews): readonly TaskSource[] {
-    if (sameTasks === true) return this.#tasks;
+  /** How the answer changes the list of tasks, which it tells whole or in part. */
+  #changesBy({ tasks, taskList, endedTasks }: HeartbeatNews): TaskChanges {
     this.#taskList = taskList;
-    return this.#tasks = tasks;
+    const gone: number[] = [];
+    const come: TaskSource[] = [];
+    for (const taskId of endedTasks ?? this.#without(tasks)) {
+      if (this.#tasks.delete(taskId)) gone.push(taskId);
+    }
+    for (const task of tasks) {
+      const known = this.#tasks.get(task.taskId);
+      if (known?.source.incarnation === task.source.incarnation) continue;
+      if (known !== undefined) gone.push(task.taskId);
+      this.#tasks.set(task.taskId, task);
+      come.push(task);
+    }
+    return { gone, come };
+  }
+
+  #without(tasks: readonly TaskSource[]): number[] {
+    const listed = new Set(tasks.map(({ taskId }) => taskId));
+    return [...this.#tasks.keys()].filter((taskId) => !listed.has(taskId));
   }
 
   #noteUnserved(unserved: string | undefined): void {

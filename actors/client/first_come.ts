@@ -16,7 +16,7 @@ import {
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
-  sourceKey,
+  type TaskChanges,
 } from "./reader.ts";
 import { REQUESTS_START } from "./request_tuner.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
@@ -61,9 +61,7 @@ export class FirstComeReader implements Reader {
   /** What arrives is given on at once. */
   readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
-  readonly #tasks = new Map<string, OpenTask>();
-  /** The newest list of tasks. */
-  #listed: readonly TaskSource[] | undefined;
+  readonly #tasks = new Map<number, OpenTask>();
   /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
   readonly #ring = new Fifo<OpenTask>();
   /** Tasks with requests that have given up their place, because it could not be reached, and want one again. */
@@ -107,30 +105,27 @@ export class FirstComeReader implements Reader {
     return lostTasks.length === 0 ? {} : { lostTasks };
   }
 
-  learn({ tasks, finished }: HeartbeatNews): void {
-    // The list of the heartbeat before says nothing new.
-    if (tasks !== this.#listed) this.#list(tasks);
+  learn({ finished }: Pick<HeartbeatNews, "finished">, changes: TaskChanges): void {
+    this.#list(changes);
     for (const open of this.#tasks.values()) this.#offer(open);
     this.#finished = finished;
     this.#endIfDone();
     this.pump();
   }
 
-  #list(tasks: readonly TaskSource[]): void {
-    this.#listed = tasks;
-    const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
-    for (const [key, open] of this.#tasks) {
-      if (listed.has(key)) continue;
+  #list({ gone, come }: TaskChanges): void {
+    for (const taskId of gone) {
+      const open = this.#tasks.get(taskId);
+      if (open === undefined) continue;
       open.gone = true;
       this.#withoutPlace -= open.withoutPlace;
       this.#end(open);
       open.fetcher.leave();
-      this.#tasks.delete(key);
+      this.#tasks.delete(taskId);
     }
-    const added = [...listed].filter(([key]) => !this.#tasks.has(key));
-    const isScarce = this.#most < this.#live + added.length;
-    for (const [key, task] of isScarce ? this.#inOwnOrder(added) : added) {
-      this.#tasks.set(key, this.#open(task));
+    const isScarce = this.#most < this.#live + come.length;
+    for (const task of isScarce ? this.#inOwnOrder(come) : come) {
+      this.#tasks.set(task.taskId, this.#open(task));
     }
   }
 

@@ -18,7 +18,7 @@ import {
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
-  sourceKey,
+  type TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
@@ -70,7 +70,7 @@ type Passed = Extract<Placed, { readonly kind: "passed" }>;
 /** See the module. */
 export class OrderedReader implements Reader {
   readonly #around: ReaderSurroundings;
-  readonly #tasks = new Map<string, OpenTask>();
+  readonly #tasks = new Map<number, OpenTask>();
   readonly #splits = new Map<number, ArrivedSplit>();
   /** Where the stream goes on, and the splits before that of which rows are needed once more. */
   readonly #startAt: number;
@@ -137,19 +137,17 @@ export class OrderedReader implements Reader {
     return { mark: this.#mark, done: done.map(([sequence]) => sequence).sort((a, b) => a - b) };
   }
 
-  learn({ tasks, ordered }: HeartbeatNews): void {
-    const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
-    for (const [key, open] of this.#tasks) {
-      if (listed.has(key)) continue;
-      open.fetcher.leave();
-      this.#tasks.delete(key);
+  learn({ ordered }: Pick<HeartbeatNews, "ordered">, { gone, come }: TaskChanges): void {
+    for (const taskId of gone) {
+      this.#tasks.get(taskId)?.fetcher.leave();
+      this.#tasks.delete(taskId);
     }
-    for (const [key, task] of listed) {
-      if (this.#tasks.has(key)) continue;
+    for (const task of come) {
       const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
         onUnreachable: () => {},
       });
-      this.#tasks.set(key, { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 });
+      const open = { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 };
+      this.#tasks.set(task.taskId, open);
     }
     if (ordered?.left !== undefined) this.#tellLeft(ordered.left);
     if (ordered !== undefined && this.#total === Infinity) {

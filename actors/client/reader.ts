@@ -18,6 +18,13 @@ export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbea
 /** What it hears. */
 export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
+/** How the tasks that can be read have changed. */
+export interface TaskChanges {
+  /** They are read no more, or elsewhere. */
+  readonly gone: readonly number[];
+  readonly come: readonly TaskSource[];
+}
+
 /** A way of reading the tasks of an iteration. */
 export interface Reader {
   /** Requests that are open now. */
@@ -33,7 +40,7 @@ export interface Reader {
   /** What to say in the next heartbeat. */
   report(): HeartbeatReport;
   /** What a heartbeat brought. */
-  learn(news: HeartbeatNews): void;
+  learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
   /** Asks for as much as there is room for. */
   pump(): void;
   stop(): void;
@@ -54,9 +61,4 @@ export interface ReaderSurroundings {
   readonly totals: ReadTotals;
   /** Asks for a heartbeat now. */
   readonly refresh: () => void;
-}
-
-/** Names one source of a task. */
-export function sourceKey({ taskId, source }: TaskSource): string {
-  return `${taskId} ${source.incarnation}`;
 }

@@ -34,7 +34,7 @@ import {
   type HeartbeatReport,
   type Reader,
   type ReaderSurroundings,
-  sourceKey,
+  type TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 import { RoundSchedules } from "./round_schedules.ts";
@@ -70,7 +70,7 @@ const UNCONFIRMED = { confirmed: false, agreed: false };
 /** See the module. */
 export class RoundReader implements Reader {
   readonly #around: ReaderSurroundings;
-  readonly #tasks = new Map<string, OpenTask>();
+  readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
   /** Requested and not yet handed to the training loop, in order. */
   #rounds: Round[] = [];
@@ -124,8 +124,11 @@ export class RoundReader implements Reader {
     };
   }
 
-  learn({ tasks, schedules = [], proposed, absent = [], endRound, finished }: HeartbeatNews): void {
-    this.#learnTasks(tasks);
+  learn(
+    { schedules = [], proposed, absent = [], endRound, finished }: Omit<HeartbeatNews, "tasks">,
+    changes: TaskChanges,
+  ): void {
+    this.#learnTasks(changes);
     // Who has ended may be absent already, and nobody is to go on alone.
     if (endRound !== undefined) this.#end = endRound;
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
@@ -172,20 +175,16 @@ export class RoundReader implements Reader {
         feed.bytes + this.earlyBytes < bufferBytesMax;
   }
 
-  #learnTasks(tasks: readonly TaskSource[]): void {
-    const listed = new Map(tasks.map((task) => [sourceKey(task), task]));
-    for (const [key, open] of this.#tasks) {
-      if (listed.has(key)) continue;
-      open.fetcher.leave();
-      this.#tasks.delete(key);
+  #learnTasks({ gone, come }: TaskChanges): void {
+    for (const taskId of gone) {
+      this.#tasks.get(taskId)?.fetcher.leave();
+      this.#tasks.delete(taskId);
     }
-    for (const [key, task] of listed) {
-      if (this.#tasks.has(key)) continue;
-      const lost = () => this.#lost(key);
-      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
-        onUnreachable: lost,
-      });
-      this.#tasks.set(key, { task, fetcher, lost: false });
+    for (const task of come) {
+      const onUnreachable = () => this.#lost(open);
+      const fetcher = new TaskFetcher(this.#around, this.#clientId, task, { onUnreachable });
+      const open: OpenTask = { task, fetcher, lost: false };
+      this.#tasks.set(task.taskId, open);
     }
   }
 
@@ -231,8 +230,7 @@ export class RoundReader implements Reader {
 
   #taskFor(round: number): OpenTask | undefined {
     const taskId = this.#schedules.taskOf(round);
-    for (const open of this.#tasks.values()) if (open.task.taskId === taskId) return open;
-    return undefined;
+    return taskId === undefined ? undefined : this.#tasks.get(taskId);
   }
 
   /** Whether the task that serves the round is there, as far as this consumer knows. */
@@ -285,7 +283,7 @@ export class RoundReader implements Reader {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") return undefined;
       if (!isGone(failure)) return { kind: "error", error: failure.toWire() };
-      this.#lost(sourceKey(open.task));
+      this.#lost(open);
       return undefined;
     }
   }
@@ -298,8 +296,7 @@ export class RoundReader implements Reader {
     const { numConsumers = 1 } = this.#around.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
     this.#around.context.run(async () => {
-      const isWanted = () =>
-        round.askedOf === open && !round.agreed && this.#tasks.has(sourceKey(open.task));
+      const isWanted = () => round.askedOf === open && !round.agreed && this.#isListed(open);
       while (isWanted()) {
         const heard = await this.#hearConfirmed(round.number, open, absent);
         if (heard === "again" || !isWanted()) continue;
@@ -327,7 +324,7 @@ export class RoundReader implements Reader {
       const failure = LeatError.from(error);
       // Who is going has said no: asking at once again would do nothing else.
       const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
-      if (failure.code === "unavailable" || isGone(failure)) this.#lost(sourceKey(open.task));
+      if (failure.code === "unavailable" || isGone(failure)) this.#lost(open);
       if (isAway) await new Promise<void>((resolve) => context.timer(CONFIRM_RETRY_MS, resolve));
       return isAway || failure.code === "deadline_exceeded" ? "again" : failure;
     }
@@ -348,9 +345,12 @@ export class RoundReader implements Reader {
     return absent.length === 0 ? {} : { absent };
   }
 
-  #lost(key: string): void {
-    const open = this.#tasks.get(key);
-    if (open === undefined || open.lost) return;
+  #isListed(open: OpenTask): boolean {
+    return this.#tasks.get(open.task.taskId) === open;
+  }
+
+  #lost(open: OpenTask): void {
+    if (open.lost || !this.#isListed(open)) return;
     open.lost = true;
     this.#around.refresh();
   }

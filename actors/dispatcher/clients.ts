@@ -6,7 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { absentConsumers } from "./absent_consumers.ts";
-import type { Client, Iteration } from "./entities.ts";
+import { type Client, isServing, type Iteration, type Task } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
@@ -41,21 +41,23 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
 /**
  * What a client is told at a heartbeat.
  *
- * @param knowsTasks Whether it has the list of tasks as it is.
+ * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
  */
 export function newsFor(
   state: DispatcherState,
   client: Client,
-  knowsTasks: boolean,
+  changed: ReadonlySet<number> | undefined,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { firstVersion, consumerIndex } = client;
   const unserved = whyUnserved(state, iteration, [client]);
   const news = {
-    ...(knowsTasks
-      ? { tasks: [], sameTasks: true as const }
-      : { tasks: taskSources(state, client, iteration) }),
+    ...(changed === undefined
+      ? {
+        tasks: taskSources(state, client, iteration, state.tasksOfIteration(iteration.iterationId)),
+      }
+      : taskChanges(state, client, iteration, changed)),
     finished,
     ...(splitsError === null ? {} : { error: splitsError }),
     ...(unserved === null ? {} : { unserved }),
@@ -89,15 +91,32 @@ function orderedNews({ ordered, splits }: Iteration) {
   };
 }
 
-/** Everything that the client can read, tasks that completed included. */
+function taskChanges(
+  state: DispatcherState,
+  client: Client,
+  iteration: Iteration,
+  changed: ReadonlySet<number>,
+) {
+  const tasks: Task[] = [];
+  const endedTasks: number[] = [];
+  for (const taskId of changed) {
+    const task = state.tasks.get(taskId);
+    if (isServing(task)) tasks.push(task);
+    else endedTasks.push(taskId);
+  }
+  return { tasks: taskSources(state, client, iteration, tasks), endedTasks };
+}
+
+/** Those that the client can read, tasks that completed included. */
 function taskSources(
   state: DispatcherState,
   client: Client,
   iteration: Iteration,
+  tasks: Iterable<Task>,
 ): TaskSource[] {
   const parameters = parametersOf(state, iteration);
   const sources: TaskSource[] = [];
-  for (const { taskId, worker, source } of state.tasksOfIteration(iteration.iterationId)) {
+  for (const { taskId, worker, source } of tasks) {
     const known = state.workers.get(worker);
     const isHidden = known !== undefined && !mayRead(parameters, client, known);
     if (source !== null && !isHidden) sources.push({ taskId, worker, source });

@@ -333,10 +333,11 @@ class Dispatcher {
       }
       if (isOrdered(turn.state, iteration)) noteReceived(turn, iteration, client, request);
       this.#figures.clientHeard(this.#state, client.clientId, request.figures);
-      const taskList = this.#taskLists.nameOf(iteration.iterationId);
+      const { iterationId } = iteration;
+      const changed = this.#taskLists.changedSince(iterationId, request.taskList);
       return {
-        ...newsFor(this.#state, client, request.taskList === taskList),
-        taskList,
+        ...newsFor(this.#state, client, changed),
+        taskList: this.#taskLists.nameOf(iterationId),
         timeoutMs: this.#config.clientGraceMs,
       };
     });
@@ -503,7 +504,7 @@ class Dispatcher {
       this.#toWake.add(task.worker);
       this.#toReview.add(task.iterationId);
       this.#toSettle.add(task.iterationId);
-      this.#tasksChanged(task.iterationId);
+      this.#taskChanged(task.iterationId, task.taskId);
     } else if (record.type === "iteration_collected") {
       const { iterationId } = record;
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
@@ -539,7 +540,7 @@ class Dispatcher {
         const { iterationId } = this.#state.tasks.get(record.taskId)!;
         this.#toReview.add(iterationId);
         // That clients can read a task is nothing that requests for splits wait for.
-        if (record.type === "task_ready") this.#tasksChanged(iterationId);
+        if (record.type === "task_ready") this.#taskChanged(iterationId, record.taskId);
         else this.#toSettle.add(iterationId);
         return;
       }
@@ -580,8 +581,8 @@ class Dispatcher {
     }
   }
 
-  #tasksChanged(iterationId: number): void {
-    this.#taskLists.changed(iterationId);
+  #taskChanged(iterationId: number, taskId: number): void {
+    this.#taskLists.changed(iterationId, taskId, this.#state.tasksOfIteration(iterationId).size);
     this.#hints.changed(iterationId);
   }
 

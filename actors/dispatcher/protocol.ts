@@ -229,11 +229,15 @@ export interface DispatcherProtocol {
     /** How it is doing. */
     readonly figures?: ClientFigures;
   }): {
+    /**
+     * All tasks that the client can read; with `endedTasks`, those alone that the list which the request
+     * names lacks, or has elsewhere.
+     */
     readonly tasks: readonly TaskSource[];
     /** What the list is named by, for the next heartbeat. */
     readonly taskList?: string;
-    /** The tasks are still those of the list that the request names, and are left out here. */
-    readonly sameTasks?: true;
+    /** Tasks of the list that the request names which cannot be read any more. */
+    readonly endedTasks?: readonly number[];
     /** No task of the iteration will ever produce anything more. */
     readonly finished: boolean;
     /** Why the iteration cannot go on, if it cannot. */

@@ -198,7 +198,7 @@ class Decider implements Turn {
       };
       heardConsumer(this, client, this.consumers, report, 5);
     }
-    newsFor(this.state, client, b % 2 === 0);
+    newsFor(this.state, client, b % 2 === 0 ? undefined : new Set(this.state.tasks.keys()));
   }
 
   #worker(name: string, life: number, c: number): void {
