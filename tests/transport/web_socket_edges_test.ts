@@ -18,6 +18,7 @@ import {
 import { DenoWorld } from "../../world/deno_world.ts";
 import { type Probe, probe, rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
@@ -271,6 +272,19 @@ Deno.test("the links of a process that is killed were closed there, also with by
     const end = await link.closed;
     assertEquals(isClosedThere(end), true, end.message);
   }
+});
+
+Deno.test("a node stops, and its server, though the other side of a link does not answer", async () => {
+  const listener = new Listener();
+  await using proxy = new TcpProxy(listener.server.port);
+  const connector = webSocketConnector({ world: new DenoWorld({ logLevel: "off" }) });
+  const near = await connector.connect(`ws://127.0.0.1:${proxy.port}`, LOCAL);
+  near.start(() => {});
+  proxy.hold();
+  await soon("the node's end", listener[Symbol.asyncDispose]());
+  assertEquals((await listener.links[0]!.closed).code, "cancelled");
+  near.close();
+  await near.released;
 });
 
 Deno.test("an idle link stays open: the heartbeat answers", async () => {

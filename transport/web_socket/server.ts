@@ -180,7 +180,7 @@ class Server implements WebSocketServer {
     try {
       // Links have a heartbeat of their own.
       const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-      this.#introduce(new AcceptedSocket(socket));
+      this.#introduce(new AcceptedSocket(this.#options.world, socket));
       return response;
     } catch {
       return refusal(400, "No valid WebSocket upgrade.");

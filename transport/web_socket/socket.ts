@@ -22,7 +22,10 @@ export interface Socket {
   readonly isOpen: boolean;
   /** Bytes that `send` took and the operating system did not yet. */
   readonly bufferedAmount: number;
-  /** Settles when nothing of the socket is left in this process. */
+  /**
+   * Settles when nothing of the socket is left in this process, or the other side has not answered a
+   * close for so long that the rest is left to the platform.
+   */
   readonly released: Promise<void>;
   /** Says who is told of events from now on. */
   listen(events: SocketEvents): void;

@@ -1,0 +1,109 @@
+/**
+ * Programs of a cluster that stop: one that gives up by itself, and some that are asked to while others
+ * do not answer.
+ *
+ * @module
+ */
+import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
+
+/** Longer than any test waits. */
+const NEVER_MS = "600000";
+/** Ten times what is promised, for a busy machine. Whoever waits for an answer waits for longer. */
+const STOP_PATIENCE_MS = 20_000;
+
+/** Nothing ends a thread that waits like this, and it takes no processor from other tests. */
+async function wait(): Promise<number> {
+  console.log("called");
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  return 0;
+}
+
+/** Has a function called whose thread cannot be ended, over and over: a job gives up after some. */
+async function callStuck(job: DistributeOptions, signal: AbortSignal): Promise<void> {
+  const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  while (!signal.aborted) {
+    await using iterator = Dataset.range(1).map(wait).distribute(job).iterator();
+    await Promise.race([iterator.next().catch(() => {}), over]);
+  }
+}
+
+Deno.test("a worker that cannot end --runaway-threads-max threads lets clients fetch what it holds, and exits with status 1", async () => {
+  await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
+  const [worker] = await startWorkers(dispatcher, 1, ...[
+    ...["--runaway-threads-max", "2", "--function-timeout-ms", "1000", "--drain-ms", NEVER_MS],
+  ]);
+  await using _worker = worker!;
+  const { address } = dispatcher;
+  const { stderr, status } = worker!.child;
+  const job = { service: address, processingMode: "DYNAMIC" } as const;
+  await using good = Dataset.range(1_000).batch(10).distribute(job).iterator();
+  const seen: number[] = [];
+  const take = async () => {
+    const { done, value } = await good.next();
+    if (!done) seen.push(...(value as Tensor).data as Float64Array);
+    return done !== true;
+  };
+  await soon("a batch", take());
+  const enough = new AbortController();
+  const stuck = callStuck(job, enough.signal);
+  await soon("a first thread", stderr.match(/cannot end it: .*\(1 such threads now\)/));
+  await soon("a second one", stderr.match(/cannot end it: .*\(2 such threads now\)/));
+  enough.abort();
+  await soon("the end of the others", stuck);
+  await using _another = await startWorker(address, "--name", "w2");
+  await soon(
+    "all batches",
+    (async () => {
+      while (await take());
+    })(),
+  );
+  assertEquals(seen.sort((a, b) => a - b), Array.from({ length: 1_000 }, (_, i) => i));
+  assertEquals((await soon("its end", status)).code, 1);
+  assertMatch(stderr.text, /Worker "w1" gives up: functions on 2 of its threads never give way/);
+});
+
+Deno.test("a worker and a dispatcher end with status 0 when they are asked to, though nobody else answers", async (t) => {
+  await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
+  const { address, child: dispatching } = dispatcher;
+  const [worker] = await startWorkers(dispatcher, 1, "--function-timeout-ms", NEVER_MS);
+  await using _worker = worker!;
+  const { child: working } = worker!;
+  await using trainer = startChild("tests/cluster/fixture_trainer.ts", {
+    args: [address, "for ever"],
+  });
+  await soon("elements", trainer.line(/read \d+/));
+  const enough = new AbortController();
+  const stuck = callStuck({ service: address }, enough.signal);
+  await soon("the call", working.line(/called/));
+
+  await t.step(
+    "a worker whose dispatcher and client are paused, and whose function is stuck",
+    async () => {
+      for (const child of [dispatching, trainer]) child.kill("SIGSTOP");
+      working.kill("SIGTERM");
+      const { code } = await soon("its end", working.status, STOP_PATIENCE_MS);
+      assertEquals(code, 0, working.stderr.text);
+      dispatching.kill("SIGCONT");
+    },
+  );
+
+  await t.step(
+    "a dispatcher whose client is paused, and that a stranger has begun to ask",
+    async () => {
+      const { hostname, port } = new URL(address);
+      using stranger = await Deno.connect({ hostname, port: Number(port) });
+      await stranger.write(new TextEncoder().encode("GET /state HTTP/1.1\r\n"));
+      dispatching.kill("SIGINT");
+      const { code } = await soon("its end", dispatching.status, STOP_PATIENCE_MS);
+      assertEquals(code, 0, dispatching.stderr.text);
+    },
+  );
+
+  trainer.kill("SIGKILL");
+  enough.abort();
+  await soon("the end of the call", stuck);
+});
