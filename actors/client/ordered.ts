@@ -13,12 +13,12 @@ import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.t
 import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";
-import {
-  type HeartbeatNews,
-  type HeartbeatReport,
-  type Reader,
-  type ReaderSurroundings,
-  type TaskChanges,
+import type {
+  HeartbeatNews,
+  HeartbeatReport,
+  Reader,
+  ReaderSurroundings,
+  TaskChanges,
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
