@@ -3,13 +3,20 @@
  *
  * @module
  */
-import type { RoundSchedule } from "../dispatcher/protocol.ts";
+import { LeatError } from "../../core/error.ts";
+import {
+  changedTasks,
+  type RoundSchedule,
+  type ScheduleNews,
+} from "../dispatcher/protocol_schedules.ts";
 
 /** See the module. */
 export class RoundSchedules {
   /** In force, oldest first. */
   #schedules: readonly RoundSchedule[] = [];
   #proposed: RoundSchedule | undefined;
+  /** The newest that it was told of, accepted or not. */
+  #newest: RoundSchedule | undefined;
 
   /** The first round of this consumer; undefined before a schedule is in force for it. */
   get firstRound(): number | undefined {
@@ -33,6 +40,42 @@ export class RoundSchedules {
   /** The proposal that was accepted and is not in force. */
   get proposed(): RoundSchedule | undefined {
     return this.#proposed;
+  }
+
+  /** What need not be told again. */
+  get known(): { scheduleInForce?: number; knownSchedule?: number } {
+    return {
+      ...(this.newest === undefined ? {} : { scheduleInForce: this.newest.version }),
+      ...(this.#newest === undefined ? {} : { knownSchedule: this.#newest.version }),
+    };
+  }
+
+  /** Puts in the tasks that were not told, because they were said to be known. */
+  read(
+    inForce: readonly ScheduleNews[],
+    toAccept: ScheduleNews | undefined,
+  ): { schedules: readonly RoundSchedule[]; proposed: RoundSchedule | undefined } {
+    const schedules = inForce.map((news) => this.#whole(news));
+    const proposed = toAccept === undefined ? undefined : this.#whole(toAccept);
+    this.#newest = proposed ?? schedules.at(-1) ?? this.#newest;
+    return { schedules, proposed };
+  }
+
+  #whole({ taskIds, added, removed, ...schedule }: ScheduleNews): RoundSchedule {
+    const known = added !== undefined && removed !== undefined && this.#newest !== undefined
+      ? changedTasks(this.#newest.taskIds, { added, removed })
+      : this.#tasksOf(schedule.version);
+    const tasks = taskIds ?? known;
+    if (tasks !== undefined) return { ...schedule, taskIds: tasks };
+    throw new LeatError(
+      "internal",
+      `The dispatcher takes the tasks of schedule ${schedule.version} for known, but they are not`,
+    );
+  }
+
+  #tasksOf(version: number): readonly number[] | undefined {
+    const inForce = this.#schedules.find((schedule) => schedule.version === version);
+    return (inForce ?? (this.#newest?.version === version ? this.#newest : undefined))?.taskIds;
   }
 
   /** Takes in the schedules in force; answers those that are new, oldest first. */

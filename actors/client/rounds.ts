@@ -18,9 +18,9 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { RoundSchedule, TaskSource } from "../dispatcher/protocol.ts";
-import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import type { RoundWait } from "../dispatcher/protocol_figures.ts";
+import type { TaskSource } from "../dispatcher/protocol.ts";
+import type { ReadFigures, RoundWait } from "../dispatcher/protocol_figures.ts";
+import type { RoundSchedule } from "../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
 import {
@@ -110,7 +110,7 @@ export class RoundReader implements Reader {
       const round = this.#rounds.find(({ askedOf }) => askedOf?.task.taskId === task.taskId);
       return { taskId: task.taskId, ...(round === undefined ? {} : { round: round.number }) };
     });
-    const { acceptedVersion, proposed } = this.#schedules;
+    const { acceptedVersion, proposed, known } = this.#schedules;
     return {
       ...(this.#next < 0 ? {} : {
         nextRound: this.#next,
@@ -119,18 +119,23 @@ export class RoundReader implements Reader {
         ...(this.#isAtEnd ? { endRound: this.#delivered } : {}),
       }),
       ...(acceptedVersion === undefined ? {} : { acceptedSchedule: acceptedVersion }),
+      ...known,
       ...(proposed === undefined ? {} : { heldRounds: this.#heldWithout(proposed) }),
       ...(lostTasks.length === 0 ? {} : { lostTasks }),
     };
   }
 
   learn(
-    { schedules = [], proposed, absent = [], endRound, finished }: Omit<HeartbeatNews, "tasks">,
+    { schedules: inForce = [], proposed: toAccept, absent = [], endRound, finished }: Omit<
+      HeartbeatNews,
+      "tasks"
+    >,
     changes: TaskChanges,
   ): void {
     this.#learnTasks(changes);
     // Who has ended may be absent already, and nobody is to go on alone.
     if (endRound !== undefined) this.#end = endRound;
+    const { schedules, proposed } = this.#schedules.read(inForce, toAccept);
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
     if (this.#next < 0) this.#next = this.#schedules.firstRound ?? -1;
     const isNew = this.#schedules.consider(proposed, this.#next);

@@ -11,6 +11,7 @@ import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
 import { savingNews } from "./saving.ts";
+import { type KnownSchedules, scheduleNews } from "./schedule_news.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { endUnread, mayRead } from "./targets.ts";
@@ -41,16 +42,18 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
 /**
  * What a client is told at a heartbeat.
  *
+ * @param known The schedules that it says it knows.
  * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
  */
 export function newsFor(
   state: DispatcherState,
   client: Client,
   changed: ReadonlySet<number> | undefined,
+  known: KnownSchedules,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
-  const { firstVersion, consumerIndex } = client;
+  const { consumerIndex } = client;
   const unserved = whyUnserved(state, iteration, [client]);
   const news = {
     ...(changed === undefined
@@ -65,16 +68,12 @@ export function newsFor(
     ...savingNews(iteration),
   };
   if (consumerIndex === null || iteration.ordered !== null) return news;
-  const schedules = firstVersion === null
-    ? []
-    : rounds.schedules.filter(({ version }) => version >= firstVersion);
   const absent = absentConsumers(state, client, iteration);
   return {
     ...news,
-    schedules,
+    ...scheduleNews(state, client, iteration, known),
     ...(rounds.ended === null ? {} : { endRound: rounds.ended }),
     ...(absent.length === 0 ? {} : { absent }),
-    ...(rounds.proposal === null ? {} : { proposed: rounds.proposal.schedule }),
   };
 }
 

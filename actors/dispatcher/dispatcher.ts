@@ -70,8 +70,8 @@ export interface DispatcherConfig {
   /** A client silent for longer is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
   /**
-   * A client whose link was closed at its end, as when its process ends, is released if it is not heard
-   * of again for so long. Default 10,000; no longer than `clientTimeoutMs`.
+   * A client whose link was closed at its end, as when its process ends, is released if its node does
+   * not come back for so long. Default 10,000; no longer than `clientTimeoutMs`.
    */
   readonly clientGraceMs?: number;
   /**
@@ -336,7 +336,7 @@ class Dispatcher {
       const { iterationId } = iteration;
       const changed = this.#taskLists.changedSince(iterationId, request.taskList);
       return {
-        ...newsFor(this.#state, client, changed),
+        ...newsFor(this.#state, client, changed, request),
         taskList: this.#taskLists.nameOf(iterationId),
         timeoutMs: this.#config.clientGraceMs,
       };

@@ -7,7 +7,8 @@
 import type { WireError } from "../../core/error.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
-import type { DatasetDefinition, JobParameters, RoundSchedule } from "./protocol.ts";
+import type { DatasetDefinition, JobParameters } from "./protocol.ts";
+import type { RoundSchedule } from "./protocol_schedules.ts";
 import type { Saving } from "./saving_state.ts";
 import type { SplitBounds } from "./split_table.ts";
 

@@ -34,6 +34,7 @@ import type {
   WorkerRates,
 } from "./protocol_figures.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
+import type { ScheduleNews } from "./protocol_schedules.ts";
 
 /** Who is given up after a silence is heard this often in it, whatever pause it would make. */
 const HEARTBEATS_PER_TIMEOUT = 3;
@@ -110,21 +111,6 @@ export interface TaskSource {
   readonly worker: string;
   /** The task, or the cache or scheduler that stands before it. */
   readonly source: FencedRef<ElementSourceProtocol>;
-}
-
-/**
- * Which tasks serve the rounds from `fromRound` on: round r is served by `taskIds[r % length]`
- * (coordinated reads). A schedule with no tasks means that rounds wait.
- */
-export interface RoundSchedule {
-  readonly version: number;
-  readonly fromRound: number;
-  readonly taskIds: readonly number[];
-  /**
-   * In force: rounds before it of tasks that it leaves out which all consumers hold, and keep. What some
-   * hold of other such rounds they drop, as another task serves those.
-   */
-  readonly kept?: readonly number[];
 }
 
 /** What a worker says of a task at each heartbeat. */
@@ -216,6 +202,9 @@ export interface DispatcherProtocol {
      * nothing more of tasks that are not in it.
      */
     readonly acceptedSchedule?: number;
+    /** Coordinated reads: the newest schedule in force that it has, and the newest of which it has the tasks. */
+    readonly scheduleInForce?: number;
+    readonly knownSchedule?: number;
     /** Coordinated reads, with a schedule not yet in force: what it holds of tasks that are not in it. */
     readonly heldRounds?: readonly number[];
     /** DETERMINISTIC: it has all of the splits before this place in their order… */
@@ -251,9 +240,9 @@ export interface DispatcherProtocol {
      * taken by others in the older schedules also: a round that was requested of a lost task and not
      * kept is to be requested again of the task that now stands for it.
      */
-    readonly schedules?: readonly RoundSchedule[];
+    readonly schedules?: readonly ScheduleNews[];
     /** Coordinated reads: a schedule to accept, if `nextRound` is not beyond its `fromRound`. */
-    readonly proposed?: RoundSchedule;
+    readonly proposed?: ScheduleNews;
     /**
      * Coordinated reads: the round that all end at, whoever comes later included. All consumers hold
      * the rounds before it that they took part in.

@@ -6,12 +6,15 @@
  * @module
  */
 import type { Client, Rounds } from "./entities.ts";
+import type { ScheduleChange } from "./protocol_schedules.ts";
 
-/** How the tasks of a schedule differ from those of the one before it. */
-export interface ScheduleChange {
-  readonly added: Iterable<number>;
-  readonly removed: Iterable<number>;
+interface Change {
+  readonly added: readonly number[];
+  readonly removed: readonly number[];
 }
+
+/** Tasks of which changes are remembered, at least; else as many as serve, which can be told as well. */
+const CHANGED_MIN = 64;
 
 /** See the module. It is kept by the state, and follows from its entities. */
 export class RoundIndex {
@@ -28,6 +31,11 @@ export class RoundIndex {
   started = 0;
   /** Whether schedules that were in force before the newest may have tasks that serve no more. */
   mayHaveGone = true;
+  /** The newest schedule with which tasks were replaced in older ones. */
+  replacedAt: number;
+  /** How the newest schedules differ each from the one before, which has one version less. */
+  readonly #changes: { readonly version: number; readonly change: Change }[] = [];
+  #remembered = 0;
   readonly #scheduled: Set<number>;
   #isProposed: boolean;
   readonly #acceptedBy: ReadonlySet<number>;
@@ -37,6 +45,7 @@ export class RoundIndex {
     this.#scheduled = new Set((proposal?.schedule ?? schedules.at(-1))?.taskIds);
     for (const taskId of this.#scheduled) this.removed.add(taskId);
     this.#isProposed = proposal !== null;
+    this.replacedAt = schedules.at(-1)?.version ?? 0;
     this.#acceptedBy = new Set(proposal?.acceptedBy);
   }
 
@@ -62,7 +71,9 @@ export class RoundIndex {
   }
 
   /** A schedule is proposed to those clients. */
-  proposed({ added, removed }: ScheduleChange, clients: Iterable<Client>): void {
+  proposed(version: number, change: ScheduleChange, clients: Iterable<Client>): void {
+    const { added, removed } = change;
+    this.#remember(version, change);
     for (const taskId of removed) {
       if (this.#scheduled.delete(taskId) && !this.removed.delete(taskId)) this.added.add(taskId);
     }
@@ -78,9 +89,27 @@ export class RoundIndex {
     this.awaited.delete(clientId);
   }
 
+  /**
+   * How the newest schedule but `upTo` differs from an older one; undefined where that is not known any
+   * more.
+   */
+  changesSince(version: number, upTo: number): ScheduleChange | undefined {
+    const first = version + 1 - (this.#changes[0]?.version ?? Infinity);
+    if (first < 0 || version > upTo) return undefined;
+    const added = new Set<number>();
+    const removed = new Set<number>();
+    for (const { version: to, change } of this.#changes.slice(first)) {
+      if (to > upTo) break;
+      for (const taskId of change.removed) if (!added.delete(taskId)) removed.add(taskId);
+      for (const taskId of change.added) added.add(taskId);
+    }
+    return { added, removed };
+  }
+
   /** The proposal is in force: all begin with it that have not begun. */
   committed(version: number): void {
     this.#isProposed = false;
+    if (this.mayHaveGone) this.replacedAt = version;
     // Tasks that are gone were replaced by those of the new schedule, if it has any.
     this.mayHaveGone = this.removed.size > 0 || this.#scheduled.size === 0;
     this.awaited.clear();
@@ -103,10 +132,29 @@ export class RoundIndex {
     if (those?.size === 0) this.startedWith.delete(client.firstVersion);
   }
 
+  #remember(version: number, { added, removed }: ScheduleChange): void {
+    const change = { added: [...added], removed: [...removed] };
+    this.#changes.push({ version, change });
+    this.#remembered += sizeOf(change);
+    const kept = Math.max(CHANGED_MIN, this.serving);
+    // Not at each change: what is dropped is moved past.
+    if (this.#remembered <= 2 * kept) return;
+    let dropped = 0;
+    while (this.#remembered > kept && dropped < this.#changes.length - 1) {
+      this.#remembered -= sizeOf(this.#changes[dropped++]!.change);
+    }
+    this.#changes.splice(0, dropped);
+  }
+
   #starts(client: Client, version: number): void {
     const those = this.startedWith.get(version);
     if (those === undefined) this.startedWith.set(version, new Set([client]));
     else those.add(client);
     this.started++;
   }
+}
+
+/** How much it takes to remember it. */
+function sizeOf({ added, removed }: Change): number {
+  return 1 + added.length + removed.length;
 }

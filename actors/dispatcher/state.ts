@@ -22,7 +22,8 @@ import {
 import { assign, join, leave, lose, orderedFrom, receive, receiveFor } from "./ordered_state.ts";
 import type { JobParameters } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
-import { RoundIndex, type ScheduleChange } from "./round_index.ts";
+import { changedTasks } from "./protocol_schedules.ts";
+import { RoundIndex } from "./round_index.ts";
 import {
   assignEntry,
   assignRun,
@@ -569,11 +570,14 @@ export class DispatcherState {
       added: new Set(record.taskIds).difference(new Set(before)),
       removed: new Set(before).difference(new Set(record.taskIds)),
     };
-    const taskIds = record.type === "schedule_changed" ? changed(before, record) : record.taskIds;
+    const taskIds = record.type === "schedule_changed"
+      ? changedTasks(before, record)
+      : record.taskIds;
     rounds.lastVersion = version;
     const schedule = { version, fromRound, taskIds };
     rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
-    this.#roundIndices.get(iterationId)?.proposed(change, this.clientsOfIteration(iterationId));
+    const clients = this.clientsOfIteration(iterationId);
+    this.#roundIndices.get(iterationId)?.proposed(version, change, clients);
   }
 
   #commitSchedule(
@@ -797,15 +801,6 @@ function need<T>(entity: T | undefined, record: JournalRecord): T {
 /** Where a cluster begins to count its tasks and clients: 32 bits of its id. */
 function firstIdOf(clusterId: string): number {
   return Number.parseInt(clusterId.slice(0, 8), 16);
-}
-
-/** The tasks of a schedule that differs from another: new ones come last. */
-function changed(taskIds: readonly number[], change: ScheduleChange): readonly number[] {
-  const added = [...change.added];
-  const removed = new Set(change.removed);
-  if (added.length + removed.size === 0) return taskIds;
-  const kept = removed.size === 0 ? taskIds : taskIds.filter((taskId) => !removed.has(taskId));
-  return kept.concat(added);
 }
 
 function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {

@@ -4,8 +4,9 @@
  *
  * @module
  */
+import { RoundSchedules } from "../../../actors/client/round_schedules.ts";
 import type { Journal } from "../../../actors/dispatcher/journal.ts";
-import type { RoundSchedule } from "../../../actors/dispatcher/protocol.ts";
+import type { RoundSchedule } from "../../../actors/dispatcher/protocol_schedules.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { assert, assertEquals, assertNotEquals } from "../../assert.ts";
 import { TestCluster, type TestWorker } from "./lib.ts";
@@ -24,6 +25,9 @@ class Consumer {
   nextRound: number | undefined;
   proposed: RoundSchedule | undefined;
   lost = false;
+  /** Tasks that schedules named. */
+  tasksTold = 0;
+  readonly #known = new RoundSchedules();
 
   constructor(cluster: TestCluster, clientId: number, dead: ReadonlySet<number>) {
     this.#cluster = cluster;
@@ -33,16 +37,25 @@ class Consumer {
 
   async heartbeat(): Promise<void> {
     const lostTask = this.lost ? this.taskOf(this.nextRound!) : undefined;
-    const { schedules = [], proposed } = await this.#cluster.ask("clientHeartbeat", {
+    const news = await this.#cluster.ask("clientHeartbeat", {
       clientId: this.clientId,
       ...(this.nextRound === undefined ? {} : {
         nextRound: this.nextRound,
         deliveredRound: this.held[0] ?? this.nextRound,
       }),
       ...(this.proposed === undefined ? {} : { acceptedSchedule: this.proposed.version }),
+      ...this.#known.known,
       heldRounds: this.held,
       ...(lostTask === undefined ? {} : { lostTasks: [{ taskId: lostTask }] }),
     });
+    const { schedules, proposed } = this.#known.read(news.schedules ?? [], news.proposed);
+    for (
+      const { taskIds = [], added = [], removed = [] } of [
+        ...news.schedules ?? [],
+        ...news.proposed === undefined ? [] : [news.proposed],
+      ]
+    ) this.tasksTold += taskIds.length + added.length + removed.length;
+    this.#known.learn(schedules);
     this.schedules = schedules;
     this.nextRound ??= schedules[0]?.fromRound;
     const acceptable = proposed !== undefined && (this.nextRound ?? 0) <= proposed.fromRound;
@@ -421,4 +434,38 @@ Deno.test("rounds: a worker that joins a coordinated read takes as many bytes of
   const few = await journaledPerWorker(10);
   const many = await journaledPerWorker(80);
   assert(many < 1.05 * few, `${few} bytes with 10 workers, ${many} with 80`);
+});
+
+Deno.test("rounds: a consumer that says which schedules it knows is told each change of their tasks once, and knows what others are told whole", async () => {
+  const { cluster, dead, workers, join } = await coordinatedCluster(20);
+  await using _ = cluster;
+  for (const worker of workers) await worker.heartbeat();
+  const consumers = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil(consumers, 10);
+  const whole = async (clientId: number) =>
+    (await cluster.ask("clientHeartbeat", { clientId }))
+      .schedules as typeof consumers[0]["schedules"];
+  const same = async (when: string) => {
+    for (const { clientId, schedules } of consumers) {
+      assertEquals(schedules, await whole(clientId), when);
+    }
+  };
+  for (const consumer of consumers) consumer.tasksTold = 0;
+  const JOINING = 10;
+  for (let i = 0; i < JOINING; i++) {
+    await cluster.worker(`late-${i}`).heartbeat();
+    // Some are proposed and never in force, as more come first.
+    for (const consumer of i % 3 === 0 ? consumers : [consumers[0]!]) await consumer.heartbeat();
+  }
+  await readUntil(consumers, consumers[0]!.nextRound! + 60);
+  assertEquals(consumers.map(({ tasksTold }) => tasksTold), [JOINING, JOINING]);
+  await same("workers have joined");
+  dead.add(consumers[0]!.taskOf(consumers[0]!.nextRound! + 1)!);
+  await readUntil(consumers, consumers[0]!.nextRound! + 10);
+  await same("one was lost, and its place is taken by others");
+  await cluster.restart();
+  await cluster.worker("later").heartbeat();
+  await readUntil(consumers, consumers[0]!.nextRound! + 60);
+  await same("the dispatcher was restarted");
 });

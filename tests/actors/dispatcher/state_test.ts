@@ -198,7 +198,7 @@ class Decider implements Turn {
       };
       heardConsumer(this, client, this.consumers, report, 5);
     }
-    newsFor(this.state, client, b % 2 === 0 ? undefined : new Set(this.state.tasks.keys()));
+    newsFor(this.state, client, b % 2 === 0 ? undefined : new Set(this.state.tasks.keys()), {});
   }
 
   #worker(name: string, life: number, c: number): void {
@@ -235,7 +235,8 @@ function indexed(state: DispatcherState): unknown[] {
   return [...state.iterations.keys()].map((iterationId) => {
     const index = state.roundIndexOf(iterationId);
     if (index === undefined) return null;
-    const { mayHaveGone: _, ...found } = index;
+    // Two of them say only what may be, and do so at first.
+    const { mayHaveGone: _, replacedAt: __, ...found } = index;
     return { ...found, serving: index.serving };
   });
 }
