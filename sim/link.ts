@@ -141,7 +141,7 @@ export class LinkEnd implements Link {
       this.#expectsSign = false;
       const peer = this.#peer;
       const silent = !peer.life.alive || peer.#isClosed || peer.isCut || this.isCut;
-      if (silent) this.#end(new LeatError("unavailable", `${this.remote.node} has fallen silent`));
+      if (silent) this.#end(this.#network.silenceOf(this.remote.node));
     });
   }
 

@@ -251,6 +251,11 @@ export class SimNetwork {
     return this.#unavailable(`${node} has reset the link`, closedThere);
   }
 
+  /** Why a link is given up whose other end gives no sign. */
+  silenceOf(node: string): LeatError {
+    return this.#unavailable(`${node} has fallen silent`);
+  }
+
   #unreachable(node: string, why: string): LeatError {
     return this.#unavailable(`Cannot reach ${node}: ${why}`);
   }

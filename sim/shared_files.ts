@@ -21,6 +21,8 @@ interface Making {
 export class SharedFiles {
   readonly #files = new Map<string, Uint8Array>();
   readonly #making = new Map<string, Making>();
+  /** Why files could not be opened, by path. */
+  readonly #missing = new Map<string, LeatError>();
 
   /** The names of all files. */
   get names(): readonly string[] {
@@ -39,7 +41,7 @@ export class SharedFiles {
       files: {
         open: async (path) => {
           await later();
-          return openFile(path, this.#files.get(path));
+          return openFile(this.#files.get(path) ?? this.#absent(path));
         },
         list: async (pattern) => {
           await later();
@@ -57,6 +59,15 @@ export class SharedFiles {
         },
       },
     };
+  }
+
+  /** One error for each path: files are looked for again and again until somebody has made them. */
+  #absent(path: string): never {
+    let error = this.#missing.get(path);
+    if (error === undefined) {
+      this.#missing.set(path, error = new LeatError("not_found", `There is no file "${path}"`));
+    }
+    throw error;
   }
 
   #create(path: string, life: Life, later: () => Promise<void>): NewFile {
@@ -79,8 +90,7 @@ export class SharedFiles {
   }
 }
 
-function openFile(path: string, bytes: Uint8Array | undefined): OpenFile {
-  if (bytes === undefined) throw new LeatError("not_found", `There is no file "${path}"`);
+function openFile(bytes: Uint8Array): OpenFile {
   return {
     sizeBytes: bytes.length,
     read(into: Uint8Array, offset: number): number {

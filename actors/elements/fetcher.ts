@@ -104,6 +104,7 @@ export class ElementFetcher {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#timer?.cancel();
+    if (this.#open.size === 0) return;
     const error = stoppedError();
     for (const { reject } of this.#open) reject(error);
     this.#open.clear();

@@ -16,12 +16,16 @@ import type { Random, World } from "./world.ts";
 /** Delay before an ask is repeated to a receiver that is unavailable; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
+/** Of how many targets an actor keeps an empty set: most ask the same few again and again. */
+const TARGETS_KEPT = 16;
 
 /** An ask that waits for its answer. */
 export interface OpenAsk {
   readonly id: number;
   readonly asker: Cell;
   readonly target: Ref;
+  /** See {@linkcode keyOf}. */
+  readonly targetKey: string;
   readonly method: string;
   readonly body: unknown;
   readonly deadlineMs: number;
@@ -35,7 +39,10 @@ export interface OpenAsk {
 }
 
 /** See {@linkcode AskEnvelope}. */
-type SettledMarks = Pick<AskEnvelope, "open"> & { readonly settledBelow: number };
+interface SettledMarks {
+  readonly settledBelow: number;
+  readonly open: AskEnvelope["open"] | undefined;
+}
 
 /** Keeps the open asks of one node. */
 export class Asks {
@@ -75,6 +82,7 @@ export class Asks {
         id: ++this.#lastId,
         asker,
         target,
+        targetKey: keyOf(target),
         method,
         // An ask that may be sent again says the same thing then, whatever became of the body.
         body: options.attemptMs === undefined ? body : copyBody(body),
@@ -101,10 +109,15 @@ export class Asks {
     return ask !== undefined;
   }
 
-  /** Refuses the ask with that id, or tries it again when that may help. */
-  refused(id: number, incarnation: string | undefined, error: LeatError): boolean {
+  /**
+   * Refuses the ask with that id, or tries it again when that may help.
+   *
+   * @param why Asked only if there is such an ask: making an error takes as long as a few messages.
+   */
+  refused(id: number, incarnation: string | undefined, why: () => LeatError): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
+    const error = why();
     const again = ask.attemptMs !== undefined && mayBeTakenLater(error);
     if (!again) {
       this.#take(id, incarnation)!.reject(error);
@@ -123,7 +136,7 @@ export class Asks {
   }
 
   /** The node cannot be reached: refuses what was asked of it. */
-  nodeLost(node: string, error: LeatError): void {
+  nodeLost(node: string, error: () => LeatError): void {
     for (const ask of [...this.#open.values()]) {
       if (ask.target.node === node) this.refused(ask.id, ask.asker.self.incarnation, error);
     }
@@ -188,17 +201,17 @@ export class Asks {
   }
 
   #markOpen(ask: OpenAsk): void {
-    const key = keyOf(ask.target);
-    const open = ask.asker.repeatable.get(key);
-    if (open === undefined) ask.asker.repeatable.set(key, new Set([ask.id]));
-    else open.add(ask.id);
+    const { repeatable } = ask.asker;
+    let open = repeatable.get(ask.targetKey);
+    if (open === undefined) repeatable.set(ask.targetKey, open = new Set());
+    open.add(ask.id);
   }
 
   #markSettled(ask: OpenAsk): void {
-    const key = keyOf(ask.target);
-    const open = ask.asker.repeatable.get(key);
+    const { repeatable } = ask.asker;
+    const open = repeatable.get(ask.targetKey);
     open?.delete(ask.id);
-    if (open?.size === 0) ask.asker.repeatable.delete(key);
+    if (open?.size === 0 && repeatable.size > TARGETS_KEPT) repeatable.delete(ask.targetKey);
   }
 }
 
@@ -212,16 +225,17 @@ export function mayBeTakenLater({ code, details }: LeatError): boolean {
 }
 
 /** What an ask that may be repeated says of those before it, from this life to this target. */
-export function settledMarks({ id, asker, target }: OpenAsk): SettledMarks {
-  const open: number[] = [];
-  for (const other of asker.repeatable.get(keyOf(target)) ?? []) {
-    if (other >= id || open.length >= OPEN_MAX) break;
-    open.push(other);
+export function settledMarks({ id, asker, targetKey }: OpenAsk): SettledMarks {
+  let open: number[] | undefined;
+  for (const other of asker.repeatable.get(targetKey)!) {
+    if (other >= id) break;
+    open ??= [];
+    if (open.push(other) >= OPEN_MAX) break;
   }
-  if (open.length === 0) return { settledBelow: id };
+  if (open === undefined) return { settledBelow: id, open };
   const settledBelow = open[0]!;
   if (open.length < OPEN_MAX) open.push(id);
   // Ids are a node's: where these follow one another, nothing between them is settled.
   const isDense = open.at(-1)! - settledBelow === open.length - 1;
-  return isDense ? { settledBelow } : { settledBelow, open };
+  return { settledBelow, open: isDense ? undefined : open };
 }

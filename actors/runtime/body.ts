@@ -37,6 +37,9 @@ export function copyBody(value: unknown, kept = false): unknown {
   }
 }
 
+/** In a loop over an object's keys it costs nothing, unlike `Object.hasOwn`. */
+const hasOwn = Object.prototype.hasOwnProperty;
+
 type Path = (string | number)[];
 
 function copyObject(value: object, kept: boolean, path: Path): unknown {
@@ -51,7 +54,9 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
     throw refusal(value, path);
   }
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) {
+  // Quicker than a list of the keys; of the prototype nothing belongs to the message.
+  for (const key in value) {
+    if (!hasOwn.call(value, key)) continue;
     if (key === "__proto__") throw refusal(value, path);
     copy[key] = copyItem((value as Record<string, unknown>)[key], key, kept, path);
   }

@@ -70,7 +70,9 @@ export class Cell implements ActorContext<unknown> {
   /** Asks whose handlers have not answered yet. */
   readonly #answering = new Set<AskEnvelope>();
   readonly #timers = new Set<Timer>();
-  readonly #abort = new AbortController();
+  /** Made when the actor asks for its signal: few do. */
+  #abort: AbortController | undefined;
+  #endedError: LeatError | undefined;
   #actor: Actor<unknown> | undefined;
   #terminated: Promise<void> | undefined;
 
@@ -97,6 +99,10 @@ export class Cell implements ActorContext<unknown> {
   }
 
   get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#terminated !== undefined) this.#abort.abort(this.endedError());
+    }
     return this.#abort.signal;
   }
 
@@ -105,8 +111,13 @@ export class Cell implements ActorContext<unknown> {
       ref: this.self,
       kind: this.#spec.kind ?? this.#spec.name,
       state: this.state === "stopped" ? "stopping" : this.state,
-      mailboxLength: this.#mailbox.length,
+      mailboxLength: this.mailboxLength,
     };
+  }
+
+  /** Messages that wait. */
+  get mailboxLength(): number {
+    return this.#mailbox.length;
   }
 
   /** Makes the actor and runs its `start`. */
@@ -265,7 +276,7 @@ export class Cell implements ActorContext<unknown> {
 
   /** Why nothing can be asked by this life any more. */
   endedError(): LeatError {
-    return new LeatError("cancelled", `${formatRef(this.self)} has ended`);
+    return this.#endedError ??= new LeatError("cancelled", `${formatRef(this.self)} has ended`);
   }
 
   #ready(): void {
@@ -336,7 +347,7 @@ export class Cell implements ActorContext<unknown> {
   }
 
   async #end(error: LeatError | undefined): Promise<void> {
-    this.#abort.abort(this.endedError());
+    this.#abort?.abort(this.endedError());
     for (const timer of [...this.#timers]) timer.cancel();
     await this.children.stopAll();
     try {
@@ -346,22 +357,29 @@ export class Cell implements ActorContext<unknown> {
         error: LeatError.from(failure).message,
       });
     }
-    const gone = error ?? new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
     for (let left = this.#mailbox.shift(); left !== undefined; left = this.#mailbox.shift()) {
       this.#system.drop(left.envelope, "no_such_actor");
-      this.#refuse(left.envelope, new LeatError("unavailable", gone.message, { cause: gone }));
+      this.#refuseAsGone(left.envelope, error);
     }
     // What stop() has let go answers first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
-    for (const ask of this.#answering) {
-      this.#refuse(ask, new LeatError("unavailable", gone.message, { cause: gone }));
-    }
+    for (const ask of this.#answering) this.#refuseAsGone(ask, error);
     for (const { watcher, id } of this.watchers.values()) {
-      this.#system.notifyDown(this, watcher, id, gone);
+      this.#system.notifyDown(this, watcher, id, error ?? this.#stoppedError());
     }
     this.state = "stopped";
     this.#system.ended(this);
     this.#system.emit({ type: "stop", ref: this.self, error });
+  }
+
+  #refuseAsGone(envelope: TellEnvelope | AskEnvelope, error: LeatError | undefined): void {
+    if (envelope.kind !== "ask") return;
+    const gone = error ?? this.#stoppedError();
+    this.#refuse(envelope, new LeatError("unavailable", gone.message, { cause: gone }));
+  }
+
+  #stoppedError(): LeatError {
+    return new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
   }
 
   async #stopActor(error: LeatError | undefined): Promise<void> {

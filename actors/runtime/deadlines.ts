@@ -8,12 +8,16 @@ import type { Timer, World } from "./world.ts";
 
 /** Deadlines are rounded up to a multiple of this, so that many share a bucket. */
 const BUCKET_MS = 8;
+/** Empty buckets that are kept. */
+const SPARE_MAX = 16;
 
 /** Calls back for each item whose deadline has passed; never early, late by at most one bucket. */
 export class Deadlines<T> {
   readonly #world: World;
   readonly #expire: (item: T) => void;
   readonly #buckets = new Map<number, Set<T>>();
+  /** Empty buckets, to be used again: most have one item, for a short while. */
+  readonly #spare: Set<T>[] = [];
   #timer: Timer | undefined;
   #armedFor = Infinity;
 
@@ -26,7 +30,7 @@ export class Deadlines<T> {
   add(deadlineMs: number, item: T): number {
     const bucket = Math.ceil(deadlineMs / BUCKET_MS);
     let items = this.#buckets.get(bucket);
-    if (items === undefined) this.#buckets.set(bucket, items = new Set());
+    if (items === undefined) this.#buckets.set(bucket, items = this.#spare.pop() ?? new Set());
     items.add(item);
     if (bucket < this.#armedFor) this.#arm(bucket);
     return bucket;
@@ -36,6 +40,7 @@ export class Deadlines<T> {
     const items = this.#buckets.get(bucket);
     if (items === undefined || !items.delete(item) || items.size > 0) return;
     this.#buckets.delete(bucket);
+    if (this.#spare.length < SPARE_MAX) this.#spare.push(items);
     if (this.#buckets.size === 0) this.#disarm();
   }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown, WatchEnd } from "./actor.ts";
 import type { Answer, RepeatableAsk } from "./answers.ts";
 import { Asks, type OpenAsk, settledMarks } from "./asks.ts";
@@ -214,7 +214,7 @@ class Core implements CellSystem {
   get held(): HeldMessages {
     let [waiting, keptAnswers] = [0, 0];
     for (const cell of this.#cells.values()) {
-      waiting += cell.info.mailboxLength;
+      waiting += cell.mailboxLength;
       keptAnswers += cell.answers.size;
     }
     return { waiting, openAsks: this.#asks.size, keptAnswers };
@@ -324,22 +324,28 @@ class Core implements CellSystem {
   }
 
   #sendAsk(ask: OpenAsk): void {
-    const { asker, target, id, method, body, deadlineMs, attemptMs } = ask;
-    const number = asker.numbers.next(keyOf(target));
+    const { asker, target, targetKey, id, method, body, deadlineMs, attemptMs } = ask;
+    const number = asker.numbers.next(targetKey);
     const timeoutMs = Math.max(0, deadlineMs - this.world.nowMs());
     // In one piece: to spread parts into it would take longer than all else here.
+    const source = asker.self;
+    if (attemptMs === undefined) {
+      this.#post({ kind: "ask", source, target, number, id, method, body, timeoutMs });
+      return;
+    }
+    const { settledBelow, open } = settledMarks(ask);
     const envelope: AskEnvelope = {
       kind: "ask",
-      source: asker.self,
+      source,
       target,
       number,
       id,
       method,
       body,
       timeoutMs,
+      settledBelow,
     };
-    if (attemptMs === undefined) this.#post(envelope);
-    else this.#post({ ...envelope, ...settledMarks(ask) }, true);
+    this.#post(open === undefined ? envelope : { ...envelope, open }, true);
   }
 
   /** @throws LeatError when the envelope cannot travel. */
@@ -415,7 +421,7 @@ class Core implements CellSystem {
       case "failure":
         return this.#dispatchAnswer(envelope);
       case "down":
-        return this.#dispatchDown(envelope.id, LeatError.fromWire(envelope.error), "ended");
+        return this.#dispatchDown(envelope.id, () => LeatError.fromWire(envelope.error), "ended");
       default:
         return this.#dispatchToActor(envelope);
     }
@@ -427,15 +433,15 @@ class Core implements CellSystem {
     const incarnation = envelope.target.incarnation;
     const wanted = envelope.kind === "reply"
       ? this.#asks.answered(envelope.id, incarnation, envelope.body)
-      : this.#asks.refused(envelope.id, incarnation, LeatError.fromWire(envelope.error));
+      : this.#asks.refused(envelope.id, incarnation, () => LeatError.fromWire(envelope.error));
     if (wanted) this.emit({ type: "deliver", envelope });
     else this.drop(envelope, "unwanted_reply");
   }
 
-  #dispatchDown(id: number, error: LeatError, end: WatchEnd): void {
+  #dispatchDown(id: number, why: () => LeatError, end: WatchEnd): void {
     const watch = this.#watches.get(id);
     this.#watches.delete(id);
-    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(error, end);
+    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(why(), end);
   }
 
   #dispatchToActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
@@ -450,11 +456,11 @@ class Core implements CellSystem {
       this.drop(envelope, restarting ? "restarting" : "no_such_actor");
       this.#refuse(
         envelope,
-        restarting
-          ? new LeatError("unavailable", `${formatRef(target)} is restarting`)
-          : new LeatError("not_found", `There is no actor ${formatRef(target)}`, {
-            details: { reason: "no_such_actor" },
-          }),
+        restarting ? { code: "unavailable", message: `${formatRef(target)} is restarting` } : {
+          code: "not_found",
+          message: `There is no actor ${formatRef(target)}`,
+          details: { reason: "no_such_actor" },
+        },
       );
       return;
     }
@@ -462,11 +468,11 @@ class Core implements CellSystem {
       this.drop(envelope, "stale_incarnation");
       this.#refuse(
         envelope,
-        new LeatError(
-          "failed_precondition",
-          `${formatRef(target)} is gone; ${formatRef(cell.self)} has taken its place`,
-          { details: { reason: "stale_incarnation", incarnation: cell.self.incarnation } },
-        ),
+        {
+          code: "failed_precondition",
+          message: `${formatRef(target)} is gone; ${formatRef(cell.self)} has taken its place`,
+          details: { reason: "stale_incarnation", incarnation: cell.self.incarnation },
+        },
       );
       return;
     }
@@ -535,17 +541,16 @@ class Core implements CellSystem {
   }
 
   /** Answers what nobody here can take, in the root's name. */
-  #refuse(envelope: Envelope, error: LeatError): void {
-    const wire = error.toWire();
+  #refuse(envelope: Envelope, error: WireError): void {
     if (envelope.kind === "ask") {
       const header = this.#header(this.root, envelope.source);
-      this.#postOrDrop({ kind: "failure", ...header, id: envelope.id, error: wire });
+      this.#postOrDrop({ kind: "failure", ...header, id: envelope.id, error });
     } else if (envelope.kind === "watch") {
       this.#postOrDrop({
         kind: "down",
         ...this.#header(this.root, envelope.source),
         id: envelope.id,
-        error: wire,
+        error,
       });
     }
   }
@@ -554,8 +559,8 @@ class Core implements CellSystem {
     for (const envelope of envelopes) {
       this.drop(envelope, "unreachable");
       if (envelope.kind === "ask") {
-        this.#asks.refused(envelope.id, envelope.source.incarnation, error);
-      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, error, "lost");
+        this.#asks.refused(envelope.id, envelope.source.incarnation, () => error);
+      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, () => error, "lost");
     }
   }
 
@@ -565,7 +570,7 @@ class Core implements CellSystem {
     const { kind, target, source } = envelope;
     this.world.log("warn", `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
     if (kind === "ask") this.#asks.fail(envelope.id, source.incarnation, error);
-    else if (kind === "watch") this.#dispatchDown(envelope.id, error, "lost");
+    else if (kind === "watch") this.#dispatchDown(envelope.id, () => error, "lost");
     else if (kind === "reply") {
       const header = { source, target, number: envelope.number, id: envelope.id };
       this.#postOrDrop({ kind: "failure", ...header, error: error.toWire() });
@@ -573,8 +578,8 @@ class Core implements CellSystem {
   }
 
   #nodeLost(node: string, error: LeatError): void {
-    const lost = lostLink(node, error);
     const end = isClosedThere(error) ? "closed" : "lost";
+    const lost = lostLink(node, error);
     this.#asks.nodeLost(node, lost);
     for (const [id, watch] of [...this.#watches]) {
       if (watch.target.node === node) this.#dispatchDown(id, lost, end);
@@ -593,8 +598,11 @@ class Core implements CellSystem {
   }
 }
 
-function lostLink(node: string, error: LeatError): LeatError {
-  return new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
-    cause: error,
-  });
+/** Why what was under way is lost: one error for all who wait for it, made when the first one does. */
+function lostLink(node: string, error: LeatError): () => LeatError {
+  let lost: LeatError | undefined;
+  return () =>
+    lost ??= new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
+      cause: error,
+    });
 }

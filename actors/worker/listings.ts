@@ -68,9 +68,9 @@ export class Listings {
   async #run({ dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
-    const late = new LeatError("deadline_exceeded", "Nobody waits for these splits any more");
+    const late = () => new LeatError("deadline_exceeded", "Nobody waits for these splits any more");
     if (leftMs <= 0) {
-      for (const { table } of askers) table.reject(late);
+      for (const { table } of askers) table.reject(late());
       return;
     }
     this.#running++;
@@ -78,8 +78,9 @@ export class Listings {
     // Not every runner can be stopped: a folder may be on a disk that does not answer.
     const ending = new Ending();
     const giveUp = () => {
-      ending.come(late);
-      givenUp.abort(late);
+      const error = late();
+      ending.come(error);
+      givenUp.abort(error);
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {

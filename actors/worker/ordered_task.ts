@@ -91,6 +91,7 @@ class OrderedTask implements RunningTask {
 
   stop(): void {
     this.#retireRunner();
+    if (this.#waiting.length === 0) return;
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
     for (const { answer } of this.#waiting) answer.reject(gone);
     this.#waiting = [];

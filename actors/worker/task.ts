@@ -126,6 +126,7 @@ class Task implements RunningTask {
 
   stop(): void {
     this.#retireRunner();
+    if (this.#waiting.length === 0) return;
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       next.answer.reject(gone);

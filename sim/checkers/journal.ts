@@ -28,7 +28,7 @@ export class JournalChecker {
   /** What was not as it should be. */
   readonly found: string[] = [];
   /** What is known to be on disk of the lives before. */
-  readonly #kept: Uint8Array[] = [];
+  readonly #kept: JournalRecord[] = [];
   readonly #encoding = { slab: new MessageSlab() };
   #owners = new SplitOwners();
   #life: Life | undefined;
@@ -82,10 +82,11 @@ export class JournalChecker {
       );
       return;
     }
-    this.#kept.push(...records.slice(0, count));
+    for (const bytes of records.slice(0, count)) this.#kept.push(decodeRecord(bytes));
+    if (count === records.length) return;
     // What was not written has not been: splits belong to whom they belong on disk.
     this.#owners = new SplitOwners();
-    for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
+    for (const record of this.#kept) this.#owners.note(record);
   }
 
   /**

@@ -40,6 +40,9 @@ export interface PayloadPart {
 /** -0 as a float64: msgpackr would write the integer 0. */
 const NEGATIVE_ZERO = new RawMsgpack([TOKEN.FLOAT64, 0x80, 0, 0, 0, 0, 0, 0, 0]);
 
+/** In a loop over an object's keys it costs nothing, unlike `Object.hasOwn`. */
+const hasOwn = Object.prototype.hasOwnProperty;
+
 const INT64_MIN = -(2n ** 63n);
 const UINT64_MAX = 2n ** 64n - 1n;
 const UINT32_MAX = 0xffff_ffff;
@@ -115,9 +118,10 @@ export class MessagePlan {
     this.#enter(depth);
     // msgpackr asks an object for its constructor before it takes it for a plain one. Objects whose
     // data could answer go as Maps.
-    const odd = bare || Object.hasOwn(value, "constructor");
+    const odd = bare || value.constructor !== Object;
     let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
-    for (const key of Object.keys(value)) {
+    for (const key in value) {
+      if (!hasOwn.call(value, key)) continue;
       const item = value[key];
       this.#path[depth] = key;
       if (item === undefined) {
