@@ -107,6 +107,11 @@ export interface ActorContext<P = unknown> {
   ): Promise<AnswerOf<Q, M>>;
   /** Calls `down` once when the target dies, cannot be reached or does not exist; the answer stops watching. */
   watch(target: Ref, down: WatchDown): () => void;
+  /**
+   * Calls `up` once, as soon as there is a link to the node, whoever has opened it; the answer stops
+   * waiting for that. It opens none itself.
+   */
+  whenLinked(node: string, up: () => void): () => void;
   /** Starts a child. */
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */

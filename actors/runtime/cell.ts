@@ -39,6 +39,7 @@ export interface CellSystem {
   ): Promise<unknown>;
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
   watch(source: Cell, target: Ref, down: WatchDown): () => void;
+  whenLinked(source: Cell, node: string, up: () => void): () => void;
   notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void;
   drop(envelope: Envelope, reason: DropReason): void;
   emit(event: InspectionEvent): void;
@@ -208,6 +209,11 @@ export class Cell implements ActorContext<unknown> {
   watch(target: Ref, down: WatchDown): () => void {
     if (this.state === "stopped") return () => {};
     return this.#system.watch(this, target, (error, end) => this.guarded(() => down(error, end)));
+  }
+
+  whenLinked(node: string, up: () => void): () => void {
+    if (this.state === "stopped") return () => {};
+    return this.#system.whenLinked(this, node, () => this.guarded(up));
   }
 
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q> {

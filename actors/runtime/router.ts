@@ -24,6 +24,7 @@ export interface RouterOwner {
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
   /** The envelope cannot travel. */
   refused(envelope: Envelope, error: LeatError): void;
+  /** There is a link to the node, where there was none; what had waited for it has been sent. */
   linkUp(node: string): void;
   /** A link to this life of the node is gone, with what it carried; another one is left. */
   linkChanged(node: string, error: LeatError): void;
@@ -67,13 +68,12 @@ export class Router {
       this.#detach(other, closedThere(error));
     }
     const links = this.#links.get(node);
-    if (links === undefined) {
-      this.#links.set(node, [link]);
-      this.#owner.linkUp(node);
-    } else links.push(link);
+    if (links === undefined) this.#links.set(node, [link]);
+    else links.push(link);
     link.closed.then((error) => this.#detach(link, error));
     // First what waited: an answer to what comes in must not overtake it.
     this.#flush(node, link);
+    if (links === undefined) this.#owner.linkUp(node);
     link.start((envelope) => this.#owner.receive(envelope));
   }
 

@@ -59,6 +59,11 @@ interface Watch {
   readonly down: WatchDown;
 }
 
+interface LinkWait {
+  readonly waiter: Cell;
+  readonly up: () => void;
+}
+
 /**
  * One node of actors.
  *
@@ -167,6 +172,8 @@ class Core implements CellSystem {
   readonly #cells = new Map<string, Cell>();
   readonly #asks: Asks;
   readonly #watches = new Map<number, Watch>();
+  /** Who waits for a link, by the node that it is to lead to. */
+  readonly #linkWaits = new Map<string, Set<LinkWait>>();
   readonly #local = new Fifo<Envelope>();
   readonly #runnable = new Fifo<Cell>();
   #lastWatch = 0;
@@ -190,7 +197,10 @@ class Core implements CellSystem {
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
       refused: (envelope, error) => this.#refused(envelope, error),
       linkChanged: (node, error) => this.#linkChanged(node, error),
-      linkUp: (node) => this.emit({ type: "link_up", node }),
+      linkUp: (node) => {
+        this.emit({ type: "link_up", node });
+        this.#nodeLinked(node);
+      },
       linkDown: (node, error) => {
         this.emit({ type: "link_down", node, error });
         this.#nodeLost(node, error);
@@ -247,6 +257,9 @@ class Core implements CellSystem {
     if (this.#cells.get(cell.self.path) === cell) this.#cells.delete(cell.self.path);
     this.#asks.askerEnded(cell);
     for (const [id, watch] of this.#watches) if (watch.watcher === cell) this.#watches.delete(id);
+    for (const [node, waits] of this.#linkWaits) {
+      for (const wait of waits) if (wait.waiter === cell) this.#waitNoMore(node, wait);
+    }
   }
 
   gaveUp(_cell: Cell, error: LeatError): void {
@@ -301,6 +314,17 @@ class Core implements CellSystem {
       if (this.#watches.delete(id) && source.state !== "stopped") {
         this.#postOrDrop({ kind: "unwatch", ...this.#header(source, target), id });
       }
+    };
+  }
+
+  whenLinked(source: Cell, node: string, up: () => void): () => void {
+    const wait: LinkWait = { waiter: source, up };
+    const waits = this.#linkWaits.get(node);
+    if (waits === undefined) this.#linkWaits.set(node, new Set([wait]));
+    else waits.add(wait);
+    if (this.router.isLinked(node)) this.world.macrotask(() => this.#nodeLinked(node));
+    return () => {
+      this.#waitNoMore(node, wait);
     };
   }
 
@@ -575,6 +599,21 @@ class Core implements CellSystem {
       const header = { source, target, number: envelope.number, id: envelope.id };
       this.#postOrDrop({ kind: "failure", ...header, error: error.toWire() });
     }
+  }
+
+  #nodeLinked(node: string): void {
+    if (!this.router.isLinked(node)) return;
+    for (const wait of [...this.#linkWaits.get(node) ?? []]) {
+      if (this.#waitNoMore(node, wait)) wait.up();
+    }
+  }
+
+  /** Whether it still waited. */
+  #waitNoMore(node: string, wait: LinkWait): boolean {
+    const waits = this.#linkWaits.get(node);
+    const waited = waits?.delete(wait) ?? false;
+    if (waits?.size === 0) this.#linkWaits.delete(node);
+    return waited;
   }
 
   #nodeLost(node: string, error: LeatError): void {

@@ -136,6 +136,29 @@ Deno.test("a client whose link was lost is released when it has been silent for 
   assertEquals(await trainer.isThereAfter(10_000), false);
 });
 
+Deno.test("a client whose node has come back without a word keeps what silence leaves it, not the grace", async () => {
+  await using trainer = await Trainer.start();
+  await trainer.open();
+  await trainer.part(CLOSED);
+  assertEquals(await trainer.isThereAfter(5_000), true);
+  trainer.join();
+  await settle();
+  await trainer.part(LOST);
+  assertEquals(await trainer.isThereAfter(60_000), true);
+  assertEquals(await trainer.isThereAfter(65_000), false);
+});
+
+Deno.test("a client that ended while its link was closed is released when its node comes back", async () => {
+  await using trainer = await Trainer.start();
+  await trainer.open();
+  await trainer.part(CLOSED);
+  await trainer.end();
+  assertEquals(await trainer.isThereAfter(5_000), true);
+  trainer.join();
+  await settle();
+  assertEquals(await trainer.isThereAfter(0), false);
+});
+
 Deno.test("time in which the dispatcher stood still is none of a client's grace", async () => {
   await using trainer = await Trainer.start({ clientGraceMs: 1_000 });
   await trainer.open();

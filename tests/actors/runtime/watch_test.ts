@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import type { WatchEnd } from "../../../actors/runtime/actor.ts";
+import type { ActorContext, WatchEnd } from "../../../actors/runtime/actor.ts";
 import { closedThere } from "../../../actors/runtime/link.ts";
 import { nodeActorOf } from "../../../actors/runtime/node_actor.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
@@ -166,4 +166,40 @@ Deno.test("/node starts, lists and stops actors of the kinds it offers", async (
   spawnProbe(pair.b);
   await ask(node, "stop", { name: "probe" }, SOON);
   assert(pair.b.system.actors().some(({ ref }) => ref.path === "/probe"), "not its to stop");
+});
+
+Deno.test("whenLinked tells once that there is a link to a node", async () => {
+  await using pair = new TestPair();
+  const heard: string[] = [];
+  const spawn = (name: string) => {
+    const { promise, resolve } = Promise.withResolvers<ActorContext>();
+    pair.a.system.spawn({
+      name,
+      create: (context) => {
+        resolve(context);
+        return { handlers: {} };
+      },
+    });
+    return promise;
+  };
+  const [stays, leaves] = [await spawn("stays"), await spawn("leaves")];
+  stays.whenLinked("b", () => heard.push("at once"));
+  assertEquals(heard, []);
+  await settle();
+  assertEquals(heard, ["at once"]);
+
+  pair.links[0].close(new LeatError("unavailable", "a test"));
+  await pair.a.happened("link_down");
+  stays.whenLinked("b", () => heard.push("later"));
+  stays.whenLinked("c", () => heard.push("another node"));
+  stays.whenLinked("b", () => heard.push("not wanted any more"))();
+  leaves.whenLinked("b", () => heard.push("ended"));
+  await pair.a.system.stopActor("leaves");
+  await settle();
+  assertEquals(heard, ["at once"]);
+  pair.join();
+  assertEquals(heard, ["at once", "later"]);
+  pair.join();
+  await settle();
+  assertEquals(heard, ["at once", "later"]);
 });
