@@ -87,6 +87,12 @@ export class OrderedReader implements Reader {
   #mark: number;
   #markTold: number;
   #total = Infinity;
+  /**
+   * Whether it was heard which table of splits the places are in. Before that nothing is given, or an
+   * iterator could go on in other data than it was saved in, or save a place that nobody could check.
+   */
+  #isTableKnown = false;
+  #isTableAsked = false;
   #bytes = 0;
   #elements = 0;
   /** Runs while the training loop waits for one split, and has something of others here. */
@@ -150,7 +156,8 @@ export class OrderedReader implements Reader {
       this.#tasks.set(task.taskId, open);
     }
     if (ordered?.left !== undefined) this.#tellLeft(ordered.left);
-    if (ordered !== undefined && this.#total === Infinity) {
+    if (ordered !== undefined && !this.#isTableKnown) {
+      this.#isTableKnown = true;
       this.#checkTable(ordered.digest);
       this.#total = ordered.total;
     }
@@ -189,7 +196,7 @@ export class OrderedReader implements Reader {
   }
 
   get #lacksTasks(): boolean {
-    return this.#total === Infinity || [...this.#tasks.values()].every((task) => task.ended);
+    return !this.#isTableKnown || [...this.#tasks.values()].every((task) => task.ended);
   }
 
   get #isFull(): boolean {
@@ -232,6 +239,7 @@ export class OrderedReader implements Reader {
   /** Gives on what is next, as far as it is there and there is room. */
   #giveOn(): void {
     const { feed } = this.#around;
+    if (!this.#isTableKnown) return this.#askForTable();
     while (!feed.closed && this.#hasRoom) {
       if (this.#head >= this.#total) return feed.end();
       const split = this.#splits.get(this.#head);
@@ -250,6 +258,13 @@ export class OrderedReader implements Reader {
       }
       feed.push(counted === undefined ? item : { ...item, number: counted.number });
     }
+  }
+
+  /** Once: a regular heartbeat brings it, too. */
+  #askForTable(): void {
+    if (this.#isTableAsked || this.#elements === 0) return;
+    this.#isTableAsked = true;
+    this.#around.refresh();
   }
 
   /**

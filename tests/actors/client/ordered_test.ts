@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { createClient } from "../../../actors/client/client.ts";
+import { type ClientOptions, createClient } from "../../../actors/client/client.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
@@ -15,11 +15,14 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
 const ELEMENT_BYTES = 100;
+/** Of the table of splits. */
+const DIGEST = "d";
 
 /** One node with a reader, a dispatcher that lists what it is told to, and tasks made by hand. */
 class ReaderBench implements AsyncDisposable {
@@ -27,10 +30,17 @@ class ReaderBench implements AsyncDisposable {
   readonly feed = new Feed();
   readonly heartbeats: RequestOf<DispatcherProtocol, "clientHeartbeat">[] = [];
   readonly #tasks: FencedRef<ElementSourceProtocol>[] = [];
-  readonly #total: number;
+  /** Whether a heartbeat is answered with what is known of the splits. */
+  isListed = true;
 
-  constructor({ total, bufferBytesMax }: { total: number; bufferBytesMax: number }) {
-    this.#total = total;
+  constructor(
+    { total, bufferBytesMax, refreshMs = 20, ordered }: {
+      total: number;
+      bufferBytesMax: number;
+      refreshMs?: number;
+      ordered?: NonNullable<ClientOptions["ordered"]>;
+    },
+  ) {
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
@@ -39,7 +49,8 @@ class ReaderBench implements AsyncDisposable {
           clientHeartbeat: (request: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
             this.heartbeats.push(request);
             const tasks = this.#tasks.map((source, taskId) => ({ taskId, worker: "w", source }));
-            return { tasks, finished: false, ordered: { total: this.#total, digest: "d" } };
+            const table = this.isListed ? { ordered: { total, digest: DIGEST } } : {};
+            return { tasks, finished: false, ...table };
           },
           releaseClient: () => null,
         } as never,
@@ -54,7 +65,8 @@ class ReaderBench implements AsyncDisposable {
           parameters: { processingMode: "DETERMINISTIC", sharing: false },
           repetition: 0,
           bufferBytesMax,
-          refreshMs: 20,
+          refreshMs,
+          ...(ordered === undefined ? {} : { ordered }),
         }, this.feed),
     });
   }
@@ -100,6 +112,8 @@ function* splits(from: number, to: number): Generator<ElementAnswer & { kind: st
     yield splitEnd(sequence, 1);
   }
 }
+
+const codeOf = (error: unknown) => LeatError.from(error).code;
 
 const inOrder = (total: number) =>
   Array.from({ length: total }, (_, i) => [`element ${i}.0`, `split_end ${i}.1`]).flat();
@@ -179,6 +193,28 @@ Deno.test("a reader whose tasks all say they have no more asks the dispatcher fo
     return next ?? { kind: "end" };
   });
   assertEquals(await bench.rest(), inOrder(2));
+});
+
+Deno.test("a reader gives nothing before it knows the table of splits, and asks for it when something has come", async () => {
+  for (const isExpected of [true, false]) {
+    const told: string[] = [];
+    await using bench = new ReaderBench({
+      ...{ total: 1, bufferBytesMax: 10_000, refreshMs: 60_000 },
+      ordered: {
+        expectedDigest: isExpected ? DIGEST : "of other splits",
+        onTable: (digest) => told.push(digest),
+      },
+    });
+    // The splits are listed after the client was told of the task, and before it hears of them.
+    bench.isListed = false;
+    const answers = [...splits(0, 1)];
+    bench.addTask(() => {
+      bench.isListed = true;
+      return answers.shift() ?? { kind: "end" };
+    });
+    const first = await Promise.resolve(bench.feed.take()).then(({ kind }) => kind, codeOf);
+    assertEquals([first, told], [isExpected ? "element" : "failed_precondition", [DIGEST]]);
+  }
 });
 
 Deno.test("a reader of no splits comes to the end without any task", async () => {
