@@ -8,6 +8,7 @@
 import { Dataset, LeatError, type LocalCluster, udf } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { testInline } from "./carriers.ts";
+import { returned } from "./fixture_slow.ts";
 
 /** Longer than any test: no round is skipped unless that is the point. */
 const PATIENT = { skipAfterMs: 60_000, workerTimeoutMs: 400 } as const;
@@ -229,6 +230,8 @@ testInline("a round that is late is skipped by all consumers", async (start) => 
   for (let round = 0; round < 20; round++) await step(readers);
   assert((await skipped()).filter((count) => count > 0).length === 2, `${await skipped()}`);
   await leave(readers);
+  await cluster.close();
+  await returned();
 });
 
 testInline(

@@ -13,6 +13,7 @@ import {
 import { leastUseful } from "../../world/scaler.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { testInline, upTo } from "./carriers.ts";
+import { returned } from "./fixture_slow.ts";
 
 /** Decisions within tenths of a second. */
 const QUICK = { intervalMs: 20, measureMs: 150, downAfterMs: 300 };
@@ -53,6 +54,8 @@ testInline(
     // To the end as fast as can be: what counts is who gets what.
     while (await take());
     assertEquals(seen.sort((a, b) => a - b), upTo(elements));
+    await cluster.close();
+    await returned();
   },
 );
 
