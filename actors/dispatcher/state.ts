@@ -586,7 +586,10 @@ export class DispatcherState {
     record: RecordOf<"schedule_committed">,
   ): void {
     const { schedule } = need(rounds.proposal ?? undefined, record);
-    const older = rounds.schedules.filter(({ version }) => version >= record.oldestVersion);
+    // Those that begin no sooner serve nothing any more: workers may come by the thousand in one round.
+    const older = rounds.schedules.filter(({ version, fromRound }) =>
+      version >= record.oldestVersion && fromRound < schedule.fromRound
+    );
     const mayHaveGone = this.#roundIndices.get(iterationId)?.mayHaveGone ?? true;
     rounds.schedules = !mayHaveGone ? older : older.map((old) => ({
       ...old,

@@ -469,3 +469,29 @@ Deno.test("rounds: a consumer that says which schedules it knows is told each ch
   await readUntil(consumers, consumers[0]!.nextRound! + 60);
   await same("the dispatcher was restarted");
 });
+
+Deno.test("rounds: schedules that serve no round are dropped, so that workers which join in one round take no place in all that is kept", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const consumers = [await join(0), await join(1)];
+  await workers[0]!.heartbeat();
+  await readUntil(consumers, 10);
+  const version = () => consumers[1]!.schedules.at(-1)!.version;
+  const before = version();
+  const JOINING = 10;
+  for (let i = 0; i < JOINING; i++) {
+    await cluster.worker(`late-${i}`).heartbeat();
+    // Nobody reads: what is proposed is accepted, and in force.
+    for (let heartbeats = 0; heartbeats < 2; heartbeats++) {
+      for (const consumer of consumers) await consumer.heartbeat();
+    }
+  }
+  assertEquals(version(), before + JOINING, "each worker was agreed on by itself");
+  const { schedules } = consumers[1]!;
+  assertEquals(schedules.at(-1)!.taskIds.length, 1 + JOINING);
+  assert(schedules.length < 4, `${schedules.length} schedules are kept`);
+  const { nextRound } = consumers[0]!;
+  await readUntil(consumers, nextRound! + 40);
+  assertEquals(consumers[0]!.read, consumers[1]!.read);
+  assertEquals(new Set(consumers[0]!.read.slice(nextRound! + 1)).size, 1 + JOINING);
+});
