@@ -91,6 +91,8 @@ export class ChildProcess {
     const logged = this.#readLog();
     const { code, signal } = await this.#process.status;
     this.end = signal ?? `exit code ${code}`;
+    // Whoever was not asked to stop: its end of the pipe is gone, and this one would stay.
+    await this.#process.stdin.close().catch(() => {});
     await logged;
     return this.end;
   }

@@ -46,7 +46,8 @@ export class Deployment implements AsyncDisposable {
   readonly #options: DeploymentOptions;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
-  #starting: Promise<ChildProcess>[] = [];
+  /** Those that start, and those that have not ended since. */
+  readonly #started = new Set<Promise<ChildProcess>>();
   #stopped: Promise<void> | undefined;
 
   /**
@@ -106,7 +107,7 @@ export class Deployment implements AsyncDisposable {
       await Deno.writeTextFile(tokenFile, this.token);
       await start(tokenFile);
     } finally {
-      await Promise.allSettled(this.#starting);
+      await Promise.allSettled(this.#started);
       await Deno.remove(tokenFile);
     }
   }
@@ -152,13 +153,15 @@ export class Deployment implements AsyncDisposable {
         onOutput: (line) => onOutput?.(name, line),
       },
     );
-    this.#starting.push(child);
+    this.#started.add(child);
+    const forget = () => this.#started.delete(child);
+    child.then(({ ended }) => ended).then(forget, forget);
     return child;
   }
 
   /** The workers first: they say good-bye to the dispatcher. */
   async #stop(): Promise<void> {
-    const children = (await Promise.allSettled(this.#starting))
+    const children = (await Promise.allSettled(this.#started))
       .flatMap((outcome) => outcome.status === "fulfilled" ? [outcome.value] : []);
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;
     await Promise.all(children.filter(isWorker).map((worker) => worker.stop()));
