@@ -41,7 +41,7 @@ import { Scaling } from "./scaling.ts";
 import { assignSplit, handsOutSplits } from "./splits.ts";
 import { cancelSave, getSaveWork, hasSaveWork, isSave, isSaveOver } from "./saving.ts";
 import type { DispatcherState } from "./state.ts";
-import { checkWorkerNames } from "./static_shards.ts";
+import { checkWorkerNames, named } from "./static_shards.ts";
 import { TaskLists } from "./task_lists.ts";
 import type { Turn } from "./turn.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
@@ -598,9 +598,7 @@ class Dispatcher {
     if (workers.length === 0 || workers.includes(worker)) return;
     this.#context.world.log(
       "info",
-      `Worker "${worker}" is not among the listed workers (${
-        workers.join(", ")
-      }): jobs of static ` +
+      `Worker "${worker}" is not among the listed workers (${named(workers)}): jobs of static ` +
         `policies (FILE, DATA, …) give it nothing to do`,
     );
   }

@@ -269,10 +269,15 @@ export class Figures {
   #sums(state: DispatcherState, jobId: number): UsageSums {
     let sums = this.#usage.get(jobId);
     if (sums === undefined) {
-      for (const known of this.#usage.keys()) if (!state.jobs.has(known)) this.#usage.delete(known);
+      if (this.#usage.size >= 2 * state.jobs.size) this.#forgetUsage(state);
       this.#usage.set(jobId, sums = noUsage());
     }
     return sums;
+  }
+
+  /** Of jobs that are over; not at each new one, or jobs by the thousand would all be looked at as often. */
+  #forgetUsage(state: DispatcherState): void {
+    for (const known of this.#usage.keys()) if (!state.jobs.has(known)) this.#usage.delete(known);
   }
 }
 

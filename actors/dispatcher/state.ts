@@ -221,6 +221,10 @@ export class DispatcherState {
     return this.#workers;
   }
 
+  get workersAlive(): number {
+    return this.#workers.size - this.#lostWorkers;
+  }
+
   get clients(): ReadonlyMap<number, Client> {
     return this.#clients;
   }

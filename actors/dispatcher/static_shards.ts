@@ -9,13 +9,17 @@ import type { Shard } from "../../data/sharding_policy.ts";
 import type { Iteration } from "./entities.ts";
 import type { DispatcherState } from "./state.ts";
 
+/** Workers that a sentence names; of the others it says how many there are. */
+const NAMED_MAX = 8;
+
 /**
  * The list of workers that a dispatcher is set up with.
  *
  * @throws {LeatError} `invalid_argument` for a name that is empty or there twice.
  */
 export function checkWorkerNames(names: readonly string[]): readonly string[] {
-  const wrong = names.find((name, i) => name === "" || names.indexOf(name) < i);
+  const before = new Set<string>();
+  const wrong = names.find((name) => name === "" || before.size === before.add(name).size);
   if (wrong === undefined) return names;
   throw new LeatError(
     "invalid_argument",
@@ -48,7 +52,8 @@ export function hasShareFor(
 /** The workers that have not produced all of their shares. */
 export function workersMissing(state: DispatcherState, iteration: Iteration): string[] {
   const workers = workersOf(state, iteration) ?? [];
-  return workers.filter((_, index) => !iteration.shardsDone.includes(index));
+  const done = new Set(iteration.shardsDone);
+  return workers.filter((_, index) => !done.has(index));
 }
 
 /** Whether a fixed list of workers shares it. */
@@ -68,10 +73,16 @@ export function whyNoShard(
     const { name, parameters } = state.jobs.get(iteration.jobId)!;
     const noShard =
       `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
-      `${workers.join(", ")}, and this one is not among them`;
+      `${named(workers)}, and this one is not among them`;
     return { noShard };
   }
   return {};
+}
+
+/** Some of the names, and how many more there are. */
+export function named(workers: readonly string[]): string {
+  const more = workers.length - NAMED_MAX;
+  return workers.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 function workersOf(state: DispatcherState, { jobId }: Iteration): readonly string[] | null {

@@ -26,13 +26,29 @@ export function whyUnserved(
   const parameters = parametersOf(state, iteration);
   // Looked at before anything that grows with the cluster: each heartbeat of a client asks.
   if (hasTask(state, iteration, readers)) return null;
-  const alive = [...state.workers.values()].filter((worker) => worker.alive);
-  const isRead = (worker: Worker) => readers.some((client) => mayRead(parameters, client, worker));
-  if (alive.some(isRead)) return null;
-  if (alive.length === 0) {
+  if (hasWorker(state, parameters, readers)) return null;
+  if (state.workersAlive === 0) {
     return `It waits for ${wantedOf(parameters)}; there is no worker at all. ${remedy(parameters)}`;
   }
-  return `It waits for ${wantedOf(parameters)}; there are ${named(alive)}. ${remedy(parameters)}`;
+  return `It waits for ${wantedOf(parameters)}; there are ${aliveOf(state)}. ${remedy(parameters)}`;
+}
+
+/** Whether one of the clients may read a worker that is alive. */
+function hasWorker(
+  state: DispatcherState,
+  parameters: JobParameters,
+  readers: readonly Client[],
+): boolean {
+  for (const client of readers) {
+    for (const worker of state.workersOfProcess(client.process)) {
+      if (worker.alive && mayRead(parameters, client, worker)) return true;
+    }
+  }
+  if (parameters.targetWorkers === "local") return false;
+  for (const worker of state.workersFor(parameters)) {
+    if (worker.alive && mayRead(parameters, null, worker)) return true;
+  }
+  return false;
 }
 
 /** Whether one of the clients has a task to read: those of its own process are found at once. */
@@ -49,6 +65,7 @@ function hasTask(
       if (isItsOwn && mayRead(parameters, client, worker)) return true;
     }
   }
+  if (parameters.targetWorkers === "local") return false;
   for (const task of state.tasksOfIteration(iterationId)) {
     const worker = state.workers.get(task.worker);
     if (worker === undefined) return true;
@@ -75,11 +92,17 @@ function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
   return `Start one (deno task worker${flags}).`;
 }
 
-function named(workers: readonly Worker[]): string {
-  const shown = workers.slice(0, WORKERS_NAMED_MAX).map(({ name, tags, isPrivate }) => {
+/** Some of the workers that are alive, and how many more there are. */
+function aliveOf(state: DispatcherState): string {
+  const named: Worker[] = [];
+  for (const worker of state.workers.values()) {
+    if (named.length === WORKERS_NAMED_MAX) break;
+    if (worker.alive) named.push(worker);
+  }
+  const shown = named.map(({ name, tags, isPrivate }) => {
     const kind = isPrivate ? "of another process alone, " : "";
     return `"${name}" (${kind}${tags.length === 0 ? "no tags" : `tags ${tags.join(", ")}`})`;
   });
-  const more = workers.length - shown.length;
+  const more = state.workersAlive - named.length;
   return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
 }

@@ -17,6 +17,8 @@ export interface Round {
   readonly holders: Set<number>;
   /** Consumers that wait to hear that all hold it. */
   readonly waiting: Set<{ readonly absent: readonly number[]; readonly resolve: () => void }>;
+  /** How many are absent for one of these, at most. */
+  absentMax: number;
 }
 
 /** See the module. */
@@ -57,10 +59,11 @@ export class Rounds {
   }
 
   add(number: number, ready: Promise<void>): Round {
-    const round = { number, ready, answers: [], holders: new Set<number>(), waiting: new Set() };
-    this.#rounds.set(number, round as Round);
+    const round = { number, ready, answers: [], holders: new Set<number>() };
+    const added: Round = { ...round, waiting: new Set(), absentMax: 0 };
+    this.#rounds.set(number, added);
     this.#newest = Math.max(this.#newest, number);
-    return round as Round;
+    return added;
   }
 
   /** There is something in the round now. */
@@ -85,12 +88,15 @@ export class Rounds {
     absent: readonly number[],
   ): Promise<void> | undefined {
     round.holders.add(consumerIndex);
-    for (const waiting of round.waiting) {
+    // Before the last of them nobody hears: those that wait are not looked at for each that comes.
+    const mayBeHeld = round.holders.size + round.absentMax >= this.#numConsumers;
+    for (const waiting of mayBeHeld ? round.waiting : []) {
       if (!this.#isHeldByAll(round, waiting.absent)) continue;
       round.waiting.delete(waiting);
       waiting.resolve();
     }
     if (this.#isHeldByAll(round, absent)) return undefined;
+    round.absentMax = Math.max(round.absentMax, absent.length);
     return new Promise((resolve) => round.waiting.add({ absent, resolve }));
   }
 

@@ -3,8 +3,8 @@
  * each worker, do not depend on how many there are. The method: modelled clusters of two sizes, in which
  * everything that the dispatcher's state is asked for is counted; no clock is read.
  */
-import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluster.ts";
+import { Looks } from "../actors/dispatcher/looks.ts";
 import { assert } from "../assert.ts";
 
 const SMALL = 40;
@@ -67,50 +67,4 @@ async function workOf(options: ModelledOptions): Promise<Work> {
     events: cluster.cluster.scheduler.steps / workers,
     handled: handled / workers,
   };
-}
-
-/** Counts what is asked of the dispatcher's state, and what is come by in its collections. */
-class Looks implements Disposable {
-  count = 0;
-  readonly #before = Object.getOwnPropertyDescriptors(DispatcherState.prototype);
-
-  constructor() {
-    // deno-lint-ignore no-this-alias -- the accessors have a `this` of their own
-    const looks = this;
-    for (const [name, was] of Object.entries(this.#before)) {
-      const { get, value } = was;
-      if (name === "constructor" || name === "apply" || name === "snapshot") continue;
-      const ask = get ?? value as (...args: unknown[]) => unknown;
-      const counted = function (this: DispatcherState, ...args: unknown[]) {
-        looks.count++;
-        return looks.#counted(ask.apply(this, args));
-      };
-      const now = get === undefined ? { ...was, value: counted } : { ...was, get: counted };
-      Object.defineProperty(DispatcherState.prototype, name, now);
-    }
-  }
-
-  [Symbol.dispose](): void {
-    Object.defineProperties(DispatcherState.prototype, this.#before);
-  }
-
-  #counted(result: unknown): unknown {
-    if (!(result instanceof Map || result instanceof Set)) return result;
-    return new Proxy(result, {
-      get: (target, name) => {
-        const found: unknown = Reflect.get(target, name, target);
-        if (typeof found !== "function") return found;
-        const isWalk = name === Symbol.iterator || name === "values" || name === "keys" ||
-          name === "entries";
-        return isWalk ? () => this.#walk(found.call(target)) : found.bind(target);
-      },
-    });
-  }
-
-  *#walk(items: Iterable<unknown>): Generator<unknown> {
-    for (const item of items) {
-      this.count++;
-      yield item;
-    }
-  }
 }

@@ -6,6 +6,7 @@
 import { WaitLog } from "../../../actors/client/wait_log.ts";
 import { assertEquals } from "../../assert.ts";
 import { TestCluster } from "./lib.ts";
+import { Looks } from "./looks.ts";
 
 /** What the client is told, and what is described; both are the same. */
 async function waitingOf(cluster: TestCluster, clientId: number): Promise<string | undefined> {
@@ -79,4 +80,21 @@ Deno.test("WaitLog says what is waited for after a while, then seldom, and anew 
   ]);
   assertEquals(said(66_000), undefined);
   assertEquals([67_000, 72_000].map((atMs) => said(atMs, "y")), [undefined, "y"]);
+});
+
+Deno.test("what a job waits for is found without a look at each worker that may not serve it", async () => {
+  const OPTIONS = [{ targetTags: ["gpu"] }, { targetWorkers: "local" }] as const;
+  for (const options of OPTIONS) {
+    await using cluster = await TestCluster.start();
+    const { clientId } = await cluster.open(await cluster.dataset(), options);
+    const looksWith = async (from: number, to: number) => {
+      for (let i = from; i < to; i++) await cluster.worker(`w${i}`).heartbeat();
+      using looks = new Looks();
+      const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
+      return { looks: looks.count, waits: unserved?.includes(" more. Start") };
+    };
+    const few = await looksWith(0, 10);
+    assertEquals(await looksWith(10, 60), few);
+    assertEquals(few.waits, true);
+  }
 });
