@@ -61,16 +61,17 @@ function waits(
   iteration: Iteration,
   consumers: readonly Consumer[],
 ): string[] {
-  return [...new Set(consumers.map(({ round }) => round))].toSorted((a, b) => a - b)
-    .flatMap((round) => {
-      const here = consumers.filter((consumer) => consumer.round === round);
+  const byRound = Map.groupBy(consumers, ({ round }) => round);
+  const last = slowest(byRound);
+  return [...byRound].toSorted(([a], [b]) => a - b)
+    .flatMap(([round, here]) => {
       const waiting = (what: Consumer["waitsFor"]) =>
         here.filter(({ waitsFor }) => waitsFor === what).map(({ consumerIndex }) => consumerIndex);
       const sentence = (who: readonly number[], whom: string) =>
         who.length === 0 ? [] : [`For round ${round} ${named(who)} wait${s(who)} for ${whom}.`];
       return [
         ...sentence(waiting("worker"), workerOf(state, iteration, round)),
-        ...sentence(waiting("consumers"), slower(consumers, round)),
+        ...sentence(waiting("consumers"), slower(last, round)),
         ...sentence(waiting("schedule"), "a worker, or for all to agree on one"),
       ];
     });
@@ -84,14 +85,25 @@ function workerOf(state: DispatcherState, { rounds }: Iteration, round: number):
   return worker === undefined ? "a worker" : `worker "${worker}"`;
 }
 
+/** Those that are behind all others, and the round that they are at. */
+interface Slowest {
+  readonly lowest: number;
+  readonly indices: readonly number[];
+}
+
+/** Of those at the lowest round, who waits for no other consumer. */
+function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
+  const lowest = Math.min(...byRound.keys());
+  const indices = (byRound.get(lowest) ?? [])
+    .filter(({ waitsFor }) => waitsFor !== "consumers")
+    .map(({ consumerIndex }) => consumerIndex);
+  return { lowest, indices };
+}
+
 /** Who does not hold a round yet that others hold: the last of those that are behind. */
-function slower(consumers: readonly Consumer[], round: number): string {
-  const lowest = Math.min(...consumers.map((consumer) => consumer.round));
-  const last = consumers.filter((consumer) =>
-    consumer.round === lowest && consumer.waitsFor !== "consumers"
-  ).map(({ consumerIndex }) => consumerIndex);
-  if (last.length === 0) return "others, which do not hold it yet";
-  return `${named(last)}, which ${last.length === 1 ? "is" : "are"} at round ${lowest}` +
+function slower({ lowest, indices }: Slowest, round: number): string {
+  if (indices.length === 0) return "others, which do not hold it yet";
+  return `${named(indices)}, which ${indices.length === 1 ? "is" : "are"} at round ${lowest}` +
     (lowest === round ? ", too" : "");
 }
 

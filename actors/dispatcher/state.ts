@@ -85,7 +85,8 @@ export class DispatcherState {
   readonly #released = new Map<number, number>();
 
   // Indices, which follow from the above.
-  readonly #datasetOfLikeness = new Map<string, string>();
+  /** Of equal datasets, those that were registered first come first. */
+  readonly #datasetsOfLikeness = new Map<string, Set<Dataset>>();
   readonly #jobOfName = new Map<string, number>();
   readonly #iterationsOfJob = new Map<number, Map<number, number>>();
   readonly #tasksOfIteration = new Map<number, IterationTasks>();
@@ -231,7 +232,8 @@ export class DispatcherState {
 
   /** The first that was registered of the datasets that are equal and compressed alike. */
   datasetLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Dataset | undefined {
-    return this.#datasets.get(this.#datasetOfLikeness.get(likenessOf(dataset)) ?? "");
+    const [first] = this.#datasetsOfLikeness.get(likenessOf(dataset)) ?? [];
+    return first;
   }
 
   jobNamed(name: string): Job | undefined {
@@ -624,9 +626,9 @@ export class DispatcherState {
     }
     this.#datasets.set(datasetId, dataset);
     const likeness = likenessOf(dataset);
-    if (!this.#datasetOfLikeness.has(likeness)) {
-      this.#datasetOfLikeness.set(likeness, dataset.datasetId);
-    }
+    const those = this.#datasetsOfLikeness.get(likeness);
+    if (those === undefined) this.#datasetsOfLikeness.set(likeness, new Set([dataset]));
+    else those.add(dataset);
   }
 
   #removeDataset(dataset: Dataset): void {
@@ -634,10 +636,9 @@ export class DispatcherState {
     this.#datasets.delete(datasetId);
     this.#transient.delete(datasetId);
     const likeness = likenessOf(dataset);
-    if (this.#datasetOfLikeness.get(likeness) !== datasetId) return;
-    const next = [...this.#datasets.values()].find((other) => likenessOf(other) === likeness);
-    if (next === undefined) this.#datasetOfLikeness.delete(likeness);
-    else this.#datasetOfLikeness.set(likeness, next.datasetId);
+    const those = this.#datasetsOfLikeness.get(likeness);
+    those?.delete(dataset);
+    if (those?.size === 0) this.#datasetsOfLikeness.delete(likeness);
   }
 
   #addJob(job: Job): void {

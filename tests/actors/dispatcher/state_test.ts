@@ -345,6 +345,20 @@ Deno.test("DispatcherState.snapshot shares nothing with the state", () => {
   assertEquals(restored.datasets.get("1")!.graph[0], 1);
 });
 
+Deno.test("DispatcherState.datasetLike finds the first registered of equal datasets, and the next when that is forgotten", () => {
+  const state = new DispatcherState();
+  const equal = { fingerprint: "f", graph: new Uint8Array(1), cardinality: 1 };
+  for (const datasetId of ["a", "b", "c"]) {
+    state.apply({ type: "dataset_registered", datasetId, ...equal });
+  }
+  const found: (string | undefined)[] = [];
+  for (const datasetId of ["b", "a", "c"]) {
+    found.push(state.datasetLike(equal)?.datasetId);
+    state.apply({ type: "dataset_forgotten", datasetId });
+  }
+  assertEquals([...found, state.datasetLike(equal)], ["a", "a", "c", undefined]);
+});
+
 Deno.test("DispatcherState refuses a journal with a hole or from a later version", () => {
   const state = new DispatcherState();
   const hole = assertThrows(() => state.apply({ type: "task_completed", taskId: 3 }), LeatError);
