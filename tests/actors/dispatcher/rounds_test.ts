@@ -10,6 +10,7 @@ import type { RoundSchedule } from "../../../actors/dispatcher/protocol_schedule
 import { encodeMessage } from "../../../transport/codec.ts";
 import { assert, assertEquals, assertNotEquals } from "../../assert.ts";
 import { TestCluster, type TestWorker } from "./lib.ts";
+import { Looks } from "./looks.ts";
 
 const COORDINATED = { jobName: "rounds", processingMode: "OFF", numConsumers: 2 } as const;
 
@@ -494,4 +495,35 @@ Deno.test("rounds: schedules that serve no round are dropped, so that workers wh
   await readUntil(consumers, nextRound! + 40);
   assertEquals(consumers[0]!.read, consumers[1]!.read);
   assertEquals(new Set(consumers[0]!.read.slice(nextRound! + 1)).size, 1 + JOINING);
+});
+
+Deno.test("rounds: a heartbeat that brings nothing new is answered without a look at all tasks and consumers", async () => {
+  const looksAmong = async (workerCount: number, numConsumers: number) => {
+    const { cluster, dead, workers } = await coordinatedCluster(workerCount);
+    await using _ = cluster;
+    const datasetId = await cluster.dataset("endless", -1);
+    const consumers: Consumer[] = [];
+    for (let consumerIndex = 0; consumerIndex < numConsumers; consumerIndex++) {
+      const options = { ...COORDINATED, jobName: "many", numConsumers, consumerIndex };
+      consumers.push(
+        new Consumer(cluster, (await cluster.open(datasetId, options)).clientId, dead),
+      );
+    }
+    for (const worker of workers) await worker.heartbeat();
+    await readUntil(consumers, 5);
+    const { clientId, nextRound } = consumers[0]!;
+    const { taskList = "", schedules } = await cluster.ask("clientHeartbeat", { clientId });
+    const scheduleInForce = schedules!.at(-1)!.version;
+    using looks = new Looks();
+    await cluster.ask("clientHeartbeat", {
+      clientId,
+      nextRound: nextRound!,
+      taskList,
+      scheduleInForce,
+      knownSchedule: scheduleInForce,
+    });
+    return looks.count;
+  };
+  const few = await looksAmong(4, 3);
+  assertEquals(await looksAmong(20, 12), few);
 });
