@@ -3,7 +3,7 @@
  * at their next regular heartbeat. A hint says nothing else, so one that is lost costs no more than
  * that wait, and whom to tell is not journaled: it is who sent the newest heartbeat.
  *
- * What a hint costs is the answer that it brings about, which names every task of the iteration. So
+ * What a hint costs is the answer that it brings about, which may name every task of the iteration. So
  * changes that come fast are told together, and where there are many clients or tasks, the last of
  * the clients are told later.
  *
