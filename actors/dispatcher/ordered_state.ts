@@ -20,7 +20,7 @@ export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: 
   return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
 }
 
-/** A consumer has come. What it wants of splits before the others' beginning is handed out again. */
+/** A consumer has come. What it wants that all others have, or want nothing of, is handed out again. */
 export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
   const [mark = startAt] = behind;
   const done: number[] = [];
@@ -28,7 +28,7 @@ export function join(ordered: Ordered, index: number, { startAt, behind = [] }: 
   Object.assign(ordered.consumers![index]!, { state: "reading", mark, done });
   const known = new Set([...ordered.assigned.map(({ sequence }) => sequence), ...ordered.lost]);
   for (let at = mark; at < ordered.next; at++) {
-    if (!known.has(at) && !done.includes(at) && !ordered.done.includes(at)) ordered.lost.push(at);
+    if (!known.has(at) && !done.includes(at)) ordered.lost.push(at);
   }
   ordered.lost.sort((a, b) => a - b);
   receive(ordered, ...common(ordered));

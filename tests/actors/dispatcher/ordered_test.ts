@@ -33,6 +33,8 @@ const ORDERED = {
   ordered: { seed: "0000000000000001", shuffled: false },
 } as const;
 const WINDOW_SPLITS = 4;
+/** So many that one may come to what two others have or want nothing of. */
+const CONSUMERS = 3;
 
 /** A cluster with one iteration and a task on each of two workers. */
 async function orderedCluster(splits: number) {
@@ -210,6 +212,30 @@ Deno.test("a restored reader is handed splits behind its place that it needs row
   assertEquals(await next, 50);
 });
 
+Deno.test("a consumer is handed what lies before the others' places, also where one of them wants nothing of it", async () => {
+  await using cluster = await TestCluster.start({ windowSplits: WINDOW_SPLITS });
+  const worker = cluster.worker("a", tableOf(16));
+  const datasetId = await cluster.dataset();
+  const open = async (consumerIndex: number, startAt: number, ...behind: number[]) => {
+    const options = { ...ORDERED, jobName: "job", numConsumers: 3, consumerIndex };
+    const request = cluster.openRequest(datasetId, options);
+    await cluster.ask("openIteration", { ...request, startAt, behind });
+  };
+  const assigned = async (spare: boolean, number: number) => {
+    const [taskId = 0] = await worker.heartbeat();
+    const request = { taskId, number, source: 0, repetition: 0, spare };
+    return (await cluster.ask("getSplit", request)).split?.sequence ?? null;
+  };
+  await open(0, 6);
+  await settle();
+  assertEquals(await assigned(false, 1), 6);
+  // Of what is before the first one's place it wants rows of one split, and nothing of those between.
+  await open(1, 5, 2);
+  await open(2, 3, 2);
+  assertEquals([await assigned(true, 1), await assigned(false, 2)], [2, 3]);
+  assertEquals([await assigned(false, 3), await assigned(false, 4)], [4, 5]);
+});
+
 /** Decides without an actor; numbers choose among what there is. */
 class Decider implements Turn {
   readonly random = new DenoWorld({ seed: 7n }).random;
@@ -282,10 +308,10 @@ class Decider implements Turn {
             datasetId: "1",
             sharing: false,
             ...ORDERED,
-            ...(a % 3 === 2 ? { numConsumers: 2 } : {}),
+            ...(a % 3 === 2 ? { numConsumers: CONSUMERS } : {}),
           },
           repetition: 0,
-          ...(a % 3 === 2 ? { consumerIndex: b % 2 } : {}),
+          ...(a % 3 === 2 ? { consumerIndex: b % CONSUMERS } : {}),
           ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
           ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
         }, () => undefined);
