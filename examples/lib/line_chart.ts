@@ -82,6 +82,9 @@ export const HEIGHT = 330;
 export const WIDE_WIDTH = 1104;
 const FONT_SIZE_PX = "13px";
 const DOT_RADIUS = 4.5;
+/** With more places than this on the x axis its ticks are at round numbers, and dots are small. */
+const TICKS_MAX = 16;
+const SMALL_DOT_RADIUS = 1;
 export const NEUTRAL_COLOR = "var(--muted)";
 const SURFACE_COLOR = "var(--surface)";
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`);
@@ -108,11 +111,15 @@ export function drawLines(chart: LineChart): Figure {
     y: { label: chart.yLabel, domain: [0, Math.max(...ys) * 1.06], nice: true, ticks: 6 },
     marks: [
       Plot.gridY({ strokeOpacity: 0.12, ticks: 6 }),
-      Plot.axisX(xs, { tickFormat: (x: number) => String(x), label: chart.xLabel }),
+      xs.length > TICKS_MAX
+        ? Plot.axisX({ label: chart.xLabel })
+        : Plot.axisX(xs, { tickFormat: (x: number) => String(x), label: chart.xLabel }),
       ...chart.references.flatMap((reference) => referenceMarks(reference, xDomain, chart.ySuffix)),
       ...chart.markers.filter(({ x }) => x >= xDomain[0] && x <= xDomain[1])
         .flatMap((marker) => markerMarks(marker, xDomain)),
-      ...chart.series.flatMap((series) => seriesMarks(series, chart)),
+      ...chart.series.flatMap((series) =>
+        seriesMarks(series, chart, xs.length > TICKS_MAX ? SMALL_DOT_RADIUS : DOT_RADIUS)
+      ),
       Plot.ruleY([0]),
     ],
   });
@@ -133,7 +140,7 @@ const LINE_STYLES = {
   broad: { strokeWidth: 6, strokeOpacity: 0.4 },
 };
 
-function seriesMarks(series: ChartSeries, chart: LineChart): Plot.Markish[] {
+function seriesMarks(series: ChartSeries, chart: LineChart, radius: number): Plot.Markish[] {
   const { color, name, points } = series;
   return [
     Plot.line(points, {
@@ -145,7 +152,7 @@ function seriesMarks(series: ChartSeries, chart: LineChart): Plot.Markish[] {
     ...dots(
       points,
       color,
-      series.layer === "broad" ? DOT_RADIUS + 2.5 : DOT_RADIUS,
+      series.layer === "broad" ? radius + 2.5 : radius,
       ({ x, y, provenance }) =>
         `${name}, ${x} ${chart.xLabel}: ${formatNumber(y)}${chart.ySuffix} (${provenance})`,
     ),

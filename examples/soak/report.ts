@@ -6,7 +6,7 @@
 import { drawLines, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import type { Table } from "../lib/table.ts";
-import { type Measure, MEASURES, type Sample } from "./samples.ts";
+import { type Measure, MEASURES, nameOf, type Sample } from "./samples.ts";
 import { MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
 
 /** A whole run. */
@@ -84,7 +84,7 @@ export function renderSoakReport(report: SoakReport): string {
     finding: `${findingOf(report)}.`,
     figures: MEASURES.filter((measure) =>
       Object.values(report.series).flat().some((sample) => sample[measure] !== undefined)
-    ).map((measure) => figureOf(measure, report.series)),
+    ).map((measure) => figureOf(measure, report)),
     table: trendTable(report.trends),
     notes: [
       `The first ${100 * WARM_UP_SHARE} % of the run are warm-up and not compared.`,
@@ -105,7 +105,7 @@ ${section}`;
   return renderPage({ title: "Leat: soak report", main, results: report });
 }
 
-function figureOf(measure: Measure, series: SoakReport["series"]) {
+function figureOf(measure: Measure, { series, trends }: SoakReport) {
   const { unit } = MARGINS[measure];
   return drawLines({
     title: TITLES[measure],
@@ -116,7 +116,7 @@ function figureOf(measure: Measure, series: SoakReport["series"]) {
     ySuffix: ` ${unit}`,
     references: [],
     markers: [],
-    series: Object.entries(series).map(([name, samples], index) => ({
+    series: linesOf(series, trends).map(({ name, samples }, index) => ({
       name,
       color: seriesColor(index),
       points: thinned(samples).flatMap(({ seconds, [measure]: y }) =>
@@ -124,6 +124,23 @@ function figureOf(measure: Measure, series: SoakReport["series"]) {
       ),
     })),
   });
+}
+
+/** A line for each life that is compared, and one for all others of the same name: there may be hundreds. */
+function linesOf(
+  series: SoakReport["series"],
+  trends: readonly Trend[],
+): readonly { readonly name: string; readonly samples: readonly Sample[] }[] {
+  const compared = new Set(trends.map(({ process }) => process));
+  const lines = new Map<string, (readonly Sample[])[]>();
+  for (const [life, samples] of Object.entries(series)) {
+    const name = compared.has(life) ? life : nameOf(life);
+    lines.set(name, [...lines.get(name) ?? [], samples]);
+  }
+  return [...lines].map(([name, lives]) => ({
+    name: lives.length === 1 ? name : `${name}, ${lives.length} lives`,
+    samples: lives.flat().toSorted((a, b) => a.seconds - b.seconds),
+  }));
 }
 
 function thinned(samples: readonly Sample[]): readonly Sample[] {

@@ -32,6 +32,16 @@ export interface Process {
 
 const BYTES_PER_MIB = 2 ** 20;
 
+/** How a process, in one life, is named among others. */
+function lifeOf({ name, pid }: Process): string {
+  return `${name} (${pid})`;
+}
+
+/** The process's name, of such a name of one life. */
+export function nameOf(life: string): string {
+  return life.replace(/ \(\d+\)$/, "");
+}
+
 /** See the module. */
 export class Samples {
   /** By process's name and life. */
@@ -64,7 +74,7 @@ export class Samples {
     const seconds = this.seconds;
     for (const { name, pid } of all) {
       const memory = this.#memory.get(name);
-      const key = `${name} (${pid})`;
+      const key = lifeOf({ name, pid });
       const known = this.series.get(key) ?? [];
       this.series.set(key, known);
       known.push({
@@ -95,8 +105,9 @@ async function readHost(
       return [Number(/\/proc\/(\d+)\/fd/.exec(head)?.[1]), handles.length];
     }),
   );
-  // One that has ended meanwhile is not among them.
+  // One that has ended meanwhile is not among them, or nothing is left of it but its number.
   for (const block of status.split(/^(?=Name:)/m)) {
+    if (/^State:\s*Z/m.test(block)) continue;
     const pid = Number(/^Pid:\s*(\d+)/m.exec(block)?.[1]);
     const threads = Number(/^Threads:\s*(\d+)/m.exec(block)?.[1]);
     const handles = filesOf.get(pid);

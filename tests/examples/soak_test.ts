@@ -74,6 +74,25 @@ Deno.test("renderSoakReport draws each measure that is known, and says what grew
   assertStringIncludes(page, "deno task soak &lt;x&gt;");
 });
 
+Deno.test("renderSoakReport has a line for each life that was compared, and one for all short lives of a name", () => {
+  const lives = Array.from(
+    { length: 20 },
+    (_, i) => [`worker-2 (${i})`, samples(() => 1, 5 * i, 5 * i + 5)] as const,
+  );
+  const series = Object.fromEntries([["worker-1 (1)", samples(() => 1)], ...lives]);
+  const page = renderSoakReport({
+    ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "", seconds: SECONDS },
+    ...{ faults: 19, runs: { DYNAMIC: 3 }, violations: [], series },
+    trends: trendsOf(new Map(Object.entries(series)), SECONDS),
+  });
+  const [chart = ""] = /<figure.*?<\/figure>/s.exec(page) ?? [];
+  assertStringIncludes(chart, "worker-1 (1)");
+  assertStringIncludes(chart, "worker-2, 20 lives");
+  assert(!chart.includes("worker-2 ("), "a line for each life");
+  const ticks = chart.match(/<text/g)?.length ?? 0;
+  assert(ticks < SECONDS / 2, `${ticks} words in a chart, as if each second had one`);
+});
+
 Deno.test("a short soak looks at every process, and its status says what its table does", async () => {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-soak-" });
   const path = `${folder}/report.html`;
