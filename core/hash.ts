@@ -10,7 +10,7 @@ import { LeatError } from "./error.ts";
 
 /** The SHA-256 of `bytes` (text as UTF-8), as 64 hexadecimal digits. */
 export function hashBytes(bytes: Uint8Array | string): string {
-  return nodeCrypto().createHash("sha256").update(bytes).digest("hex");
+  return nodeCrypto().hash("sha256", bytes);
 }
 
 /**

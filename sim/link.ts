@@ -220,8 +220,9 @@ export class LinkEnd implements Link {
     const { envelope } = arrival;
     const peer = this.#peer;
     const { node } = this.life;
-    if (this.#network.holds(node, this.remote.node, () => this.#arrive(arrival))) return;
-    if (this.isCut) {
+    if (this.#network.isClogged(node, this.remote.node)) {
+      this.#network.hold(node, this.remote.node, () => this.#arrive(arrival));
+    } else if (this.isCut) {
       counters.count("message_cut");
       trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
       this.#left(arrival);

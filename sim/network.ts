@@ -154,12 +154,10 @@ export class SimNetwork {
     this.#passHeld();
   }
 
-  /** Whether all waits in that direction; then `pass` is called when it is free again. */
-  holds(from: string, to: string, pass: () => void): boolean {
-    if (!this.#isClogged(from, to)) return false;
+  /** Something has come to the end of a clogged way: `pass` is called when that is free again. */
+  hold(from: string, to: string, pass: () => void): void {
     this.counters.count("message_held");
     this.#held.push({ from, to, pass });
-    return true;
   }
 
   /** Ends all trouble: no cuts, no clogs, and only these faults. */
@@ -173,13 +171,14 @@ export class SimNetwork {
 
   #passHeld(): void {
     const held = this.#held;
-    this.#held = held.filter(({ from, to }) => this.#isClogged(from, to));
+    this.#held = held.filter(({ from, to }) => this.isClogged(from, to));
     for (const { from, to, pass } of held) {
-      if (!this.#isClogged(from, to)) this.scheduler.at(this.scheduler.nowUs, "message", pass);
+      if (!this.isClogged(from, to)) this.scheduler.at(this.scheduler.nowUs, "message", pass);
     }
   }
 
-  #isClogged(from: string, to: string): boolean {
+  /** Whether all waits in that direction. */
+  isClogged(from: string, to: string): boolean {
     const clogged = this.#clogged;
     return clogged.size > 0 &&
       (clogged.has(from) || clogged.has(to) || clogged.has(`${from}>${to}`));
@@ -271,7 +270,7 @@ export class SimNetwork {
 
   /** Whether nothing gets there now. */
   #isMute(from: string, to: string): boolean {
-    return this.isCut(`${from}>${to}`) || this.#isClogged(from, to);
+    return this.isCut(`${from}>${to}`) || this.isClogged(from, to);
   }
 
   #open(

@@ -21,6 +21,7 @@ interface Making {
 export class SharedFiles {
   readonly #files = new Map<string, Uint8Array>();
   readonly #making = new Map<string, Making>();
+  readonly #matchers = new Map<string, RegExp>();
   /** Why files could not be opened, by path. */
   readonly #missing = new Map<string, LeatError>();
 
@@ -45,8 +46,10 @@ export class SharedFiles {
         },
         list: async (pattern) => {
           await later();
-          const matches = matcher(pattern);
-          return this.names.filter((name) => matches.test(name));
+          let matches = this.#matchers.get(pattern);
+          if (matches === undefined) this.#matchers.set(pattern, matches = matcher(pattern));
+          const { names } = this;
+          return names.filter((name) => matches.test(name));
         },
       },
       newFiles: {
@@ -82,7 +85,7 @@ export class SharedFiles {
       commit: async () => {
         await later();
         if (!isOpen()) return;
-        this.#files.set(path, new Uint8Array(making.parts.flatMap((part) => [...part])));
+        this.#files.set(path, concat(making.parts));
         this.#making.delete(path);
       },
       abandon: () => isOpen() && this.#making.delete(path),
@@ -100,6 +103,16 @@ function openFile(bytes: Uint8Array): OpenFile {
     },
     close() {},
   };
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 /** Of patterns it knows `*` and `?`. */

@@ -77,7 +77,8 @@ export async function outcomeOf<R extends Run>(
   const { cluster, violations } = run;
   if (!cluster.network.copiesMessages) cluster.counters.tally("messages_as_bytes");
   const memory = new MemoryChecker(violations.by("memory"));
-  cluster.onStep = () => memory.look(() => cluster.nodes);
+  const nodes = () => cluster.nodes;
+  cluster.onStep = () => memory.look(nodes);
   const fences = new FenceChecker(violations.by("fences"));
   cluster.onStart = (node) => {
     if (cluster.trainers.includes(node.name)) memory.watch(node);

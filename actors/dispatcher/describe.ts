@@ -162,7 +162,8 @@ export function iterationFigures(
   };
 }
 
-function describeTask(figures: Figures, { taskId, worker, ...task }: Task): TaskDescription {
+function describeTask(figures: Figures, task: Task): TaskDescription {
+  const { taskId, worker } = task;
   return { taskId, worker, state: stateOf(task), figures: figures.ofTask(worker, taskId) };
 }
 

@@ -18,6 +18,9 @@ const BUSY_SHARE = 0.7;
 /** One that works for less of it than this is idle. */
 const IDLE_SHARE = 0.05;
 
+/** One for all: making it takes longer than all else that is said. */
+const COUNT_FORMAT = new Intl.NumberFormat("en");
+
 /** An iteration, as far as it tells who waits. */
 export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
@@ -124,7 +127,7 @@ function trainersWait(
   const wanted = optimalWorkers(iteration);
   const advice = wanted === null || wanted <= measured.length
     ? "More workers help, or a cheaper pipeline."
-    : `About ${Math.ceil(wanted).toLocaleString("en")} would do.`;
+    : `About ${COUNT_FORMAT.format(Math.ceil(wanted))} would do.`;
   return {
     kind: "trainers_wait",
     text: `Trainers wait for workers ${waited}: ${busy} of ${workers} busy. ${advice}`,

@@ -99,7 +99,9 @@ export class Figures {
     } else if (figures.atMs <= entry.atMs) return;
     this.#charge(state, entry, request);
     const { atMs, process } = figures;
-    Object.assign(entry, { atMs, process, heardMs: nowMs });
+    entry.atMs = atMs;
+    entry.process = process;
+    entry.heardMs = nowMs;
     if (process !== undefined) entry.window.add(atMs, { cpuSeconds: process.cpuSeconds });
     this.#noteTasks(state, entry, tasks);
   }
@@ -152,18 +154,18 @@ export class Figures {
   ofWorker(name: string, nowMs: number): WorkerRates | null {
     const entry = this.#workers.get(name);
     if (entry === undefined) return null;
-    const tasks = [...entry.tasks.keys()].map((taskId) => this.ofTask(name, taskId)!);
-    const sum = (of: (task: TaskRates) => number) =>
-      tasks.reduce((total, task) => total + of(task), 0);
+    const windows = [...entry.tasks.values()].map(({ window }) => window);
+    const perSecond = (count: TaskCounts) =>
+      windows.reduce((total, window) => total + window.perSecond(count), 0);
     const { process, window } = entry;
     return {
       ageMs: nowMs - entry.heardMs,
       process: process === undefined
         ? null
         : { ...process, cpuCores: window.perSecond("cpuSeconds") },
-      elementsPerSecond: sum((task) => task.elementsPerSecond),
-      bytesPerSecond: sum((task) => task.bytesPerSecond),
-      busyShare: Math.max(0, ...tasks.map((task) => task.busyShare)),
+      elementsPerSecond: perSecond("produced"),
+      bytesPerSecond: perSecond("servedBytes"),
+      busyShare: Math.max(0, ...windows.map(busyShareOf)),
     };
   }
 
@@ -184,7 +186,7 @@ export class Figures {
       elementsPerSecond: window.perSecond("produced"),
       bytesPerSecond: window.perSecond("servedBytes"),
       bytesReadPerSecond: window.perSecond("bytesRead"),
-      busyShare: share(window.growth("busyMs"), window.spanMs),
+      busyShare: busyShareOf(window),
       processingMs: window.perUnit("busyMs", "produced"),
       compression: stats.compression ?? null,
       sharing: describeSharing(frontStats),
@@ -260,7 +262,8 @@ export class Figures {
         figures = { window: new RateWindow(this.#windowMs), stats, frontStats };
         entry.tasks.set(taskId, figures);
       }
-      Object.assign(figures, { stats, frontStats });
+      figures.stats = stats;
+      figures.frontStats = frontStats;
       const { produced, servedBytes, bytesRead, busyMs } = stats;
       figures.window.add(entry.atMs, { produced, servedBytes, bytesRead, busyMs });
     }
@@ -309,6 +312,10 @@ function describeSharing(stats: ElementSourceStats | undefined): SharingDescript
   const { bufferedBytes, produced, served, skipped, sharing } = stats;
   const hitRate = served === 0 ? null : sharing.hits / served;
   return { windowBytes: bufferedBytes, produced, served, skipped, ...sharing, hitRate };
+}
+
+function busyShareOf(window: RateWindow<TaskCounts>): number {
+  return share(window.growth("busyMs"), window.spanMs);
 }
 
 function share(part: number, whole: number): number {

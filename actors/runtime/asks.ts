@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
 import { copyBody } from "./body.ts";
@@ -18,6 +18,13 @@ const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
 /** Of how many targets an actor keeps an empty set: most ask the same few again and again. */
 const TARGETS_KEPT = 16;
+
+/** Why an ask was refused. Making an error takes as long as a few messages: it is made if it is wanted. */
+export interface Refusal {
+  readonly code: LeatErrorCode;
+  readonly details?: WireError["details"] | undefined;
+  readonly error: () => LeatError;
+}
 
 /** An ask that waits for its answer. */
 export interface OpenAsk {
@@ -33,7 +40,7 @@ export interface OpenAsk {
   readonly resolve: (body: unknown) => void;
   readonly reject: (error: LeatError) => void;
   refusals: number;
-  lastError: LeatError | undefined;
+  lastRefusal: Refusal | undefined;
   deadlineBucket: number;
   attemptBucket: number | undefined;
 }
@@ -91,7 +98,7 @@ export class Asks {
         resolve,
         reject,
         refusals: 0,
-        lastError: undefined,
+        lastRefusal: undefined,
         deadlineBucket: 0,
         attemptBucket: undefined,
       };
@@ -109,21 +116,16 @@ export class Asks {
     return ask !== undefined;
   }
 
-  /**
-   * Refuses the ask with that id, or tries it again when that may help.
-   *
-   * @param why Asked only if there is such an ask: making an error takes as long as a few messages.
-   */
-  refused(id: number, incarnation: string | undefined, why: () => LeatError): boolean {
+  /** Refuses the ask with that id, or tries it again when that may help. */
+  refused(id: number, incarnation: string | undefined, refusal: Refusal): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
-    const error = why();
-    const again = ask.attemptMs !== undefined && mayBeTakenLater(error);
+    const again = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
     if (!again) {
-      this.#take(id, incarnation)!.reject(error);
+      this.#take(id, incarnation)!.reject(refusal.error());
       return true;
     }
-    ask.lastError = error;
+    ask.lastRefusal = refusal;
     const doublings = Math.min(20, ask.refusals++);
     const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
     this.#scheduleAttempt(ask, delayMs * (0.5 + this.#luck.next() / 2));
@@ -136,9 +138,9 @@ export class Asks {
   }
 
   /** The node cannot be reached: refuses what was asked of it. */
-  nodeLost(node: string, error: () => LeatError): void {
+  nodeLost(node: string, refusal: Refusal): void {
     for (const ask of [...this.#open.values()]) {
-      if (ask.target.node === node) this.refused(ask.id, ask.asker.self.incarnation, error);
+      if (ask.target.node === node) this.refused(ask.id, ask.asker.self.incarnation, refusal);
     }
   }
 
@@ -180,12 +182,13 @@ export class Asks {
 
   #expired(ask: OpenAsk): void {
     const waitedMs = this.#world.nowMs() - ask.deadlineMs;
-    const error = ask.lastError?.code === "unavailable"
-      ? new LeatError("unavailable", ask.lastError.message, { cause: ask.lastError })
+    const cause = ask.lastRefusal?.error();
+    const error = cause?.code === "unavailable"
+      ? new LeatError("unavailable", cause.message, { cause })
       : new LeatError(
         "deadline_exceeded",
         `${formatRef(ask.target)} did not answer "${ask.method}" in time`,
-        { cause: ask.lastError, details: { overdueMs: waitedMs } },
+        { cause, details: { overdueMs: waitedMs } },
       );
     this.#take(ask.id, ask.asker.self.incarnation)?.reject(error);
   }
@@ -219,7 +222,7 @@ export class Asks {
  * Whether what was refused so may be taken later: nobody was there, or there was no room. A message
  * over a link's limit (which such an error names) stays over it.
  */
-export function mayBeTakenLater({ code, details }: LeatError): boolean {
+export function mayBeTakenLater({ code, details }: Pick<Refusal, "code" | "details">): boolean {
   return code === "unavailable" ||
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);
 }

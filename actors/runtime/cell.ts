@@ -52,7 +52,7 @@ type Waiting = { readonly envelope: TellEnvelope | AskEnvelope; readonly deadlin
 export class Cell implements ActorContext<unknown> {
   readonly self: FencedRef;
   readonly world: World;
-  readonly random: Random;
+  #random: Random | undefined;
   readonly parent: Cell | undefined;
   readonly children: Supervisor<Cell>;
   readonly numbers = new SendNumbers();
@@ -86,7 +86,6 @@ export class Cell implements ActorContext<unknown> {
     const base = parent === undefined || parent.self.path === "/" ? "" : parent.self.path;
     const incarnation = system.newIncarnation();
     this.self = { node, path: `${base}/${spec.name}`, incarnation };
-    this.random = system.world.random.fork(`${this.self.path}#${incarnation}`);
     this.children = new Supervisor<Cell>({
       world: system.world,
       startCell: (child) => system.startCell(this, child),
@@ -97,6 +96,11 @@ export class Cell implements ActorContext<unknown> {
         else this.crash(error);
       },
     }, spec.supervision);
+  }
+
+  get random(): Random {
+    const { path, incarnation } = this.self;
+    return this.#random ??= this.world.random.fork(`${path}#${incarnation}`);
   }
 
   get signal(): AbortSignal {
@@ -314,7 +318,10 @@ export class Cell implements ActorContext<unknown> {
     }
     if (answer instanceof Promise) {
       if (envelope.kind === "ask") this.#answering.add(envelope);
-      answer.then((body) => this.#reply(envelope, body), (error) => this.#failed(envelope, error));
+      answer.then((body) => {
+        if (envelope.kind === "ask") this.#answering.delete(envelope);
+        this.#reply(envelope, body);
+      }, (error) => this.#failed(envelope, error));
     } else {
       this.#reply(envelope, answer);
     }
@@ -322,7 +329,6 @@ export class Cell implements ActorContext<unknown> {
 
   #reply(envelope: TellEnvelope | AskEnvelope, body: unknown): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
-    this.#answering.delete(envelope);
     let answer: Answer = { kind: "reply", body };
     if (envelope.settledBelow !== undefined) {
       // Kept as it is now, whatever becomes of the body: the same ask gets the same answer.
@@ -363,29 +369,27 @@ export class Cell implements ActorContext<unknown> {
         error: LeatError.from(failure).message,
       });
     }
+    let why = error;
+    const gone = () => why ??= new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
     for (let left = this.#mailbox.shift(); left !== undefined; left = this.#mailbox.shift()) {
       this.#system.drop(left.envelope, "no_such_actor");
-      this.#refuseAsGone(left.envelope, error);
+      this.#refuseAsGone(left.envelope, gone);
     }
     // What stop() has let go answers first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
-    for (const ask of this.#answering) this.#refuseAsGone(ask, error);
+    for (const ask of this.#answering) this.#refuseAsGone(ask, gone);
     for (const { watcher, id } of this.watchers.values()) {
-      this.#system.notifyDown(this, watcher, id, error ?? this.#stoppedError());
+      this.#system.notifyDown(this, watcher, id, gone());
     }
     this.state = "stopped";
     this.#system.ended(this);
     this.#system.emit({ type: "stop", ref: this.self, error });
   }
 
-  #refuseAsGone(envelope: TellEnvelope | AskEnvelope, error: LeatError | undefined): void {
+  #refuseAsGone(envelope: TellEnvelope | AskEnvelope, gone: () => LeatError): void {
     if (envelope.kind !== "ask") return;
-    const gone = error ?? this.#stoppedError();
-    this.#refuse(envelope, new LeatError("unavailable", gone.message, { cause: gone }));
-  }
-
-  #stoppedError(): LeatError {
-    return new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
+    const cause = gone();
+    this.#refuse(envelope, new LeatError("unavailable", cause.message, { cause }));
   }
 
   async #stopActor(error: LeatError | undefined): Promise<void> {

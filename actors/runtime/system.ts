@@ -6,7 +6,7 @@
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown, WatchEnd } from "./actor.ts";
 import type { Answer, RepeatableAsk } from "./answers.ts";
-import { Asks, type OpenAsk, settledMarks } from "./asks.ts";
+import { Asks, type OpenAsk, type Refusal, settledMarks } from "./asks.ts";
 import { copyBody } from "./body.ts";
 import { Cell, type CellSystem } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
@@ -457,7 +457,7 @@ class Core implements CellSystem {
     const incarnation = envelope.target.incarnation;
     const wanted = envelope.kind === "reply"
       ? this.#asks.answered(envelope.id, incarnation, envelope.body)
-      : this.#asks.refused(envelope.id, incarnation, () => LeatError.fromWire(envelope.error));
+      : this.#asks.refused(envelope.id, incarnation, refusalOf(envelope.error));
     if (wanted) this.emit({ type: "deliver", envelope });
     else this.drop(envelope, "unwanted_reply");
   }
@@ -583,7 +583,9 @@ class Core implements CellSystem {
     for (const envelope of envelopes) {
       this.drop(envelope, "unreachable");
       if (envelope.kind === "ask") {
-        this.#asks.refused(envelope.id, envelope.source.incarnation, () => error);
+        const { code, details } = error;
+        const refusal = { code, details, error: () => error };
+        this.#asks.refused(envelope.id, envelope.source.incarnation, refusal);
       } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, () => error, "lost");
     }
   }
@@ -619,7 +621,7 @@ class Core implements CellSystem {
   #nodeLost(node: string, error: LeatError): void {
     const end = isClosedThere(error) ? "closed" : "lost";
     const lost = lostLink(node, error);
-    this.#asks.nodeLost(node, lost);
+    this.#asks.nodeLost(node, { code: "unavailable", error: lost });
     for (const [id, watch] of [...this.#watches]) {
       if (watch.target.node === node) this.#dispatchDown(id, lost, end);
     }
@@ -629,12 +631,17 @@ class Core implements CellSystem {
 
   /** What was on its way may be lost: asks say so, watches are made again. */
   #linkChanged(node: string, error: LeatError): void {
-    this.#asks.nodeLost(node, lostLink(node, error));
+    this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
     for (const [id, { watcher, target }] of [...this.#watches]) {
       if (target.node !== node) continue;
       this.#postOrDrop({ kind: "watch", ...this.#header(watcher, target), id });
     }
   }
+}
+
+function refusalOf(wire: WireError): Refusal {
+  const { code, details } = wire;
+  return { code, details, error: () => LeatError.fromWire(wire) };
 }
 
 /** Why what was under way is lost: one error for all who wait for it, made when the first one does. */
