@@ -1324,7 +1324,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   /**
    * The elements that do not fail. `stats()` counts the others as `errors`; `logWarning` also writes
    * them to the log. Where more fail than `maxErrors`, or a larger part than `maxFraction`, it ends
-   * with an error, `resource_exhausted`, that says how many and has the last one as its cause.
+   * with an error, `resource_exhausted`, that says how many and has the last one as its cause. What
+   * ends the reading of a distributed dataset, such as a service that is gone, is the error of no
+   * element: it is passed on.
    *
    * @example
    * ```ts

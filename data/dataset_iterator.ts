@@ -9,6 +9,7 @@ import { Explanation } from "./explanation.ts";
 import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { deterministicOf, seedOf } from "./operators/options.ts";
+import { ReadingFailure, toldOf } from "./reading_failure.ts";
 import { decodeIteration, encodeIteration, type SavedIteration } from "./saving.ts";
 import { restoreShared, saveShared } from "./shared_state.ts";
 import { isWhole, missingIn } from "./spec_check.ts";
@@ -119,6 +120,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #pullNow = (): unknown => this.#elements.next();
   #busy = false;
   #ended = false;
+  /** It cannot be read on, which was told. Where it stands may still be saved. */
+  #failed = false;
   #closed = false;
 
   /** Made by `Dataset.iterator()` and `openIterator()`. */
@@ -133,7 +136,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   /** The next element. Rejects with the error of an element that failed. */
   next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#closed) return Promise.resolve(DONE);
+    if (this.#closed || this.#failed) return Promise.resolve(DONE);
     if (this.#busy) return this.#enqueue(() => this.#pull(), resolveDone);
     if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
     if (this.#context.pacer.due()) {
@@ -147,8 +150,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       later.catch(() => {});
       return this.#start(() => later);
     } catch (error) {
-      this.#failed();
-      return Promise.reject(error);
+      const told = this.#told(error);
+      this.#closeAtError();
+      return Promise.reject(told);
     }
   }
 
@@ -166,6 +170,12 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    * make datasets, too: the functions within them draw luck from a `random` of their own. A generator
    * is run again up to where it was; a cache in memory is saved with its contents, one in files as a
    * position in these.
+   *
+   * The error of an element is part of the stream: one that was found and not told yet is saved, and
+   * told in its place. What ends the reading of a distributed dataset is not (its service cannot be
+   * reached, say, or does not know this reader any more), nor that what `load` waits for does not come:
+   * one `next()` is rejected with it, those after it answer the end, and `save()` still answers the
+   * position before it, from which `restore()` reads on.
    *
    * Errors: `failed_precondition` where an operator cannot be saved: a distributed dataset, elements
    * that are no plain data.
@@ -271,13 +281,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       await elements.restore(state);
     } catch (error) {
       elements.dispose();
-      throw error;
+      throw toldOf(error);
     }
     this.#elements.dispose();
     this.#coordinates = coordinates;
     this.#context = context;
     this.#elements = elements;
     this.#ended = state === null;
+    this.#failed = false;
     this.#startedAtMs = NaN;
     this.#endedAtMs = undefined;
     this.#waitedMs = 0;
@@ -288,7 +299,13 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
-    const element = this.#watch.time(this.#pullNow);
+    if (this.#failed) return DONE;
+    let element: unknown;
+    try {
+      element = this.#watch.time(this.#pullNow);
+    } catch (error) {
+      throw this.#told(error);
+    }
     return element instanceof Promise ? this.#later(element) : this.#resultOf(element);
   }
 
@@ -297,9 +314,20 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const startedAtMs = host.nowMs();
     try {
       return this.#resultOf(await pending);
+    } catch (error) {
+      throw this.#told(error);
     } finally {
       this.#waitedMs += host.nowMs() - startedAtMs;
     }
+  }
+
+  /** What a call of `next()` is rejected with. A failure of reading is told once, and nothing comes after it. */
+  #told(error: unknown): unknown {
+    if (error instanceof ReadingFailure) {
+      this.#failed = true;
+      this.#endedAtMs ??= this.#context.host.nowMs();
+    }
+    return toldOf(error);
   }
 
   #resultOf(element: unknown): IteratorResult<T, undefined> {
@@ -345,7 +373,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
         request.resolve(await request.run());
       } catch (error) {
         request.reject(error);
-        this.#failed();
+        this.#closeAtError();
       }
       if (this.#queue[0] === request) this.#queue.shift(); // gone where the iterator was closed
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
@@ -353,7 +381,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#busy = false;
   }
 
-  #failed(): void {
+  #closeAtError(): void {
     if (this.#options.closesAtError) this.#close();
   }
 

@@ -6,6 +6,7 @@
  */
 import type { IteratorContext } from "./context.ts";
 import { ElementIterator, END, type Pulled } from "./iterator.ts";
+import { ReadingFailure } from "./reading_failure.ts";
 
 /** Fetches what it gives at the first call of `next()`, `save()` or `restore()`. */
 export class LateIterator extends ElementIterator {
@@ -16,7 +17,10 @@ export class LateIterator extends ElementIterator {
   /** It is not to be had, which was told. */
   #failed = false;
 
-  /** @param fetch Called once. When it fails, so does the first `next()`, and no other. */
+  /**
+   * @param fetch Called once. When it fails, so does the first `next()`, and no other; each, where it
+   * is a failure of reading.
+   */
   constructor(context: IteratorContext, fetch: () => Promise<ElementIterator>) {
     super();
     this.#context = context;
@@ -52,7 +56,7 @@ export class LateIterator extends ElementIterator {
     } catch (error) {
       if (this.disposed) return END;
       // What the stream itself fails with is about an element of it.
-      this.#failed = this.#fetched === undefined;
+      this.#failed = this.#fetched === undefined && !(error instanceof ReadingFailure);
       throw error;
     }
   }

@@ -6,6 +6,7 @@ import { Call, type NodeFunction } from "./call.ts";
 import { type IterationOptions, rootContext } from "./dataset_iterator.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
+import { toldOf } from "./reading_failure.ts";
 
 /**
  * Runs a graph to its end, calling `fn(state, element)`. The first error ends it. `invalid_argument`
@@ -37,6 +38,8 @@ export async function reduceGraph(
       state = next instanceof Promise ? await next : next;
       if (pacer.due()) await pacer.yield();
     }
+  } catch (error) {
+    throw toldOf(error);
   } finally {
     elements.dispose();
   }

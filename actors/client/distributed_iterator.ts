@@ -10,6 +10,7 @@ import { type DatasetNode, registerIterator } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ReadingFailure } from "../../data/reading_failure.ts";
 import { SERVED_KINDS } from "../../data/splits.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
@@ -94,6 +95,7 @@ class DistributedIterator extends ElementIterator {
   readonly #mode: ShardingMode;
   readonly #context: IteratorContext;
   #ended = false;
+  #failure: ReadingFailure | undefined;
 
   constructor(start: (feed: Feed) => () => void, mode: ShardingMode, context: IteratorContext) {
     super();
@@ -105,6 +107,7 @@ class DistributedIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed || this.#ended) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     let fed: Fed | Promise<Fed>;
     try {
       // Nothing is asked of the service before the first `next()`.
@@ -155,11 +158,9 @@ class DistributedIterator extends ElementIterator {
     return END;
   }
 
-  /** Reading cannot go on: that is told once, or who leaves out errors would wait for ever. */
   #failed(error: unknown): typeof END {
     if (this.disposed) return END;
-    this.#ended = true;
     this.release();
-    throw error;
+    throw this.#failure = ReadingFailure.of(error);
   }
 }

@@ -16,6 +16,7 @@ import { UnaryNode } from "../../data/operators/unary.ts";
 import { chainOf, distributeChains, type OrderedChain } from "../../data/ordered/chain.ts";
 import { type CarriedRows, type Joined, RemainderJoin } from "../../data/ordered/join.ts";
 import { sizeOf } from "../../data/ordered/split_run.ts";
+import { ReadingFailure } from "../../data/reading_failure.ts";
 import type { ElementSpec } from "../../data/spec.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
@@ -156,8 +157,8 @@ class OrderedIterator extends ElementIterator {
   /** Where it was restored: what comes before was given by another iterator. */
   #restored: Position | undefined;
   #stop: (() => void) | undefined;
-  /** Reading cannot go on, and that was told. Another iterator may go on from the position. */
-  #failed = false;
+  /** Reading cannot go on. Another iterator may, from the position. */
+  #failure: ReadingFailure | undefined;
 
   constructor(options: OrderedIteratorOptions) {
     super();
@@ -168,12 +169,12 @@ class OrderedIterator extends ElementIterator {
   }
 
   override next(): Pulled<unknown> {
-    if (this.disposed || this.#failed || this.#position.ended) return END;
+    if (this.disposed || this.#position.ended) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     try {
       this.#stop ??= this.#begin();
     } catch (error) {
-      this.#failed = true;
-      throw error;
+      throw this.#fail(error);
     }
     return this.#pull();
   }
@@ -234,9 +235,7 @@ class OrderedIterator extends ElementIterator {
         fed = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
       } catch (error) {
         if (this.disposed) return END;
-        this.#failed = true;
-        this.release();
-        throw error;
+        throw this.#fail(error);
       }
       if (this.disposed) return END;
       if ("element" in fed) this.#options.context.stats.received(fed.element.bytes.byteLength);
@@ -249,12 +248,18 @@ class OrderedIterator extends ElementIterator {
     }
   }
 
+  #fail(error: unknown): ReadingFailure {
+    this.release();
+    return this.#failure = ReadingFailure.of(error);
+  }
+
   /** What follows from one thing that came; `undefined` where nothing does. */
   async #take(fed: Exclude<Fed, { kind: "end" }>): Promise<Joined | undefined> {
     const place = fed.place;
     if (place === undefined) {
       // What has no place is about the whole: reading cannot go on.
-      return fed.kind === "error" ? { error: LeatError.fromWire(fed.error) } : undefined;
+      if (fed.kind === "error") throw this.#fail(LeatError.fromWire(fed.error));
+      return undefined;
     }
     const { number = 0 } = fed;
     if (fed.kind === "remainder") return await this.#joinRows(place, fed.element, number);

@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
 import type { FromIdNode } from "../../data/operators/from_id.ts";
+import { ReadingFailure } from "../../data/reading_failure.ts";
 import { checkReproducible } from "../../data/ordered/reproducible.ts";
 import { checkUnserved } from "../../data/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
@@ -29,7 +30,11 @@ export class RegisteredOrderedIterator extends LateIterator {
   constructor(node: FromIdNode, context: IteratorContext, access: ServiceAccess) {
     super(context, async () => {
       const { options, datasetId } = node;
-      const definition = await access.dataset(options.service, options, datasetId);
+      const definition = await access.dataset(options.service, options, datasetId).catch(
+        (error) => {
+          throw ReadingFailure.of(error);
+        },
+      );
       const graph = deserializeGraph(definition.graph);
       checkReproducible(graph);
       checkUnserved(graph);

@@ -5,6 +5,7 @@ import { checkPath } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { BufferMeter } from "../stats.ts";
 import { fileCacheIterator } from "./file_cache.ts";
 import { SameElementsNode } from "./unary.ts";
@@ -117,8 +118,7 @@ class CacheIterator extends ElementIterator {
     try {
       element = input.next();
     } catch (error) {
-      this.#failed = true;
-      throw error;
+      throw this.#failedWith(error);
     }
     return element instanceof Promise ? this.#later(element) : this.#keep(element);
   }
@@ -128,10 +128,15 @@ class CacheIterator extends ElementIterator {
     try {
       element = await this.#context.waitFor(pending);
     } catch (error) {
-      this.#failed = true;
-      throw error;
+      throw this.#failedWith(error);
     }
     return this.#keep(element);
+  }
+
+  /** Of a pass that another iterator may go on with, nothing has failed yet. */
+  #failedWith(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#failed = true;
+    return error;
   }
 
   #keep(element: unknown): unknown {

@@ -243,7 +243,7 @@ export class DatasetFetcher {
   /** What is saved of a fetcher at rest. */
   async save(): Promise<FetcherState> {
     const upcoming: ReadAheadState[] = [];
-    for (const next of this.#upcoming) upcoming.push(await next.save());
+    for (const next of this.#upcoming) if (!next.isUnread) upcoming.push(await next.save());
     return {
       upcoming,
       outer: this.#outer === undefined ? undefined : saveHeld(this.#outer),

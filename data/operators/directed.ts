@@ -4,6 +4,7 @@
  */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 
 /** What chooses. */
@@ -19,6 +20,8 @@ export interface Selector {
 interface DirectedState {
   readonly inputs: readonly unknown[];
   readonly selector: unknown;
+  /** The input that was chosen and could not be read, if there is one. */
+  readonly owed?: number;
 }
 
 /** Reads the input that was chosen. It ends with the last of its inputs, or with the first. */
@@ -28,6 +31,8 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   readonly #inputs: readonly ElementIterator[];
   readonly #selector: Selector;
   readonly #stopOnEmpty: boolean;
+  /** The input that was chosen and could not be read: the choice stands. */
+  #owed: number | undefined;
   /** The input that gave last. */
   #last = 0;
 
@@ -51,7 +56,7 @@ export class DirectedIterator extends ElementIterator implements Stepping {
 
   step(): unknown {
     if (this.disposed) return END;
-    const chosen = this.#selector.select();
+    const chosen = this.#owed ?? this.#selector.select();
     return chosen instanceof Promise ? this.#chosenLater(chosen) : this.#pull(chosen);
   }
 
@@ -67,12 +72,30 @@ export class DirectedIterator extends ElementIterator implements Stepping {
     const input = this.#inputs[index]!;
     if (input.disposed) return AGAIN;
     this.#last = index;
-    const element = input.next();
-    return element instanceof Promise ? this.#later(input, element) : this.#accept(input, element);
+    this.#owed = undefined;
+    try {
+      const element = input.next();
+      return element instanceof Promise
+        ? this.#later(index, element)
+        : this.#accept(input, element);
+    } catch (error) {
+      throw this.#failed(index, error);
+    }
   }
 
-  async #later(input: ElementIterator, pending: Promise<unknown>): Promise<unknown> {
-    return this.#accept(input, await this.#context.waitFor(pending));
+  async #later(index: number, pending: Promise<unknown>): Promise<unknown> {
+    let element: unknown;
+    try {
+      element = await this.#context.waitFor(pending);
+    } catch (error) {
+      throw this.#failed(index, error);
+    }
+    return this.#accept(this.#inputs[index]!, element);
+  }
+
+  #failed(index: number, error: unknown): unknown {
+    if (error instanceof ReadingFailure) this.#owed = index;
+    return error;
   }
 
   #accept(input: ElementIterator, element: unknown): unknown {
@@ -103,11 +126,13 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   protected override async saveState(): Promise<DirectedState> {
     const inputs: unknown[] = [];
     for (const input of this.#inputs) inputs.push(await input.save());
-    return { inputs, selector: await this.#selector.save() };
+    const owed = this.#owed === undefined ? {} : { owed: this.#owed };
+    return { inputs, selector: await this.#selector.save(), ...owed };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { inputs, selector } = state as DirectedState;
+    const { inputs, selector, owed } = state as DirectedState;
+    this.#owed = owed;
     for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
     await this.#selector.restore(selector);
   }

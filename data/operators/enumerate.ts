@@ -5,6 +5,7 @@ import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
@@ -64,8 +65,7 @@ class EnumerateIterator extends UnaryIterator {
       const element = this.input.next();
       return element instanceof Promise ? this.#later(element) : this.#pair(element);
     } catch (error) {
-      this.#number++;
-      throw error;
+      throw this.#numbered(error);
     }
   }
 
@@ -93,9 +93,14 @@ class EnumerateIterator extends UnaryIterator {
     try {
       return this.#pair(await this.arrival(pending));
     } catch (error) {
-      this.#number++;
-      throw error;
+      throw this.#numbered(error);
     }
+  }
+
+  /** A failed element has a number, too. */
+  #numbered(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#number++;
+    return error;
   }
 
   #pair(element: unknown): unknown {

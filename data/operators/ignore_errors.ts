@@ -6,6 +6,7 @@ import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
@@ -141,6 +142,8 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
   }
 
   #ignore(error: unknown): typeof AGAIN {
+    // What cannot be read on would fail for ever, and its end would be taken for that of the data.
+    if (error instanceof ReadingFailure) throw error;
     const { logWarning, maxErrors, maxFraction } = this.#node;
     this.#last = LeatError.from(error);
     this.#errors++;

@@ -8,6 +8,7 @@ import { type HeldElements, heldFrom } from "../held.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
@@ -134,8 +135,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     try {
       return iterator.next();
     } catch (error) {
-      this.#count();
-      throw error;
+      throw this.#countFailed(error);
     }
   }
 
@@ -151,6 +151,11 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     this.#open--;
     this.#advance();
     return AGAIN;
+  }
+
+  #countFailed(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#count();
+    return error;
   }
 
   #count(): void {
@@ -188,8 +193,7 @@ class InterleaveIterator extends UnaryIterator implements Stepping {
     try {
       element = await this.arrival(pending);
     } catch (error) {
-      this.#count();
-      throw error;
+      throw this.#countFailed(error);
     }
     return this.disposed ? END : this.#inner(element);
   }

@@ -7,6 +7,7 @@ import { Call, type NodeFunction } from "../call.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
+import { isOfStream } from "../reading_failure.ts";
 import type { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
@@ -237,12 +238,13 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
 
 /**
  * Results are waited for and saved only where the elements they were made of cannot be had again,
- * since functions may change these in place. Nothing is saved of a place that nothing comes of.
+ * since functions may change these in place. Nothing is saved of a place that nothing comes of, nor of
+ * one that says that the input cannot be read.
  */
 async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;
   if (slot.pending === undefined) {
-    if (slot.value === AGAIN) return undefined;
+    if (slot.value === AGAIN || (slot.origin === NOWHERE && !isOfStream(slot))) return undefined;
     if (slot.failed || slot.origin.token === undefined) return saveAnswer(slot as Answer);
   }
   return { index: slot.origin.index, token: slot.origin.token };

@@ -4,6 +4,7 @@
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
+import { isOfStream } from "../reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { DatasetFetcher, type FetcherState } from "./dataset_fetcher.ts";
 import type { SpecCheck } from "../spec_check.ts";
@@ -100,11 +101,12 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   }
 
   #give(current: ReadAhead): unknown {
-    const { failed, value } = current.answers.shift()!;
+    const answer = current.answers.shift()!;
+    const { failed, value } = answer;
     this.#fetcher.taken();
     // Where there is no dataset, the error takes no turn: the next dataset does.
     if (current.isStillborn) this.#places[this.#turn] = undefined;
-    else if (++this.#givenInBlock === this.#blockLength) this.#advance();
+    else if (isOfStream(answer) && ++this.#givenInBlock === this.#blockLength) this.#advance();
     this.#fetcher.fetchAhead();
     if (failed) throw value;
     if (this.#check === undefined || this.#check.fits(value)) return this.stats.gave(value);
@@ -126,7 +128,8 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
     await this.#fetcher.rest();
     const places: (ReadAheadState | null)[] = [];
     for (let at = 0; at < this.#places.length; at++) {
-      places.push(await this.#places[at]?.save() ?? null); // some may never have been taken
+      const place = this.#places[at]; // some may never have been taken
+      places.push(place === undefined || place.isUnread ? null : await place.save());
     }
     return {
       places,

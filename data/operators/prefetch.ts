@@ -7,6 +7,7 @@ import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { AUTOTUNE } from "../parallelism.ts";
+import { isOfStream } from "../reading_failure.ts";
 import { BufferMeter } from "../stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
@@ -67,6 +68,8 @@ export class PrefetchIterator extends UnaryIterator {
   #background = false;
   #inputWaits = false;
   #inputEnded = false;
+  /** Nothing comes after a failure of reading. */
+  #inputFailed = false;
   /** While the iteration is saved nothing is read ahead. */
   #paused = false;
   #tokenGiven: Token | undefined;
@@ -128,7 +131,7 @@ export class PrefetchIterator extends UnaryIterator {
   }
 
   #hasRoom(): boolean {
-    return !this.#inputEnded && !this.disposed && !this.#paused &&
+    return !this.#inputEnded && !this.#inputFailed && !this.disposed && !this.#paused &&
       this.#buffer.length < this.#limit &&
       (this.#buffer.length === 0 || this.#meter.bytes < this.#bytesMax);
   }
@@ -180,6 +183,7 @@ export class PrefetchIterator extends UnaryIterator {
 
   #arrive(arrived: Arrived): void {
     if (arrived.value === END) this.#inputEnded = true;
+    else if (!isOfStream(arrived)) this.#inputFailed = true;
     this.#buffer.push(arrived);
     this.#meter.enters(arrived.value);
     this.#meter.holds(this.#buffer.length);
@@ -194,7 +198,7 @@ export class PrefetchIterator extends UnaryIterator {
     });
     await this.#pending;
     return {
-      buffer: this.#buffer.filter(({ value }) => value !== END)
+      buffer: this.#buffer.filter((arrived) => arrived.value !== END && isOfStream(arrived))
         .map((arrived) => saveAnswer(arrived, arrived.token)),
       input: await this.input.save(),
     };

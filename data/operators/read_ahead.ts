@@ -3,6 +3,7 @@
  */
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import { END, type Token } from "../iterator.ts";
+import { isOfStream } from "../reading_failure.ts";
 import type { Opened, OpenedState } from "./opened.ts";
 
 /** An answer with the token of its element, if it has one. */
@@ -30,6 +31,11 @@ export class ReadAhead {
   /** Whether there was an error instead of a dataset. */
   get isStillborn(): boolean {
     return this.#ended && this.opened === undefined;
+  }
+
+  /** Whether there was no dataset because the element it is made of cannot be read: that is all it says. */
+  get isUnread(): boolean {
+    return this.isStillborn && this.answers.length > 0 && !this.answers.some(isOfStream);
   }
 
   /** Whether all answers were taken, and there will be no more. */
@@ -66,7 +72,7 @@ export class ReadAhead {
   async save(): Promise<ReadAheadState> {
     return {
       opened: await this.opened?.save() ?? null,
-      answers: this.answers.map((answer) => saveAnswer(answer, answer.token)),
+      answers: this.answers.filter(isOfStream).map((answer) => saveAnswer(answer, answer.token)),
       ended: this.#ended,
     };
   }

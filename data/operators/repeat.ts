@@ -6,6 +6,7 @@ import type { IteratorContext } from "../context.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import type { ElementSpec } from "../spec.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -93,8 +94,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
     try {
       element = this.#input.next();
     } catch (error) {
-      this.#gave = true;
-      throw error;
+      throw this.#gaveError(error);
     }
     if (element instanceof Promise) return this.#later(element);
     return element === END ? this.#again() : this.#give(element);
@@ -110,10 +110,14 @@ class RepeatIterator extends ElementIterator implements Stepping {
     try {
       element = await this.#context.waitFor(pending);
     } catch (error) {
-      this.#gave = true;
-      throw error;
+      throw this.#gaveError(error);
     }
     return element === END ? this.#again() : this.#give(element);
+  }
+
+  #gaveError(error: unknown): unknown {
+    if (!(error instanceof ReadingFailure)) this.#gave = true;
+    return error;
   }
 
   #again(): unknown {

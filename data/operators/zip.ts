@@ -2,11 +2,13 @@
  * `zip`: elements of several datasets side by side.
  */
 import { LeatError } from "../../core/error.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { alignedSource, JointSplits } from "../joint_splits.ts";
+import { isOfStream } from "../reading_failure.ts";
 import type { ElementSpec } from "../spec.ts";
 import { cutRuns, type Split, type Splittable } from "../splits.ts";
 
@@ -88,7 +90,16 @@ function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
 interface ZipState {
   readonly inputs: unknown[];
   readonly ended: boolean;
+  /** Parts that wait for others, where there are any; `null` for an input that was not read. */
+  readonly held?: readonly (SavedAnswer | null)[];
 }
+
+/** A part that was read, with its token, if it has one. */
+interface Held extends Answer {
+  readonly token: Token | undefined;
+}
+
+const NONE: readonly never[] = [];
 
 /** The error of one input. */
 interface Failure {
@@ -99,6 +110,8 @@ class ZipIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #inputs: readonly ElementIterator[];
   readonly #keys: readonly string[] | null;
+  /** Parts that were read when another input could not be. */
+  #held: readonly (Held | undefined)[] = NONE;
   #ended = false;
 
   /** `below`: the context that inputs are made in. */
@@ -122,7 +135,7 @@ class ZipIterator extends ElementIterator {
     let failures: Failure[] | undefined;
     for (let i = 0; i < this.#inputs.length; i++) {
       try {
-        const part = this.#inputs[i]!.next();
+        const part = this.#pull(i);
         if (part === END) return this.#end(parts);
         waits ||= part instanceof Promise;
         parts[i] = part;
@@ -132,8 +145,15 @@ class ZipIterator extends ElementIterator {
       }
     }
     if (waits) return this.#context.waitFor(this.#later(parts, failures ?? []));
-    if (failures !== undefined) throw firstOf(failures);
+    if (failures !== undefined) throw this.#refuse(parts, failures);
     return this.#give(parts);
+  }
+
+  #pull(index: number): Pulled<unknown> {
+    const held = this.#held[index];
+    if (held === undefined) return this.#inputs[index]!.next();
+    if (held.failed) throw held.value;
+    return held.value;
   }
 
   async #later(parts: unknown[], failures: Failure[]): Promise<unknown> {
@@ -146,13 +166,29 @@ class ZipIterator extends ElementIterator {
         arrived.push(element);
       } catch (error) {
         failures[i] = { error };
+        arrived.push(undefined);
       }
     }
-    if (failures.length > 0) throw firstOf(failures);
+    if (failures.length > 0) throw this.#refuse(arrived, failures);
     return this.disposed ? END : this.#give(arrived);
   }
 
+  /** The error that is told. Where it is that an input cannot be read, the other parts wait for it. */
+  #refuse(parts: readonly unknown[], failures: readonly Failure[]): unknown {
+    const answers = parts.map((value, i): Held => {
+      const failure = failures[i];
+      if (failure !== undefined) return { failed: true, value: failure.error, token: undefined };
+      return this.#held[i] ?? { failed: false, value, token: this.#inputs[i]!.token() };
+    });
+    const unread = answers.find((answer) => !isOfStream(answer));
+    this.#held = unread === undefined
+      ? NONE
+      : answers.map((answer) => isOfStream(answer) ? answer : undefined);
+    return unread === undefined ? firstOf(failures) : unread.value;
+  }
+
   #give(parts: unknown[]): unknown {
+    this.#held = NONE;
     return this.#context.stats.gave(assemble(this.#keys, parts));
   }
 
@@ -185,17 +221,26 @@ class ZipIterator extends ElementIterator {
   protected override async saveState(): Promise<ZipState> {
     const inputs: unknown[] = [];
     for (const input of this.#inputs) inputs.push(await input.save());
-    return { inputs, ended: this.#ended };
+    if (this.#held.length === 0) return { inputs, ended: this.#ended };
+    const held = this.#held.map((part) => part === undefined ? null : saveAnswer(part, part.token));
+    return { inputs, ended: this.#ended, held };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { inputs, ended } = state as ZipState;
+    const { inputs, ended, held = [] } = state as ZipState;
     for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
     this.#ended = ended;
+    const parts = held.map(async (saved, i) => {
+      if (saved === null) return undefined;
+      const token = "token" in saved ? saved.token : undefined;
+      return { ...await restoreAnswer(saved, this.#inputs[i]), token };
+    });
+    this.#held = await Promise.all(parts);
   }
 
   protected override release(): void {
     this.#ended = true;
+    this.#held = NONE;
     for (const input of this.#inputs) input.dispose();
   }
 }

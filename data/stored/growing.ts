@@ -12,6 +12,7 @@ import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { Nested } from "../operators/opened.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import type { ElementSpec } from "../spec.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Chunk, type Manifest, readManifest, storedPaths } from "./manifest.ts";
@@ -98,6 +99,8 @@ class GrowingIterator extends ElementIterator {
   #read = 0;
   #nested: Nested | undefined;
   #ended = false;
+  /** It cannot be read on. */
+  #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, { path, wait }: GrowingNode) {
     super();
@@ -107,6 +110,7 @@ class GrowingIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     const pulled = this.#nested?.iterator.next() ?? END;
     if (pulled !== END && !(pulled instanceof Promise)) return this.#context.stats.gave(pulled);
     return this.#pull(pulled);
@@ -124,15 +128,14 @@ class GrowingIterator extends ElementIterator {
     return this.disposed ? END : this.#context.stats.gave(element);
   }
 
-  /** Opens the next chunk, once there is one; nothing more comes where reading cannot go on. */
+  /** Opens the next chunk, once there is one. */
   async #open(): Promise<Nested | undefined> {
-    this.#ended = true;
     const found = await this.#context.waitFor(this.#chunks.chunk(this.#read)).catch((error) => {
       if (this.disposed) return undefined;
-      throw this.#context.stats.failed(error);
+      throw this.#context.stats.failed(this.#failure = ReadingFailure.of(error));
     });
+    this.#ended = found === undefined;
     if (found === undefined || this.disposed) return undefined;
-    this.#ended = false;
     return this.#nested = this.#nestedOf(found);
   }
 

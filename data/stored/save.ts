@@ -8,6 +8,7 @@ import { type IterationOptions, rootContext } from "../dataset_iterator.ts";
 import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
+import { toldOf } from "../reading_failure.ts";
 import { ElementsWriter } from "./elements_writer.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
@@ -92,6 +93,8 @@ export async function saveGraph(
     const progress = { elements: writer.count, sizeBytes: writer.sizeBytes };
     onProgress?.(progress);
     return progress;
+  } catch (error) {
+    throw toldOf(error);
   } finally {
     elements.dispose();
     writer.abandon();

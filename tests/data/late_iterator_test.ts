@@ -6,6 +6,7 @@ import { rootContext } from "../../data/dataset_iterator.ts";
 import { type ElementIterator, END } from "../../data/iterator.ts";
 import { lateFactory } from "../../data/late_factory.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
+import { ReadingFailure } from "../../data/reading_failure.ts";
 import { Dataset } from "../../mod.ts";
 
 const { node } = Dataset.range(4);
@@ -43,6 +44,14 @@ Deno.test("LateIterator tells once that what it runs is not to be had, and has e
   const late = new LateIterator(context, () => Promise.reject(why));
   assertEquals(await assertRejects(async () => await late.next(), LeatError), why);
   assertEquals(await rest(late), []);
+});
+
+Deno.test("LateIterator passes a failure of reading on each time it is asked", async () => {
+  const why = ReadingFailure.of(new LeatError("unavailable", "nobody is there"));
+  const late = new LateIterator(context, () => Promise.reject(why));
+  for (let times = 0; times < 2; times++) {
+    assertEquals(await assertRejects(async () => await late.next(), LeatError), why);
+  }
 });
 
 Deno.test("LateIterator puts away what comes after it was disposed", async () => {

@@ -129,6 +129,13 @@ Deno.test("load gives up waiting where nothing is written for long", async () =>
     const error = await assertRejects(() => iterator.next(), LeatError);
     assertEquals(error.code, "deadline_exceeded");
     assert(error.message.includes("timeoutMs"), error.message);
+    assertEquals((await iterator.next()).done, true, "told once");
+    // It had not ended: from there it is read on when there is something.
+    const place = await iterator.save();
+    await Dataset.range(3).save(`${path}/never`);
+    await using again = openIterator(node, {});
+    await again.restore(place);
+    assertEquals(await Array.fromAsync(again), [0, 1, 2]);
   });
 });
 

@@ -1,0 +1,193 @@
+/**
+ * Failures of reading, as against errors of elements: who passes them on, what is told of them, and
+ * that what is saved then goes on from the position before them.
+ */
+import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
+import type { IteratorContext } from "../../data/context.ts";
+import { DatasetNode } from "../../data/node.ts";
+import type { ElementSpec } from "../../data/spec.ts";
+import { ReadingFailure } from "../../data/reading_failure.ts";
+import { Dataset, LeatError } from "../../mod.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { rounds } from "./lib/collect.ts";
+import { type Outcome, outcomesOf, readOutcomes } from "./lib/outcomes.ts";
+
+const COUNT = 7;
+const GONE = new LeatError("unavailable", "its service is gone");
+
+/** How a source answers: at once or later; and where it cannot be read on. */
+interface Reading {
+  readonly waits: boolean;
+  readonly failsAt: number;
+}
+
+/** Gives the numbers below `COUNT`, but an error in place of 2, from a reader that may be lost. */
+function lossy(reading: Reading): Dataset<number> {
+  return new Dataset<number>(new LossyNode(reading));
+}
+
+class LossyNode extends DatasetNode {
+  readonly #reading: Reading;
+
+  constructor(reading: Reading) {
+    super("lossy", []);
+    this.#reading = reading;
+  }
+
+  override get attributes(): Record<string, unknown> {
+    return {};
+  }
+
+  override get elementSpec(): ElementSpec {
+    return undefined;
+  }
+
+  override get cardinality(): number {
+    return COUNT;
+  }
+
+  override makeIterator(_context: IteratorContext): ElementIterator {
+    return new LossyIterator(this.#reading);
+  }
+}
+
+class LossyIterator extends ElementIterator {
+  readonly #reading: Reading;
+  #at = 0;
+
+  constructor(reading: Reading) {
+    super();
+    this.#reading = reading;
+  }
+
+  override next(): Pulled<unknown> {
+    return this.#reading.waits ? rounds(1).then(() => this.#next()) : this.#next();
+  }
+
+  #next(): unknown {
+    if (this.disposed || this.#at === COUNT) return END;
+    if (this.#at === this.#reading.failsAt) throw ReadingFailure.of(GONE);
+    const at = this.#at++;
+    if (at === 2) throw new LeatError("data_loss", "no 2");
+    return at;
+  }
+
+  protected override saveState(): Promise<unknown> {
+    return Promise.resolve({ at: this.#at });
+  }
+
+  protected override restoreState(state: unknown): Promise<void> {
+    this.#at = (state as { at: number }).at;
+    return Promise.resolve();
+  }
+
+  protected override release(): void {}
+}
+
+const later = async (x: number) => {
+  await rounds(1);
+  return x;
+};
+
+const PIPELINES: Record<string, (reading: Reading) => Dataset<unknown>> = {
+  prefetch: (r) => lossy(r).prefetch(3),
+  "prefetch over repeat over prefetch": (r) => lossy(r).prefetch(2).repeat(2).prefetch(20),
+  repeat: (r) => lossy(r).repeat(2),
+  concatenate: (r) => lossy(r).concatenate(lossy({ ...r, failsAt: Infinity })).prefetch(3),
+  map: (r) => lossy(r).map((x) => x + 1),
+  "map with numParallelCalls": (r) => lossy(r).map(later, { numParallelCalls: 3 }),
+  "filter with numParallelCalls": (r) =>
+    lossy(r).filter(async (x) => await later(x) % 4 !== 3, { numParallelCalls: 3 }),
+  enumerate: (r) => lossy(r).enumerate(),
+  batch: (r) => lossy(r).batch(3),
+  rebatch: (r) => lossy(r).batch(2).rebatch(3),
+  unbatch: (r) => lossy(r).batch(2).unbatch(),
+  shuffle: (r) => lossy(r).shuffle(3, { seed: 5 }),
+  window: (r) => lossy(r).window(2),
+  cache: (r) => lossy(r).cache(),
+  "take and skip": (r) => lossy(r).skip(1).take(3),
+  ignoreErrors: (r) => lossy(r).ignoreErrors({ maxErrors: 1 }),
+  zip: (r) => Dataset.zip([Dataset.range(9).shuffle(3, { seed: 5 }), lossy(r), Dataset.range(9)]),
+  "zip of two that are lost": (r) =>
+    Dataset.zip([
+      lossy({ ...r, failsAt: r.failsAt + 1 }),
+      lossy(r),
+      lossy({ ...r, waits: !r.waits, failsAt: Infinity }),
+    ]).prefetch(2),
+  flatMap: (r) => Dataset.range(2).flatMap(() => lossy(r)),
+  "flatMap of what is lost": (r) => lossy(r).flatMap((x) => Dataset.range(x)),
+  interleave: (r) =>
+    Dataset.range(3).interleave(() => lossy(r), { cycleLength: 2, blockLength: 2 }),
+  "interleave with numParallelCalls": (r) =>
+    Dataset.range(3).interleave(() => lossy(r), {
+      cycleLength: 2,
+      blockLength: 2,
+      numParallelCalls: 2,
+    }),
+  "interleave of what is lost, with numParallelCalls": (r) =>
+    lossy(r).interleave((x) => Dataset.range(x), { cycleLength: 2, numParallelCalls: 3 }),
+  sampleFromDatasets: (r) => Dataset.sampleFromDatasets([lossy(r), Dataset.range(5)], { seed: 3 }),
+  chooseFromDatasets: (r) =>
+    Dataset.chooseFromDatasets(
+      [Dataset.range(9), lossy(r)],
+      Dataset.from([0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 0]),
+    ),
+};
+
+for (const [name, make] of Object.entries(PIPELINES)) {
+  Deno.test(`${name} saves the position before a failure of reading, never the failure`, async () => {
+    for (const waits of [false, true]) {
+      const whole = { waits, failsAt: Infinity };
+      const wanted = await outcomesOf(make(whole).iterator());
+      const goesOnFrom = async (state: Uint8Array, before: readonly Outcome[], where: string) => {
+        await using restored = make(whole).iterator();
+        await restored.restore(state);
+        assertEquals([...before, ...await outcomesOf(restored)], wanted, where);
+      };
+      for (let failsAt = 0; failsAt < COUNT; failsAt++) {
+        await using iterator = make({ waits, failsAt }).iterator();
+        const before: Outcome[] = [];
+        for (let isTold = false; !isTold;) {
+          const where = `lost at ${failsAt}, waits: ${waits}, given: ${before.length}`;
+          await rounds(8);
+          await goesOnFrom(await iterator.save(), before, where);
+          const [outcome] = await readOutcomes(iterator, 1);
+          if (outcome === undefined) break; // it ended without having read so far
+          isTold = "error" in outcome && outcome.error.startsWith(GONE.code);
+          if (!isTold) before.push(outcome);
+          else assertEquals(await iterator.next(), { done: true, value: undefined }, "told once");
+        }
+        await goesOnFrom(await iterator.save(), before, `told, lost at ${failsAt}`);
+      }
+    }
+  });
+}
+
+Deno.test("ReadingFailure: the user is told its reason, once, and what was read before it first", async () => {
+  for (const waits of [false, true]) {
+    const dataset = lossy({ waits, failsAt: 2 }).prefetch(4);
+    await using iterator = dataset.iterator();
+    const answers = await Promise.allSettled([1, 2, 3, 4, 5].map(() => iterator.next()));
+    assertEquals(
+      answers.map((answer) => answer.status === "rejected" ? answer.reason : answer.value),
+      [
+        { done: false, value: 0 },
+        { done: false, value: 1 },
+        GONE,
+        { done: true, value: undefined },
+        { done: true, value: undefined },
+      ],
+    );
+    assert(await dataset.reduce(0, (a) => a).catch((error) => error === GONE));
+  }
+});
+
+Deno.test("ignoreErrors leaves out failed elements, not the rest of what cannot be read on", async () => {
+  for (const waits of [false, true]) {
+    const dataset = lossy({ waits, failsAt: 5 }).ignoreErrors();
+    await using iterator = dataset.iterator();
+    for (const value of [0, 1, 3, 4]) assertEquals(await iterator.next(), { done: false, value });
+    assertEquals(await assertRejects(() => iterator.next(), LeatError), GONE);
+    assertEquals(iterator.stats()[0]!.errors, 1);
+  }
+});
