@@ -10,6 +10,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
+import { Fifo } from "../runtime/fifo.ts";
 import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";
@@ -52,6 +53,8 @@ interface OpenTask {
   ended: boolean;
   /** It had nothing of this split, or before it, a moment ago. */
   lackedUpTo: number;
+  /** Whether it stands in the ring. */
+  inRing: boolean;
 }
 
 /** What has arrived of a split and was not given on. */
@@ -80,7 +83,8 @@ export class OrderedReader implements Reader {
   /** Of what waits for the training loop, in its order: whether an element of its own comes of it. */
   readonly #ownFed: boolean[] = [];
   #clientId = -1;
-  #turn = 0;
+  /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
+  readonly #ring = new Fifo<OpenTask>();
   /** The split that is given on next. */
   #head: number;
   /** All before it have arrived whole. */
@@ -152,8 +156,9 @@ export class OrderedReader implements Reader {
       const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
         onUnreachable: () => {},
       });
-      const open = { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1 };
+      const open = { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1, inRing: false };
       this.#tasks.set(task.taskId, open);
+      this.#offer(open);
     }
     if (ordered?.left !== undefined) this.#tellLeft(ordered.left);
     if (ordered !== undefined && !this.#isTableKnown) {
@@ -175,17 +180,28 @@ export class OrderedReader implements Reader {
     const isBounded = isFull || this.#numbers !== undefined;
     if (this.#numbers !== undefined && !this.#hasRoom) return;
     const wanted = this.#wanted(isBounded);
-    const isAsked = (task: OpenTask) =>
-      !task.ended && !(isBounded && task.lackedUpTo >= this.#head);
-    const tasks = [...this.#tasks.values()].filter(isAsked);
-    for (let full = 0; full < tasks.length;) {
-      const task = tasks[this.#turn++ % tasks.length]!;
-      if (task.inFlight >= OUTSTANDING_PER_TASK) full++;
-      else {
-        full = 0;
+    const passedOver: OpenTask[] = [];
+    for (let task = this.#ring.shift(); task !== undefined; task = this.#ring.shift()) {
+      task.inRing = false;
+      if (isBounded && task.lackedUpTo >= this.#head) passedOver.push(task);
+      else if (this.#isAskable(task)) {
         this.#fetch(task, wanted);
+        this.#offer(task);
       }
     }
+    for (const task of passedOver) this.#offer(task);
+  }
+
+  /** Puts a task that can be asked into the ring. */
+  #offer(task: OpenTask): void {
+    if (task.inRing || !this.#isAskable(task)) return;
+    task.inRing = true;
+    this.#ring.push(task);
+  }
+
+  #isAskable(open: OpenTask): boolean {
+    return !open.ended && open.inFlight < OUTSTANDING_PER_TASK &&
+      this.#tasks.get(open.task.taskId) === open;
   }
 
   stop(): void {
@@ -286,6 +302,7 @@ export class OrderedReader implements Reader {
         failedAnswer(LeatError.from(error))
       );
       open.inFlight--;
+      this.#offer(open);
       this.#came(open, answer, wanted.upTo ?? this.#head);
     });
   }

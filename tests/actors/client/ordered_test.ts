@@ -236,3 +236,32 @@ Deno.test("a reader tells what it has whole, and what it has beyond something th
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
 });
+
+Deno.test("a reader does not go through all of its tasks for each element", async () => {
+  const MapIterator = Object.getPrototypeOf(new Map().values()) as Iterator<unknown>;
+  /** How much is come by in maps for each element, with so many tasks that say nothing. */
+  const looksPerElement = async (silent: number) => {
+    const total = 200;
+    const { next } = MapIterator;
+    await using bench = new ReaderBench({ total, bufferBytesMax: 1e9, refreshMs: 600_000 });
+    const items = [...splits(0, total)];
+    const answered = Promise.withResolvers<ElementAnswer>();
+    for (let i = 0; i < silent; i++) bench.addTask(() => answered.promise);
+    bench.addTask(() => items.shift() ?? { kind: "end" });
+    let looks = 0;
+    MapIterator.next = function (this: Iterator<unknown>) {
+      looks++;
+      return next.call(this);
+    };
+    try {
+      assertEquals(await bench.rest(), inOrder(total));
+    } finally {
+      MapIterator.next = next;
+      answered.resolve({ kind: "end" });
+    }
+    return looks / total;
+  };
+  const few = await looksPerElement(2);
+  const many = await looksPerElement(100);
+  assert(many < few + 20, `${few} with 2 tasks, ${many} with 100`);
+});
