@@ -27,7 +27,7 @@ import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";
-import { MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
+import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
 /** What a shell expects of a program that Ctrl-C has ended. */
 const INTERRUPTED_EXIT_STATUS = 130;
@@ -98,6 +98,7 @@ ${
       )
       .join("\n")
   }
+What rises all the way, and no slower at the end, may be ${100 * CREEP_SHARE} % of that.
 Threads and file handles are read from /proc, and left out where there is none.`,
 };
 

@@ -7,7 +7,7 @@ import { drawLines, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import type { Table } from "../lib/table.ts";
 import { type Measure, MEASURES, nameOf, type Sample } from "./samples.ts";
-import { MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
+import { CREEP_SHARE, MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
 
 /** A whole run. */
 export interface SoakReport {
@@ -94,6 +94,9 @@ export function renderSoakReport(report: SoakReport): string {
           TITLES[measure]
         } may grow by ${percent} %, or by ${more} ${unit} if that is more.`;
       }),
+      `What rises all the way, and no slower at the end, may grow by ${
+        100 * CREEP_SHARE
+      } % of that.`,
     ],
   });
   const main = `<header>

@@ -24,6 +24,12 @@ const THIRDS = 3;
 const SAMPLES_MIN = 3;
 /** What stays when jobs end: a quarter of the samples are less. */
 const QUARTILE = 0.25;
+/** What rises from each of so many parts to the next, and no slower at the end, is no chance, */
+const PARTS = 8;
+/** so that it may be no more than this share of the margin: a slow leak shows long before it is large. */
+export const CREEP_SHARE = 0.25;
+/** What rises at less than this share of its pace comes to an end: something is filled. */
+const SLOWER = 0.5;
 
 /** One measure of one process. */
 export interface Trend {
@@ -62,8 +68,24 @@ function trendOf(
   const first = lowerQuartile(warm.slice(0, length));
   const last = lowerQuartile(warm.slice(-length));
   const { more, percent } = MARGINS[measure];
-  const limit = first + Math.max(more, first * percent / 100);
+  const margin = Math.max(more, first * percent / 100);
+  const limit = first + (creeps(warm) ? CREEP_SHARE : 1) * margin;
   return { process, measure, first, last, limit, grows: last > limit };
+}
+
+/** Whether it rises all the way, and no slower at the end. */
+function creeps(values: readonly number[]): boolean {
+  const length = Math.floor(values.length / PARTS);
+  if (length < SAMPLES_MIN) return false;
+  const parts = Array.from(
+    { length: PARTS },
+    (_, i) => lowerQuartile(values.slice(i * length, (i + 1) * length)),
+  );
+  const rises = parts.slice(1).map((part, i) => part - parts[i]!);
+  const half = Math.floor(rises.length / 2);
+  const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0);
+  return rises.every((rise) => rise > 0) &&
+    sum(rises.slice(-half)) >= SLOWER * sum(rises.slice(0, half));
 }
 
 function lowerQuartile(values: readonly number[]): number {

@@ -45,6 +45,22 @@ Deno.test("trendsOf: growth beyond the margin is named in each measure, and grow
   }
 });
 
+Deno.test("trendsOf names a slow leak: what rises all the way, and not what comes to an end", () => {
+  for (const measure of MEASURES) {
+    const { more, percent } = MARGINS[measure];
+    const base = 10;
+    const rise = Math.max(more, base * percent / 100);
+    const grows = (at: (share: number) => number) =>
+      verdicts((second) => base + rise * at(second / SECONDS))[measure];
+    assertEquals(grows((share) => share), true, measure);
+    // Nine seconds in ten it is more, as while a job runs.
+    assertEquals(grows((share) => share + (share * SECONDS % 10 === 0 ? 0 : 5)), true, measure);
+    assertEquals(grows((share) => share / 3), false, `${measure}: too little`);
+    assertEquals(grows((share) => 1 - Math.exp(-4 * share)), false, `${measure}: it fills up`);
+    assertEquals(grows((share) => share < 0.6 ? 0 : 0.6), false, `${measure}: a step`);
+  }
+});
+
 Deno.test("trendsOf says nothing of a process that has lived for less than most of the run, nor of what is not known", () => {
   const series = new Map([
     ["worker-1 (1)", samples((second) => 10 * second, 0, 50)],
