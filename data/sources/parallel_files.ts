@@ -5,6 +5,7 @@
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { stepOn } from "../stepping.ts";
 import {
   FileSourceIterator,
@@ -56,6 +57,7 @@ export class ParallelFiles extends FileSourceIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
+    if (!this.#started) return this.#nextLater();
     const lane = this.#lanes[this.#turn];
     const pulled = lane?.pulled;
     if (lane === undefined || pulled === undefined || pulled === END || pulled instanceof Promise) {
@@ -108,7 +110,11 @@ export class ParallelFiles extends FileSourceIterator {
       if (element !== END) return this.disposed ? END : this.#give(lane, element);
       // The end of a file takes its turn, as in `interleave`; the next file is opened meanwhile.
       this.#leave(lane);
-      await this.#enter(lane);
+      await this.#enter(lane).catch((error) => {
+        // Whoever reads on finds the end of the file again.
+        if (error instanceof ReadingFailure) lane.pulled = END;
+        throw error;
+      });
       this.#advance();
     }
     return END;
@@ -116,9 +122,15 @@ export class ParallelFiles extends FileSourceIterator {
 
   /** Opens the first file of every lane at once. */
   async #start(): Promise<void> {
-    this.#started = true;
-    for (const lane of this.#lanes) {
-      if (!await this.#enter(lane)) return;
+    try {
+      for (const lane of this.#lanes) {
+        // Those that have one were here before their names could not be read on.
+        if (lane.pulled === undefined && !await this.#enter(lane)) break;
+      }
+      this.#started = true;
+    } catch (error) {
+      this.#started = !(error instanceof ReadingFailure);
+      throw error;
     }
   }
 

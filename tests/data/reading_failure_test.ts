@@ -134,31 +134,56 @@ const PIPELINES: Record<string, (reading: Reading) => Dataset<unknown>> = {
     ),
 };
 
+/**
+ * Loses the reader of a pipeline's source at each position, and saves before every `next()` up to the
+ * one that tells it, and after that.
+ */
+async function assertReadsOn(make: (reading: Reading) => Dataset<unknown>): Promise<void> {
+  for (const waits of [false, true]) {
+    const whole = { waits, failsAt: Infinity };
+    const wanted = await outcomesOf(make(whole).iterator());
+    const goesOnFrom = async (state: Uint8Array, before: readonly Outcome[], where: string) => {
+      await using restored = make(whole).iterator();
+      await restored.restore(state);
+      assertEquals([...before, ...await outcomesOf(restored)], wanted, where);
+    };
+    for (let failsAt = 0; failsAt < COUNT; failsAt++) {
+      await using iterator = make({ waits, failsAt }).iterator();
+      const before: Outcome[] = [];
+      for (let isTold = false; !isTold;) {
+        const where = `lost at ${failsAt}, waits: ${waits}, given: ${before.length}`;
+        await rounds(8);
+        await goesOnFrom(await iterator.save(), before, where);
+        const [outcome] = await readOutcomes(iterator, 1);
+        if (outcome === undefined) break; // it ended without having read so far
+        isTold = "error" in outcome && outcome.error.startsWith(GONE.code);
+        if (!isTold) before.push(outcome);
+        else assertEquals(await iterator.next(), { done: true, value: undefined }, "told once");
+      }
+      await goesOnFrom(await iterator.save(), before, `told, lost at ${failsAt}, waits: ${waits}`);
+    }
+  }
+}
+
 for (const [name, make] of Object.entries(PIPELINES)) {
   Deno.test(`${name} saves the position before a failure of reading, never the failure`, async () => {
-    for (const waits of [false, true]) {
-      const whole = { waits, failsAt: Infinity };
-      const wanted = await outcomesOf(make(whole).iterator());
-      const goesOnFrom = async (state: Uint8Array, before: readonly Outcome[], where: string) => {
-        await using restored = make(whole).iterator();
-        await restored.restore(state);
-        assertEquals([...before, ...await outcomesOf(restored)], wanted, where);
-      };
-      for (let failsAt = 0; failsAt < COUNT; failsAt++) {
-        await using iterator = make({ waits, failsAt }).iterator();
-        const before: Outcome[] = [];
-        for (let isTold = false; !isTold;) {
-          const where = `lost at ${failsAt}, waits: ${waits}, given: ${before.length}`;
-          await rounds(8);
-          await goesOnFrom(await iterator.save(), before, where);
-          const [outcome] = await readOutcomes(iterator, 1);
-          if (outcome === undefined) break; // it ended without having read so far
-          isTold = "error" in outcome && outcome.error.startsWith(GONE.code);
-          if (!isTold) before.push(outcome);
-          else assertEquals(await iterator.next(), { done: true, value: undefined }, "told once");
-        }
-        await goesOnFrom(await iterator.save(), before, `told, lost at ${failsAt}`);
+    await assertReadsOn(make);
+  });
+}
+
+for (const numParallelReads of [1, 3]) {
+  Deno.test(`files of names that cannot be read on keep their order, ${numParallelReads} at once`, async () => {
+    const folder = await Deno.makeTempDir();
+    try {
+      for (let i = 0; i < COUNT; i++) {
+        const lines = Array.from({ length: i % 3 }, (_, line) => `${i} ${line}\n`);
+        await Deno.writeTextFile(`${folder}/${i}`, lines.join(""));
       }
+      await assertReadsOn((r) =>
+        Dataset.textLines(lossy(r).map((x) => `${folder}/${x}`), { numParallelReads })
+      );
+    } finally {
+      await Deno.remove(folder, { recursive: true });
     }
   });
 }
