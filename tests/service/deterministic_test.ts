@@ -6,6 +6,7 @@
 import { Dataset, LeatError, type LocalCluster, openIterator } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
+import { rounds } from "../data/lib/collect.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { testInline, testOnEach } from "./carriers.ts";
 
@@ -108,6 +109,46 @@ testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", 
     assertEquals(await outcomesOf(iterator), wanted.slice(position), `restored at ${position}`);
   }
 });
+
+testInline(
+  "what is saved of a reader that has lost its service goes on at another one",
+  async (start) => {
+    const dataset = makeDataset();
+    const wanted = [
+      ...await orderedReference(dataset),
+      ...await orderedReference(dataset, { epoch: 1 }),
+    ];
+    const read = (service: LocalCluster) =>
+      distributed(dataset, service).prefetch(3).repeat(2).ignoreErrors().prefetch(2);
+    const states: Uint8Array[] = [];
+    const found: Outcome[] = [];
+    {
+      await using cluster = await start({ workers: 1 });
+      await using iterator = read(cluster).iterator();
+      found.push(...await readOutcomes(iterator, 5));
+      await cluster.close();
+      // What had arrived is read to its end.
+      for (let isLost = false; !isLost;) {
+        await rounds(3);
+        states.push(await iterator.save());
+        const [outcome] = await readOutcomes(iterator, 1);
+        isLost = outcome === undefined || "error" in outcome;
+        if (!isLost) found.push(outcome!);
+        else assertEquals("error" in outcome!, true, "it has not ended");
+      }
+      states.push(await iterator.save());
+    }
+    assertEquals(found, wanted.slice(0, found.length));
+    await using other = await start({ workers: 1 });
+    // The failure was ahead of the first already, next of the second, and told before the third.
+    for (const i of [0, states.length - 2, states.length - 1]) {
+      await using iterator = read(other).iterator();
+      await iterator.restore(states[i]!);
+      const from = Math.min(5 + i, found.length);
+      assertEquals(await outcomesOf(iterator), wanted.slice(from), `saved at ${from}`);
+    }
+  },
+);
 
 testInline("a token is refused where the dataset has other splits by now", async (start) => {
   const folder = await Deno.makeTempDir();
