@@ -8,7 +8,7 @@ import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.
 import type { AskOptions } from "./actor.ts";
 import type { Cell } from "./cell.ts";
 import { copyBody } from "./body.ts";
-import { Deadlines } from "./deadlines.ts";
+import { type Deadline, Deadlines } from "./deadlines.ts";
 import { type AskEnvelope, OPEN_MAX } from "./envelope.ts";
 import { formatRef, keyOf, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
@@ -16,7 +16,7 @@ import type { Random, World } from "./world.ts";
 /** Delay before an ask is repeated to a receiver that is unavailable; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
-/** Of how many targets an actor keeps an empty set: most ask the same few again and again. */
+/** Of how many targets an actor keeps an empty list: most ask the same few again and again. */
 const TARGETS_KEPT = 16;
 
 /** Why an ask was refused. Making an error takes as long as a few messages: it is made if it is wanted. */
@@ -41,8 +41,8 @@ export interface OpenAsk {
   readonly reject: (error: LeatError) => void;
   refusals: number;
   lastRefusal: Refusal | undefined;
-  deadlineBucket: number;
-  attemptBucket: number | undefined;
+  deadline: Deadline<OpenAsk> | undefined;
+  nextAttempt: Deadline<OpenAsk> | undefined;
 }
 
 /** See {@linkcode AskEnvelope}. */
@@ -99,11 +99,11 @@ export class Asks {
         reject,
         refusals: 0,
         lastRefusal: undefined,
-        deadlineBucket: 0,
-        attemptBucket: undefined,
+        deadline: undefined,
+        nextAttempt: undefined,
       };
       this.#open.set(ask.id, ask);
-      ask.deadlineBucket = this.#deadlines.add(ask.deadlineMs, ask);
+      ask.deadline = this.#deadlines.add(ask.deadlineMs, ask);
       if (ask.attemptMs !== undefined) this.#markOpen(ask);
       this.#attempt(ask);
     });
@@ -171,13 +171,13 @@ export class Asks {
   }
 
   #again(ask: OpenAsk): void {
-    ask.attemptBucket = undefined;
+    ask.nextAttempt = undefined;
     if (this.#open.has(ask.id)) this.#attempt(ask);
   }
 
   #scheduleAttempt(ask: OpenAsk, delayMs: number): void {
-    if (ask.attemptBucket !== undefined) this.#attempts.remove(ask.attemptBucket, ask);
-    ask.attemptBucket = this.#attempts.add(this.#world.nowMs() + delayMs, ask);
+    if (ask.nextAttempt !== undefined) this.#attempts.remove(ask.nextAttempt);
+    ask.nextAttempt = this.#attempts.add(this.#world.nowMs() + delayMs, ask);
   }
 
   #expired(ask: OpenAsk): void {
@@ -197,24 +197,25 @@ export class Asks {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return undefined;
     this.#open.delete(id);
-    this.#deadlines.remove(ask.deadlineBucket, ask);
-    if (ask.attemptBucket !== undefined) this.#attempts.remove(ask.attemptBucket, ask);
+    if (ask.deadline !== undefined) this.#deadlines.remove(ask.deadline);
+    if (ask.nextAttempt !== undefined) this.#attempts.remove(ask.nextAttempt);
     if (ask.attemptMs !== undefined) this.#markSettled(ask);
     return ask;
   }
 
   #markOpen(ask: OpenAsk): void {
     const { repeatable } = ask.asker;
-    let open = repeatable.get(ask.targetKey);
-    if (open === undefined) repeatable.set(ask.targetKey, open = new Set());
-    open.add(ask.id);
+    const open = repeatable.get(ask.targetKey);
+    if (open === undefined) repeatable.set(ask.targetKey, [ask.id]);
+    else open.push(ask.id);
   }
 
   #markSettled(ask: OpenAsk): void {
     const { repeatable } = ask.asker;
-    const open = repeatable.get(ask.targetKey);
-    open?.delete(ask.id);
-    if (open?.size === 0 && repeatable.size > TARGETS_KEPT) repeatable.delete(ask.targetKey);
+    const open = repeatable.get(ask.targetKey)!;
+    if (open.at(-1) === ask.id) open.pop();
+    else open.splice(open.indexOf(ask.id), 1);
+    if (open.length === 0 && repeatable.size > TARGETS_KEPT) repeatable.delete(ask.targetKey);
   }
 }
 

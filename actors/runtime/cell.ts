@@ -58,7 +58,7 @@ export class Cell implements ActorContext<unknown> {
   readonly numbers = new SendNumbers();
   readonly marks = new ReceiveMarks();
   /** Open asks of this life that may be repeated, by target: the lowest is the settled mark. */
-  readonly repeatable = new Map<string, Set<number>>();
+  readonly repeatable = new Map<string, number[]>();
   readonly answers = new Answers();
   readonly watchers = new Map<string, { readonly watcher: FencedRef; readonly id: number }>();
   /** Whether it waits in the system's run queue. */

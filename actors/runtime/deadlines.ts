@@ -8,16 +8,28 @@ import type { Timer, World } from "./world.ts";
 
 /** Deadlines are rounded up to a multiple of this, so that many share a bucket. */
 const BUCKET_MS = 8;
-/** Empty buckets that are kept. */
-const SPARE_MAX = 16;
+
+/** Those that pass together, in the order in which they were added. */
+interface Bucket<T> {
+  readonly number: number;
+  first: Deadline<T> | undefined;
+  last: Deadline<T> | undefined;
+}
+
+/** A deadline that was added: what `remove` wants. It is linked to its neighbours, which costs no hashing. */
+export interface Deadline<T> {
+  readonly item: T;
+  /** Undefined once it has passed or was removed. */
+  bucket: Bucket<T> | undefined;
+  before: Deadline<T> | undefined;
+  after: Deadline<T> | undefined;
+}
 
 /** Calls back for each item whose deadline has passed; never early, late by at most one bucket. */
 export class Deadlines<T> {
   readonly #world: World;
   readonly #expire: (item: T) => void;
-  readonly #buckets = new Map<number, Set<T>>();
-  /** Empty buckets, to be used again: most have one item, for a short while. */
-  readonly #spare: Set<T>[] = [];
+  readonly #buckets = new Map<number, Bucket<T>>();
   #timer: Timer | undefined;
   #armedFor = Infinity;
 
@@ -26,21 +38,33 @@ export class Deadlines<T> {
     this.#expire = expire;
   }
 
-  /** Adds an item; the answer is what `remove` wants. */
-  add(deadlineMs: number, item: T): number {
-    const bucket = Math.ceil(deadlineMs / BUCKET_MS);
-    let items = this.#buckets.get(bucket);
-    if (items === undefined) this.#buckets.set(bucket, items = this.#spare.pop() ?? new Set());
-    items.add(item);
-    if (bucket < this.#armedFor) this.#arm(bucket);
-    return bucket;
+  /** Adds an item. */
+  add(deadlineMs: number, item: T): Deadline<T> {
+    const number = Math.ceil(deadlineMs / BUCKET_MS);
+    let bucket = this.#buckets.get(number);
+    if (bucket === undefined) {
+      this.#buckets.set(number, bucket = { number, first: undefined, last: undefined });
+    }
+    const { last } = bucket;
+    const deadline: Deadline<T> = { item, bucket, before: last, after: undefined };
+    if (last === undefined) bucket.first = deadline;
+    else last.after = deadline;
+    bucket.last = deadline;
+    if (number < this.#armedFor) this.#arm(number);
+    return deadline;
   }
 
-  remove(bucket: number, item: T): void {
-    const items = this.#buckets.get(bucket);
-    if (items === undefined || !items.delete(item) || items.size > 0) return;
-    this.#buckets.delete(bucket);
-    if (this.#spare.length < SPARE_MAX) this.#spare.push(items);
+  remove(deadline: Deadline<T>): void {
+    const { bucket, before, after } = deadline;
+    if (bucket === undefined) return;
+    deadline.bucket = undefined;
+    if (before === undefined) bucket.first = after;
+    else before.after = after;
+    if (after === undefined) bucket.last = before;
+    else after.before = before;
+    if (bucket.first !== undefined) return;
+    // One that is due has been taken out already.
+    if (this.#buckets.get(bucket.number) === bucket) this.#buckets.delete(bucket.number);
     if (this.#buckets.size === 0) this.#disarm();
   }
 
@@ -67,11 +91,14 @@ export class Deadlines<T> {
     this.#disarm();
     const now = this.#world.nowMs();
     // A thread that was busy finds several buckets due at once: they expire in their order.
-    const due = [...this.#buckets.keys()].filter((bucket) => bucket * BUCKET_MS <= now);
-    for (const bucket of due.sort((a, b) => a - b)) {
-      const items = this.#buckets.get(bucket) ?? [];
-      this.#buckets.delete(bucket);
-      for (const item of items) this.#expire(item);
+    const due = [...this.#buckets.values()].filter(({ number }) => number * BUCKET_MS <= now);
+    for (const bucket of due.sort((a, b) => a.number - b.number)) {
+      this.#buckets.delete(bucket.number);
+      // What an item does may remove others of its bucket.
+      for (let next; (next = bucket.first) !== undefined;) {
+        this.remove(next);
+        this.#expire(next.item);
+      }
     }
     let next = Infinity;
     for (const bucket of this.#buckets.keys()) next = Math.min(next, bucket);

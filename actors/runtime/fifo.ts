@@ -8,26 +8,29 @@ const COMPACT_AT = 1024;
 
 /** A queue on an array with a moving head. */
 export class Fifo<T> {
+  /** Beyond the tail there is room that is kept: most queues are empty again and again. */
   #items: (T | undefined)[] = [];
   #head = 0;
+  #tail = 0;
 
   get length(): number {
-    return this.#items.length - this.#head;
+    return this.#tail - this.#head;
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    this.#items[this.#tail++] = item;
   }
 
   shift(): T | undefined {
-    if (this.#head === this.#items.length) return undefined;
+    if (this.#head === this.#tail) return undefined;
     const item = this.#items[this.#head];
     this.#items[this.#head++] = undefined;
-    if (this.#head === this.#items.length) {
-      this.#items.length = 0;
-      this.#head = 0;
-    } else if (this.#head >= COMPACT_AT && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head);
+    if (this.#head === this.#tail) {
+      if (this.#items.length > COMPACT_AT) this.#items = [];
+      this.#head = this.#tail = 0;
+    } else if (this.#head >= COMPACT_AT && this.#head * 2 > this.#tail) {
+      this.#items = this.#items.slice(this.#head, this.#tail);
+      this.#tail -= this.#head;
       this.#head = 0;
     }
     return item;

@@ -175,7 +175,7 @@ Deno.test("Deadlines fires what is due in the order of deadlines, and nothing th
   const removed = deadlines.add(now + 20, "removed");
   deadlines.add(now + 30, "second");
   deadlines.add(now + 5, "first");
-  deadlines.remove(removed, "removed");
+  deadlines.remove(removed);
   await done;
   assertEquals(fired, ["first", "second", "last"]);
 });
@@ -199,7 +199,7 @@ Deno.test("Deadlines keeps the order of deadlines when a busy thread finds all o
 Deno.test("Deadlines leaves no timer when everything was removed or cleared", () => {
   const world = new DenoWorld();
   const deadlines = new Deadlines<string>(world, () => {});
-  deadlines.remove(deadlines.add(world.nowMs() + 3_600_000, "x"), "x");
+  deadlines.remove(deadlines.add(world.nowMs() + 3_600_000, "x"));
   deadlines.add(world.nowMs() + 3_600_000, "y");
   deadlines.clear();
 });
