@@ -144,3 +144,19 @@ Deno.test("simulateCluster: what is no cluster is refused, by name and value", a
     assert(message.test(error.message), error.message);
   }
 });
+
+Deno.test("modelled: trainers share slow workers, though some wait for less than a batch takes", async () => {
+  // What a client waits for its first batch is shorter than what a worker needs for one.
+  const cluster = new ModelledCluster({
+    workers: 16,
+    trainers: 8,
+    coresPerWorker: 8,
+    batchMs: 8 * 26_000,
+    batchBytes: 4 * 2 ** 20,
+    batchesPerSplit: 1,
+    stepMs: 1_000,
+  });
+  await cluster.runFor(300_000);
+  const batches = cluster.trainers.map(({ counts }) => counts.batches);
+  assert(2 * Math.min(...batches) > Math.max(...batches), `${batches}`);
+});

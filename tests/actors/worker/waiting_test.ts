@@ -43,3 +43,30 @@ Deno.test("WaitingRequests: a client's requests are served in order, and those t
   assertEquals(waiting.shift() === first && waiting.shift() === third, true);
   assertEquals([waiting.length, waiting.shift()], [0, undefined]);
 });
+
+Deno.test("WaitingRequests: a client that gives up before its turn comes, and asks again, is not last for ever", () => {
+  const waiting = new WaitingRequests();
+  requestsOf(waiting, 1, 2);
+  requestsOf(waiting, 2, 2);
+  for (let given = 0; given < 2; given++) {
+    // Two wait for as long as it takes; the third gives up each time before an element is there.
+    const [impatient] = requestsOf(waiting, 3, 1);
+    waiting.delete(impatient!);
+    assertEquals(take(waiting, 1), [1 + given]);
+    requestsOf(waiting, 1 + given, 1);
+  }
+  requestsOf(waiting, 3, 1);
+  assertEquals(take(waiting, 2), [3, 1]);
+});
+
+Deno.test("WaitingRequests: a client that does not come back has no turn any more, and none waits that has given up", () => {
+  const waiting = new WaitingRequests();
+  const [gone] = requestsOf(waiting, 1, 1);
+  waiting.delete(gone!);
+  assertEquals([waiting.length, waiting.shift()], [0, undefined]);
+  requestsOf(waiting, 2, 40);
+  assertEquals(new Set(take(waiting, 20)), new Set([2]));
+  requestsOf(waiting, 1, 1);
+  assertEquals(take(waiting, 1), [2], "it is behind those that wait");
+  assertEquals(take(waiting, 1), [1]);
+});
