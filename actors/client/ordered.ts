@@ -11,6 +11,7 @@ import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
+import type { Timer } from "../runtime/world.ts";
 import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";
@@ -33,8 +34,12 @@ const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
 /** The dispatcher is told at once when the mark has moved by so many splits. */
 const MARK_NEWS = 64;
-/** How long to wait before a task is asked again that had nothing of the split that is next, in ms. */
-const LATER_MS = 20;
+/**
+ * How long to wait before a task is asked again for what it had nothing of, in ms; doubles up to the
+ * maximum. It comes by such a split only where that was lost elsewhere.
+ */
+const LATER_MIN_MS = 20;
+const LATER_MAX_MS = 320;
 
 /** An answer that has a place in the stream. */
 type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
@@ -53,6 +58,10 @@ interface OpenTask {
   ended: boolean;
   /** It had nothing of this split, or before it, a moment ago. */
   lackedUpTo: number;
+  /** Runs until it is asked again for what it lacked. */
+  pause: Timer | undefined;
+  /** How long the next pause is. */
+  pauseMs: number;
   /** Whether it stands in the ring. */
   inRing: boolean;
 }
@@ -152,11 +161,22 @@ export class OrderedReader implements Reader {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
     }
+    // Any of the others may be handed what those had.
+    if (gone.length > 0) { for (const open of this.#tasks.values()) endPause(open); }
     for (const task of come) {
       const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
         onUnreachable: () => {},
       });
-      const open = { task, fetcher, inFlight: 0, ended: false, lackedUpTo: -1, inRing: false };
+      const open = {
+        task,
+        fetcher,
+        inFlight: 0,
+        ended: false,
+        lackedUpTo: -1,
+        pause: undefined,
+        pauseMs: LATER_MIN_MS,
+        inRing: false,
+      };
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
@@ -308,9 +328,10 @@ export class OrderedReader implements Reader {
   }
 
   #came(open: OpenTask, answer: ElementAnswer, upTo: number): void {
+    if (answer.kind !== "later") open.pauseMs = LATER_MIN_MS;
     if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
     else if (answer.kind === "error") this.#around.feed.fail(LeatError.fromWire(answer.error));
-    else if (answer.kind === "later") this.#pause(open, upTo);
+    else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
       if (this.#lacksTasks) this.#around.refresh();
@@ -319,12 +340,15 @@ export class OrderedReader implements Reader {
   }
 
   /** Somebody else has what is next; or this task, in a while, if it is lost there. */
-  #pause(open: OpenTask, upTo: number): void {
-    open.lackedUpTo = upTo;
-    this.#around.context.timer(LATER_MS, () => {
+  #pause(open: OpenTask, lackedUpTo: number): void {
+    open.lackedUpTo = lackedUpTo;
+    if (open.pause !== undefined) return;
+    open.pause = this.#around.context.timer(open.pauseMs, () => {
+      open.pause = undefined;
       open.lackedUpTo = -1;
       this.pump();
     });
+    open.pauseMs = Math.min(2 * open.pauseMs, LATER_MAX_MS);
   }
 
   /**
@@ -383,6 +407,12 @@ export class OrderedReader implements Reader {
       ),
     );
   }
+}
+
+/** The task may have what it lacked. */
+function endPause(open: OpenTask): void {
+  open.pause?.cancel();
+  Object.assign(open, { pause: undefined, pauseMs: LATER_MIN_MS, lackedUpTo: -1 });
 }
 
 /** What follows what has arrived of a split, if it is there. */

@@ -191,9 +191,10 @@ class OrderedTask implements RunningTask {
       return this.#takeFrom(ready, reader, own?.sequence === ready.sequence ? own : undefined);
     }
     if (this.#ended) return { kind: "end" };
+    if (ready === undefined) return undefined;
     // What is wanted may be on its way here; else its reader is to look elsewhere.
-    const isComing = this.#held.some(({ sequence, ended }) => sequence <= upTo && !ended);
-    return ready === undefined || isComing ? undefined : { kind: "later" };
+    const { sequence: from } = this.#held.find((held) => held === ready || !held.ended)!;
+    return from <= upTo ? undefined : { kind: "later", from };
   }
 
   #takeFrom(held: HeldSplit, reader: number, own: Own | undefined): ElementAnswer {

@@ -100,8 +100,11 @@ export type ElementAnswer =
   | { readonly kind: "passed"; readonly place: Place; readonly count: number }
   /** DETERMINISTIC: nothing more comes of the split. `place.index` counts what came. */
   | { readonly kind: "split_end"; readonly place: Place }
-  /** There is nothing in `waitMs`; DETERMINISTIC: or nothing yet of the splits that were asked for. */
-  | { readonly kind: "later" }
+  /**
+   * There is nothing in `waitMs`; DETERMINISTIC: or nothing of the splits that were asked for, and of
+   * none before `from`, unless one that was lost elsewhere comes.
+   */
+  | { readonly kind: "later"; readonly from?: number }
   /** There will be no more for this client. */
   | { readonly kind: "end" }
   /** Coordinated reads: this round is skipped by all consumers. */

@@ -18,7 +18,9 @@ import type {
 import { LeatError } from "../../../core/error.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
+import type { World } from "../../../actors/runtime/world.ts";
 import { assert, assertEquals } from "../../assert.ts";
+import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
 const ELEMENT_BYTES = 100;
 /** Of the table of splits. */
@@ -26,21 +28,26 @@ const DIGEST = "d";
 
 /** One node with a reader, a dispatcher that lists what it is told to, and tasks made by hand. */
 class ReaderBench implements AsyncDisposable {
-  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly system: ActorSystem;
   readonly feed = new Feed();
   readonly heartbeats: RequestOf<DispatcherProtocol, "clientHeartbeat">[] = [];
-  readonly #tasks: FencedRef<ElementSourceProtocol>[] = [];
+  readonly #tasks = new Map<number, FencedRef<ElementSourceProtocol>>();
   /** Whether a heartbeat is answered with what is known of the splits. */
   isListed = true;
 
   constructor(
-    { total, bufferBytesMax, refreshMs = 20, ordered }: {
+    { total, bufferBytesMax, refreshMs = 20, ordered, world }: {
       total: number;
       bufferBytesMax: number;
       refreshMs?: number;
       ordered?: NonNullable<ClientOptions["ordered"]>;
+      world?: World;
     },
   ) {
+    this.system = new ActorSystem({
+      node: "bench",
+      world: world ?? new DenoWorld({ logLevel: "off" }),
+    });
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
@@ -48,7 +55,9 @@ class ReaderBench implements AsyncDisposable {
           openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
           clientHeartbeat: (request: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
             this.heartbeats.push(request);
-            const tasks = this.#tasks.map((source, taskId) => ({ taskId, worker: "w", source }));
+            const tasks = [...this.#tasks].map(([taskId, source]) => {
+              return { taskId, worker: "w", source };
+            });
             const table = this.isListed ? { ordered: { total, digest: DIGEST } } : {};
             return { tasks, finished: false, ...table };
           },
@@ -73,12 +82,19 @@ class ReaderBench implements AsyncDisposable {
 
   /** Adds a task; `answer` is asked for each request. */
   addTask(answer: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>): void {
-    this.#tasks.push(this.system.spawn<ElementSourceProtocol>({
-      name: `task-${this.#tasks.length}`,
+    const taskId = this.#tasks.size;
+    const source = this.system.spawn<ElementSourceProtocol>({
+      name: `task-${taskId}`,
       create: () => ({
         handlers: { getElement: answer, leave: () => null, stats: () => ({}) as never },
       }),
-    }));
+    });
+    this.#tasks.set(taskId, source);
+  }
+
+  /** The dispatcher names the task no more. */
+  removeTask(taskId: number): void {
+    this.#tasks.delete(taskId);
   }
 
   /** What is fed until the end, as kinds and places. */
@@ -135,7 +151,7 @@ Deno.test("a reader keeps no more out of order than its window, and what was in 
     const next = fast[0];
     if (next === undefined) return { kind: "end" };
     if (upTo < (next as { place: { sequence: number } }).place.sequence) {
-      if (++refused === 10) full.resolve();
+      if (++refused === 6) full.resolve();
       return { kind: "later" };
     }
     if (next.kind === "element") given += ELEMENT_BYTES;
@@ -235,6 +251,57 @@ Deno.test("a reader tells what it has whole, and what it has beyond something th
     }
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
+});
+
+/** A reader, and two tasks: one says nothing before it may, the other has what comes after that. */
+function distantBench() {
+  const [total, from, refreshMs] = [20, 10, 5_000];
+  const world = new SteppedWorld(() => Promise.reject(new Error("there is no journal")));
+  const numbering = { first: 0, batchSize: null, carriedRows: 0 };
+  const bench = new ReaderBench({
+    total,
+    bufferBytesMax: 1e9,
+    refreshMs,
+    ordered: { numbering },
+    world,
+  });
+  const near = [...splits(0, from)];
+  const far = [...splits(from, total)];
+  const mayAnswer = Promise.withResolvers<void>();
+  const beganMs = world.nowMs();
+  const refusedMs: number[] = [];
+  bench.addTask(async () => {
+    await mayAnswer.promise;
+    return near.shift() ?? { kind: "end" };
+  });
+  bench.addTask(({ upTo = Infinity }) => {
+    if (upTo >= from) return far.shift() ?? { kind: "end" };
+    refusedMs.push(world.nowMs() - beganMs);
+    return { kind: "later", from };
+  });
+  return { bench, world, refreshMs, refusedMs, answer: mayAnswer.resolve, wanted: inOrder(total) };
+}
+
+Deno.test("a reader asks a task ever more seldom for what that has nothing of, and for what it has at once", async () => {
+  const { bench, world, refusedMs, answer, wanted } = distantBench();
+  await using _ = bench;
+  await settle();
+  await world.advance(1_000);
+  assertEquals(refusedMs, [0, 20, 60, 140, 300, 620, 940].flatMap((at) => [at, at]));
+  answer();
+  assertEquals(await bench.rest(), wanted);
+  assertEquals(refusedMs.length, 14);
+});
+
+Deno.test("a reader asks again at once for what a task lacked when another task is gone", async () => {
+  const { bench, world, refreshMs, refusedMs } = distantBench();
+  await using _ = bench;
+  await settle();
+  await world.advance(refreshMs - 10);
+  bench.removeTask(0);
+  const before = refusedMs.length;
+  await world.advance(20);
+  assertEquals(refusedMs.slice(before), [refreshMs, refreshMs]);
 });
 
 Deno.test("a reader does not go through all of its tasks for each element", async () => {
