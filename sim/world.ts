@@ -37,6 +37,35 @@ export interface SimWorldOptions {
   readonly onLog: (line: SimLogLine) => void;
 }
 
+/** One of many: nearly all of them are cancelled. */
+class SimTimer implements Timer {
+  readonly #world: SimWorld;
+  readonly #dueMs: number;
+  readonly #fn: () => void;
+  #event: ScheduledEvent;
+
+  constructor(world: SimWorld, dueMs: number, fn: () => void) {
+    this.#world = world;
+    this.#dueMs = dueMs;
+    this.#fn = fn;
+    this.#event = this.#set();
+  }
+
+  cancel(): void {
+    this.#world.cancel(this.#event);
+  }
+
+  #set(): ScheduledEvent {
+    return this.#world.at(this.#dueMs, () => this.#fire());
+  }
+
+  #fire(): void {
+    // Before a sleep it was due that much earlier.
+    if (this.#world.nowMs() < this.#dueMs) this.#event = this.#set();
+    else this.#fn();
+  }
+}
+
 /** See the module. */
 export class SimWorld implements World {
   readonly random: SimRandom;
@@ -74,14 +103,16 @@ export class SimWorld implements World {
   }
 
   timer(delayMs: number, fn: () => void): Timer {
-    const { scheduler, life } = this.#options;
-    const dueMs = this.nowMs() + delayMs;
-    // Before a sleep it was due that much earlier.
-    const fire = () => this.nowMs() < dueMs ? set() : fn();
-    const set = () => void (event = life.at(this.#trueUs(dueMs), "timer", fire));
-    let event: ScheduledEvent;
-    set();
-    return { cancel: () => scheduler.cancel(event) };
+    return new SimTimer(this, this.nowMs() + delayMs, fn);
+  }
+
+  /** Schedules an event for when this node's clock has reached that time, if the machine does not sleep. */
+  at(localMs: number, run: () => void): ScheduledEvent {
+    return this.#options.life.at(this.#trueUs(localMs), "timer", run);
+  }
+
+  cancel(event: ScheduledEvent): void {
+    this.#options.scheduler.cancel(event);
   }
 
   macrotask(fn: () => void): void {

@@ -70,7 +70,7 @@ export class Cell implements ActorContext<unknown> {
   readonly #mailbox = new Fifo<Waiting>();
   /** Asks whose handlers have not answered yet. */
   readonly #answering = new Set<AskEnvelope>();
-  readonly #timers = new Set<Timer>();
+  readonly #timers: CellTimer[] = [];
   /** Made when the actor asks for its signal: few do. */
   #abort: AbortController | undefined;
   #endedError: LeatError | undefined;
@@ -234,18 +234,11 @@ export class Cell implements ActorContext<unknown> {
 
   timer(delayMs: number, fn: () => void): Timer {
     if (this.state === "stopping" || this.state === "stopped") return { cancel() {} };
-    const timers = this.#timers;
-    const inner = this.world.timer(delayMs, () => {
-      timers.delete(timer);
+    const timer = new CellTimer(this.#timers);
+    timer.inner = this.world.timer(delayMs, () => {
+      timer.end();
       this.guarded(fn);
     });
-    const timer: Timer = {
-      cancel() {
-        timers.delete(timer);
-        inner.cancel();
-      },
-    };
-    timers.add(timer);
     return timer;
   }
 
@@ -403,5 +396,33 @@ export class Cell implements ActorContext<unknown> {
       );
       stopped.then(resolve, reject).finally(() => timer.cancel());
     });
+  }
+}
+
+/** A timer of an actor, which knows its place in the list of them: a set would hash each one twice. */
+class CellTimer implements Timer {
+  inner: Timer | undefined;
+  readonly #list: CellTimer[];
+  #at: number;
+
+  constructor(list: CellTimer[]) {
+    this.#list = list;
+    this.#at = list.push(this) - 1;
+  }
+
+  cancel(): void {
+    this.end();
+    this.inner?.cancel();
+  }
+
+  /** It has fired, or never will. */
+  end(): void {
+    if (this.#at < 0) return;
+    const last = this.#list.pop()!;
+    if (last !== this) {
+      this.#list[this.#at] = last;
+      last.#at = this.#at;
+    }
+    this.#at = -1;
   }
 }

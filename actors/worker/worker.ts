@@ -246,20 +246,26 @@ class Worker {
     }
   }
 
-  /** Asks every task for its figures, and what stands before it. */
+  /**
+   * Asks every task for its figures, and what stands before it. One that died keeps its last ones until
+   * the dispatcher has ended it.
+   */
   async #measure(): Promise<void> {
     const patience = { timeoutMs: MEASURE_TIMEOUT_MS };
-    const measureOne = async (held: HeldTask) => {
+    const asked: Promise<void>[] = [];
+    const keep = () => {};
+    for (const held of this.#tasks.values()) {
       const { task, source = task } = held;
-      const [stats, frontStats] = await Promise.allSettled([
-        this.#context.ask(task, "stats", null, patience),
-        source === task ? undefined : this.#context.ask(source, "stats", null, patience),
-      ]);
-      // One that died keeps its last figures until the dispatcher has ended it.
-      held.stats = stats.status === "fulfilled" ? stats.value : held.stats;
-      held.frontStats = frontStats.status === "fulfilled" ? frontStats.value : held.frontStats;
-    };
-    await Promise.all([...this.#tasks.values()].map(measureOne));
+      const noteStats = (stats: TaskStats) => void (held.stats = stats);
+      asked.push(this.#context.ask(task, "stats", null, patience).then(noteStats, keep));
+      if (source === task) {
+        held.frontStats = undefined;
+        continue;
+      }
+      const noteFront = (stats: ElementSourceStats) => void (held.frontStats = stats);
+      asked.push(this.#context.ask(source, "stats", null, patience).then(noteFront, keep));
+    }
+    await Promise.all(asked);
     // Once more: what a window elsewhere was told before may have been lost on the way.
     this.#divideWindows();
   }

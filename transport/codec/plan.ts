@@ -20,12 +20,14 @@ import {
   TOKEN,
 } from "./format.ts";
 
-/** Msgpack bytes to be written into the envelope as they are. */
+/** Msgpack bytes to be written into the envelope as they are, and those of an array behind them. */
 export class RawMsgpack {
   readonly bytes: ArrayLike<number>;
+  readonly array: Uint8Array | undefined;
 
-  constructor(bytes: ArrayLike<number>) {
+  constructor(bytes: ArrayLike<number>, array?: Uint8Array) {
     this.bytes = bytes;
+    this.array = array;
   }
 }
 
@@ -173,7 +175,7 @@ export class MessagePlan {
 
   #typedArray(array: TypedArray, dtype: DType, depth: number): RawMsgpack {
     if (dtype === "uint8" && array.byteLength <= INLINE_BYTES_MAX) {
-      return new RawMsgpack([TOKEN.BIN8, array.byteLength, ...(array as Uint8Array)]);
+      return new RawMsgpack([TOKEN.BIN8, array.byteLength], array as Uint8Array);
     }
     const bytes = ext(EXT.TYPED_ARRAY);
     putUint32(bytes, this.#add(bytesOf(array), depth));

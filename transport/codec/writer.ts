@@ -56,9 +56,10 @@ addExtension(
     Class: RawMsgpack,
     type: 256,
     pack(raw: RawMsgpack, allocate: AllocateForWrite) {
-      const { bytes } = raw;
-      const { target, position } = allocate(bytes.length);
+      const { bytes, array } = raw;
+      const { target, position } = allocate(bytes.length + (array?.length ?? 0));
       for (let i = 0; i < bytes.length; i++) target[position + i] = bytes[i]!;
+      if (array !== undefined) target.set(array, position + bytes.length);
     },
   } as unknown as Parameters<typeof addExtension>[0],
 );
