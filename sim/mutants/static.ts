@@ -14,7 +14,7 @@ type Heartbeat = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 export const STATIC_MUTANTS: readonly Mutant[] = [
   {
     name: "neighbours-share",
-    seed: 8,
+    seed: 112,
     wrong: "a dispatcher that gives each worker its neighbour's share",
     workload: "static",
     install: () =>
