@@ -16,6 +16,7 @@ import {
   text,
   type Values,
 } from "./lib/args.ts";
+import { requireWritable } from "./lib/page.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";
 import { profilePipeline } from "./plan/profile.ts";
@@ -104,6 +105,7 @@ await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { module, seconds, json, out } = values;
+  if (out !== undefined) await requireWritable(out, "--out");
   const startedAt = new Date().toISOString();
   const dataset = await loadPipeline(module, values.export);
   using status = new StatusLine();

@@ -10,7 +10,7 @@ import type { SizeRun, SweepRun } from "./scale/measurements.ts";
 import { PAPER_WORKERS, runSweep } from "./scale/paper_sweep.ts";
 import { renderScaleReport, sizeTable, sweepTable } from "./scale/report.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
-import { writePage } from "./lib/page.ts";
+import { requireWritable, writePage } from "./lib/page.ts";
 import { Progress } from "./simulate/progress.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
 
@@ -68,8 +68,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const startedAt = new Date();
   const runs: SizeRun[] = [];
   let sweep: SweepRun[] = [];
-  // Before minutes of work, not after them.
-  await write(out, "");
+  await requireWritable(out, "--out");
   using progress = new Progress({ experiments: 2 });
   progress.beginExperiment("cluster sizes", sizes.length);
   for (const workers of sizes) runs.push(await measureOne(workers, clients, progress));
@@ -86,8 +85,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   progress.close();
   if (runs.length > 0) console.log(`\n${renderTable(sizeTable(runs))}`);
   if (sweep.length > 0) console.log(`\n${renderTable(sweepTable(sweep))}`);
-  await write(
-    out,
+  await writePage(
     renderScaleReport({
       startedAt: startedAt.toISOString(),
       durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
@@ -96,6 +94,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       sizes: runs,
       sweep,
     }),
+    out,
   );
   console.log(`\nReport: ${await Deno.realPath(out)}`);
 }
@@ -117,16 +116,6 @@ async function measureOne(
     } events per ms`,
   );
   return run;
-}
-
-async function write(path: string, html: string): Promise<void> {
-  try {
-    await writePage(html, path);
-  } catch (cause) {
-    const { code, message } = LeatError.from(cause);
-    const error = `Cannot write the page '${path}': ${message}. Name another file with --out`;
-    throw new LeatError(code, error, { cause });
-  }
 }
 
 /** @throws LeatError `invalid_argument` for what is no list of sizes. */

@@ -13,6 +13,7 @@
 import { LeatError } from "../core/error.ts";
 import denoJson from "../deno.json" with { type: "json" };
 import { flag, number, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import { requireWritable } from "./lib/page.ts";
 import { CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
 import { coordinatedReads } from "./simulate/experiments/coordinated_reads.ts";
 import { scaleOut } from "./simulate/experiments/scale_out.ts";
@@ -102,7 +103,7 @@ await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const wanted = readExperiments(values.only);
-  await requireWritable(values.report);
+  await requireWritable(values.report, "--report");
   const interrupted = new AbortController();
   const startedAt = new Date();
   const onInterrupt = () => interrupted.abort(new LeatError("cancelled", "Interrupted"));
@@ -232,24 +233,6 @@ function readCounts(option: string, given: string | undefined): number[] | undef
     );
   }
   return [...new Set(counts)].sort((a, b) => a - b);
-}
-
-/** Before minutes of work, not after them. */
-async function requireWritable(path: string): Promise<void> {
-  const probe = `${path}.${Deno.pid}.tmp`;
-  try {
-    const isFolder = await Deno.stat(path).then(({ isDirectory }) => isDirectory, () => false);
-    if (isFolder) throw new LeatError("invalid_argument", "it is a folder");
-    await Deno.writeTextFile(probe, "");
-    await Deno.remove(probe);
-  } catch (cause) {
-    const { code, message } = LeatError.from(cause);
-    throw new LeatError(
-      code,
-      `Cannot write the report '${path}': ${message}. Name another file with --report`,
-      { cause },
-    );
-  }
 }
 
 /** Lines of at most {@linkcode LINE_COLUMNS} characters. */

@@ -23,6 +23,7 @@ import {
   type Values,
 } from "./lib/args.ts";
 import { StopRequests } from "./cluster/serving.ts";
+import { requireWritable } from "./lib/page.ts";
 import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
@@ -113,6 +114,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
         "spare fewer, or have more --workers",
     );
   }
+  await requireWritable(path, "--report");
   using requests = new StopRequests();
   const samples = new Samples();
   const violations = new Violations();

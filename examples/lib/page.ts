@@ -4,6 +4,7 @@
  * @module
  */
 
+import { LeatError } from "../../core/error.ts";
 import type { Figure, LegendEntry } from "./line_chart.ts";
 import { REPORT_STYLE } from "./report_style.ts";
 import {
@@ -36,11 +37,38 @@ export interface PageSection {
   readonly notes: string[];
 }
 
+/**
+ * Makes sure that a page can be written there: before minutes of work, not after them.
+ *
+ * @param option By which the file was named.
+ * @throws {LeatError} naming the file, what is wrong with it, and the option.
+ */
+export async function requireWritable(path: string, option: string): Promise<void> {
+  const probe = temporaryOf(path);
+  try {
+    const isFolder = await Deno.stat(path).then(({ isDirectory }) => isDirectory, () => false);
+    if (isFolder) throw new LeatError("invalid_argument", "it is a folder");
+    await Deno.writeTextFile(probe, "");
+    await Deno.remove(probe);
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    throw new LeatError(
+      code,
+      `Cannot write the report '${path}': ${message}. Name another file with ${option}`,
+      { cause },
+    );
+  }
+}
+
 /** Writes a page to a file, which is there whole or not at all; one that is there is replaced. */
 export async function writePage(html: string, path: string): Promise<void> {
-  const temporary = `${path}.${Deno.pid}.tmp`;
+  const temporary = temporaryOf(path);
   await Deno.writeTextFile(temporary, html);
   await Deno.rename(temporary, path);
+}
+
+function temporaryOf(path: string): string {
+  return `${path}.${Deno.pid}.tmp`;
 }
 
 /** A page as HTML: no script, no link, no picture from elsewhere. */
