@@ -235,6 +235,11 @@ export class OrderedReader implements Reader {
     return !this.#isTableKnown || [...this.#tasks.values()].every((task) => task.ended);
   }
 
+  /** Whether no task has the split that is next. */
+  get #isHeadNowhere(): boolean {
+    return this.#tasks.values().every((task) => task.ended || task.lackedUpTo >= this.#head);
+  }
+
   get #isFull(): boolean {
     const { feed, options: { bufferBytesMax = WINDOW_BYTES_MAX } } = this.#around;
     return this.#bytes + feed.bytes >= bufferBytesMax || this.#elements >= WINDOW_ELEMENTS_MAX;
@@ -342,6 +347,8 @@ export class OrderedReader implements Reader {
   /** Somebody else has what is next; or this task, in a while, if it is lost there. */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
+    // What is lost is handed out when it is known that this reader has what comes before.
+    if (this.#mark > this.#markTold && this.#isHeadNowhere) this.#tellMark();
     if (open.pause !== undefined) return;
     open.pause = this.#around.context.timer(open.pauseMs, () => {
       open.pause = undefined;
@@ -381,10 +388,12 @@ export class OrderedReader implements Reader {
     while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) {
       this.#mark = this.#after(this.#mark);
     }
-    if (this.#mark - this.#markTold >= MARK_NEWS) {
-      this.#markTold = this.#mark;
-      this.#around.refresh();
-    }
+    if (this.#mark - this.#markTold >= MARK_NEWS) this.#tellMark();
+  }
+
+  #tellMark(): void {
+    this.#markTold = this.#mark;
+    this.#around.refresh();
   }
 
   /** The split that follows one: those between what is behind and where the stream goes on are not read. */

@@ -253,8 +253,12 @@ Deno.test("a reader tells what it has whole, and what it has beyond something th
   }
 });
 
-/** A reader, and two tasks: one says nothing before it may, the other has what comes after that. */
-function distantBench() {
+/**
+ * A reader, and two tasks: one says nothing before it may, the other has what comes after that.
+ *
+ * @param lost The first has what comes before this split at once, and no more.
+ */
+function distantBench(lost?: number) {
   const [total, from, refreshMs] = [20, 10, 5_000];
   const world = new SteppedWorld(() => Promise.reject(new Error("there is no journal")));
   const numbering = { first: 0, batchSize: null, carriedRows: 0 };
@@ -265,14 +269,14 @@ function distantBench() {
     ordered: { numbering },
     world,
   });
-  const near = [...splits(0, from)];
+  const near = [...splits(0, lost ?? from)];
   const far = [...splits(from, total)];
   const mayAnswer = Promise.withResolvers<void>();
   const beganMs = world.nowMs();
   const refusedMs: number[] = [];
   bench.addTask(async () => {
-    await mayAnswer.promise;
-    return near.shift() ?? { kind: "end" };
+    if (lost === undefined) await mayAnswer.promise;
+    return near.shift() ?? (lost === undefined ? { kind: "end" } : { kind: "later", from });
   });
   bench.addTask(({ upTo = Infinity }) => {
     if (upTo >= from) return far.shift() ?? { kind: "end" };
@@ -302,6 +306,15 @@ Deno.test("a reader asks again at once for what a task lacked when another task 
   const before = refusedMs.length;
   await world.advance(20);
   assertEquals(refusedMs.slice(before), [refreshMs, refreshMs]);
+});
+
+Deno.test("a reader tells what it has at once where no task has what comes next", async () => {
+  const { bench, world, refusedMs } = distantBench(3);
+  await using _ = bench;
+  await settle();
+  await world.advance(1_000);
+  assert(refusedMs.length > 10, "it has asked on and on");
+  assertEquals(bench.heartbeats.map(({ mark }) => mark), [0, 3]);
 });
 
 Deno.test("a reader does not go through all of its tasks for each element", async () => {
