@@ -78,7 +78,7 @@ export async function outcomeOf<R extends Run>(
   if (!cluster.network.copiesMessages) cluster.counters.tally("messages_as_bytes");
   const memory = new MemoryChecker(violations.by("memory"));
   const nodes = () => cluster.nodes;
-  cluster.onStep = () => memory.look(nodes);
+  cluster.onStep = () => memory.look(nodes, cluster.scheduler.nowUs / 1_000);
   const fences = new FenceChecker(violations.by("fences"));
   cluster.onStart = (node) => {
     if (cluster.trainers.includes(node.name)) memory.watch(node);

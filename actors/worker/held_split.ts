@@ -19,11 +19,13 @@ const PULLING_MAX = 2;
 const RESTARTS_MAX = 3;
 
 /** What was handed out by the dispatcher. */
-export type AssignedSplit = OnlySplit & { readonly sequence: number };
+export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
 
 /** What a held split tells its task. */
 export interface HeldSplitOptions {
   readonly context: ActorContext;
+  /** See `OnlySplit`. */
+  readonly grant: number;
   /** How many read the split. */
   readonly readers: number;
   /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
@@ -105,7 +107,8 @@ export class HeldSplit {
       let outcome: RunnerOutcome | LeatError;
       try {
         const { index, start, stop } = this.#split;
-        outcome = await this.#options.next(runner, { index, start, stop });
+        const { grant } = this.#options;
+        outcome = await this.#options.next(runner, { index, start, stop, grant });
       } catch (error) {
         outcome = LeatError.from(error, "unavailable");
       }

@@ -62,6 +62,7 @@ class OrderedTask implements RunningTask {
   /** In the order of the stream. */
   #held: HeldSplit[] = [];
   #waiting: Waiting[] = [];
+  #grants = 0;
   #asking = false;
   #askingSpare = false;
   /** The reader has everything, or this task is to take no more. */
@@ -251,6 +252,7 @@ class OrderedTask implements RunningTask {
       }
       const held = new HeldSplit(split, {
         context: this.#context,
+        grant: ++this.#grants,
         readers: this.#readers,
         aheadBytesMax: this.#options.aheadBytesMax,
         next: (runner, only) => this.#next(runner, only),

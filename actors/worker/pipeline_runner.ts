@@ -57,9 +57,9 @@ export class PipelineRunner implements Runner {
   #graph: DatasetNode | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
   #saving: JointSave | undefined;
-  /** Splits that are run as datasets of their own, by their place in the table. */
+  /** Splits that are run as datasets of their own, by their grants. */
   readonly #only = new Map<number, OpenSplit>();
-  /** Those that have ended, oldest first. */
+  /** Grants of those that have ended, oldest first. */
   readonly #ended = new Set<number>();
   #last: Promise<unknown> = Promise.resolve();
   #failedToOpen = false;
@@ -128,15 +128,15 @@ export class PipelineRunner implements Runner {
     only: OnlySplit,
     wish: CompressionWish | undefined,
   ): Promise<RunnerOutcome> {
-    if (this.#ended.has(only.index)) return { kind: "end" };
-    const open = this.#only.get(only.index) ?? this.#openSplit(only);
+    if (this.#ended.has(only.grant)) return { kind: "end" };
+    const open = this.#only.get(only.grant) ?? this.#openSplit(only);
     const next = await open.iterator?.next();
     if (next?.done === false) return { kind: "element", ...this.#encode(next.value, wish) };
     const { remainder } = open;
     open.remainder = undefined;
     if (remainder !== undefined) return { kind: "remainder", ...this.#encode(remainder, wish) };
-    this.#only.delete(only.index);
-    this.#ended.add(only.index);
+    this.#only.delete(only.grant);
+    this.#ended.add(only.grant);
     if (this.#ended.size > ENDED_SPLITS_KEPT) this.#ended.delete(this.#ended.keys().next().value!);
     return { kind: "end" };
   }
@@ -179,12 +179,12 @@ export class PipelineRunner implements Runner {
 
   #openSplit(only: OnlySplit): OpenSplit {
     const failed: OpenSplit = { iterator: undefined, remainder: undefined };
-    this.#only.set(only.index, failed);
+    this.#only.set(only.grant, failed);
     const open: OpenSplit = {
       iterator: this.#iteratorOf(only, (batch) => open.remainder = batch),
       remainder: undefined,
     };
-    this.#only.set(only.index, open);
+    this.#only.set(only.grant, open);
     return open;
   }
 

@@ -44,6 +44,8 @@ export interface RunnerShard extends Shard {
 export type OnlySplit = Split & {
   /** Its place in its table. */
   readonly index: number;
+  /** Which of all that the task was handed: the same split may come again, and is run again then. */
+  readonly grant: number;
 };
 
 /** A step that is not simply the next one of the pipeline: of one split alone, or a piece of a save. */

@@ -15,7 +15,10 @@ import type { Findings } from "./checker.ts";
 /** Bounds per node: far more than its few peers have reason to send or ask at a time. */
 export const WAITING_MAX = 500;
 export const OPEN_ASKS_MAX = 500;
-export const KEPT_ANSWERS_MAX = 200;
+export const KEPT_ANSWERS_MAX = 1_000;
+/** So many may be kept longer than it takes to find out that who has asked for them is gone. */
+export const KEPT_ANSWERS_LASTING_MAX = 200;
+export const KEPT_LONG_MS = 10_000;
 /** Of one client: more than the few elements that it may have asked for. */
 export const FEED_BYTES_MAX = 65_536;
 /** Of a dispatcher's state, as a snapshot has it. */
@@ -33,6 +36,8 @@ interface Node {
 export class MemoryChecker {
   readonly #findings: Findings;
   readonly #found = new Set<string>();
+  /** Since when nodes have kept more answers than may be kept for long, in virtual ms. */
+  readonly #manyKeptMs = new Map<string, number>();
   #calls = 0;
 
   constructor(findings: Findings) {
@@ -50,17 +55,34 @@ export class MemoryChecker {
     });
   }
 
-  /** Something has happened. */
-  look(nodes: () => readonly Node[]): void {
+  /** Something has happened, at a virtual time in ms. */
+  look(nodes: () => readonly Node[], nowMs: number): void {
     if (this.#calls++ % EVERY !== 0) return;
     for (const node of nodes()) {
-      if (!node.isUp) continue;
+      if (!node.isUp) {
+        this.#manyKeptMs.delete(node.name);
+        continue;
+      }
       const { name } = node;
       const { waiting, openAsks, keptAnswers } = node.system.held;
       this.#expect(name, "messages wait in mailboxes", waiting, WAITING_MAX);
       this.#expect(name, "asks are open", openAsks, OPEN_ASKS_MAX);
       this.#expect(name, "answers are kept", keptAnswers, KEPT_ANSWERS_MAX);
+      this.#expectFew(name, keptAnswers, nowMs);
     }
+  }
+
+  /** A job that is begun again and again leaves many, but not for long. */
+  #expectFew(name: string, keptAnswers: number, nowMs: number): void {
+    if (keptAnswers <= KEPT_ANSWERS_LASTING_MAX) {
+      this.#manyKeptMs.delete(name);
+      return;
+    }
+    const sinceMs = this.#manyKeptMs.get(name) ?? nowMs;
+    this.#manyKeptMs.set(name, sinceMs);
+    if (nowMs - sinceMs < KEPT_LONG_MS) return;
+    const what = `answers are kept for ${KEPT_LONG_MS} ms`;
+    this.#expect(name, what, keptAnswers, KEPT_ANSWERS_LASTING_MAX);
   }
 
   /** The run is over, and a snapshot of what the dispatcher of that node knows has so many bytes. */

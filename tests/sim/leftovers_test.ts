@@ -2,7 +2,9 @@
 import {
   EVERY,
   FEED_BYTES_MAX,
+  KEPT_ANSWERS_LASTING_MAX,
   KEPT_ANSWERS_MAX,
+  KEPT_LONG_MS,
   MemoryChecker,
   OPEN_ASKS_MAX,
   STATE_BYTES_MAX,
@@ -60,10 +62,10 @@ Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each"
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
   const most = Math.max(WAITING_MAX, OPEN_ASKS_MAX);
   await ask(most);
-  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes);
+  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes, 0);
   assertEquals(found, []);
   await ask(1);
-  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes);
+  for (let i = 0; i < 2 * EVERY; i++) checker.look(() => cluster.nodes, 0);
   assertEquals(found, [
     `${most + 1} messages wait in mailboxes of node, of ${WAITING_MAX} at most`,
     `${most + 1} asks are open of node, of ${OPEN_ASKS_MAX} at most`,
@@ -98,7 +100,7 @@ Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher'
       method: "clientHeartbeat",
       body: { clientId: 1, figures },
     } as const;
-    for (let i = 0; i < EVERY; i++) checker.look(() => [node(more)]);
+    for (let i = 0; i < EVERY; i++) checker.look(() => [node(more)], 0);
     for (const observe of observers) observe({ type: "send", envelope });
     checker.ended("node", STATE_BYTES_MAX + more);
   };
@@ -109,5 +111,26 @@ Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher'
     `${KEPT_ANSWERS_MAX + 1} answers are kept of node, of ${KEPT_ANSWERS_MAX} at most`,
     `${FEED_BYTES_MAX + 1} bytes wait for a training loop of node, of ${FEED_BYTES_MAX} at most`,
     `${STATE_BYTES_MAX + 1} bytes are in the state of node, of ${STATE_BYTES_MAX} at most`,
+  ]);
+});
+
+Deno.test("MemoryChecker lets many answers be kept for a while, and not for long", () => {
+  const found: string[] = [];
+  const checker = new MemoryChecker({ add: (what) => found.push(what) });
+  const see = (more: number, nowMs: number) => {
+    const held = { waiting: 0, openAsks: 0, keptAnswers: KEPT_ANSWERS_LASTING_MAX + more };
+    const node = { name: "node", isUp: true, system: { held, inspect: () => () => {} } };
+    for (let i = 0; i < EVERY; i++) checker.look(() => [node], nowMs);
+  };
+  see(1, 0);
+  see(1, KEPT_LONG_MS - 1);
+  see(0, KEPT_LONG_MS);
+  see(1, KEPT_LONG_MS + 1);
+  see(1, 2 * KEPT_LONG_MS);
+  assertEquals(found, []);
+  see(1, 2 * KEPT_LONG_MS + 1);
+  assertEquals(found, [
+    `${KEPT_ANSWERS_LASTING_MAX + 1} answers are kept for ${KEPT_LONG_MS} ms of node, of ` +
+    `${KEPT_ANSWERS_LASTING_MAX} at most`,
   ]);
 });

@@ -86,12 +86,12 @@ Deno.test("confined runners run single splits, list them, and count what they re
   counting.dispose();
   const batches = Dataset.range(10).batch(2);
   const single = runners.start(settingsOf(batches), none);
-  const outcome = await single.next({ index: 3, start: 6, stop: 9 });
+  const outcome = await single.next({ index: 3, start: 6, stop: 9, grant: 1 });
   assertEquals(
     outcome.kind === "element" && (decodeMessage(outcome.frame) as Tensor).toArray(),
     [6, 7],
   );
-  assertEquals((await single.next({ index: 3, start: 6, stop: 9 })).kind, "remainder");
+  assertEquals((await single.next({ index: 3, start: 6, stop: 9, grant: 1 })).kind, "remainder");
   single.dispose();
   const smaller = runners.start(settingsOf(Dataset.range(1_000).batch(1_000)), none);
   const compressed = await smaller.next(undefined, { codec: "zstd", isTrial: false });

@@ -26,6 +26,7 @@ const END: RunnerOutcome = { kind: "end" };
 interface Step {
   readonly runner: number;
   readonly split: number;
+  readonly grant: number;
   readonly answer: PromiseWithResolvers<RunnerOutcome>;
 }
 
@@ -121,7 +122,7 @@ class OrderedBench implements AsyncDisposable {
       bytesRead: 0,
       next: (only?: OnlySplit) => {
         const answer = Promise.withResolvers<RunnerOutcome>();
-        this.steps.push({ runner, split: only!.index, answer });
+        this.steps.push({ runner, split: only!.index, grant: only!.grant, answer });
         return answer.promise;
       },
       dispose: () => {},
@@ -270,4 +271,19 @@ Deno.test("an ordered task that is refused splits because they cannot be listed 
   answer.reject(new LeatError("not_found", "there are no such files"));
   await until(() => bench.completed || undefined);
   assertEquals(bench.fenced, false);
+});
+
+Deno.test("an ordered task that is handed a split once more has it run once more", async () => {
+  await using bench = new OrderedBench();
+  const grants: number[] = [];
+  for (let times = 0; times < 2; times++) {
+    await bench.handOut(5);
+    grants.push((await until(() => bench.steps.find(({ split }) => split === 5))).grant);
+    await bench.step(5, ELEMENT);
+    await bench.step(5, END);
+    bench.steps.length = 0;
+    assertEquals(await shortOf(bench.get()), "element 5.0");
+    assertEquals(await shortOf(bench.get()), "split_end 5.1");
+  }
+  assert(grants[0] !== grants[1]);
 });

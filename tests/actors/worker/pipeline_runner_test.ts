@@ -47,7 +47,7 @@ Deno.test("PipelineRunners keeps no runner that was disposed", async () => {
 Deno.test("a split that cannot be opened fails once and has nothing more", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const runner = runners.start(settingsOf(Dataset.range(10).take(5)), NO_SPLITS);
-  const only = { index: 0, start: 0, stop: 5 };
+  const only = { index: 0, start: 0, stop: 5, grant: 1 };
   const kinds = [await runner.next(only), await runner.next(only)].map(({ kind }) => kind);
   assertEquals(kinds, ["error", "end"]);
   await runners.close();
@@ -56,9 +56,21 @@ Deno.test("a split that cannot be opened fails once and has nothing more", async
 Deno.test("a split is run once: steps asked for beyond its end are answered with the end", async () => {
   const runners = new PipelineRunners(new DenoHost());
   const runner = runners.start(settingsOf(Dataset.range(10)), NO_SPLITS);
-  const only = { index: 0, start: 0, stop: 2 };
+  const only = { index: 0, start: 0, stop: 2, grant: 1 };
   const outcomes = await Promise.all(Array.from({ length: 5 }, () => runner.next(only)));
   assertEquals(outcomes.map(({ kind }) => kind), ["element", "element", "end", "end", "end"]);
+  await runners.close();
+});
+
+Deno.test("a split that a task is handed again is run again, from its beginning", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  const runner = runners.start(settingsOf(Dataset.range(10)), NO_SPLITS);
+  const kinds: string[] = [];
+  for (const grant of [1, 2]) {
+    const only = { index: 0, start: 0, stop: 2, grant };
+    for (let i = 0; i < 3; i++) kinds.push((await runner.next(only)).kind);
+  }
+  assertEquals(kinds, ["element", "element", "end", "element", "element", "end"]);
   await runners.close();
 });
 
