@@ -9,9 +9,9 @@ import type { ClientProtocol } from "../../../actors/client/protocol.ts";
 import {
   dispatcherAt,
   type DispatcherProtocol,
-  type RoundSchedule,
   type TaskSource,
 } from "../../../actors/dispatcher/protocol.ts";
+import type { ScheduleNews } from "../../../actors/dispatcher/protocol_schedules.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -29,7 +29,7 @@ class ClientBench implements AsyncDisposable {
   /** Answers to heartbeats wait for it. */
   held: Promise<void> | undefined;
   tasks: TaskSource[] = [];
-  schedules: RoundSchedule[] = [];
+  schedules: ScheduleNews[] = [];
   readonly #client;
 
   constructor(rounds: { readonly numConsumers?: number } = {}) {
