@@ -19,7 +19,11 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
     install: () =>
       repliesChanged<SplitAnswer>(
         ({ split }) => (split?.index ?? 0) > 0,
-        (body) => ({ ...body, split: { ...body.split!, index: body.split!.index - 1 } }),
+        (body) => {
+          const { start, stop, index } = body.split!;
+          const before = { start: 2 * start - stop, stop: start, index: index - 1 };
+          return { ...body, split: { ...body.split!, ...before } };
+        },
       ),
   },
 ];
