@@ -267,6 +267,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       const state = this.#ended ? null : await this.#elements.save();
       const shared = saveShared(this.#node);
       return encodeIteration(this.#node, { ...this.#coordinates, shared, state });
+    } catch (error) {
+      throw toldOf(error);
     } finally {
       this.#context.pause.end();
     }

@@ -132,6 +132,12 @@ export class RoundIndex {
     if (those?.size === 0) this.startedWith.delete(client.firstVersion);
   }
 
+  /** How the schedules until now differ is not to be told: a change says nothing of their order. */
+  forgetChanges(): void {
+    this.#changes.length = 0;
+    this.#remembered = 0;
+  }
+
   #remember(version: number, { added, removed }: ScheduleChange): void {
     const change = { added: [...added], removed: [...removed] };
     this.#changes.push({ version, change });

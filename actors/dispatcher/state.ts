@@ -582,8 +582,10 @@ export class DispatcherState {
     rounds.lastVersion = version;
     const schedule = { version, fromRound, taskIds };
     rounds.proposal = { schedule, distance, acceptedBy: [], held: [] };
-    const clients = this.clientsOfIteration(iterationId);
-    this.#roundIndices.get(iterationId)?.proposed(version, change, clients);
+    const index = this.#roundIndices.get(iterationId);
+    index?.proposed(version, change, this.clientsOfIteration(iterationId));
+    // A whole list may have another order than what is left and what was added.
+    if (record.type === "schedule_proposed") index?.forgetChanges();
   }
 
   #commitSchedule(

@@ -93,8 +93,8 @@ export class Deadlines<T> {
     // A thread that was busy finds several buckets due at once: they expire in their order.
     const due = [...this.#buckets.values()].filter(({ number }) => number * BUCKET_MS <= now);
     for (const bucket of due.sort((a, b) => a.number - b.number)) {
-      this.#buckets.delete(bucket.number);
-      // What an item does may remove others of its bucket.
+      // What an item does may remove others, even all of a bucket, and begin another of its number.
+      if (this.#buckets.get(bucket.number) === bucket) this.#buckets.delete(bucket.number);
       for (let next; (next = bucket.first) !== undefined;) {
         this.remove(next);
         this.#expire(next.item);

@@ -191,7 +191,9 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
     if (this.#inOrder) {
       return this.#window[0]?.pending === undefined ? this.#window.shift() : undefined;
     }
-    const index = this.#window.findIndex((slot) => slot.pending === undefined);
+    const index = this.#window.findIndex((slot, at) =>
+      slot.pending === undefined && (at === 0 || !isUnread(slot))
+    );
     return index < 0 ? undefined : this.#window.splice(index, 1)[0];
   }
 
@@ -236,6 +238,11 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 }
 
+/** Whether it says that the input cannot be read: after that nothing is given, so it comes last. */
+function isUnread(slot: Slot): boolean {
+  return slot.origin === NOWHERE && !isOfStream(slot);
+}
+
 /**
  * Results are waited for and saved only where the elements they were made of cannot be had again,
  * since functions may change these in place. Nothing is saved of a place that nothing comes of, nor of
@@ -244,7 +251,7 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
 async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;
   if (slot.pending === undefined) {
-    if (slot.value === AGAIN || (slot.origin === NOWHERE && !isOfStream(slot))) return undefined;
+    if (slot.value === AGAIN || isUnread(slot)) return undefined;
     if (slot.failed || slot.origin.token === undefined) return saveAnswer(slot as Answer);
   }
   return { index: slot.origin.index, token: slot.origin.token };

@@ -188,6 +188,20 @@ for (const numParallelReads of [1, 3]) {
   });
 }
 
+Deno.test("parallel calls out of order give all that was read before a failure of reading", async () => {
+  const slowly = async (x: number) => {
+    await rounds(4 * (COUNT - x));
+    return x;
+  };
+  const calls = lossy({ waits: false, failsAt: 5 })
+    .map(slowly, { numParallelCalls: 8, deterministic: false });
+  const outcomes = await outcomesOf(calls.iterator());
+  const given = outcomes.flatMap((outcome) => "element" in outcome ? [outcome.element] : []);
+  assertEquals(given.toSorted(), [0, 1, 3, 4]);
+  const last = outcomes.at(-1)!;
+  assert("error" in last && last.error.startsWith(GONE.code));
+});
+
 Deno.test("ReadingFailure: the user is told its reason, once, and what was read before it first", async () => {
   for (const waits of [false, true]) {
     const dataset = lossy({ waits, failsAt: 2 }).prefetch(4);

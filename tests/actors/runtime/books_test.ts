@@ -196,6 +196,25 @@ Deno.test("Deadlines keeps the order of deadlines when a busy thread finds all o
   assertEquals(fired, ["first", "second", "last"]);
 });
 
+Deno.test("Deadlines keeps what is added in place of another of its time that is due as well", async () => {
+  const world = new DenoWorld();
+  const fired: string[] = [];
+  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const now = world.nowMs();
+  const deadlines = new Deadlines<string>(world, (item) => {
+    fired.push(item);
+    if (item === "again") resolve();
+    if (item !== "first") return;
+    deadlines.remove(removed);
+    deadlines.add(now + 40, "again");
+  });
+  deadlines.add(now + 1, "first");
+  const removed = deadlines.add(now + 40, "removed");
+  while (world.nowMs() < now + 60);
+  await done;
+  assertEquals(fired, ["first", "again"]);
+});
+
 Deno.test("Deadlines leaves no timer when everything was removed or cleared", () => {
   const world = new DenoWorld();
   const deadlines = new Deadlines<string>(world, () => {});
