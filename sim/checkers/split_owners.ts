@@ -6,11 +6,22 @@
  */
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 
+type Opened = Extract<JournalRecord, { readonly type: "client_opened" }>;
+type Received = Extract<JournalRecord, { readonly type: "sequences_received" }>;
+
 /** Splits from one up to another that one task has. */
 interface Run {
   readonly taskId: number;
   readonly first: number;
   readonly stop: number;
+}
+
+/** A consumer that reads: what it has whole or wants nothing of, all before a split and some beyond. */
+interface Consumer {
+  readonly iterationId: number;
+  readonly index: number;
+  mark: number;
+  readonly done: Set<number>;
 }
 
 /** See the module. */
@@ -19,8 +30,10 @@ export class SplitOwners {
   readonly #ended = new Set<number>();
   /** By iteration, source, repetition and split. */
   readonly #dynamic = new Map<string, number>();
-  /** DETERMINISTIC: by iteration and place. */
-  readonly #ordered = new Map<string, number>();
+  /** DETERMINISTIC: by iteration, and by place. */
+  readonly #ordered = new Map<number, Map<number, number>>();
+  /** By client. */
+  readonly #consumers = new Map<number, Consumer>();
   /** What is being saved, by iteration. */
   readonly #runs = new Map<number, Run[]>();
 
@@ -36,18 +49,26 @@ export class SplitOwners {
         this.#ended.add(record.taskId);
         return undefined;
       case "client_opened":
-        // A consumer that was restored before the others is given again what these have.
-        if (record.startAt !== undefined) this.#forget(record.iterationId);
+        this.#come(record);
+        return undefined;
+      case "client_released":
+        this.#consumers.delete(record.clientId);
+        return undefined;
+      case "sequences_received":
+        this.#receive(record);
         return undefined;
       case "split_assigned": {
         const { taskId, source, repetition, index } = record;
         const split = `split ${repetition}/${source}/${index} of ${this.#of(taskId)}`;
-        return this.#give(this.#dynamic, split, taskId, () => true);
+        const owner = this.#dynamic.get(split);
+        this.#dynamic.set(split, taskId);
+        return owner === undefined ? undefined : twice(split, taskId, owner);
       }
       case "sequence_assigned": {
         const { taskId, sequence } = record;
         const split = `split ${sequence} of ${this.#of(taskId)}`;
-        return this.#give(this.#ordered, split, taskId, (owner) => !this.#ended.has(owner));
+        const owner = this.#giveOrdered(taskId, sequence);
+        return owner === undefined ? undefined : twice(split, taskId, owner);
       }
       case "save_run_assigned":
         return this.#giveRun(record.taskId, record.first, record.count);
@@ -62,9 +83,27 @@ export class SplitOwners {
     }
   }
 
-  #forget(iterationId: number): void {
-    for (const split of this.#ordered.keys()) {
-      if (split.endsWith(` of iteration ${iterationId}`)) this.#ordered.delete(split);
+  /** A consumer that begins before the others, saved or new, is given again what all of these have. */
+  #come({ clientId, iterationId, consumerIndex, startAt = 0, behind = [] }: Opened): void {
+    if (consumerIndex === null) return;
+    const others = this.#consumers.values().filter((other) => other.iterationId === iterationId)
+      .toArray();
+    const owners = this.#ordered.get(iterationId);
+    for (const sequence of owners?.keys() ?? []) {
+      const isHad = others.every(({ mark, done }) => sequence < mark || done.has(sequence));
+      if (isHad) owners!.delete(sequence);
+    }
+    const [mark = startAt] = behind;
+    const done = new Set<number>();
+    for (let at = mark; at < startAt; at++) if (!behind.includes(at)) done.add(at);
+    this.#consumers.set(clientId, { iterationId, index: consumerIndex, mark, done });
+  }
+
+  #receive({ iterationId, consumerIndex, mark, done }: Received): void {
+    for (const consumer of this.#consumers.values()) {
+      if (consumer.iterationId !== iterationId || consumer.index !== consumerIndex) continue;
+      consumer.mark = Math.max(consumer.mark, mark);
+      for (const at of done) consumer.done.add(at);
     }
   }
 
@@ -72,16 +111,14 @@ export class SplitOwners {
     return `iteration ${this.#iterations.get(taskId)}`;
   }
 
-  #give(
-    owners: Map<string, number>,
-    split: string,
-    taskId: number,
-    keeps: (owner: number) => boolean,
-  ): string | undefined {
-    const owner = owners.get(split);
-    owners.set(split, taskId);
-    if (owner === undefined || !keeps(owner)) return undefined;
-    return `${split} was given to task ${taskId}, though task ${owner} has it`;
+  /** Answers which task has it that may produce it still. */
+  #giveOrdered(taskId: number, sequence: number): number | undefined {
+    const iterationId = this.#iterations.get(taskId)!;
+    const owners = this.#ordered.get(iterationId) ?? new Map<number, number>();
+    this.#ordered.set(iterationId, owners);
+    const owner = owners.get(sequence);
+    owners.set(sequence, taskId);
+    return owner === undefined || this.#ended.has(owner) ? undefined : owner;
   }
 
   #giveRun(taskId: number, first: number, count: number): string | undefined {
@@ -100,4 +137,8 @@ export class SplitOwners {
   #runsOf(iterationId: number): Run[] {
     return (this.#runs.get(iterationId) ?? []).filter(({ taskId }) => !this.#ended.has(taskId));
   }
+}
+
+function twice(split: string, taskId: number, owner: number): string {
+  return `${split} was given to task ${taskId}, though task ${owner} has it`;
 }

@@ -100,6 +100,9 @@ Deno.test("SplitOwners sees a DYNAMIC split that is given twice, whatever became
   );
 });
 
+const ASSIGNED = { type: "sequence_assigned", number: 1, series: 0 } as const;
+const OPENED = { type: "client_opened", iterationId: 7, requestId: "r" } as const;
+
 Deno.test("SplitOwners sees a DETERMINISTIC split with two tasks, but not one that was lost", () => {
   const split = { type: "sequence_assigned", sequence: 5, number: 1, series: 0 } as const;
   const twice = owners();
@@ -109,6 +112,38 @@ Deno.test("SplitOwners sees a DETERMINISTIC split with two tasks, but not one th
   lost.note({ ...split, taskId: 1 });
   lost.note({ type: "task_ended", taskId: 1, why: "worker_lost" });
   assertEquals(lost.note({ ...split, taskId: 2 }), undefined);
+});
+
+/** Two tasks of one iteration, whose consumer 0 has what is before a split. */
+function ownersWithConsumer(mark: number): SplitOwners {
+  const found = owners();
+  found.note({ ...OPENED, clientId: 10, consumerIndex: 0 });
+  for (const sequence of [0, 1, 2]) {
+    assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence }), undefined);
+  }
+  found.note({ type: "sequences_received", iterationId: 7, consumerIndex: 0, mark, done: [] });
+  return found;
+}
+
+Deno.test("SplitOwners lets a consumer that begins after the others be given again what all of these have", () => {
+  for (const beginning of [{}, { startAt: 0 }, { startAt: 4, behind: [1] }]) {
+    const found = ownersWithConsumer(2);
+    found.note({ ...OPENED, clientId: 11, consumerIndex: 1, ...beginning });
+    assertEquals(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 }), undefined);
+    assertMatch(found.note({ ...ASSIGNED, taskId: 1, sequence: 1 })!, /split 1 .* task 2 has it/);
+  }
+});
+
+Deno.test("SplitOwners sees a split given again for a new consumer that another waits for still", () => {
+  const found = ownersWithConsumer(2);
+  found.note({ ...OPENED, clientId: 11, consumerIndex: 1, startAt: 3 });
+  found.note({ ...OPENED, clientId: 12, consumerIndex: 2 });
+  assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 2 })!, /split 2 .* task 1 has it/);
+  // Nobody waits for it when who did has left.
+  found.note({ type: "client_released", clientId: 12, why: "released", nextRound: null });
+  found.note({ type: "client_released", clientId: 10, why: "released", nextRound: null });
+  found.note({ ...OPENED, clientId: 13, consumerIndex: 2 });
+  assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence: 2 }), undefined);
 });
 
 Deno.test("SplitOwners sees runs of splits that two tasks write", () => {

@@ -24,6 +24,7 @@ import {
 import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
 import { LeatError } from "../../../core/error.ts";
+import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
@@ -246,6 +247,7 @@ class Decider implements Turn {
   readonly listedWorkers = [];
   #requests = 0;
   #numbers = new Map<string, number>();
+  readonly #owners = new SplitOwners();
 
   constructor() {
     this.commit({
@@ -262,6 +264,7 @@ class Decider implements Turn {
     batch.add(record);
     this.journal.push(batch.encode());
     this.state.apply(record);
+    assertEquals(this.#owners.note(record), undefined);
   }
 
   run([kind, a, b]: Command): void {
