@@ -126,7 +126,7 @@ export const NO_FAULTS: FaultOptions = {
 };
 
 /** Of so many runs messages are copied; in the others they go through the codec. */
-const COPIED_SHARE = 7 / 8;
+const COPIED_SHARE = 31 / 32;
 
 /** Draws the faults of a run. */
 export function drawFaults(random: SimRandom): FaultOptions {

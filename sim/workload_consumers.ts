@@ -23,6 +23,7 @@ import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const CONSUMERS_MAX = 3;
@@ -47,7 +48,7 @@ const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS = 5_000;
 const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 const WINDOW_SPLITS = 8;
-const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 
 /** Runs one seed. */
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
@@ -75,6 +76,7 @@ class ConsumersRun implements Disposable {
   readonly #pipeline: PipelineName;
   readonly #consumers: readonly Consumer[];
   readonly #fleet: SimFleet;
+  readonly #timings: ServiceTimings;
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
@@ -90,19 +92,20 @@ class ConsumersRun implements Disposable {
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("consumers");
     const count = 1 + luck.int(CONSUMERS_MAX);
-    this.cluster.addNode(
-      DISPATCHER_NODE,
-      bootDispatcher({
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: {
         workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
         clientTimeoutMs: CLIENT_TIMEOUT_MS,
         clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-        windowSplits: WINDOW_SPLITS,
-        journalRecordsMax: JOURNAL_RECORDS_MAX,
-      }),
-    );
+      },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
+    const { dispatcher, worker } = this.#timings;
+    const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...dispatcher, ...windows }));
     const workers = 1 + luck.int(3);
-    const boot = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
-    this.#fleet = new SimFleet(this.cluster, workers, boot);
+    this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
       const own = wanted.filter((_, place) => place % count === index);
@@ -235,6 +238,6 @@ class ConsumersRun implements Disposable {
         numConsumers: this.#consumers.length,
         consumerIndex: index,
       });
-    return this.#readings.open(node, distributed, TIMINGS);
+    return this.#readings.open(node, distributed, this.#timings.client);
   }
 }

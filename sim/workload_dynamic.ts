@@ -26,6 +26,7 @@ import { pacedBy } from "./paced_runners.ts";
 import { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
+import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const SPLITS = 40;
@@ -43,8 +44,6 @@ const OUTSTANDING: [number, ...number[]] = [Infinity, Infinity, 1, 2];
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 1_000;
-/** Longer than any trouble lasts: a client that has given up by right would show nothing. */
-const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 
 /** How often a dispatcher crashes that does so again and again, and at which of its messages, at most. */
 const RESTARTS_MAX = 20;
@@ -100,6 +99,7 @@ class DynamicRun {
   readonly #ended = new Set<string>();
   readonly #tasked = new TaskedWorkers();
   readonly #maxOutstandingRequests: number;
+  readonly #timings: ServiceTimings;
 
   constructor(options: DynamicOptions) {
     this.#options = options;
@@ -115,7 +115,11 @@ class DynamicRun {
     const luck = this.cluster.random.fork("pace");
     this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
     const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
-    const bootOne = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }, pace);
+    this.#timings = drawTimings(this.cluster, {
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: { requestTimeoutMs: REQUEST_TIMEOUT_MS },
+    });
+    const bootOne = bootWorker(this.#timings.worker, pace);
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
         if (this.#isOff) this.#tasked.watch(node);
@@ -202,8 +206,7 @@ class DynamicRun {
       jobName: "job",
       repetition: 0,
       maxOutstandingRequests: this.#maxOutstandingRequests,
-      requestTimeoutMs: REQUEST_TIMEOUT_MS,
-      firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
+      ...this.#timings.client,
     });
   }
 }

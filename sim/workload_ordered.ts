@@ -24,6 +24,7 @@ import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import {
   outcomeOf,
   type RunOptions,
@@ -49,7 +50,7 @@ const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS = 5_000;
 const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
-const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 const DESCRIBE_TIMEOUT_MS = 60_000;
 const DESCRIBE_ATTEMPT_MS = 500;
 /** How far beyond its mark the reader's splits are handed out. */
@@ -90,6 +91,7 @@ class OrderedRun implements Disposable {
   readonly #make: () => Dataset<unknown>;
   readonly #epochs: number;
   readonly #windowBytes: number;
+  readonly #timings: ServiceTimings;
   readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
@@ -111,16 +113,19 @@ class OrderedRun implements Disposable {
     });
     const luck = this.cluster.random.fork("timings");
     this.#windowBytes = luck.pick(WINDOW_BYTES);
-    const config = {
-      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
-      clientTimeoutMs: CLIENT_TIMEOUT_MS,
-      clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-      windowSplits: WINDOW_SPLITS,
-    };
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: {
+        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+        clientTimeoutMs: CLIENT_TIMEOUT_MS,
+        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
+      },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
+    const { dispatcher, worker } = this.#timings;
+    const config = { ...dispatcher, windowSplits: WINDOW_SPLITS };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
-    for (const name of WORKERS) {
-      this.cluster.addNode(name, bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }));
-    }
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     this.cluster.addNode(TRAINER, (node) => this.#bootTrainer(node));
     this.#crashes = new Crashes(this.cluster, {
       nodes: NODES,
@@ -187,7 +192,7 @@ class OrderedRun implements Disposable {
         jobName: "job",
       }).repeat(this.#epochs);
     return this.#readings.open(node, distributed, {
-      ...TIMINGS,
+      ...this.#timings.client,
       bufferBytesMax: this.#windowBytes,
     });
   }

@@ -29,6 +29,7 @@ import { Readings, takeAll, Trainings } from "./reading.ts";
 import { referenceRun, textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 
@@ -38,7 +39,7 @@ const CLIENTS = ["client-1", "client 2 ☂"] as const;
 
 const STEP_MAX_MS = 20;
 const WORKER_HEARTBEAT_MS = 1_000;
-const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
 /** Runs one seed. */
@@ -104,6 +105,7 @@ class PipelineRun implements Disposable {
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
   readonly #maxOutstandingRequests: number;
+  readonly #timings: ServiceTimings;
   readonly #tasked = new TaskedWorkers();
   #workerLives = 0;
 
@@ -127,7 +129,11 @@ class PipelineRun implements Disposable {
       this.violations.by("values"),
     );
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
-    const boot = bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS });
+    this.#timings = drawTimings(this.cluster, {
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
+    const boot = bootWorker(this.#timings.worker);
     for (const name of this.#workers) {
       this.cluster.addNode(name, (node) => {
         this.#workerLives++;
@@ -172,7 +178,7 @@ class PipelineRun implements Disposable {
         jobName: "job",
         maxOutstandingRequests: this.#maxOutstandingRequests,
       });
-    const iterator = this.#readings.open(node, distributed, TIMINGS);
+    const iterator = this.#readings.open(node, distributed, this.#timings.client);
     await takeAll(iterator, async (element) => {
       for (const value of valuesOf(element)) this.bag.took(value, who);
       this.#crashes.delivered(this.bag.delivered);

@@ -25,6 +25,7 @@ import { SimCluster } from "./cluster.ts";
 import { CRASH_AFTER_MAX_MS, Crashes, DOWN_MAX_MS } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2"] as const;
@@ -55,7 +56,7 @@ const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
 const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
 const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
-const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 
 /** Endless; every element says which task has made it. */
 const ENDLESS = Dataset.zip([
@@ -80,6 +81,7 @@ class RoundsRun {
   readonly rounds = new RoundsChecker(CONSUMERS.length, this.violations.by("rounds"));
   readonly #crashes: Crashes;
   readonly #stepMaxMs: number;
+  readonly #timings: ServiceTimings;
   readonly #straggler: string | undefined;
   readonly #reading: { readonly bufferBytesMax: number; readonly maxOutstandingRequests: number };
   /** The newest life of each consumer's client. */
@@ -115,20 +117,21 @@ class RoundsRun {
       fingerprint: fingerprintGraph(node),
       cardinality: this.#isEnding ? UNKNOWN : -1,
     };
-    const config = {
-      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
-      clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
-      clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-      lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
-    };
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: {
+        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+        clientTimeoutMs: luck.pick(CLIENT_TIMEOUT_MS),
+        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
+        lostTaskTimeoutMs: luck.pick(LOST_TASK_TIMEOUT_MS),
+      },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: luck.pick(SKIP_AFTER_MS) },
+      client: CLIENT_TIMINGS,
+    });
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
     const front = this.cluster.addNode(FRONT, () => {});
     if (crashes.includes("worker")) this.#planCrash(front);
-    const worker = {
-      heartbeatMs: WORKER_HEARTBEAT_MS,
-      skipAfterMs: luck.pick(SKIP_AFTER_MS),
-      placement: luck.chance(0.3) ? { reads: FRONT } : {},
-    };
+    const placement = luck.chance(0.3) ? { reads: FRONT } : {};
+    const worker = { ...this.#timings.worker, placement };
     for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     for (const [index, name] of CONSUMERS.entries()) {
       this.cluster.addNode(name, (node) => {
@@ -238,7 +241,7 @@ class RoundsRun {
           jobName: "job",
           repetition: 0,
           consumerIndex,
-          ...TIMINGS,
+          ...this.#timings.client,
           ...this.#reading,
         }, feed),
     });

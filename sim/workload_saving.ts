@@ -27,6 +27,7 @@ import type { SimRandom } from "./random.ts";
 import { Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import {
   outcomeOf,
   type RunOptions,
@@ -83,7 +84,7 @@ const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_preconditi
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 500;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
-const TIMINGS = { refreshMs: 200, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200 };
 
 /** Runs one seed. */
 export async function runSaving(options: RunOptions): Promise<RunOutcome> {
@@ -122,6 +123,7 @@ class SavingRun {
   /** Programs whose data was saved as they wanted it, as they were told. */
   readonly #saved = new Set<string>();
   readonly #lateMaxMs: number;
+  readonly #timings: ServiceTimings;
   readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
   /** What the reader has on its disk. */
   #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
@@ -142,11 +144,14 @@ class SavingRun {
     const luck = this.cluster.random.fork("saving");
     this.#lateMaxMs = luck.pick(LATE_MAX_MS);
     this.#wait = { pollMs: luck.pick(POLL_MS), timeoutMs: SILENCE_MAX_MS };
-    const workerTimeoutMs = luck.pick(WORKER_TIMEOUT_MS);
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workerTimeoutMs }));
-    for (const name of WORKERS) {
-      this.cluster.addNode(name, bootWorker({ heartbeatMs: WORKER_HEARTBEAT_MS }));
-    }
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: { workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS) },
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
+    const { dispatcher, worker } = this.#timings;
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(dispatcher));
+    for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     for (const saver of savers) {
       this.cluster.addNode(saver.name, (node) => {
         this.#trainings.begin(node, (_, luck) => this.#save(node, saver, luck));
@@ -217,7 +222,7 @@ class SavingRun {
     const home = {
       system: node.system,
       dispatcher: dispatcherAt(DISPATCHER_NODE),
-      timings: TIMINGS,
+      timings: this.#timings.client,
       release: () => {},
     };
     const save = { folder: FOLDER, overwrite };

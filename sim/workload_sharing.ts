@@ -23,6 +23,7 @@ import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 import { pacedBy } from "./paced_runners.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2"] as const;
@@ -66,7 +67,7 @@ const NODES = {
 
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 500;
-const TIMINGS = { requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { requestTimeoutMs: 1_000 };
 /** The bytes of a worker's windows: a few elements, some, or more than there will be. */
 const WINDOW_BYTES: [number, ...number[]] = [4_000, 16_000, 2 ** 20];
 /** Requests in flight and elements waiting, of one trainer. */
@@ -106,6 +107,7 @@ class SharingRun {
   readonly checker: SharingChecker;
   readonly #crashes: Crashes;
   readonly #maxOutstandingRequests: number;
+  readonly #timings: ServiceTimings;
   readonly #mode: ShardingPolicy;
   /** Elements that each trainer still wants. */
   readonly #wanted = new Map(Object.entries(TRAINERS).map(([id, { elements }]) => [id, elements]));
@@ -123,8 +125,12 @@ class SharingRun {
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
     const workMaxMs = luck.pick(WORK_MAX_MS);
     this.#mode = luck.pick(MODES);
+    this.#timings = drawTimings(this.cluster, {
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
     const boot = bootWorker(
-      { heartbeatMs: WORKER_HEARTBEAT_MS, windowBytesMax },
+      { ...this.#timings.worker, windowBytesMax },
       pacedBy(workMaxMs, luck.fork("work")),
     );
     for (const name of WORKERS) {
@@ -181,7 +187,7 @@ class SharingRun {
       repetition: 0,
       trainerId: node.name,
       maxOutstandingRequests: this.#maxOutstandingRequests,
-      ...TIMINGS,
+      ...this.#timings.client,
     });
     this.checker.came(node.name);
     while (this.#wants(node)) {

@@ -18,6 +18,7 @@ import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 import { Readings, takeAll, Trainings } from "./reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 /** Names may hold anything but what an address is made of. */
@@ -27,7 +28,7 @@ const CLIENTS = ["client-1", "client-2"] as const;
 
 const STEP_MAX_MS = 20;
 const WORKER_HEARTBEAT_MS = 1_000;
-const TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000, firstAnswerTimeoutMs: 60_000 };
+const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
 /** How many lines files have: none, one, some; there are more files than workers, or as many. */
@@ -66,6 +67,7 @@ class StaticRun implements Disposable {
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
   readonly #maxOutstandingRequests: number;
+  readonly #timings: ServiceTimings;
 
   constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
     this.cluster = new SimCluster({ seed, faults, readable });
@@ -80,8 +82,12 @@ class StaticRun implements Disposable {
     }
     this.shares = new SharesChecker(this.#plan.shares, this.violations.by("shares"));
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workers }));
+    this.#timings = drawTimings(this.cluster, {
+      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
+      client: CLIENT_TIMINGS,
+    });
     for (const [share, name] of [...workers, UNLISTED].entries()) {
-      const boot = bootWorker({ name, heartbeatMs: WORKER_HEARTBEAT_MS });
+      const boot = bootWorker({ name, ...this.#timings.worker });
       this.cluster.addNode(name, (node) => {
         node.system.inspect(this.shares.life(share));
         boot(node);
@@ -120,7 +126,7 @@ class StaticRun implements Disposable {
         jobName: "job",
         maxOutstandingRequests: this.#maxOutstandingRequests,
       });
-    const iterator = this.#readings.open(node, distributed, TIMINGS);
+    const iterator = this.#readings.open(node, distributed, this.#timings.client);
     await takeAll(iterator, async (element) => {
       this.shares.took(element as number, who);
       this.#crashes.delivered(this.shares.delivered);

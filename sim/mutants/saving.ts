@@ -77,7 +77,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     name: "save-each-for-itself",
     wrong: "clients that save under names of their own, so that one takes the other's save over",
     workload: "saving",
-    seed: 12,
+    seed: 22,
     install: () =>
       asksChanged<OpenRequest>("openIteration", ({ jobName, requestId, ...body }) => ({
         ...body,

@@ -1,0 +1,35 @@
+/**
+ * How often the service's actors are heard of in a run, and how long they wait for each other. Most
+ * runs have quick timings, so that much happens, and so short ones that nodes are thought lost that
+ * are not. The others have those of production, in which lost news waits for half a minute.
+ *
+ * @module
+ */
+import type { ClientOptions } from "../actors/client/client.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { SimCluster } from "./cluster.ts";
+import type { WorkerSettings } from "./service.ts";
+
+const PRODUCTION_PROBABILITY = 1 / 4;
+
+/** Longer than any trouble lasts: a client that has given up by right would show nothing. */
+export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
+
+/** What each kind of actor is told; what it is not told is as in production. */
+export interface ServiceTimings {
+  readonly dispatcher: Pick<
+    DispatcherConfig,
+    "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs"
+  >;
+  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs">;
+  readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
+}
+
+/** The quick ones of a workload, or those of production. */
+export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>): ServiceTimings {
+  const isQuick = !cluster.random.fork("timings of production").chance(PRODUCTION_PROBABILITY);
+  if (!isQuick) cluster.counters.tally("timings_of_production");
+  const { dispatcher = {}, worker = {}, client = {} } = isQuick ? quick : {};
+  const firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS;
+  return { dispatcher, worker, client: { firstAnswerTimeoutMs, ...client } };
+}
