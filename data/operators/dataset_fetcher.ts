@@ -49,6 +49,7 @@ export class DatasetFetcher {
   #begun = false;
   #paused = false;
   #givesWay = false;
+  #stopped = false;
   #disposed = false;
   #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
 
@@ -72,6 +73,16 @@ export class DatasetFetcher {
     return this.#inputEnded && this.#outer === undefined && this.#upcoming.length === 0;
   }
 
+  /** Datasets that are being read or made already, for the places that will be empty next. */
+  get upcoming(): readonly ReadAhead[] {
+    return this.#upcoming;
+  }
+
+  /** Whether something that was begun for a dataset has not arrived yet. */
+  get isBusy(): boolean {
+    return this.#inFlight > 0;
+  }
+
   /** The next dataset for a place, if one is being read or made already. */
   takeNext(): ReadAhead | undefined {
     return this.#upcoming.shift();
@@ -88,6 +99,11 @@ export class DatasetFetcher {
     return this.#waiting.promise;
   }
 
+  /** Begins nothing more. What was begun still arrives. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
   /** Begins what may be begun. */
   fetchAhead(): void {
     this.#begun = true;
@@ -96,10 +112,14 @@ export class DatasetFetcher {
 
   #goOn(): void {
     const { pacer } = this.#context;
-    while (this.#begun && !this.#paused && !this.#givesWay && !this.#disposed) {
+    while (this.#mayBegin) {
       if (!this.#beginOne()) return;
       if (pacer.due()) this.#giveWay();
     }
+  }
+
+  get #mayBegin(): boolean {
+    return this.#begun && !this.#paused && !this.#givesWay && !this.#stopped && !this.#disposed;
   }
 
   async #giveWay(): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Parallel `interleave`: the datasets that are read in turn fetch their elements side by side.
  */
+import type { Answer } from "../answer.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { parallelCalls } from "../parallelism.ts";
@@ -27,7 +28,8 @@ interface ParallelInterleaveState {
 /**
  * Keeps `cycleLength` datasets open in their places, and as many more as may be fetched at once for
  * the places that will be empty next. In order, datasets come to the same places at the same turns
- * as they do without parallelism; otherwise whatever is ready is given.
+ * as they do without parallelism; otherwise whatever is ready is given, and a failure of reading after
+ * all that was read before it.
  */
 export class ParallelInterleave extends UnaryIterator implements Stepping {
   readonly #cycleLength: number;
@@ -38,6 +40,8 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   readonly #places: (ReadAhead | undefined)[] = [];
   #turn = 0;
   #givenInBlock = 0;
+  /** Out of order: why one of the datasets cannot be read on. */
+  #failure: Answer | undefined;
 
   constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
     super(context);
@@ -61,6 +65,7 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   step(): unknown {
     if (this.disposed) return END;
     if (!this.#inOrder) this.#turnToReady();
+    if (this.#failure !== undefined) return this.#giveBefore(this.#failure);
     const current = this.#places[this.#turn];
     if (current === undefined) return this.#enter();
     if (current.answers.length > 0) return this.#give(current);
@@ -71,15 +76,34 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
 
   /** Out of order, the turn is of the next place that has something to give. */
   #turnToReady(): void {
+    if (this.#failure !== undefined) return;
     for (let i = 0; i < this.#cycleLength; i++) {
       const at = (this.#turn + i) % this.#cycleLength;
       if (this.#places[at]?.isOver) this.#places[at] = undefined;
       const place = this.#places[at] ??= this.#fetcher.takeNext();
-      if (place === undefined || place.answers.length === 0) continue;
+      const answer = place?.answers[0];
+      if (answer === undefined) continue;
+      if (!isOfStream(answer)) return this.#fail(answer);
       if (i > 0) this.#givenInBlock = 0;
       this.#turn = at;
       return;
     }
+  }
+
+  /** Nobody reads on behind it: endless datasets would keep it back for ever. */
+  #fail(failure: Answer): void {
+    this.#failure = failure;
+    this.#fetcher.stop();
+  }
+
+  /** What was read, or is being read, is given before a failure of reading. */
+  #giveBefore(failure: Answer): unknown {
+    for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
+      const [answer] = ahead?.answers ?? [];
+      if (answer !== undefined && isOfStream(answer)) return this.#take(ahead!);
+    }
+    if (this.#fetcher.isBusy) return this.#progress();
+    throw failure.value;
   }
 
   /** The next dataset takes the empty place whose turn it is. */
@@ -101,12 +125,17 @@ export class ParallelInterleave extends UnaryIterator implements Stepping {
   }
 
   #give(current: ReadAhead): unknown {
-    const answer = current.answers.shift()!;
-    const { failed, value } = answer;
-    this.#fetcher.taken();
     // Where there is no dataset, the error takes no turn: the next dataset does.
     if (current.isStillborn) this.#places[this.#turn] = undefined;
-    else if (isOfStream(answer) && ++this.#givenInBlock === this.#blockLength) this.#advance();
+    else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
+      this.#advance();
+    }
+    return this.#take(current);
+  }
+
+  #take({ answers }: ReadAhead): unknown {
+    const { failed, value } = answers.shift()!;
+    this.#fetcher.taken();
     this.#fetcher.fetchAhead();
     if (failed) throw value;
     if (this.#check === undefined || this.#check.fits(value)) return this.stats.gave(value);

@@ -138,14 +138,17 @@ const PIPELINES: Record<string, (reading: Reading) => Dataset<unknown>> = {
  * Loses the reader of a pipeline's source at each position, and saves before every `next()` up to the
  * one that tells it, and after that.
  */
-async function assertReadsOn(make: (reading: Reading) => Dataset<unknown>): Promise<void> {
+async function assertReadsOn(
+  make: (reading: Reading) => Dataset<unknown>,
+  comparable: (outcomes: Outcome[]) => Outcome[] = (outcomes) => outcomes,
+): Promise<void> {
   for (const waits of [false, true]) {
     const whole = { waits, failsAt: Infinity };
-    const wanted = await outcomesOf(make(whole).iterator());
+    const wanted = comparable(await outcomesOf(make(whole).iterator()));
     const goesOnFrom = async (state: Uint8Array, before: readonly Outcome[], where: string) => {
       await using restored = make(whole).iterator();
       await restored.restore(state);
-      assertEquals([...before, ...await outcomesOf(restored)], wanted, where);
+      assertEquals(comparable([...before, ...await outcomesOf(restored)]), wanted, where);
     };
     for (let failsAt = 0; failsAt < COUNT; failsAt++) {
       await using iterator = make({ waits, failsAt }).iterator();
@@ -200,6 +203,73 @@ Deno.test("parallel calls out of order give all that was read before a failure o
   assertEquals(given.toSorted(), [0, 1, 3, 4]);
   const last = outcomes.at(-1)!;
   assert("error" in last && last.error.startsWith(GONE.code));
+});
+
+/** Datasets read side by side, of which one is lost: in a place, waiting for one, or instead of one. */
+const SIDE_BY_SIDE: Record<string, (reading: Reading, pulled: unknown[]) => Dataset<unknown>> = {
+  "in a place": (r, pulled) => sideBySide(r, pulled, 3, (i) => Dataset.range(10 * i, 10 * i + 4)),
+  "waiting for a place": (r, pulled) =>
+    sideBySide(r, pulled, 1, (i) => Dataset.range(10 * i, 10 * i + 4)),
+  "beside what waits": (r, pulled) =>
+    sideBySide(r, pulled, 3, (i) => lossy(WHOLE).map((x) => 10 * i + x)),
+  "instead of a dataset": (r, pulled) =>
+    lossy(r).interleave((i) => noted(Dataset.range(10 * i, 10 * i + 4), pulled), OUT_OF_ORDER),
+};
+
+const WHOLE = { waits: true, failsAt: Infinity };
+const OUT_OF_ORDER = { cycleLength: 3, numParallelCalls: 3, deterministic: false };
+
+function sideBySide(
+  reading: Reading,
+  pulled: unknown[],
+  cycleLength: number,
+  other: (i: number) => Dataset<number>,
+): Dataset<unknown> {
+  const datasetOf = (i: number) => noted(i === 1 ? lossy(reading) : other(i), pulled);
+  return Dataset.range(4).interleave(datasetOf, { ...OUT_OF_ORDER, cycleLength });
+}
+
+/** Notes what its consumer has pulled. */
+function noted(dataset: Dataset<number>, pulled: unknown[]): Dataset<number> {
+  return dataset.map((x) => {
+    pulled.push(x);
+    return x;
+  });
+}
+
+const sorted = (outcomes: Outcome[]) =>
+  outcomes.map((outcome) => JSON.stringify(outcome)).toSorted()
+    .map((text) => JSON.parse(text) as Outcome);
+
+for (const [name, make] of Object.entries(SIDE_BY_SIDE)) {
+  Deno.test(`interleave out of order gives all that it has read before a failure of reading ${name}`, async () => {
+    for (const waits of [false, true]) {
+      for (let failsAt = 0; failsAt < COUNT; failsAt++) {
+        const pulled: unknown[] = [];
+        const outcomes = await outcomesOf(
+          make({ waits, failsAt }, pulled).ignoreErrors().iterator(),
+        );
+        const where = `lost at ${failsAt}, waits: ${waits}`;
+        assertEquals(outcomes.at(-1), { error: `${GONE.code}: ${GONE.message}` }, where);
+        const wanted = pulled.map((element) => ({ element }));
+        assertEquals(sorted(outcomes.slice(0, -1)), sorted(wanted), where);
+      }
+    }
+  });
+
+  Deno.test(`interleave out of order goes on from each place before a failure of reading ${name}`, async () => {
+    await assertReadsOn((r) => make(r, []), sorted);
+  });
+}
+
+Deno.test("interleave out of order tells a failure of reading though its other datasets never end", async () => {
+  for (const waits of [false, true]) {
+    const dataset = Dataset.range(3)
+      .interleave((i) => i === 1 ? lossy({ waits, failsAt: 1 }) : Dataset.counter(), OUT_OF_ORDER);
+    await using iterator = dataset.iterator();
+    const outcomes = await readOutcomes(iterator, 1_000_000);
+    assertEquals(outcomes.at(-1), { error: `${GONE.code}: ${GONE.message}` });
+  }
 });
 
 Deno.test("ReadingFailure: the user is told its reason, once, and what was read before it first", async () => {
