@@ -249,6 +249,7 @@ for (const [name, make] of Object.entries(SIDE_BY_SIDE)) {
         const outcomes = await outcomesOf(
           make({ waits, failsAt }, pulled).ignoreErrors().iterator(),
         );
+        await rounds(8); // what was being read has arrived
         const where = `lost at ${failsAt}, waits: ${waits}`;
         assertEquals(outcomes.at(-1), { error: `${GONE.code}: ${GONE.message}` }, where);
         const wanted = pulled.map((element) => ({ element }));
@@ -262,13 +263,14 @@ for (const [name, make] of Object.entries(SIDE_BY_SIDE)) {
   });
 }
 
-Deno.test("interleave out of order tells a failure of reading though its other datasets never end", async () => {
+Deno.test("interleave out of order reads no further once it has come to a failure of reading", async () => {
   for (const waits of [false, true]) {
     const dataset = Dataset.range(3)
       .interleave((i) => i === 1 ? lossy({ waits, failsAt: 1 }) : Dataset.counter(), OUT_OF_ORDER);
     await using iterator = dataset.iterator();
-    const outcomes = await readOutcomes(iterator, 1_000_000);
+    const outcomes = await readOutcomes(iterator, 100_000);
     assertEquals(outcomes.at(-1), { error: `${GONE.code}: ${GONE.message}` });
+    if (!waits) assert(outcomes.length < 20, `${outcomes.length} of endless datasets`);
   }
 });
 
