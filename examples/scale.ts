@@ -6,9 +6,11 @@
  */
 import { LeatError } from "../core/error.ts";
 import { flag, integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
-import type { SizeRun, SweepRun } from "./scale/measurements.ts";
-import { PAPER_WORKERS, runSweep } from "./scale/paper_sweep.ts";
-import { renderScaleReport, sizeTable, sweepTable } from "./scale/report.ts";
+import { sizeTable } from "./scale/growth.ts";
+import type { ScaleResults, Series, SizeRun } from "./scale/measurements.ts";
+import { PAPER_WORKERS, sweepSize } from "./scale/paper_sweep.ts";
+import { renderScaleReport, sweepTable } from "./scale/report.ts";
+import { measureAll, requireAll, type Wanted } from "./scale/series.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
 import { requireWritable, writePage } from "./lib/page.ts";
 import { Progress } from "./simulate/progress.ts";
@@ -17,6 +19,7 @@ import { formatNumber, renderTable } from "./lib/table.ts";
 const SIZES = [8, 64, 640, 5_000];
 const QUICK_SIZES = [8, 32, 128];
 const QUICK_SWEEP = [8, 32];
+const WARM_UP_WORKERS = 8;
 /** More workers than fit the memory of most machines. */
 const WORKERS_MAX = 20_000;
 
@@ -54,7 +57,9 @@ const PROGRAM: Program<typeof OPTIONS> = {
   deno task scale --quick
   deno task scale --workers 5000 --clients 1000 --sweep none
 
-Times of the cluster are virtual; CPU time and memory are this machine's. Progress goes to standard error.`,
+Times of the cluster are virtual; CPU time and memory are this machine's. Progress goes to standard error.
+The page is written after each size. Where a size fails the others are measured and shown, and the exit
+status is 1.`,
 };
 
 await runProgram(PROGRAM, main);
@@ -65,46 +70,68 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const sweepSizes = values.sweep === "none"
     ? []
     : readSizes("sweep", values.sweep) ?? (quick ? QUICK_SWEEP : PAPER_WORKERS);
-  const startedAt = new Date();
-  const runs: SizeRun[] = [];
-  let sweep: SweepRun[] = [];
   await requireWritable(out, "--out");
-  using progress = new Progress({ experiments: 2 });
-  progress.beginExperiment("cluster sizes", sizes.length);
-  for (const workers of sizes) runs.push(await measureOne(workers, clients, progress));
-  progress.beginExperiment("worker sweep of the paper", sweepSizes.length);
-  const endRun = () => {
-    progress.update({ done: 1 });
-    progress.endRun();
-  };
-  sweep = await runSweep(sweepSizes, (workers) => {
-    endRun();
-    progress.beginRun(`${workers} workers`, 1, "run");
-  });
-  endRun();
-  progress.close();
-  if (runs.length > 0) console.log(`\n${renderTable(sizeTable(runs))}`);
-  if (sweep.length > 0) console.log(`\n${renderTable(sweepTable(sweep))}`);
-  await writePage(
-    renderScaleReport({
-      startedAt: startedAt.toISOString(),
-      durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
-      commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
-      host: `${navigator.hardwareConcurrency} cores, ${Deno.build.os} ${Deno.build.arch}`,
-      sizes: runs,
-      sweep,
-    }),
-    out,
-  );
+  const startedAt = new Date();
+  const write = (results: ScaleResults) =>
+    writePage(
+      renderScaleReport({
+        startedAt: startedAt.toISOString(),
+        durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
+        commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
+        host: `${navigator.hardwareConcurrency} cores, ${Deno.build.os} ${Deno.build.arch}`,
+        ...results,
+      }),
+      out,
+    );
+  const results = await measureWanted({ sizes, sweep: sweepSizes }, clients, write);
+  if (results.sizes.length > 0) console.log(`\n${renderTable(sizeTable(results.sizes))}`);
+  if (results.sweep.length > 0) console.log(`\n${renderTable(sweepTable(results.sweep))}`);
   console.log(`\nReport: ${await Deno.realPath(out)}`);
+  requireAll(results);
 }
 
-async function measureOne(
-  workers: number,
-  given: number | undefined,
-  progress: Progress,
-): Promise<SizeRun> {
-  const clients = given ?? clientsFor(workers);
+/** Measures all, and shows how far it is. */
+async function measureWanted(
+  wanted: Wanted,
+  clients: number | undefined,
+  onDone: (results: ScaleResults) => Promise<void>,
+): Promise<ScaleResults> {
+  using progress = new Progress({ experiments: 2 });
+  let shown: Series | undefined;
+  const show =
+    <R>(series: Series, runs: number, measure: (workers: number) => Promise<R>) =>
+    async (workers: number): Promise<R> => {
+      if (series !== shown) progress.beginExperiment(series, runs);
+      shown = series;
+      try {
+        return await measure(workers);
+      } catch (error) {
+        progress.endRun(`failed: ${LeatError.from(error).message}`);
+        throw error;
+      }
+    };
+  let warmUp: Promise<unknown> | undefined;
+  return await measureAll(wanted, {
+    size: show(
+      "cluster sizes",
+      wanted.sizes.length,
+      async (workers) => {
+        // What is compiled on the way would count for the first size, and hide how the others grow.
+        await (warmUp ??= measureSize(WARM_UP_WORKERS, 1, () => {}));
+        return await measureOne(workers, clients ?? clientsFor(workers), progress);
+      },
+    ),
+    sweep: show("worker sweep of the paper", wanted.sweep.length, async (workers) => {
+      progress.beginRun(`${workers} workers`, 1, "run");
+      const run = await sweepSize(workers);
+      progress.update({ done: 1 });
+      progress.endRun();
+      return run;
+    }),
+  }, onDone);
+}
+
+async function measureOne(workers: number, clients: number, progress: Progress): Promise<SizeRun> {
   progress.beginRun(`${workers} workers, ${clients} clients`, 100, "%");
   const run = await measureSize(workers, clients, (_, done) => {
     progress.update({ done: Math.floor(100 * done) });

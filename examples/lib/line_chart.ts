@@ -80,7 +80,14 @@ export interface LineChart {
 export const WIDTH = 540;
 export const HEIGHT = 330;
 export const WIDE_WIDTH = 1104;
+const MARGIN_LEFT = 50;
+const MARGIN_RIGHT = 20;
+const MARGIN_BOTTOM = 42;
 const FONT_SIZE_PX = "13px";
+/** What a digit and a line of labels take of the font, and what lies between two labels, in px. */
+const DIGIT_WIDTH_PX = 8;
+const LABEL_HEIGHT_PX = 14;
+const LABEL_GAP_PX = 6;
 const DOT_RADIUS = 4.5;
 /** With more places than this on the x axis its ticks are at round numbers, and dots are small. */
 const TICKS_MAX = 16;
@@ -101,19 +108,24 @@ export function drawLines(chart: LineChart): Figure {
     .sort((a, b) => a - b);
   const xDomain = xDomainOf(chart.xScale, xs[0] ?? 1, xs.at(-1) ?? 1);
   const ys = [...chart.series.flatMap((it) => it.points), ...chart.references].map(({ y }) => y);
+  const width = chart.wide ? WIDE_WIDTH : WIDTH;
+  const toPx = pixelsOf(chart.xScale, xDomain, width - MARGIN_LEFT - MARGIN_RIGHT);
+  const labels = xs.length > TICKS_MAX ? [] : stackLabels(xs, toPx);
   const svg = draw(chart.title, chart.description, {
-    width: chart.wide ? WIDE_WIDTH : WIDTH,
+    width,
     height: HEIGHT,
-    marginLeft: 50,
-    marginRight: 20,
+    marginLeft: MARGIN_LEFT,
+    marginRight: MARGIN_RIGHT,
     marginTop: 34,
+    marginBottom: MARGIN_BOTTOM + LABEL_HEIGHT_PX * (rowsOf(labels) - 1),
     x: { label: chart.xLabel, type: chart.xScale, domain: xDomain },
     y: { label: chart.yLabel, domain: [0, Math.max(...ys) * 1.06], nice: true, ticks: 6 },
     marks: [
       Plot.gridY({ strokeOpacity: 0.12, ticks: 6 }),
-      xs.length > TICKS_MAX
+      labels.length === 0
         ? Plot.axisX({ label: chart.xLabel })
-        : Plot.axisX(xs, { tickFormat: (x: number) => String(x), label: chart.xLabel }),
+        // Not `tickFormat`, of which a logarithmic axis leaves out what is no power of ten.
+        : Plot.axisX(xs, { text: labels, label: chart.xLabel }),
       ...chart.references.flatMap((reference) => referenceMarks(reference, xDomain, chart.ySuffix)),
       ...chart.markers.filter(({ x }) => x >= xDomain[0] && x <= xDomain[1])
         .flatMap((marker) => markerMarks(marker, xDomain)),
@@ -132,6 +144,32 @@ function xDomainOf(scale: LineChart["xScale"], first: number, last: number): [nu
   if (scale === "log") return [first / 1.12, last * 1.12];
   const room = Math.max((last - first) * 0.05, 0.5);
   return [first - room, last + room];
+}
+
+function pixelsOf(
+  scale: LineChart["xScale"],
+  [first, last]: [number, number],
+  width: number,
+): (x: number) => number {
+  const place = scale === "log" ? Math.log : Number;
+  return (x) => width * (place(x) - place(first)) / (place(last) - place(first));
+}
+
+/** The label of each place, in ascending order: below its neighbours where they leave it no room. */
+function stackLabels(xs: readonly number[], toPx: (x: number) => number): string[] {
+  const endsPx: number[] = [];
+  return xs.map((x) => {
+    const label = formatNumber(x, Number.isInteger(x) ? 0 : undefined);
+    const halfPx = (label.length * DIGIT_WIDTH_PX + LABEL_GAP_PX) / 2;
+    const free = endsPx.findIndex((endPx) => endPx <= toPx(x) - halfPx);
+    const row = free < 0 ? endsPx.length : free;
+    endsPx[row] = toPx(x) + halfPx;
+    return "\n".repeat(row) + label;
+  });
+}
+
+function rowsOf(labels: readonly string[]): number {
+  return Math.max(1, ...labels.map((label) => label.split("\n").length));
 }
 
 const LINE_STYLES = {
@@ -285,7 +323,7 @@ export function draw(title: string, description: string, options: Plot.PlotOptio
   };
   const svg = Plot.plot({
     width: WIDTH,
-    marginBottom: 42,
+    marginBottom: MARGIN_BOTTOM,
     style: { fontSize: FONT_SIZE_PX, background: "none", overflow: "visible" },
     ...options,
     document: document as unknown as NonNullable<Plot.PlotOptions["document"]>,

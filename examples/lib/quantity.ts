@@ -20,6 +20,8 @@ export type Unit =
   | "batches/s"
   | "tokens/s"
   | "bytes"
+  | "KB"
+  | "MB"
   | "cores"
   | "USD"
   | "elements";

@@ -28,7 +28,7 @@ export interface Table {
 }
 
 /** A unit to show a number in: the unit of the number, or a handier one. */
-export type DisplayUnit = Unit | "%" | "×" | "MB" | "KB";
+export type DisplayUnit = Unit | "%" | "×";
 
 /** Stands behind a number that comes from a model. */
 export const MODELLED_MARK = "◇";
@@ -78,6 +78,11 @@ export function displayValue(quantity: Quantity, unit: DisplayUnit): number {
     );
   }
   return quantity.value * conversion.factor;
+}
+
+/** A quantity in another unit. */
+export function inUnit(quantity: Quantity, unit: Unit): Quantity {
+  return { ...quantity, value: displayValue(quantity, unit), unit };
 }
 
 /** A number with so many digits after the point, or with three figures in all, thousands apart. */

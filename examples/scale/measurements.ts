@@ -49,12 +49,27 @@ export interface SweepRun {
   readonly paperCostSaving?: Quantity;
 }
 
+/** A size that could not be measured. */
+export interface Gap {
+  readonly series: Series;
+  readonly workers: number;
+  readonly reason: string;
+}
+
+/** What is measured at several sizes. */
+export type Series = "cluster sizes" | "worker sweep of the paper";
+
+/** What has been measured. */
+export interface ScaleResults {
+  readonly sizes: readonly SizeRun[];
+  readonly sweep: readonly SweepRun[];
+  readonly gaps: readonly Gap[];
+}
+
 /** Everything that the page shows. */
-export interface ScaleReport {
+export interface ScaleReport extends ScaleResults {
   readonly startedAt: string;
   readonly durationSeconds: number;
   readonly commandLine: string;
   readonly host: string;
-  readonly sizes: readonly SizeRun[];
-  readonly sweep: readonly SweepRun[];
 }

@@ -59,7 +59,7 @@ const WORKER_BATCH_MS = (() => {
 /** How long a step takes: at the ideal all trainers together take so many batches. */
 const STEP_MS = MS_PER_SECOND * TRAINERS / (IDEAL_SPEEDUP * COLOCATED);
 
-/** What {@linkcode runSweep} was told about the model, for people. */
+/** What {@linkcode sweepSize} was told about the model, for people. */
 export const SWEEP_NOTES: readonly string[] = [
   `A worker takes ${
     (WORKER_BATCH_MS / MS_PER_SECOND).toFixed(1)
@@ -80,42 +80,18 @@ export const SWEEP_NOTES: readonly string[] = [
   "sizes save follows from the busy share of the workers that was simulated.",
 ];
 
-/** One size before its cost is known. */
-interface SweepPoint {
-  readonly workers: number;
-  readonly batchesPerSecond: number;
-  readonly workerBusyFraction: number;
-  readonly stallFraction: number;
-}
-
-/** Simulates the sweep. @param onRun Called before each size. */
-export async function runSweep(
-  sizes: readonly number[],
-  onRun: (workers: number) => void,
-): Promise<SweepRun[]> {
-  const points: SweepPoint[] = [];
-  for (const workers of sizes) {
-    onRun(workers);
-    points.push({
-      workers,
-      ...await simulateCluster({
-        workers,
-        trainers: TRAINERS,
-        coresPerWorker: PAPER_WORKER_MACHINE.cores,
-        batchMs: WORKER_BATCH_MS * PAPER_WORKER_MACHINE.cores,
-        batchBytes: BATCH_BYTES,
-        stepMs: STEP_MS,
-        warmUpMs: WARM_UP_TURNS * WORKER_BATCH_MS,
-        measureMs: MEASURE_TURNS * WORKER_BATCH_MS,
-      }),
-    });
-  }
-  return points.map(toRun);
-}
-
-function toRun(
-  { workers, batchesPerSecond, workerBusyFraction, stallFraction }: SweepPoint,
-): SweepRun {
+/** Simulates one size of the sweep. */
+export async function sweepSize(workers: number): Promise<SweepRun> {
+  const { batchesPerSecond, workerBusyFraction, stallFraction } = await simulateCluster({
+    workers,
+    trainers: TRAINERS,
+    coresPerWorker: PAPER_WORKER_MACHINE.cores,
+    batchMs: WORKER_BATCH_MS * PAPER_WORKER_MACHINE.cores,
+    batchBytes: BATCH_BYTES,
+    stepMs: STEP_MS,
+    warmUpMs: WARM_UP_TURNS * WORKER_BATCH_MS,
+    measureMs: MEASURE_TURNS * WORKER_BATCH_MS,
+  });
   const speedup = batchesPerSecond / COLOCATED;
   const paperSpeedup = PAPER_SPEEDUP[workers];
   const paperCostSaving = PAPER_COST_SAVING[workers];

@@ -4,11 +4,20 @@
  * @module
  */
 import { drawLines, type Figure, NEUTRAL_COLOR, seriesColor, toPoint } from "../lib/line_chart.ts";
-import { renderFacts, renderPage, renderSection } from "../lib/page.ts";
+import { renderFacts, renderList, renderPage, renderSection } from "../lib/page.ts";
 import type { Quantity } from "../lib/quantity.ts";
-import { formatNumber, type Table } from "../lib/table.ts";
+import { formatNumber, inUnit, type Table } from "../lib/table.ts";
+import {
+  SIZE_FIGURES,
+  type SizeFigure,
+  sizeTable,
+  timesText,
+  WORSE_FROM,
+  worseThanLinear,
+} from "./growth.ts";
 import type { ScaleReport, SizeRun, SweepRun } from "./measurements.ts";
 import { SWEEP_NOTES } from "./paper_sweep.ts";
+import { gapText } from "./series.ts";
 import { POOL_WORKERS, RUN_MS } from "./size.ts";
 
 const SIZE_NOTES = [
@@ -21,46 +30,10 @@ const SIZE_NOTES = [
   `Load is that of ${RUN_MS / 1_000} virtual seconds from when all clients have had a batch.`,
   "Recovery is from the dispatcher's crash, with one second until it is started again, until it has heard of " +
   "every worker's task; batches that are made without a new split go on meanwhile.",
+  "Against linear: how a figure grew from the smallest cluster to the largest, where one of the whole cluster " +
+  "(load, the replay, CPU and memory of all) may grow as the workers do, and one of a message, a node or a wait " +
+  `may not. 1 is linear; from ${WORSE_FROM} on it is called worse, as less comes and goes between two runs.`,
 ];
-
-/** The table of sizes. */
-export function sizeTable(sizes: readonly SizeRun[]): Table {
-  return {
-    title: "Cluster sizes",
-    columns: [
-      { heading: "workers" },
-      { heading: "clients" },
-      { heading: "dispatcher load", unit: "messages/s", digits: 0 },
-      { heading: "worker heartbeat", unit: "µs", digits: 0 },
-      { heading: "split", unit: "µs", digits: 0 },
-      { heading: "first batch", unit: "ms", digits: 0 },
-      { heading: "all clients", unit: "ms", digits: 0 },
-      { heading: "recovery", unit: "ms", digits: 0 },
-      { heading: "replay", unit: "ms", digits: 0 },
-      { heading: "heap per node", unit: "KB", digits: 0 },
-      { heading: "state per worker", unit: "bytes", digits: 0 },
-      { heading: "events per ms CPU", unit: "1" },
-      { heading: "CPU", unit: "s", digits: 1 },
-      { heading: "process", unit: "MB", digits: 0 },
-    ],
-    rows: sizes.map((it) => [
-      it.workers,
-      it.clients,
-      it.dispatcherMessages,
-      it.workerHeartbeat,
-      it.split,
-      it.firstBatch,
-      it.allBatches,
-      it.recovery,
-      it.replay,
-      it.heapPerNode,
-      it.statePerWorker,
-      it.eventsPerCpuMs,
-      it.cpuSeconds,
-      it.memory,
-    ]),
-  };
-}
 
 /** The table of the worker sweep. */
 export function sweepTable(sweep: readonly SweepRun[]): Table {
@@ -91,18 +64,23 @@ export function sweepTable(sweep: readonly SweepRun[]): Table {
 
 /** The page. */
 export function renderScaleReport(report: ScaleReport): string {
-  const { startedAt, durationSeconds, commandLine, host, sizes, sweep } = report;
+  const { startedAt, durationSeconds, commandLine, host, sizes, sweep, gaps } = report;
   const facts: [string, string][] = [
     ["Run", `${startedAt.slice(0, 16).replace("T", " ")} UTC`],
     ["Took", `${formatNumber(durationSeconds, 0)} s`],
     ["Host", host],
   ];
+  const gapSection = gaps.length === 0
+    ? ""
+    : `<p><strong>Not all sizes are here:</strong></p>\n${
+      renderList("notes", gaps.map(gapText))
+    }\n`;
   const header = `<header>
 <p class="brand">Leat</p>
 <h1>How the service grows with its cluster</h1>
 <p class="lead">The same dispatcher, worker and client as in production, in a simulated cluster.</p>
 ${renderFacts(facts, commandLine)}
-</header>`;
+${gapSection}</header>`;
   const sections = [
     ...(sizes.length === 0 ? [] : [sizeSection(sizes)]),
     ...(sweep.length === 0 ? [] : [sweepSection(sweep)]),
@@ -116,42 +94,59 @@ ${renderFacts(facts, commandLine)}
 
 function sizeSection(sizes: readonly SizeRun[]): string {
   const largest = sizes.at(-1)!;
+  const { load, workerHeartbeat, clientHeartbeat, split } = SIZE_FIGURES;
+  const { firstBatch, allBatches, recovery, replay, heap, state } = SIZE_FIGURES;
   return renderSection({
     id: "sizes",
     letter: "a",
     title: "Cluster sizes",
-    finding: `With ${formatNumber(largest.workers, 0)} workers and ` +
-      `${formatNumber(largest.clients, 0)} clients the dispatcher handles ` +
-      `${
-        formatNumber(largest.dispatcherMessages.value, 0)
-      } messages a second, the first batch is there after ` +
-      `${
-        formatNumber(largest.firstBatch.value / 1_000)
-      } s, and a crash of the dispatcher is over after ` +
-      `${formatNumber(largest.recovery.value / 1_000)} s.`,
+    finding: [beginFinding(largest), ...growthFinding(sizes)].join(" "),
     figures: [
-      chart("Dispatcher load", "messages/s", sizes, { handled: (it) => it.dispatcherMessages }),
-      chart("CPU of the dispatcher for a message", "µs", sizes, {
-        "worker heartbeat": (it) => it.workerHeartbeat,
-        "client heartbeat": (it) => it.clientHeartbeat,
-        split: (it) => it.split,
+      sizeChart("Dispatcher load", sizes, { handled: load }),
+      chart("Dispatcher load per worker", "messages/s", sizes, {
+        handled: ({ dispatcherMessages: all, workers }) => ({ ...all, value: all.value / workers }),
       }),
-      chart("Time to first batch", "ms", sizes, {
-        "first client": (it) => it.firstBatch,
-        "all clients": (it) => it.allBatches,
+      sizeChart("CPU of the dispatcher for a message", sizes, {
+        "worker heartbeat": workerHeartbeat,
+        "client heartbeat": clientHeartbeat,
+        split,
       }),
-      chart("Recovery of the dispatcher", "ms", sizes, {
-        "until all tasks are heard of": (it) => it.recovery,
-        "CPU of the replay": (it) => it.replay,
+      sizeChart("Time to first batch", sizes, {
+        "first client": firstBatch,
+        "all clients": allBatches,
       }),
-      chart("Memory", "bytes", sizes, {
-        "heap per node": (it) => it.heapPerNode,
-        "state per worker": (it) => it.statePerWorker,
-      }),
+      sizeChart("Recovery of the dispatcher", sizes, { "until all tasks are heard of": recovery }),
+      sizeChart("CPU of the replay", sizes, { "CPU of the replay": replay }),
+      sizeChart("Heap per node", sizes, { "heap per node": heap }),
+      sizeChart("Dispatcher's state per worker", sizes, { "state per worker": state }),
     ],
     table: sizeTable(sizes),
     notes: SIZE_NOTES,
   });
+}
+
+function beginFinding({ workers, clients, dispatcherMessages, firstBatch, recovery }: SizeRun) {
+  const seconds = ({ value }: Quantity) => `${formatNumber(value / 1_000)} s`;
+  return `With ${formatNumber(workers, 0)} workers and ${
+    formatNumber(clients, 0)
+  } clients the dispatcher ` +
+    `handles ${
+      formatNumber(dispatcherMessages.value, 0)
+    } messages a second, the first batch is there after ` +
+    `${seconds(firstBatch)}, and a crash of the dispatcher is over after ${seconds(recovery)}.`;
+}
+
+function growthFinding(sizes: readonly SizeRun[]): string[] {
+  if (sizes.length < 2) return [];
+  const worse = worseThanLinear(sizes).map(({ figure, againstLinear }) =>
+    `${figure.name} (${formatNumber(againstLinear!.value)} times)`
+  );
+  const what = worse.length === 0 ? "nothing grows" : `this grows by more: ${worse.join(", ")}`;
+  return [
+    `For ${timesText(sizes)} times the workers, ${what}${
+      worse.length === 0 ? " by more than they do" : ""
+    }.`,
+  ];
 }
 
 function sweepSection(sweep: readonly SweepRun[]): string {
@@ -180,6 +175,18 @@ function sweepSection(sweep: readonly SweepRun[]): string {
   });
 }
 
+function sizeChart(
+  title: string,
+  sizes: readonly SizeRun[],
+  lines: Readonly<Record<string, SizeFigure>>,
+): Figure {
+  const { unit } = Object.values(lines)[0]!;
+  const entries = Object.entries(lines).map(([name, { of }]) =>
+    [name, (run: SizeRun) => inUnit(of(run), unit)] as const
+  );
+  return chart(title, unit, sizes, Object.fromEntries(entries));
+}
+
 function chart<R extends { readonly workers: number }>(
   title: string,
   unit: string,
@@ -198,7 +205,8 @@ function chart<R extends { readonly workers: number }>(
       color: seriesColor(index),
       points: runs.flatMap((run) => {
         const quantity = of(run);
-        return quantity === undefined ? [] : [toPoint(run.workers, quantity)];
+        const isKnown = quantity !== undefined && Number.isFinite(quantity.value);
+        return isKnown ? [toPoint(run.workers, quantity)] : [];
       }),
     })),
     references: unit === "×"

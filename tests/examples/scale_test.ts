@@ -1,8 +1,13 @@
 /** `deno task scale`: what it says of wrong options, and what it makes of small clusters. */
-import { runSweep } from "../../examples/scale/paper_sweep.ts";
+import { LeatError } from "../../core/error.ts";
+import { growthOf, SIZE_FIGURES, sizeTable } from "../../examples/scale/growth.ts";
+import type { ScaleResults, SizeRun } from "../../examples/scale/measurements.ts";
+import { sweepSize } from "../../examples/scale/paper_sweep.ts";
 import { renderScaleReport } from "../../examples/scale/report.ts";
+import { measureAll, requireAll } from "../../examples/scale/series.ts";
 import { measureSize } from "../../examples/scale/size.ts";
-import { assert, assertAlmostEquals, assertMatch } from "../assert.ts";
+import { measured } from "../../examples/lib/quantity.ts";
+import { assert, assertAlmostEquals, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
 const PROGRAM = new URL("../../examples/scale.ts", import.meta.url);
 
@@ -36,10 +41,10 @@ Deno.test("scale answers --help, and names what is wrong with an option", async 
 });
 
 Deno.test("the sweep comes near the paper's text with 8 workers", async () => {
-  const [few] = await runSweep([8], () => {});
-  assertAlmostEquals(few!.speedup.value, few!.paperSpeedup!.value, 0.06);
-  assertAlmostEquals(few!.costSaving.value, few!.paperCostSaving!.value, 0.06);
-  assert(few!.costSaving.value < few!.speedup.value, "workers cost something");
+  const few = await sweepSize(8);
+  assertAlmostEquals(few.speedup.value, few.paperSpeedup!.value, 0.06);
+  assertAlmostEquals(few.costSaving.value, few.paperCostSaving!.value, 0.06);
+  assert(few.costSaving.value < few.speedup.value, "workers cost something");
 });
 
 Deno.test("a size is measured through a crash of its dispatcher, and shown in tables and plots", async () => {
@@ -50,15 +55,98 @@ Deno.test("a size is measured through a crash of its dispatcher, and shown in ta
   assert(size.recovery.value > 1_000 && size.recovery.value < 15_000, `${size.recovery.value} ms`);
   assert(size.batches.value > 6 && size.batches.value < 10, `${size.batches.value} batches/s`);
   assert(size.statePerWorker.value > 100, "the dispatcher remembers its workers");
-  const html = renderScaleReport({
-    startedAt: "2026-01-01T00:00:00Z",
-    durationSeconds: 1,
-    commandLine: "deno task scale",
-    host: "a host",
-    sizes: [size, { ...size, workers: 16 }],
-    sweep: [],
-  });
+  const html = page({ sizes: [size, { ...size, workers: 16 }], sweep: [], gaps: [] });
   assert(html.includes("<svg") && html.includes("Dispatcher load"));
   assertMatch(html, /modelled/);
   assertMatch(html, /measured/);
 });
+
+Deno.test("measureAll goes on behind a size that fails, and what is written names it and those to come", async () => {
+  const written: ScaleResults[] = [];
+  const results = await measureAll({ sizes: [8, 16, 32], sweep: [64] }, {
+    size: (workers) =>
+      workers === 16
+        ? Promise.reject(new LeatError("resource_exhausted", "no more room"))
+        : Promise.resolve(sizeOf(workers)),
+    sweep: () => Promise.reject(new TypeError("a bug")),
+  }, (soFar) => Promise.resolve(void written.push(structuredClone(soFar))));
+  assertEquals(results.sizes.map(({ workers }) => workers), [8, 32]);
+  assertEquals(written.map(({ sizes }) => sizes.length), [1, 1, 2, 2]);
+  assertEquals(written[0]!.gaps.map(({ workers }) => workers), [16, 32, 64]);
+  const html = page(written[1]!);
+  for (
+    const words of [/8 workers/, /16 workers: no more room/, /32 workers: not measured/, /<svg/]
+  ) {
+    assertMatch(html, words);
+  }
+  const error = assertThrows(() => requireAll(results), LeatError);
+  assertMatch(error.message, /2 of 4 sizes .*16 workers: no more room; .*64 workers: a bug/);
+  requireAll({ ...results, gaps: [] });
+});
+
+Deno.test("the table of sizes says what grows by more than the workers do", () => {
+  const sizes = [sizeOf(8), {
+    ...sizeOf(64),
+    dispatcherMessages: measured(8 * 100, "messages/s"),
+    replay: measured(8 * 1.6 * 100, "ms"),
+    recovery: measured(160, "ms"),
+    eventsPerCpuMs: measured(900, "1"),
+  }];
+  const worse = Object.entries(SIZE_FIGURES).filter(([, it]) => growthOf(it, sizes)?.isWorse);
+  assertEquals(worse.map(([key]) => key), ["recovery", "replay"]);
+  assertAlmostEquals(growthOf(SIZE_FIGURES.load, sizes)!.againstLinear!.value, 1, 1e-9);
+  assertAlmostEquals(growthOf(SIZE_FIGURES.replay, sizes)!.againstLinear!.value, 1.6, 1e-9);
+  const table = sizeTable(sizes);
+  assert(table.rows.every((row) => row.length === table.columns.length), "a cell for each column");
+  assertEquals(table.columns.map(({ heading }) => heading).slice(1, 4), [
+    "8 workers",
+    "64 workers",
+    "for ×8 workers",
+  ]);
+  assertEquals(sizeTable(sizes.slice(0, 1)).columns.length, 2);
+  assertMatch(page({ sizes, sweep: [], gaps: [] }), /worse than linear/);
+});
+
+Deno.test("every size that was measured is labelled on the x axis, and labels do not lie on one another", () => {
+  const labels = [8, 64, 512, 640, 5_000];
+  const html = page({ sizes: labels.map(sizeOf), sweep: [], gaps: [] });
+  const axis = html.match(/aria-label="x-axis tick label".*?<\/g>/s)![0];
+  const texts = [...axis.matchAll(/<text[^>]*>(.*?)<\/text>/gs)].map(([, text]) => text!);
+  assertEquals(texts.map((text) => text.replace(/<[^>]*>|,/g, "").trim()), labels.map(String));
+  const isLower = texts.map((text) => text.includes("<tspan"));
+  assertEquals(isLower, [false, false, false, true, false], "640 has no room beside 512");
+});
+
+function page(results: ScaleResults): string {
+  return renderScaleReport({
+    startedAt: "2026-01-01T00:00:00Z",
+    durationSeconds: 1,
+    commandLine: "deno task scale",
+    host: "a host",
+    ...results,
+  });
+}
+
+/** A size of which each figure is 100. */
+function sizeOf(workers: number): SizeRun {
+  const value = 100;
+  return {
+    workers,
+    clients: 1,
+    pools: 1,
+    dispatcherMessages: measured(value, "messages/s"),
+    workerHeartbeat: measured(value, "µs"),
+    clientHeartbeat: measured(value, "µs"),
+    split: measured(value, "µs"),
+    firstBatch: measured(value, "ms"),
+    allBatches: measured(value, "ms"),
+    recovery: measured(value, "ms"),
+    replay: measured(value, "ms"),
+    heapPerNode: measured(value, "bytes"),
+    statePerWorker: measured(value, "bytes"),
+    batches: measured(value, "batches/s"),
+    eventsPerCpuMs: measured(value, "1"),
+    cpuSeconds: measured(value, "s"),
+    memory: measured(value, "bytes"),
+  };
+}
