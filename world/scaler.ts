@@ -123,16 +123,28 @@ class FleetScaler implements Scaler {
 
   async #look(): Promise<void> {
     while (!this.#closed) {
+      const state = await this.#ask();
       try {
-        this.#follow(await this.#options.dispatcher.describe());
-        this.#unanswered = 0;
+        if (state !== undefined) this.#follow(state);
       } catch (error) {
-        // One that restarts is asked again; its workers go on meanwhile.
-        this.#unanswered++;
-        if (!this.#closed) this.#fail("The dispatcher does not answer", error);
+        this.#hasFailed = true;
+        this.#fail("The fleet could not be told what the dispatcher wants", error);
       }
       this.#countFailures();
       await this.#pause(this.#delayMs());
+    }
+  }
+
+  /** Undefined: the dispatcher does not answer. One that restarts is asked again; its workers go on meanwhile. */
+  async #ask(): Promise<DispatcherDescription | undefined> {
+    try {
+      const state = await this.#options.dispatcher.describe();
+      this.#unanswered = 0;
+      return state;
+    } catch (error) {
+      this.#unanswered++;
+      if (!this.#closed) this.#fail("The dispatcher does not answer", error);
+      return undefined;
     }
   }
 
@@ -187,24 +199,26 @@ class FleetScaler implements Scaler {
 
   #start(workers: number, reason: string): void {
     this.#options.onStep?.({ action: "start", workers, reason });
-    const starting = this.#done(this.#options.fleet.start(), "A worker could not be started")
-      .finally(() => this.#starting.delete(starting));
+    const starting = this.#done(
+      () => this.#options.fleet.start(),
+      "The fleet could not start a worker",
+    ).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
   #stop(name: string, workers: number, reason: string): void {
     this.#options.onStep?.({ action: "stop", worker: name, workers, reason });
     const stopping = this.#done(
-      this.#options.fleet.stop(name),
-      `Worker "${name}" did not stop in order`,
+      () => this.#options.fleet.stop(name),
+      `The fleet could not stop worker "${name}" in order`,
     ).finally(() => this.#stopping.delete(name));
     this.#stopping.set(name, stopping);
   }
 
-  /** Notes whether the fleet did it. */
-  async #done(told: Promise<void>, failure: string): Promise<void> {
+  /** Tells the fleet, and notes whether it did it; one that throws at once has failed as one that rejects. */
+  async #done(tell: () => Promise<void>, failure: string): Promise<void> {
     try {
-      await told;
+      await tell();
       this.#hasSucceeded = true;
     } catch (error) {
       this.#hasFailed = true;

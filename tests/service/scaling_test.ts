@@ -189,6 +189,47 @@ Deno.test("autoscale goes on after a start that failed and a dispatcher that did
   await until(() => fleet.names.length === 1);
 });
 
+Deno.test("autoscale names the fleet, not the dispatcher, where start or stop throws at once, and goes on", async () => {
+  const fleet = new Names();
+  const { start, stop } = Names.prototype;
+  let started = 0;
+  fleet.start = () => {
+    if (started++ === 0) throw new LeatError("resource_exhausted", "No quota");
+    return start.call(fleet);
+  };
+  let stopped = 0;
+  fleet.stop = (name) => {
+    if (stopped++ === 0) throw new TypeError("no such machine");
+    return stop.call(fleet, name);
+  };
+  const reasons: string[] = [];
+  let wanted = 2;
+  await using _scaler = autoscale({
+    dispatcher: { describe: () => Promise.resolve(stateOf(wanted)) },
+    fleet,
+    maxWorkers: 2,
+    intervalMs: 1,
+    onStep: ({ action, reason }) => void (action === "fail" && reasons.push(reason)),
+  });
+  await until(() => fleet.names.length === 2);
+  wanted = 0;
+  await until(() => fleet.names.length === 0);
+  assertEquals(reasons, [
+    "The fleet could not start a worker: No quota",
+    'The fleet could not stop worker "w1" in order: no such machine',
+  ]);
+  const stateless = { describe: () => Promise.resolve({} as DispatcherDescription) };
+  const told = Promise.withResolvers<string>();
+  await using _other = autoscale({
+    dispatcher: stateless,
+    fleet,
+    maxWorkers: 2,
+    intervalMs: 1,
+    onStep: ({ reason }) => told.resolve(reason),
+  });
+  assertEquals((await told.promise).startsWith("The fleet could not be told"), true);
+});
+
 /** Timers that are over at once, and a list of how long they would have taken, in ms. */
 function hurried() {
   const delays: number[] = [];
