@@ -129,6 +129,8 @@ export class LocalCluster implements AsyncDisposable {
   readonly #fleet: Fleet;
   readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
+  /** Ends of workers that come at once. */
+  readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
   /** Where the dispatcher is, or was before it was stopped. */
   #dispatcherAddress = "";
@@ -205,11 +207,13 @@ export class LocalCluster implements AsyncDisposable {
     if (node === undefined) return;
     worker.node = undefined;
     worker.phase = "stopping";
+    const ending = (graceful ? this.#retire(node, drainTimeoutMs) : node.kill())
+      .finally(() => worker.phase = "stopped");
+    if (!graceful) this.#killing.add(ending);
     try {
-      if (graceful) await this.#retire(node, drainTimeoutMs);
-      else await node.kill();
+      await ending;
     } finally {
-      worker.phase = "stopped";
+      this.#killing.delete(ending);
     }
   }
 
@@ -356,6 +360,8 @@ export class LocalCluster implements AsyncDisposable {
     const workers = this.#workers;
     const running = () => workers.filter(({ phase }) => phase === "running");
     const start = async () => {
+      // Its place is taken by itself: it ends at once, where one that is drained takes its time.
+      await Promise.allSettled(this.#killing);
       const index = workers.findIndex(({ phase }) => phase === "stopped");
       if (index < 0) await this.addWorker();
       else await this.restartWorker(index);
