@@ -74,9 +74,14 @@ const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
 const GIVE_UP_MAX_MS = 1_500;
 /** How often a reader puts down its place. */
 const SAVE_PROBABILITY = 0.2;
-/** How often it looks, in ms, and how long it waits for a writer: longer than any trouble lasts. */
+/** How often it looks, in ms. */
 const POLL_MS: [number, ...number[]] = [100, 500];
+/**
+ * How long it waits for a writer: longer than any trouble lasts, and than a worker is waited for that
+ * had something to write. In production that is a minute.
+ */
 const SILENCE_MAX_MS = 40_000;
+const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
 
 /** What tells somebody that he may not save there. */
 const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
@@ -143,13 +148,15 @@ class SavingRun {
     this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
     const luck = this.cluster.random.fork("saving");
     this.#lateMaxMs = luck.pick(LATE_MAX_MS);
-    this.#wait = { pollMs: luck.pick(POLL_MS), timeoutMs: SILENCE_MAX_MS };
+    const pollMs = luck.pick(POLL_MS);
     this.#timings = drawTimings(this.cluster, {
       dispatcher: { workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS) },
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
       client: CLIENT_TIMINGS,
     });
     const { dispatcher, worker } = this.#timings;
+    const isQuick = dispatcher.workerTimeoutMs !== undefined;
+    this.#wait = { pollMs, timeoutMs: isQuick ? SILENCE_MAX_MS : SILENCE_IN_PRODUCTION_MAX_MS };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(dispatcher));
     for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
     for (const saver of savers) {
