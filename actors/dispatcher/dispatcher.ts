@@ -571,12 +571,14 @@ class Dispatcher {
         return;
       case "worker_registered":
         this.#noteUnlisted(record.name);
+        this.#listings.workerLost(record.name);
         this.#ensureListings(record.name);
         return;
       case "worker_lost":
         this.#workersHeardMs.delete(record.name);
         this.#reach.lost(record.name);
         this.#figures.workerLost(record.name);
+        this.#listings.workerLost(record.name);
         return;
     }
   }

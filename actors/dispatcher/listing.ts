@@ -47,10 +47,17 @@ export interface SplitListingsOptions {
   readonly onListed: (iterationId: number, listing: Listing) => void;
 }
 
+/** A worker that has been asked. */
+interface Asked {
+  readonly worker: Worker;
+  readonly giveUp: (error: LeatError) => void;
+}
+
 /** The listings that are under way. */
 export class SplitListings {
   readonly #options: SplitListingsOptions;
   readonly #running = new Set<number>();
+  readonly #asked = new Set<Asked>();
 
   constructor(options: SplitListingsOptions) {
     this.#options = options;
@@ -74,20 +81,35 @@ export class SplitListings {
     return iteration?.splits === null && iteration.splitsError === null;
   }
 
+  /** A life of a worker is over, in order or not: nobody waits for its answer any more. */
+  workerLost(name: string): void {
+    for (const { worker, giveUp } of this.#asked) {
+      if (worker.name === name) giveUp(new LeatError("unavailable", "it has left or was lost"));
+    }
+  }
+
   /** Goes on until the splits are listed, the iteration is forgotten or no worker is there. */
   async #list(iterationId: number): Promise<void> {
-    await this.#options.committed();
-    for (let timeoutMs = TIMEOUT_MIN_MS;; timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS)) {
+    const tried = new Set<string>();
+    let timeoutMs = TIMEOUT_MIN_MS;
+    for (;;) {
+      await this.#options.committed();
+      if (!this.#isWanted(iterationId)) return;
+      // Anew each time: some may have come, and others gone.
       const workers = this.#workersFor(iterationId);
       if (workers.length === 0) return;
-      for (const worker of workers) {
-        if (!this.#isWanted(iterationId)) return;
-        const listing = await this.#ask(worker, iterationId, timeoutMs);
-        if (listing === undefined) continue;
-        if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
-        return;
+      const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
+      if (worker === undefined) {
+        await new Promise<void>((resolve) => this.#options.context.timer(PAUSE_MS, resolve));
+        tried.clear();
+        timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
+        continue;
       }
-      await new Promise<void>((resolve) => this.#options.context.timer(PAUSE_MS, resolve));
+      tried.add(worker.ref.incarnation);
+      const listing = await this.#ask(worker, iterationId, timeoutMs);
+      if (listing === undefined) continue;
+      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
+      return;
     }
   }
 
@@ -112,17 +134,14 @@ export class SplitListings {
     const dataset = datasetOf(state, datasetId);
     try {
       if (save === undefined) {
-        const { table } = await context.ask(worker.ref, "listSplits", { dataset }, patience);
+        const asked = context.ask(worker.ref, "listSplits", { dataset }, patience);
+        const { table } = await this.#unlessLost(worker, asked);
         return { bounds: packSplits(table) };
       }
       const owner = saveOwner(state, iteration);
       const request = { dataset, save, seed: ordered!.seed, owner };
-      const { table, upTo, runs, ...begun } = await context.ask(
-        worker.ref,
-        "beginSave",
-        request,
-        patience,
-      );
+      const asked = context.ask(worker.ref, "beginSave", request, patience);
+      const { table, upTo, runs, ...begun } = await this.#unlessLost(worker, asked);
       return { bounds: packSplits(table), begun: { ...begun, entered: upTo, written: runs } };
     } catch (error) {
       const failure = LeatError.from(error);
@@ -136,6 +155,18 @@ export class SplitListings {
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
       );
       return undefined;
+    }
+  }
+
+  /** Settles as the answer does, and before it when the worker's life is over. */
+  async #unlessLost<A>(worker: Worker, answer: Promise<A>): Promise<A> {
+    const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
+    const asked = { worker, giveUp };
+    this.#asked.add(asked);
+    try {
+      return await Promise.race([answer, lost]);
+    } finally {
+      this.#asked.delete(asked);
     }
   }
 }

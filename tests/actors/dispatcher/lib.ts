@@ -296,6 +296,8 @@ export class TestWorker {
   readonly tasks = new Map<number, TaskStatus>();
   /** What listing splits answers; an error is thrown. */
   table: SplitTable | LeatError;
+  /** What listing splits waits for. */
+  listing: Promise<void> | undefined;
   /** What it says of where it is. */
   place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
   listings = 0;
@@ -310,8 +312,9 @@ export class TestWorker {
       name: actor,
       create: () => ({
         handlers: {
-          listSplits: () => {
+          listSplits: async () => {
             this.listings++;
+            await this.listing;
             if (this.table instanceof LeatError) throw this.table;
             return { table: this.table };
           },
@@ -345,6 +348,18 @@ export class TestWorker {
       }
       if (newTasks.length === 0) return [...this.tasks.keys()];
     }
+  }
+
+  /** Says good-bye, as a worker that was drained. */
+  async leave(): Promise<void> {
+    await this.#cluster.ask("workerHeartbeat", {
+      name: this.name,
+      worker: this.ref,
+      tags: [],
+      ...this.place,
+      tasks: [...this.tasks.values()],
+      leaving: true,
+    });
   }
 
   /** Says at the next heartbeat that the task has produced everything. */
