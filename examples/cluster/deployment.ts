@@ -4,6 +4,7 @@
  * @module
  */
 import { ChildProcess } from "./child_process.ts";
+import { Children } from "./children.ts";
 
 /** Short, so that a worker that was killed is missed while one looks on. */
 export const WORKER_TIMEOUT_MS = 2_000;
@@ -46,8 +47,7 @@ export class Deployment implements AsyncDisposable {
   readonly #options: DeploymentOptions;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
-  /** Those that start, and those that have not ended since. */
-  readonly #started = new Set<Promise<ChildProcess>>();
+  readonly #children = new Children<ChildProcess>();
   #stopped: Promise<void> | undefined;
 
   /**
@@ -107,7 +107,7 @@ export class Deployment implements AsyncDisposable {
       await Deno.writeTextFile(tokenFile, this.token);
       await start(tokenFile);
     } finally {
-      await Promise.allSettled(this.#started);
+      await this.#children.running();
       await Deno.remove(tokenFile);
     }
   }
@@ -153,16 +153,13 @@ export class Deployment implements AsyncDisposable {
         onOutput: (line) => onOutput?.(name, line),
       },
     );
-    this.#started.add(child);
-    const forget = () => this.#started.delete(child);
-    child.then(({ ended }) => ended).then(forget, forget);
+    this.#children.add(child);
     return child;
   }
 
   /** The workers first: they say good-bye to the dispatcher. */
   async #stop(): Promise<void> {
-    const children = (await Promise.allSettled(this.#started))
-      .flatMap((outcome) => outcome.status === "fulfilled" ? [outcome.value] : []);
+    const children = await this.#children.running();
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;
     await Promise.all(children.filter(isWorker).map((worker) => worker.stop()));
     await this.#dispatcher?.stop();
