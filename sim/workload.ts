@@ -66,7 +66,7 @@ export interface Run {
 const LEFTOVERS_PROBABILITY = 1 / 2;
 /** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
 const LEFT_MAX_MS = 600_000;
-/** It is looked for once in so many events. */
+/** It is looked for once in so many events, on average. */
 const LEFT_EVERY = 16;
 
 /** Runs it, and says what came of it; an error of its own is a broken promise too. */
@@ -113,8 +113,9 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
     if (node.isUp) node.crash();
   }
   try {
-    let looked = 0;
-    const until = () => looked++ % LEFT_EVERY === 0 && !hasLeftovers(cluster);
+    // Not at regular places: a heartbeat might be under way at each of them.
+    const luck = cluster.random.fork("looks");
+    const until = () => luck.int(LEFT_EVERY) === 0 && !hasLeftovers(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
   } catch (error) {
     const found = violations.by("leftovers");
