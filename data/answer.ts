@@ -3,6 +3,7 @@
  */
 import { LeatError, type WireError } from "../core/error.ts";
 import type { ElementIterator, Token } from "./iterator.ts";
+import { wholeState } from "./whole_state.ts";
 
 /** An element, or the error of one that failed. */
 export interface Answer {
@@ -28,6 +29,6 @@ export async function restoreAnswer(
   input: ElementIterator | undefined,
 ): Promise<Answer> {
   if ("error" in saved) return { failed: true, value: LeatError.fromWire(saved.error) };
-  const value = "token" in saved ? await input!.again(saved.token) : saved.element;
+  const value = "token" in saved ? await input!.again(saved.token) : wholeState(saved).element;
   return { failed: false, value };
 }

@@ -37,6 +37,8 @@ export interface IterationOptions {
   readonly onRestored?: (epoch: number) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
+  /** Rejects with a `ReadingFailure` as it is, for who has to tell it from an element's error. */
+  readonly keepsReadingFailures?: boolean;
 }
 
 /** Starts running a graph. Nothing is read before the first `next()`. */
@@ -329,7 +331,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       this.#failed = true;
       this.#endedAtMs ??= this.#context.host.nowMs();
     }
-    return toldOf(error);
+    return this.#options.keepsReadingFailures === true ? error : toldOf(error);
   }
 
   #resultOf(element: unknown): IteratorResult<T, undefined> {

@@ -3,6 +3,7 @@
  * content where it does not.
  */
 import type { ElementIterator, Token } from "./iterator.ts";
+import { wholeState } from "./whole_state.ts";
 
 /** A row of elements of one input, each with its token if the input gives any. */
 export interface HeldElements {
@@ -24,8 +25,10 @@ export function saveHeld({ elements, tokens }: HeldElements): unknown {
 
 /** The elements that `saveHeld` was told of. `input` is the one they came from. */
 export async function restoreHeld(state: unknown, input: ElementIterator): Promise<HeldElements> {
-  const saved = state as { readonly tokens?: Token[]; readonly elements?: unknown[] };
-  if (saved.tokens === undefined) return { elements: saved.elements!, tokens: [] };
+  const saved = wholeState(state) as
+    | { readonly tokens: Token[] }
+    | { readonly elements: unknown[] };
+  if (!("tokens" in saved)) return { elements: saved.elements, tokens: [] };
   const elements: unknown[] = [];
   for (const token of saved.tokens) elements.push(await input.again(token));
   return { elements, tokens: saved.tokens };

@@ -2,6 +2,7 @@
  * The iterator protocol inside a pipeline: `next()` answers at once when it can, and with a promise
  * when it must wait. There is no wrapper object per element and no promise on the ready path.
  */
+import { wholeState } from "./whole_state.ts";
 import { LeatError } from "../core/error.ts";
 
 /** What `next()` answers once there is nothing more. */
@@ -72,13 +73,16 @@ export abstract class ElementIterator<T = unknown> {
   /** Goes on from what another iterator of the same node answered to `save()`. Called once, before the first `next()`. */
   async restore(state: unknown): Promise<void> {
     if (state === null) this.dispose();
-    else await this.restoreState(state);
+    else await this.restoreState(wholeState(state));
   }
 
   /** What `save()` answers of an iterator that goes on. */
   protected abstract saveState(): Promise<unknown>;
 
-  /** Goes on from what `saveState()` answered. */
+  /**
+   * Goes on from what `saveState()` answered. A field that is not there cannot be read, see
+   * `wholeState()`: what may be left out is asked for by `in`, and what is kept of a state is copied.
+   */
   protected abstract restoreState(state: unknown): Promise<void>;
 
   /** True once `dispose()` was called; asynchronous stretches check it after every wait. */

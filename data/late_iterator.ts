@@ -14,12 +14,9 @@ export class LateIterator extends ElementIterator {
   readonly #fetch: () => Promise<ElementIterator>;
   #fetching: Promise<ElementIterator> | undefined;
   #fetched: ElementIterator | undefined;
-  /** It is not to be had, which was told. */
-  #failed = false;
 
   /**
-   * @param fetch Called once. When it fails, so does the first `next()`, and no other; each, where it
-   * is a failure of reading.
+   * @param fetch Called once. When it fails, nothing can be read: each `next()` does.
    */
   constructor(context: IteratorContext, fetch: () => Promise<ElementIterator>) {
     super();
@@ -28,7 +25,7 @@ export class LateIterator extends ElementIterator {
   }
 
   override next(): Pulled<unknown> {
-    if (this.disposed || this.#failed) return END;
+    if (this.disposed) return END;
     // Elements may be null.
     return this.#fetched === undefined ? this.#first() : this.#fetched.next();
   }
@@ -55,14 +52,14 @@ export class LateIterator extends ElementIterator {
       return await (await this.#context.waitFor(this.fetched())).next();
     } catch (error) {
       if (this.disposed) return END;
-      // What the stream itself fails with is about an element of it.
-      this.#failed = this.#fetched === undefined && !(error instanceof ReadingFailure);
       throw error;
     }
   }
 
   async #take(): Promise<ElementIterator> {
-    const iterator = await this.#fetch();
+    const iterator = await this.#fetch().catch((error) => {
+      throw ReadingFailure.of(error);
+    });
     this.#fetched = iterator;
     if (this.disposed) iterator.dispose();
     return iterator;

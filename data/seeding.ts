@@ -3,6 +3,7 @@
  */
 import type { RandomStream } from "../core/philox.ts";
 import type { IteratorContext } from "./context.ts";
+import { wholeState } from "./whole_state.ts";
 
 /**
  * The seed of an operator. Two operators with the same one draw the same; without one an operator
@@ -71,7 +72,7 @@ export class Draws {
 
   /** Goes on from what `save()` answered. */
   restore(state: unknown): void {
-    const { drawnSeed, position } = state as DrawsState;
+    const { drawnSeed, position } = wholeState(state) as DrawsState;
     if (drawnSeed !== undefined) this.#seeding.adopt(drawnSeed);
     this.#stream = this.#seeding.streamOf(this.#context);
     this.#stream.seek(position);

@@ -14,13 +14,14 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ElementFetcher } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
-import type {
-  CacheProtocol,
-  ElementAnswer,
-  ElementSourceProtocol,
-  ElementSourceStats,
-  GetElementRequest,
-  WayFigures,
+import {
+  type CacheProtocol,
+  type ElementAnswer,
+  type ElementSourceProtocol,
+  type ElementSourceStats,
+  type GetElementRequest,
+  isLast,
+  type WayFigures,
 } from "../worker/protocol.ts";
 import { SlidingWindow } from "./sliding_window.ts";
 
@@ -208,7 +209,7 @@ class Cache {
     this.#context.run(async () => {
       const element = await this.#fetchOne();
       this.#fetching = false;
-      if (element.kind === "end") this.#end(element);
+      if (isLast(element)) this.#end(element);
       else {
         this.#extend(element);
         this.#answerWaiting();

@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
-import type { ElementAnswer } from "../worker/protocol.ts";
+import { type ElementAnswer, isFinal } from "../worker/protocol.ts";
 import { Patience } from "./patience.ts";
 import {
   BUFFER_BYTES_MAX,
@@ -327,7 +327,8 @@ export class FirstComeReader implements Reader {
     if (isNews) this.#end(open);
     // Before whoever takes the element makes room for a request.
     this.#offer(open);
-    if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
+    if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
+    else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
     this.#endIfDone();
     if (isNews && this.#live === 0 && !feed.closed) refresh();
     this.pump();

@@ -184,7 +184,8 @@ class OrderedIterator extends ElementIterator {
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.#restored = this.#position = state as Position;
+    const { sequence, given, carried, digest, ended, ...more } = state as Position;
+    this.#restored = this.#position = { sequence, given, carried, digest, ended, ...more };
     return Promise.resolve();
   }
 
@@ -260,6 +261,9 @@ class OrderedIterator extends ElementIterator {
       // What has no place is about the whole: reading cannot go on.
       if (fed.kind === "error") throw this.#fail(LeatError.fromWire(fed.error));
       return undefined;
+    }
+    if (fed.kind === "error" && fed.isFinal === true) {
+      throw this.#fail(LeatError.fromWire(fed.error));
     }
     const { number = 0 } = fed;
     if (fed.kind === "remainder") return await this.#joinRows(place, fed.element, number);

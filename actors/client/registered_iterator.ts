@@ -8,7 +8,6 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { LateIterator } from "../../data/late_iterator.ts";
 import type { FromIdNode } from "../../data/operators/from_id.ts";
-import { ReadingFailure } from "../../data/reading_failure.ts";
 import { checkReproducible } from "../../data/ordered/reproducible.ts";
 import { checkUnserved } from "../../data/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
@@ -30,11 +29,7 @@ export class RegisteredOrderedIterator extends LateIterator {
   constructor(node: FromIdNode, context: IteratorContext, access: ServiceAccess) {
     super(context, async () => {
       const { options, datasetId } = node;
-      const definition = await access.dataset(options.service, options, datasetId).catch(
-        (error) => {
-          throw ReadingFailure.of(error);
-        },
-      );
+      const definition = await access.dataset(options.service, options, datasetId);
       const graph = deserializeGraph(definition.graph);
       checkReproducible(graph);
       checkUnserved(graph);

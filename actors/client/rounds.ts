@@ -25,6 +25,7 @@ import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
 import {
   type ElementAnswer,
+  isFinal,
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
 } from "../worker/protocol.ts";
@@ -366,7 +367,8 @@ export class RoundReader implements Reader {
       const { answer } = round;
       if (round.number >= this.#end || answer?.kind === "end") break;
       this.#rounds.shift();
-      if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
+      if (answer !== undefined && isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
+      else if (answer?.kind === "element" || answer?.kind === "error") feed.push(answer);
     }
     if (this.#end < Infinity) {
       if (this.#isAtEnd || this.#next < 0 || this.#delivered >= this.#end) feed.end();

@@ -16,6 +16,7 @@ import {
   type ElementAnswer,
   type ElementSourceProtocol,
   type GetElementRequest,
+  isFinal,
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
   type WayFigures,
@@ -246,6 +247,8 @@ class Reads {
     const answers = await Promise.all(
       Array.from({ length: numConsumers }, (_, i) => this.#fetcher.fetch(i === 0 ? wanted : {})),
     );
+    const failure = answers.find(isFinal);
+    if (failure !== undefined) return answers.map(() => failure);
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
     if (end === undefined) return answers;

@@ -51,7 +51,7 @@ export class HeldSplit {
   /** What a runner that began the split again has still to give once more. */
   #known = 0;
   #restarts = 0;
-  /** Everything was produced; some of it may wait to be fetched. */
+  /** Everything was produced, or all that can be; some of it may wait to be fetched. */
   ended = false;
 
   constructor(split: AssignedSplit, options: HeldSplitOptions) {
@@ -138,9 +138,10 @@ export class HeldSplit {
     }
     const place = this.#place();
     this.#produced++;
+    if (outcome.kind === "error" && outcome.isFinal === true) this.ended = true;
     this.#ready.push(
       outcome.kind === "error"
-        ? { kind: "error", error: outcome.error, place }
+        ? { ...outcome, place }
         : { kind: outcome.kind, element: new Payload(outcome.frame, { isAlone: true }), place },
     );
   }

@@ -13,6 +13,7 @@ import type { DatasetNode } from "../../data/node.ts";
 import { seedOf } from "../../data/operators/options.ts";
 import { chainOf } from "../../data/ordered/chain.ts";
 import { openSplit } from "../../data/ordered/split_run.ts";
+import { ReadingFailure, toldOf } from "../../data/reading_failure.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
 import { shardGraph, type StaticPolicy } from "../../data/sharding/shard_graph.ts";
 import {
@@ -37,14 +38,13 @@ import type {
   RunnerSplits,
 } from "./runner.ts";
 
-/** Splits that have ended and are remembered: steps asked for beyond an end come soon after it. */
+/** Splits that are over and are remembered: steps asked for beyond an end come soon after it. */
 const ENDED_SPLITS_KEPT = 16;
 
 type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame" | "trial">;
 
 interface OpenSplit {
-  /** Undefined: it could not be opened, which has been told. */
-  readonly iterator: DatasetIterator<unknown> | undefined;
+  readonly iterator: DatasetIterator<unknown>;
   remainder: unknown;
 }
 
@@ -59,10 +59,11 @@ export class PipelineRunner implements Runner {
   #saving: JointSave | undefined;
   /** Splits that are run as datasets of their own, by their grants. */
   readonly #only = new Map<number, OpenSplit>();
-  /** Grants of those that have ended, oldest first. */
-  readonly #ended = new Set<number>();
+  /** By grant, oldest first, what the steps of those are answered that are over. */
+  readonly #over = new Map<number, RunnerOutcome>();
+  /** Why the pipeline cannot be run, or read on. */
+  #failure: RunnerOutcome | undefined;
   #last: Promise<unknown> = Promise.resolve();
-  #failedToOpen = false;
   #disposed = false;
 
   /** @param onDisposed Called once, when it is disposed. */
@@ -93,7 +94,7 @@ export class PipelineRunner implements Runner {
     this.#disposed = true;
     this.#iterator?.return();
     this.#saving?.dispose();
-    for (const { iterator } of this.#only.values()) iterator?.return();
+    for (const { iterator } of this.#only.values()) iterator.return();
     this.#only.clear();
     this.#onDisposed();
   }
@@ -104,17 +105,24 @@ export class PipelineRunner implements Runner {
   ): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
-      if (only !== undefined && "work" in only) return await this.#save(only);
-      if (only !== undefined) return await this.#stepIn(only, wish);
-      if (this.#failedToOpen) return { kind: "end" };
-      this.#iterator ??= await this.#tryToOpen();
-      // It was disposed meanwhile.
-      if (this.#disposed) this.#iterator.return();
-      const { done, value } = await this.#iterator.next();
-      return done ? { kind: "end" } : { kind: "element", ...this.#encode(value, wish) };
+      if (only === undefined) return this.#failure ?? await this.#stepOn(wish);
+      if ("work" in only) return await this.#save(only);
+      return this.#over.get(only.grant) ?? await this.#stepIn(only, wish);
     } catch (error) {
-      return { kind: "error", error: LeatError.from(error).toWire() };
+      const failure = failureOf(error);
+      if (!failure.isFinal) return failure;
+      if (only === undefined) this.#failure = failure;
+      else if (!("work" in only)) this.#end(only.grant, failure);
+      return failure;
     }
+  }
+
+  async #stepOn(wish: CompressionWish | undefined): Promise<RunnerOutcome> {
+    this.#iterator ??= await this.#open().catch(neverRun);
+    // It was disposed meanwhile.
+    if (this.#disposed) this.#iterator.return();
+    const { done, value } = await this.#iterator.next();
+    return done ? { kind: "end" } : { kind: "element", ...this.#encode(value, wish) };
   }
 
   async #save(work: SaveWork): Promise<RunnerOutcome> {
@@ -128,27 +136,22 @@ export class PipelineRunner implements Runner {
     only: OnlySplit,
     wish: CompressionWish | undefined,
   ): Promise<RunnerOutcome> {
-    if (this.#ended.has(only.grant)) return { kind: "end" };
     const open = this.#only.get(only.grant) ?? this.#openSplit(only);
-    const next = await open.iterator?.next();
-    if (next?.done === false) return { kind: "element", ...this.#encode(next.value, wish) };
+    const { done, value } = await open.iterator.next();
+    if (!done) return { kind: "element", ...this.#encode(value, wish) };
     const { remainder } = open;
     open.remainder = undefined;
     if (remainder !== undefined) return { kind: "remainder", ...this.#encode(remainder, wish) };
-    this.#only.delete(only.grant);
-    this.#ended.add(only.grant);
-    if (this.#ended.size > ENDED_SPLITS_KEPT) this.#ended.delete(this.#ended.keys().next().value!);
-    return { kind: "end" };
+    return this.#end(only.grant, { kind: "end" });
   }
 
-  /** A pipeline that cannot be run says so once. */
-  async #tryToOpen(): Promise<DatasetIterator<unknown>> {
-    try {
-      return await this.#open();
-    } catch (error) {
-      this.#failedToOpen = true;
-      throw error;
-    }
+  /** Nothing more is run of a split. */
+  #end(grant: number, outcome: RunnerOutcome): RunnerOutcome {
+    this.#only.get(grant)?.iterator.return();
+    this.#only.delete(grant);
+    this.#over.set(grant, outcome);
+    if (this.#over.size > ENDED_SPLITS_KEPT) this.#over.delete(this.#over.keys().next().value!);
+    return outcome;
   }
 
   async #open(): Promise<DatasetIterator<unknown>> {
@@ -161,6 +164,7 @@ export class PipelineRunner implements Runner {
       seed: seedOf(node) ?? BigInt(`0x${seed}`),
       task,
       epoch,
+      keepsReadingFailures: true,
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
   }
@@ -178,14 +182,16 @@ export class PipelineRunner implements Runner {
   }
 
   #openSplit(only: OnlySplit): OpenSplit {
-    const failed: OpenSplit = { iterator: undefined, remainder: undefined };
-    this.#only.set(only.grant, failed);
-    const open: OpenSplit = {
-      iterator: this.#iteratorOf(only, (batch) => open.remainder = batch),
-      remainder: undefined,
-    };
-    this.#only.set(only.grant, open);
-    return open;
+    try {
+      const open: OpenSplit = {
+        iterator: this.#iteratorOf(only, (batch) => open.remainder = batch),
+        remainder: undefined,
+      };
+      this.#only.set(only.grant, open);
+      return open;
+    } catch (error) {
+      return neverRun(error);
+    }
   }
 
   #iteratorOf(
@@ -203,6 +209,7 @@ export class PipelineRunner implements Runner {
       epoch,
       index,
       split: { start, stop },
+      keepsReadingFailures: true,
       onRemainder,
     });
   }
@@ -271,6 +278,17 @@ export class PipelineRunners implements RunnerFactory {
     for (const runner of this.#running) runner.dispose();
     return Promise.resolve();
   }
+}
+
+/** A pipeline that cannot be run gives nothing, which is not the end of its data. */
+function neverRun(error: unknown): never {
+  throw ReadingFailure.of(error);
+}
+
+function failureOf(error: unknown): Extract<RunnerOutcome, { readonly kind: "error" }> {
+  const wire = LeatError.from(toldOf(error)).toWire();
+  const isFinal = error instanceof ReadingFailure;
+  return { kind: "error", error: wire, ...(isFinal ? { isFinal } : {}) };
 }
 
 function sourceOf(splits: RunnerSplits): SplitSource {

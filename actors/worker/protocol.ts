@@ -54,6 +54,12 @@ export interface Held {
   readonly heldMs?: number;
 }
 
+/** What an error says beyond one element. */
+export interface Final {
+  /** The task cannot read on: nothing comes after it, nor the end. Left out: it is an element's error. */
+  readonly isFinal?: true;
+}
+
 /** Sharing: what an answer says of the trainer's place in the stream. */
 export interface Skipped {
   /** Elements before this one that the trainer has missed, as they had left the window; left out: none. */
@@ -93,7 +99,11 @@ export type ElementAnswer =
     & Skipped
   )
   /** This element failed; the next request gets the one after it. */
-  | ({ readonly kind: "error"; readonly error: WireError; readonly place?: Place } & Skipped)
+  | (
+    & { readonly kind: "error"; readonly error: WireError; readonly place?: Place }
+    & Final
+    & Skipped
+  )
   /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
   | ({ readonly kind: "remainder"; readonly element: Payload; readonly place: Place } & Held)
   /** DETERMINISTIC: so many elements from this place on are other consumers' own. */
@@ -119,6 +129,18 @@ export interface Own {
   readonly sequence: number;
   /** The number in the stream of the first element of it. */
   readonly number: number;
+}
+
+/** Whether an answer says that there will be nothing more: the end, or why reading cannot go on. */
+export function isLast(answer: ElementAnswer): boolean {
+  return answer.kind === "end" || isFinal(answer);
+}
+
+/** Whether an answer says why reading cannot go on. */
+export function isFinal(
+  answer: ElementAnswer,
+): answer is ElementAnswer & { readonly kind: "error"; readonly isFinal: true } {
+  return answer.kind === "error" && answer.isFinal === true;
 }
 
 /** Asks for one element. */

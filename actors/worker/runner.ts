@@ -72,7 +72,8 @@ export interface CompressionTrial {
  */
 export type RunnerOutcome =
   | { readonly kind: "element"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
-  | { readonly kind: "error"; readonly error: WireError }
+  /** `isFinal`: no element's, but why reading cannot go on; every step after it is answered alike. */
+  | { readonly kind: "error"; readonly error: WireError; readonly isFinal?: true }
   /** The last rows of such a split, as a batch, where they do not fill one; the end is next. */
   | { readonly kind: "remainder"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "end" };

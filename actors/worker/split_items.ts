@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ElementAnswer, Own, Place } from "./protocol.ts";
+import { type ElementAnswer, isFinal, type Own, type Place } from "./protocol.ts";
 
 /** What comes of a split: each has a place. */
 export type SplitItem = ElementAnswer & { readonly place: Place };
@@ -64,7 +64,7 @@ export class SplitItems {
 
   #isAnothers(at: number, reader: number, own: Own): boolean {
     const item = this.#items[at - this.#first];
-    return (item?.kind === "element" || item?.kind === "error") &&
+    return (item?.kind === "element" || item?.kind === "error" && !isFinal(item)) &&
       (own.number + at) % this.#cursors.length !== reader;
   }
 

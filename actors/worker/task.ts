@@ -104,6 +104,8 @@ class Task implements RunningTask {
   #runner: Runner | undefined;
   #restarts = 0;
   #ended = false;
+  /** Why the pipeline cannot be read on. Every request is answered so from then on. */
+  #failure: ElementAnswer | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
@@ -143,7 +145,8 @@ class Task implements RunningTask {
   }
 
   #noteDrained(): void {
-    if (this.#ended && this.#ahead.length === 0) this.#drained?.resolve();
+    const isOver = this.#ended || this.#failure !== undefined;
+    if (isOver && this.#ahead.length === 0) this.#drained?.resolve();
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
@@ -188,6 +191,7 @@ class Task implements RunningTask {
       this.#pull();
       return ready;
     }
+    if (this.#failure !== undefined) return this.#failure;
     if (this.#ended) return { kind: "end" };
     const answer = Promise.withResolvers<ElementAnswer>();
     const waiting = { clientId, answer };
@@ -239,6 +243,7 @@ class Task implements RunningTask {
 
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
+    if (outcome.kind === "error" && outcome.isFinal === true) return this.#fail(outcome);
     this.#produced++;
     if ("frame" in outcome) {
       this.#newestBytes = outcome.frame.byteLength;
@@ -273,12 +278,24 @@ class Task implements RunningTask {
     if (this.#ended) return;
     this.#ended = true;
     this.#retireRunner();
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      next.answer.resolve({ kind: "end" });
-    }
+    this.#answerAll({ kind: "end" });
     this.#noteDrained();
     // What is cut short is not complete: there may be more for others, or for this worker's next life.
     if (this.#drained === undefined) this.#options.onCompleted();
+  }
+
+  /** It is not complete: the dispatcher would take that for the end of the data. */
+  #fail(failure: ElementAnswer): void {
+    this.#failure = failure;
+    this.#retireRunner();
+    this.#answerAll(failure);
+    this.#noteDrained();
+  }
+
+  #answerAll(answer: ElementAnswer): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      next.answer.resolve(answer);
+    }
   }
 
   #startRunner(): void {

@@ -9,6 +9,7 @@ import { BufferMeter } from "../stats.ts";
 import { AGAIN } from "../stepping.ts";
 import { Opened } from "./opened.ts";
 import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** What bounds the fetching. */
 export interface FetchLimits {
@@ -273,7 +274,8 @@ export class DatasetFetcher {
   }
 
   /** Goes on from `state`, once its input does. */
-  async restore({ upcoming, outer, inputEnded, calls }: FetcherState): Promise<void> {
+  async restore(state: FetcherState): Promise<void> {
+    const { upcoming, outer, inputEnded, calls } = wholeState(state);
     this.#call.resume(calls);
     for (const next of upcoming) this.#upcoming.push(await this.restoreOne(next));
     if (outer !== undefined) this.#outer = await restoreHeld(outer, this.#input);

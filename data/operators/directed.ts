@@ -131,8 +131,9 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { inputs, selector, owed } = state as DirectedState;
-    this.#owed = owed;
+    const saved = state as DirectedState;
+    const { inputs, selector } = saved;
+    if ("owed" in saved) this.#owed = saved.owed;
     for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
     await this.#selector.restore(selector);
   }

@@ -11,6 +11,7 @@ import { BufferMeter } from "../stats.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import type { Nested } from "./opened.ts";
 import { UnaryIterator } from "./unary.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** How a grouping goes. Its methods answer values, or promises of them. */
 export interface Grouping {
@@ -231,7 +232,7 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     this.#grouping.calls.forEach((call, i) => call.resume(calls[i]!));
     this.#opened = opened;
     this.#inputEnded = inputEnded;
-    for (const { key, size, held } of windows) {
+    for (const { key, size, held } of windows.map(wholeState)) {
       const { elements, tokens } = await restoreHeld(held, this.input);
       this.#windows.set(key, { size, elements, tokens });
       for (const element of elements) this.#meter.enters(element);
@@ -241,9 +242,8 @@ export class GroupingIterator extends UnaryIterator implements Stepping {
     if (current !== null) await this.#restoreCurrent(current);
   }
 
-  async #restoreCurrent(
-    { number, key, held, nested }: NonNullable<GroupingState["current"]>,
-  ): Promise<void> {
+  async #restoreCurrent(current: NonNullable<GroupingState["current"]>): Promise<void> {
+    const { number, key, held, nested } = wholeState(current);
     const window = await restoreHeld(held, this.input);
     const opened = await this.#grouping.openAgain(number, key, window.elements) as Nested;
     this.#current = { number, key, window, nested: opened };

@@ -7,6 +7,7 @@ import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { DatasetNode } from "../node.ts";
 import type { OperatorMeter } from "../stats.ts";
 import { cutRuns, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** A source of a known number of elements. */
 export abstract class IndexedNode extends DatasetNode implements Splittable {
@@ -71,7 +72,7 @@ export abstract class IndexedIterator extends ElementIterator {
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.position = (state as { position: number }).position;
+    this.position = (wholeState(state) as { position: number }).position;
     return Promise.resolve();
   }
 

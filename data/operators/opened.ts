@@ -10,6 +10,7 @@ import { type HeldElements, restoreHeld, saveHeld } from "../held.ts";
 import type { ElementIterator } from "../iterator.ts";
 import { type DatasetNode, nodeOf } from "../node.ts";
 import { restoreShared, saveShared } from "../shared_state.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** A dataset in reading that is no operator's input, with luck of its own. */
 export class Nested {
@@ -38,7 +39,7 @@ export class Nested {
   }
 
   async restore(state: unknown): Promise<void> {
-    const { shared, iterator } = state as { shared: unknown; iterator: unknown };
+    const { shared, iterator } = wholeState(state) as { shared: unknown; iterator: unknown };
     restoreShared(this.#node, shared);
     try {
       await this.iterator.restore(iterator);
@@ -86,11 +87,12 @@ export class Opened {
 
   /** Calls the function on its element again, with the luck it had, and goes on reading. */
   static async restore(
-    { index, outer, nested }: OpenedState,
+    state: OpenedState,
     call: Call,
     input: ElementIterator,
     context: IteratorContext,
   ): Promise<Opened> {
+    const { index, outer, nested } = wholeState(state);
     const held = await restoreHeld(outer, input);
     const made = await call.again(index, held.elements[0]);
     const opened = new Opened(call, index, held, made, context);

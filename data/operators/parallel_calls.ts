@@ -11,6 +11,7 @@ import { isOfStream } from "../reading_failure.ts";
 import type { SpecCheck } from "../spec_check.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** The call that an element was given to, and what the input gives it again by. */
 interface Origin {
@@ -221,9 +222,10 @@ export abstract class ParallelCalls extends UnaryIterator implements Stepping {
   }
 
   async #restoreSlot(saved: SavedSlot): Promise<void> {
-    if ("index" in saved) {
-      const element = await this.input.again(saved.token);
-      this.#begin(saved, element, () => this.call.again(saved.index, element));
+    if ("index" in saved || "token" in saved) {
+      const { index, token } = wholeState(saved as Origin);
+      const element = await this.input.again(token);
+      this.#begin({ index, token }, element, () => this.call.again(index, element));
       return;
     }
     const answer = await restoreAnswer(saved, this.input);

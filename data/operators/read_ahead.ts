@@ -5,6 +5,7 @@ import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../ans
 import { END, type Token } from "../iterator.ts";
 import { isOfStream } from "../reading_failure.ts";
 import type { Opened, OpenedState } from "./opened.ts";
+import { wholeState } from "../whole_state.ts";
 
 /** An answer with the token of its element, if it has one. */
 interface Fetched extends Answer {
@@ -79,9 +80,10 @@ export class ReadAhead {
 
   /** `open` makes the dataset again. */
   static async restore(
-    { opened, answers, ended }: ReadAheadState,
+    state: ReadAheadState,
     open: (state: OpenedState) => Promise<Opened>,
   ): Promise<ReadAhead> {
+    const { opened, answers, ended } = wholeState(state);
     const restored = new ReadAhead();
     restored.#ended = ended;
     if (opened !== null) restored.opened = await open(opened);

@@ -13,6 +13,7 @@ import { BufferMeter } from "../stats.ts";
 import { AGAIN } from "../stepping.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
+import { wholeState } from "../whole_state.ts";
 
 const KIND = "rebatch";
 
@@ -160,7 +161,7 @@ class RebatchIterator extends ElementwiseIterator {
 
   protected override async restoreState(state: unknown): Promise<void> {
     const { held, empty, turn, inputEnded, input } = state as RebatchState;
-    this.#held = [...held];
+    this.#held = held.map(wholeState).map(({ batch, rows }) => ({ batch, rows }));
     this.#rows = held.reduce((sum, { rows }) => sum + rows, 0);
     this.#empty = empty;
     this.#turn = turn;

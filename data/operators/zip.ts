@@ -227,7 +227,9 @@ class ZipIterator extends ElementIterator {
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { inputs, ended, held = [] } = state as ZipState;
+    const saved = state as ZipState;
+    const { inputs, ended } = saved;
+    const held = "held" in saved ? saved.held! : [];
     for (const [i, input] of this.#inputs.entries()) await input.restore(inputs[i]);
     this.#ended = ended;
     const parts = held.map(async (saved, i) => {

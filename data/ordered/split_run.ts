@@ -13,7 +13,7 @@ import type { Split } from "../splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
 /** Which split to run, and with what luck. */
-export interface SplitRunOptions extends Pick<IterationOptions, "host"> {
+export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsReadingFailures"> {
   readonly seed: bigint;
   readonly epoch: number;
   /** The split's place in its table. */
@@ -25,12 +25,13 @@ export interface SplitRunOptions extends Pick<IterationOptions, "host"> {
 
 /** Opens a split: it gives its elements, or its full batches, each through all that follows them. */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
-  const { seed, epoch, index, split, onRemainder, host } = options;
+  const { seed, epoch, index, split, onRemainder, host, keepsReadingFailures = false } = options;
   let handedOut = false;
   return openIterator(graphOf(chain, onRemainder), {
     ...(host === undefined ? {} : { host }),
     seed,
     epoch,
+    keepsReadingFailures,
     // 0 stands for no split.
     split: index + 1,
     splits: {

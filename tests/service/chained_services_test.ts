@@ -136,3 +136,27 @@ Deno.test("a confined pipeline begins with no service that is not granted, nor w
     assertMatch(message, /--allow-net=127\.0\.0\.1:\d+/);
   }
 });
+
+Deno.test("a service that does not know what a pipeline begins with is told past ignoreErrors, and no end", async () => {
+  await using a = await second({ runners: "inline", workers: 1 });
+  await using b = await second({ runners: "inline", workers: 2 });
+  const begins = Dataset.fromId<number>(a, "unknown").map((x) => x);
+  const error = await assertRejects(
+    () => Array.fromAsync(begins.distribute({ service: b }).ignoreErrors()),
+    LeatError,
+  );
+  assertEquals(error.code, "not_found");
+});
+
+Deno.test("a service that is lost below another is told past ignoreErrors, and no end", async () => {
+  const a = await second({ runners: "inline", workers: 1 });
+  await using b = await second({ runners: "inline", workers: 1 });
+  const dataset = raw(a, 1e6).batch(10).distribute({ service: b }).ignoreErrors();
+  await using iterator = dataset.iterator();
+  await iterator.next();
+  await a.close();
+  const rest = async () => {
+    while (!(await iterator.next()).done);
+  };
+  await assertRejects(rest, LeatError);
+});

@@ -35,6 +35,7 @@ async function drain(runner: Runner): Promise<unknown[]> {
     elements.push(
       "frame" in outcome ? decodeMessage(outcome.frame) : outcome.error.message,
     );
+    if (outcome.kind === "error" && outcome.isFinal) return elements;
   }
 }
 

@@ -127,8 +127,10 @@ async function drain(runner: Runner): Promise<Came[]> {
     try {
       const outcome = await runner.next();
       if (outcome.kind === "end") return came;
-      if (outcome.kind === "error") came.push(outcome.error);
-      else came.push({ value: decodeMessage(outcome.frame) });
+      if (outcome.kind === "error") {
+        came.push(outcome.error);
+        if (outcome.isFinal) return came;
+      } else came.push({ value: decodeMessage(outcome.frame) });
     } catch (error) {
       const { code, message } = LeatError.from(error);
       return [...came, { code, message }];

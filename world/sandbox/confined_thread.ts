@@ -142,9 +142,7 @@ async function next({ only, wish }: Step): Promise<unknown> {
 }
 
 function told(outcome: RunnerOutcome): RunnerOutcome {
-  return outcome.kind === "error"
-    ? { kind: "error", error: explainDenial(outcome.error) }
-    : outcome;
+  return outcome.kind === "error" ? { ...outcome, error: explainDenial(outcome.error) } : outcome;
 }
 
 async function listSplits(graph: Uint8Array): Promise<unknown> {

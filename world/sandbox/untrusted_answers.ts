@@ -26,12 +26,14 @@ export function steppedOf(answer: unknown): Stepped {
   return { outcome: outcomeOf(answer.outcome), bytesRead: answer.bytesRead };
 }
 
-function outcomeOf({ kind, frame, error, trial }: Record<string, unknown>): RunnerOutcome {
+function outcomeOf(
+  { kind, frame, error, isFinal, trial }: Record<string, unknown>,
+): RunnerOutcome {
   switch (kind) {
     case "end":
       return { kind };
     case "error":
-      return { kind, error: plainError(error) };
+      return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
       if (frame instanceof Uint8Array) return { kind, frame, ...trialOf(trial) };

@@ -1,0 +1,126 @@
+/**
+ * Pipelines on workers that cannot be read on: trainers are told so, past `ignoreErrors`, and never
+ * that the data has ended.
+ *
+ * @module
+ */
+import { Dataset, type DistributeOptions, type LocalCluster } from "../../mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { type Outcome, outcomesOf } from "../data/lib/outcomes.ts";
+import { testInline } from "./carriers.ts";
+
+type Mode = Omit<DistributeOptions, "service">;
+
+const MODES: Record<string, Mode> = {
+  OFF: {},
+  "several requests": { maxOutstandingRequests: 8 },
+  DATA: { processingMode: "DATA" },
+  DYNAMIC: { processingMode: "DYNAMIC" },
+  sharing: { jobName: "shared", sharing: { trainerId: "t" } },
+  DETERMINISTIC: { processingMode: "DETERMINISTIC" },
+};
+
+/** Where nobody writes anything. */
+const PATH = "/nowhere/at/all";
+
+/** Four numbers of each, but that the third is made of what never comes. */
+function neverComes(): Dataset<number> {
+  return Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
+    if (x !== 2) return Dataset.range(10 * x, 10 * x + 4);
+    return await Dataset.load<number>(path, { wait: { pollMs: 1, timeoutMs: 20 } });
+  }, { captures: { path: PATH } });
+}
+
+/** What a trainer is given that leaves out elements that fail; the last is to be why there is no more. */
+async function elementsBeforeFailure(dataset: Dataset<unknown>, why: RegExp): Promise<unknown[]> {
+  await using iterator = dataset.ignoreErrors().iterator();
+  const outcomes: Outcome[] = await outcomesOf(iterator);
+  const last = outcomes.pop();
+  assert(last !== undefined && "error" in last, `it ended after ${JSON.stringify(last)}`);
+  assert(why.test(last.error), last.error);
+  return outcomes.map((outcome) => "element" in outcome ? outcome.element : outcome.error);
+}
+
+for (const [name, mode] of Object.entries(MODES)) {
+  testInline(`a task that cannot read on has not ended: ${name}`, async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const begins = mode.sharing === undefined ? neverComes() : neverComes().repeat();
+    const dataset = begins.distribute({ service: cluster, ...mode });
+    const given = await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/);
+    assertEquals(given, [0, 1, 2, 3, 10, 11, 12, 13]);
+  });
+}
+
+/** What each of two consumers is given. */
+async function bothConsumers(cluster: LocalCluster, mode: Mode): Promise<unknown[][]> {
+  return await Promise.all([0, 1].map((consumerIndex) =>
+    elementsBeforeFailure(
+      neverComes().distribute({
+        service: cluster,
+        jobName: "both",
+        numConsumers: 2,
+        consumerIndex,
+        ...mode,
+      }),
+      /\/nowhere\/at\/all/,
+    )
+  ));
+}
+
+testInline("a task that cannot read on tells all consumers of its rounds", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const given = await bothConsumers(cluster, {});
+  assertEquals(given, [[0, 2, 10, 12], [1, 3, 11, 13]]);
+});
+
+testInline(
+  "a task that cannot read on tells all consumers of a DETERMINISTIC stream",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const given = await bothConsumers(cluster, { processingMode: "DETERMINISTIC" });
+    assertEquals(given, [[0, 2, 10, 12], [1, 3, 11, 13]]);
+  },
+);
+
+testInline("a trainer that comes to a task that cannot read on is told so, too", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const dataset = neverComes().distribute({ service: cluster, jobName: "both" });
+  const first = dataset.ignoreErrors().iterator();
+  while (await first.next().then(({ done }) => !done, () => false));
+  // The first has not let go of the job.
+  assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
+  await first.return();
+});
+
+testInline("a DETERMINISTIC stream reads on from before what could not be read", async (start) => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/late`;
+    await using cluster = await start({ workers: 1 });
+    const dataset = Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
+      if (x !== 2) return Dataset.range(10 * x, 10 * x + 2);
+      return await Dataset.load<number>(path, { wait: { pollMs: 1, timeoutMs: 20 } });
+    }, { captures: { path } }).batch(3)
+      .distribute({ service: cluster, processingMode: "DETERMINISTIC" }).unbatch();
+    await using iterator = dataset.iterator();
+    const before = await outcomesOf(iterator);
+    assert("error" in before.pop()!);
+    const state = await iterator.save();
+    await Dataset.range(20, 23).save(path);
+    await using restored = dataset.iterator();
+    await restored.restore(state);
+    const after = await outcomesOf(restored);
+    const wanted = await outcomesOf(dataset.iterator());
+    assertEquals(wanted.length, 11);
+    assertEquals([...before, ...after], wanted);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+testInline("a pipeline that no worker can run is no end past ignoreErrors", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  // There are no files to divide.
+  const dataset = Dataset.range(4).distribute({ service: cluster, processingMode: "FILE" });
+  assertEquals(await elementsBeforeFailure(dataset, /FILE/), []);
+});
