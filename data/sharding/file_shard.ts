@@ -7,6 +7,7 @@ import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { SameElementsNode, UnaryIterator } from "../operators/unary.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import type { Shard } from "../sharding_policy.ts";
 
 /** A worker's share of a dataset of names. It differs from `shard` in that there must be one for each. */
@@ -45,6 +46,8 @@ class FileShardIterator extends UnaryIterator {
   /** How many names there are in all; `undefined` as long as not all of them have come. */
   #total: number | undefined;
   #position = 0;
+  /** There are too few: nothing can be read, which is not the end of the data. */
+  #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, shard: Shard) {
     super(context);
@@ -52,6 +55,7 @@ class FileShardIterator extends UnaryIterator {
   }
 
   override next(): Pulled<unknown> {
+    if (this.#failure !== undefined) throw this.#failure;
     return this.#total === undefined ? this.#gather() : this.#give();
   }
 
@@ -77,13 +81,12 @@ class FileShardIterator extends UnaryIterator {
     this.#total = total;
     if (total >= count) return this.#give();
     this.#names.length = 0;
-    throw this.stats.failed(
-      new LeatError(
-        "invalid_argument",
-        `FILE sharding: the dataset has ${total} files, which is not enough for the required ${count} ` +
-          `shards/workers. Use DATA or DYNAMIC, or as many workers as there are files`,
-      ),
+    const error = new LeatError(
+      "invalid_argument",
+      `FILE sharding: the dataset has ${total} files, which is not enough for the required ${count} ` +
+        `shards/workers. Use DATA or DYNAMIC, or as many workers as there are files`,
     );
+    throw this.#failure = ReadingFailure.of(this.stats.failed(error));
   }
 
   #give(): unknown {

@@ -59,7 +59,7 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
 });
 
-testInline("what cannot be sharded as asked is told once, by whichever worker says it first", async (start) => {
+testInline("what cannot be sharded as asked is told once, by one worker", async (start) => {
   await using cluster = await start({ workers: 2 });
   const one = await Deno.makeTempFile();
   const range = Dataset.range(4);
