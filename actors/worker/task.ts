@@ -328,11 +328,12 @@ class Task implements RunningTask {
     this.#context.world.log("error", `The runner of task ${this.#options.definition.taskId} died`, {
       error: error.message,
     });
-    this.#came({ kind: "error", error: error.toWire() });
-    if (this.#restarts++ < RUNNER_RESTARTS_MAX) {
-      this.#startRunner();
-      this.#pull();
-    } else this.#end();
+    const failure = { kind: "error", error: error.toWire() } as const;
+    // What nobody can run has not ended: its trainers would take a part for the whole.
+    if (this.#restarts++ >= RUNNER_RESTARTS_MAX) return this.#fail({ ...failure, isFinal: true });
+    this.#came(failure);
+    this.#startRunner();
+    this.#pull();
   }
 }
 

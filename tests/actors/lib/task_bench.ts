@@ -13,6 +13,7 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../../actors/worker/runner.ts";
 import { AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
@@ -23,14 +24,19 @@ import { DenoWorld } from "../../../world/deno_world.ts";
 export class TaskBench implements AsyncDisposable {
   readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
   readonly task: FencedRef<ElementSourceProtocol>;
-  readonly #runners = new PipelineRunners(new DenoHost());
+  readonly #runners: RunnerFactory;
   readonly #sequences = new Map<string, number>();
   completed = false;
 
   constructor(
     dataset: Dataset<unknown>,
-    { sharing = false, aheadBytesMax = AHEAD_BYTES_MAX } = {},
+    { sharing = false, aheadBytesMax = AHEAD_BYTES_MAX, runnersOf = asIs }: {
+      readonly sharing?: boolean;
+      readonly aheadBytesMax?: number;
+      readonly runnersOf?: (runners: RunnerFactory) => RunnerFactory;
+    } = {},
   ) {
+    this.#runners = runnersOf(new PipelineRunners(new DenoHost()));
     const definition: TaskDefinition = {
       taskId: 1,
       iterationId: 1,
@@ -83,6 +89,10 @@ export class TaskBench implements AsyncDisposable {
     await this.system.stop();
     await this.#runners.close();
   }
+}
+
+function asIs(runners: RunnerFactory): RunnerFactory {
+  return runners;
 }
 
 /** The element of an answer, or a word for what it is instead. */

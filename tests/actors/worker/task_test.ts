@@ -4,6 +4,8 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
+import { isLast } from "../../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../../actors/worker/runner.ts";
 import { Dataset } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
@@ -43,6 +45,31 @@ Deno.test("task reports a failed element and goes on with the next", async () =>
   for (let i = 0; i < 4; i++) got.push(opened(await bench.get(bench.task, 1)));
   assertEquals([got[0], got[2], got[3]], [0, 2, "end"]);
   assertEquals(String(got[1]).includes("element one is bad"), true);
+});
+
+Deno.test("task whose runners keep dying goes on saying so, and never that the data has ended", async () => {
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    start: (settings, splits) => {
+      const runner = runners.start(settings, splits);
+      return {
+        next: () => Promise.reject(new LeatError("unavailable", "out of memory")),
+        bytesRead: 0,
+        dispose: () => runner.dispose(),
+      };
+    },
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+  });
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf });
+  const answers: unknown[] = [];
+  for (let i = 0; i < 6; i++) {
+    const answer = await bench.get(bench.task, 1);
+    answers.push([opened(answer), isLast(answer)]);
+  }
+  const died = ["out of memory", false];
+  const last = ["out of memory", true];
+  assertEquals(answers, [died, died, died, last, last, last]);
+  assertEquals(bench.completed, false);
 });
 
 Deno.test("task produces no more than a few elements ahead of its clients", async () => {
