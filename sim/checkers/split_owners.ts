@@ -6,8 +6,7 @@
  */
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 
-type Opened = Extract<JournalRecord, { readonly type: "client_opened" }>;
-type Received = Extract<JournalRecord, { readonly type: "sequences_received" }>;
+type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
 
 /** Splits from one up to another that one task has. */
 interface Run {
@@ -16,10 +15,9 @@ interface Run {
   readonly stop: number;
 }
 
-/** A consumer that reads: what it has whole or wants nothing of, all before a split and some beyond. */
+/** A consumer that reads or is awaited: what it has whole or wants nothing of. */
 interface Consumer {
-  readonly iterationId: number;
-  readonly index: number;
+  /** All before this split, and those beyond it. */
   mark: number;
   readonly done: Set<number>;
 }
@@ -32,14 +30,23 @@ export class SplitOwners {
   readonly #dynamic = new Map<string, number>();
   /** DETERMINISTIC: by iteration, and by place. */
   readonly #ordered = new Map<number, Map<number, number>>();
-  /** By client. */
-  readonly #consumers = new Map<number, Consumer>();
+  readonly #numConsumers = new Map<number, number>();
+  /** DETERMINISTIC: by iteration, and by index, until they leave. */
+  readonly #consumers = new Map<number, Map<number, Consumer>>();
+  /** Which consumer a client is. */
+  readonly #clients = new Map<number, { readonly iterationId: number; readonly index: number }>();
   /** What is being saved, by iteration. */
   readonly #runs = new Map<number, Run[]>();
 
   /** A record was journaled; answers what is wrong with it, if anything is. */
   note(record: JournalRecord): string | undefined {
     switch (record.type) {
+      case "job_created":
+        this.#numConsumers.set(record.jobId, record.parameters.numConsumers ?? 0);
+        return undefined;
+      case "iteration_created":
+        this.#begin(record);
+        return undefined;
       case "task_created":
         this.#iterations.set(record.taskId, record.iterationId);
         return undefined;
@@ -52,7 +59,7 @@ export class SplitOwners {
         this.#come(record);
         return undefined;
       case "client_released":
-        this.#consumers.delete(record.clientId);
+        this.#leave(record);
         return undefined;
       case "sequences_received":
         this.#receive(record);
@@ -83,28 +90,45 @@ export class SplitOwners {
     }
   }
 
-  /** A consumer that begins before the others, saved or new, is given again what all of these have. */
-  #come({ clientId, iterationId, consumerIndex, startAt = 0, behind = [] }: Opened): void {
-    if (consumerIndex === null) return;
-    const others = this.#consumers.values().filter((other) => other.iterationId === iterationId)
-      .toArray();
-    const owners = this.#ordered.get(iterationId);
-    for (const sequence of owners?.keys() ?? []) {
-      const isHad = others.every(({ mark, done }) => sequence < mark || done.has(sequence));
-      if (isHad) owners!.delete(sequence);
-    }
+  /** All consumers are awaited, and may want what follows the place where the first of them begins. */
+  #begin({ iterationId, jobId, startAt, behind = [] }: RecordOf<"iteration_created">): void {
+    if (startAt === undefined) return;
     const [mark = startAt] = behind;
-    const done = new Set<number>();
-    for (let at = mark; at < startAt; at++) if (!behind.includes(at)) done.add(at);
-    this.#consumers.set(clientId, { iterationId, index: consumerIndex, mark, done });
+    const consumers = new Map<number, Consumer>();
+    const count = this.#numConsumers.get(jobId) ?? 0;
+    for (let index = 0; index < count; index++) consumers.set(index, { mark, done: new Set() });
+    this.#consumers.set(iterationId, consumers);
   }
 
-  #receive({ iterationId, consumerIndex, mark, done }: Received): void {
-    for (const consumer of this.#consumers.values()) {
-      if (consumer.iterationId !== iterationId || consumer.index !== consumerIndex) continue;
-      consumer.mark = Math.max(consumer.mark, mark);
-      for (const at of done) consumer.done.add(at);
+  /** One is given again what it wants of that which all have, itself included while it was awaited. */
+  #come(record: RecordOf<"client_opened">): void {
+    const { clientId, iterationId, consumerIndex: index, startAt = 0, behind = [] } = record;
+    const consumers = this.#consumers.get(iterationId);
+    if (index === null || consumers === undefined) return;
+    const [mark = startAt] = behind;
+    const comer: Consumer = { mark, done: new Set() };
+    for (let at = mark; at < startAt; at++) if (!behind.includes(at)) comer.done.add(at);
+    const owners = this.#ordered.get(iterationId);
+    for (const sequence of owners?.keys() ?? []) {
+      const isHad = consumers.values().every((consumer) => has(consumer, sequence));
+      if (isHad && !has(comer, sequence)) owners!.delete(sequence);
     }
+    consumers.set(index, comer);
+    this.#clients.set(clientId, { iterationId, index });
+  }
+
+  /** It does not come again, so nobody is given anything again for it. */
+  #leave({ clientId }: RecordOf<"client_released">): void {
+    const { iterationId, index } = this.#clients.get(clientId) ?? {};
+    if (iterationId !== undefined) this.#consumers.get(iterationId)?.delete(index!);
+    this.#clients.delete(clientId);
+  }
+
+  #receive({ iterationId, consumerIndex, mark, done }: RecordOf<"sequences_received">): void {
+    const consumer = this.#consumers.get(iterationId)?.get(consumerIndex ?? -1);
+    if (consumer === undefined) return;
+    consumer.mark = Math.max(consumer.mark, mark);
+    for (const at of done) consumer.done.add(at);
   }
 
   #of(taskId: number): string {
@@ -137,6 +161,10 @@ export class SplitOwners {
   #runsOf(iterationId: number): Run[] {
     return (this.#runs.get(iterationId) ?? []).filter(({ taskId }) => !this.#ended.has(taskId));
   }
+}
+
+function has({ mark, done }: Consumer, sequence: number): boolean {
+  return sequence < mark || done.has(sequence);
 }
 
 function twice(split: string, taskId: number, owner: number): string {

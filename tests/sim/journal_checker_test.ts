@@ -114,36 +114,88 @@ Deno.test("SplitOwners sees a DETERMINISTIC split with two tasks, but not one th
   assertEquals(lost.note({ ...split, taskId: 2 }), undefined);
 });
 
-/** Two tasks of one iteration, whose consumer 0 has what is before a split. */
-function ownersWithConsumer(mark: number): SplitOwners {
+/** Two tasks of a stream that its consumers begin at a split; nobody has come. */
+function ownersOfStream(numConsumers: number, startAt: number, ...behind: number[]): SplitOwners {
   const found = owners();
-  found.note({ ...OPENED, clientId: 10, consumerIndex: 0 });
-  for (const sequence of [0, 1, 2]) {
-    assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence }), undefined);
-  }
-  found.note({ type: "sequences_received", iterationId: 7, consumerIndex: 0, mark, done: [] });
+  const parameters = {
+    datasetId: "1",
+    processingMode: "DETERMINISTIC",
+    sharing: false,
+    numConsumers,
+  } as const;
+  found.note({ type: "job_created", jobId: 3, name: "j", parameters });
+  const iteration = { type: "iteration_created", iterationId: 7, jobId: 3 } as const;
+  found.note({ ...iteration, repetition: 0, seed: "0", startAt, behind });
   return found;
 }
 
-Deno.test("SplitOwners lets a consumer that begins after the others be given again what all of these have", () => {
-  for (const beginning of [{}, { startAt: 0 }, { startAt: 4, behind: [1] }]) {
-    const found = ownersWithConsumer(2);
-    found.note({ ...OPENED, clientId: 11, consumerIndex: 1, ...beginning });
+/** One of the consumers comes. Answers what tells that it has all before a split. */
+function come(found: SplitOwners, consumerIndex: number, startAt?: number, ...behind: number[]) {
+  const beginning = startAt === undefined ? {} : { startAt, behind };
+  found.note({ ...OPENED, clientId: 10 + consumerIndex, consumerIndex, ...beginning });
+  const received = { type: "sequences_received", iterationId: 7, consumerIndex, done: [] } as const;
+  return (mark: number) => found.note({ ...received, mark });
+}
+
+/** Task 1 is given splits. */
+function give(found: SplitOwners, ...sequences: number[]): void {
+  for (const sequence of sequences) {
+    assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence }), undefined);
+  }
+}
+
+Deno.test("SplitOwners lets a consumer that begins before the others be given again what all of these have", () => {
+  for (const [startAt, ...behind] of [[0], [1], [4, 1], [undefined]]) {
+    const found = ownersOfStream(3, 2);
+    come(found, 0, 2);
+    // Of what is before the others' places it has what it was given.
+    const received = come(found, 1, 0);
+    give(found, 0, 1);
+    received(2);
+    come(found, 2, startAt, ...behind as number[]);
     assertEquals(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 }), undefined);
     assertMatch(found.note({ ...ASSIGNED, taskId: 1, sequence: 1 })!, /split 1 .* task 2 has it/);
   }
 });
 
-Deno.test("SplitOwners sees a split given again for a new consumer that another waits for still", () => {
-  const found = ownersWithConsumer(2);
-  found.note({ ...OPENED, clientId: 11, consumerIndex: 1, startAt: 3 });
-  found.note({ ...OPENED, clientId: 12, consumerIndex: 2 });
-  assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 2 })!, /split 2 .* task 1 has it/);
-  // Nobody waits for it when who did has left.
-  found.note({ type: "client_released", clientId: 12, why: "released", nextRound: null });
-  found.note({ type: "client_released", clientId: 10, why: "released", nextRound: null });
-  found.note({ ...OPENED, clientId: 13, consumerIndex: 2 });
-  assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence: 2 }), undefined);
+Deno.test("SplitOwners sees a split given again for a consumer that comes, though it was awaited for it", () => {
+  for (const [startAt, ...behind] of [[0], [1], [4, 1], [undefined]]) {
+    const found = ownersOfStream(2, 0);
+    const received = come(found, 0, 0);
+    give(found, 0, 1, 2);
+    received(2);
+    // Nobody has what consumer 1 may want, so the tasks that have it keep it until then.
+    come(found, 1, startAt, ...behind as number[]);
+    assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 })!, /split 1 .* task 1 has it/);
+  }
+});
+
+Deno.test("SplitOwners sees a split given again for a consumer that wants nothing of it", () => {
+  const found = ownersOfStream(3, 2);
+  come(found, 0, 2);
+  const received = come(found, 1, 0);
+  give(found, 0, 1);
+  received(2);
+  come(found, 2, 2, 0);
+  assertEquals(found.note({ ...ASSIGNED, taskId: 2, sequence: 0 }), undefined);
+  assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 })!, /split 1 .* task 1 has it/);
+});
+
+Deno.test("SplitOwners sees a split given again for a consumer while another waits for it, and not when that has left", () => {
+  for (const hasLeft of [false, true]) {
+    const found = ownersOfStream(4, 2);
+    come(found, 0, 2);
+    come(found, 1, 0);
+    give(found, 0, 1);
+    come(found, 2, 0)(2);
+    if (hasLeft) {
+      found.note({ type: "client_released", clientId: 11, why: "released", nextRound: null });
+    }
+    come(found, 3, 0);
+    const wrong = found.note({ ...ASSIGNED, taskId: 2, sequence: 1 });
+    if (hasLeft) assertEquals(wrong, undefined);
+    else assertMatch(wrong!, /split 1 .* task 1 has it/);
+  }
 });
 
 Deno.test("SplitOwners sees runs of splits that two tasks write", () => {
