@@ -18,6 +18,8 @@ import type { SimLogLine } from "./world.ts";
 
 /** Log lines kept for people; beyond it the oldest are forgotten. */
 const LOG_LINES_MAX = 1_000;
+/** See {@linkcode RunLimits}, of runs whose messages are copied. */
+const EVENTS_PER_TURN = 128;
 
 /** How to set up a {@linkcode SimCluster}. */
 export interface SimClusterOptions {
@@ -153,6 +155,8 @@ export class SimCluster {
       return limits.until();
     };
     globalThis.addEventListener("unhandledrejection", onUncaught);
+    // In the other runs what is caught late, by another event, is told of as well: such runs are slower.
+    const eventsPerTurn = this.network.copiesMessages ? EVENTS_PER_TURN : 1;
     // Errors travel with their stacks, which name files of this machine: no business of a trace.
     // Not taking them down saves a third of the time of some runs, too.
     const errors: { stackTraceLimit: number | undefined } = Error;
@@ -160,7 +164,7 @@ export class SimCluster {
     // Without a limit there is no `stack`; with one of 0 there would be one, to be made and sent.
     if (!this.#readable) errors.stackTraceLimit = undefined;
     try {
-      await this.scheduler.run({ ...limits, until });
+      await this.scheduler.run({ ...limits, until, eventsPerTurn });
     } finally {
       errors.stackTraceLimit = stackTraceLimit;
       globalThis.removeEventListener("unhandledrejection", onUncaught);

@@ -13,9 +13,6 @@ const SWEEP_EVENTS_MIN = 64;
 /** How many kinds of pending events the end of a run that went on too long lists. */
 const PENDING_KINDS_MAX = 12;
 
-/** How many events happen in one turn of the event loop, which costs more than most of them. */
-const EVENTS_PER_TURN = 128;
-
 /** Something that is to happen. */
 export interface ScheduledEvent {
   sequence: number;
@@ -35,6 +32,11 @@ export interface RunLimits {
   readonly timeMaxMs: number;
   /** Events beyond which the run fails. Default 10 million. */
   readonly stepsMax?: number;
+  /**
+   * How many events happen in one turn of the event loop, which takes longer than most of them. What
+   * nobody has caught by the end of a turn is told of. Default 1.
+   */
+  readonly eventsPerTurn?: number;
 }
 
 /** Runs events in the order of (time, sequence). Times are whole microseconds. */
@@ -92,20 +94,22 @@ export class Scheduler {
    * threads or modules.
    *
    * That is what `process.nextTick` does where it is called from a microtask: a tick waits for all of
-   * those. It takes two thirds of the time of `setImmediate`, whose turn of the event loop comes once
-   * in so many events: only then, and at the end, are rejections told of that nobody has caught.
+   * those. It takes two thirds of the time of a turn of the event loop by `setImmediate`, but only
+   * such a turn, and the end, tells of rejections that nobody has caught.
    *
    * @throws LeatError `failed_precondition` when nothing is left to happen before that,
    * `deadline_exceeded` beyond the limits (both say what is pending), and whatever an event threw.
    */
-  async run({ until, timeMaxMs, stepsMax = 10_000_000 }: RunLimits): Promise<void> {
+  async run(
+    { until, timeMaxMs, stepsMax = 10_000_000, eventsPerTurn = 1 }: RunLimits,
+  ): Promise<void> {
     if (this.#running) throw new LeatError("failed_precondition", "The scheduler runs already");
     this.#running = true;
     const endUs = this.#nowUs + timeMaxMs * 1_000;
     const endSteps = this.#steps + stepsMax;
     try {
       await new Promise<void>((resolve, reject) => {
-        let left = EVENTS_PER_TURN;
+        let left = eventsPerTurn;
         const tick = () => process.nextTick(step);
         const step = () => {
           try {
@@ -115,7 +119,7 @@ export class Scheduler {
             return setImmediate(reject, error);
           }
           if (--left > 0) return queueMicrotask(tick);
-          left = EVENTS_PER_TURN;
+          left = eventsPerTurn;
           setImmediate(step);
         };
         // Asked once more: what nobody has caught has been told of by now.

@@ -14,7 +14,7 @@ import type { Iteration, Task, Worker } from "./entities.ts";
 import type { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
-import type { ConsumerPlace, TaskDescription } from "./protocol_figures.ts";
+import type { ConsumerPlace, TaskDescription, TaskRates } from "./protocol_figures.ts";
 import { describeRounds } from "./round_places.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import { savingNews } from "./saving.ts";
@@ -164,10 +164,12 @@ export function iterationFigures(
 
 function describeTask(figures: Figures, task: Task): TaskDescription {
   const { taskId, worker } = task;
-  return { taskId, worker, state: stateOf(task), figures: figures.ofTask(worker, taskId) };
+  const rates = figures.ofTask(worker, taskId);
+  return { taskId, worker, state: stateOf(task, rates), figures: rates };
 }
 
-function stateOf({ completed, source }: Pick<Task, "completed" | "source">): string {
+function stateOf({ completed, source }: Task, figures: TaskRates | null): string {
   if (completed) return "completed";
+  if (figures?.failure != null) return "failed";
   return source === null ? "starting" : "running";
 }

@@ -162,12 +162,17 @@ export interface WorkerSigns {
   readonly hasJobs: boolean;
 }
 
+/** Whether a task has anything to do yet: it has neither produced everything nor failed. */
+export function isGoing({ state }: Pick<TaskDescription, "state">): boolean {
+  return state !== "completed" && state !== "failed";
+}
+
 /** What a worker is doing, and why it does nothing. */
 export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!signs.alive) {
     return { state: "gone", reason: "It has said good-bye, or was silent for too long." };
   }
-  const working = signs.tasks.filter(({ state }) => state !== "completed");
+  const working = signs.tasks.filter(isGoing);
   const shares = working.flatMap(({ figures }) => figures === null ? [] : [figures.busyShare]);
   if (shares.some((share) => share > IDLE_SHARE)) return { state: "working", reason: null };
   const reason = idleReason(signs, working);
@@ -189,7 +194,11 @@ function idleReason(
   }
   if (!hasJobs) return "There is no job.";
   if (tasks.length === 0) return "The jobs that go on have no task for it.";
-  if (working.length === 0) return "It has produced everything of its tasks.";
+  if (working.length === 0) {
+    const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
+    if (failure != null) return `It cannot read on: ${failure}`;
+    return "It has produced everything of its tasks.";
+  }
   if (!working.some(({ hasReaders }) => hasReaders)) return "Nobody reads its jobs now.";
   return undefined;
 }

@@ -26,7 +26,7 @@ import { datasetOf, registerDataset, unusedDatasets } from "./datasets.ts";
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
-import { parametersOf } from "./iterations.ts";
+import { parametersOf, replaceTask } from "./iterations.ts";
 import type { Journal } from "./journal.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import { openIteration } from "./opening.ts";
@@ -310,6 +310,7 @@ class Dispatcher {
       const answer = openIteration(turn, request, (clientId) => this.#consumers.placeOf(clientId));
       // One that is stopped while it joins may never say a word as a client, nor good-bye.
       this.#clientLinks.heard(answer.clientId, source);
+      this.#replaceFailed(turn, answer.clientId);
       return answer;
     });
   }
@@ -353,6 +354,21 @@ class Dispatcher {
 
   #endClient(turn: Turn, clientId: number, why: ClientEnd): void {
     endClient(turn, clientId, why, this.#consumers.nextRound(clientId) ?? null);
+  }
+
+  /**
+   * A task that cannot read on tells so all trainers of its job. Who comes when they have left gets one
+   * that tries again: what was in its way may be mended.
+   */
+  #replaceFailed(turn: Turn, clientId: number): void {
+    const { state } = turn;
+    const { iterationId } = state.clients.get(clientId)!;
+    if (state.clientsOfIteration(iterationId).size > 1) return;
+    for (const task of [...state.tasksOfIteration(iterationId)]) {
+      if (this.#figures.failureOf(task.worker, task.taskId) !== undefined) {
+        replaceTask(turn, task);
+      }
+    }
   }
 
   workerHeartbeat(

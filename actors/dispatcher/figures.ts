@@ -190,7 +190,13 @@ export class Figures {
       processingMs: window.perUnit("busyMs", "produced"),
       compression: stats.compression ?? null,
       sharing: describeSharing(frontStats),
+      failure: stats.failure ?? null,
     };
+  }
+
+  /** Why a task cannot read on; undefined where it can, as far as is known. */
+  failureOf(worker: string, taskId: number): string | undefined {
+    return this.#workers.get(worker)?.tasks.get(taskId)?.stats.failure;
   }
 
   ofClient(clientId: number): ClientRates | null {

@@ -128,7 +128,7 @@ export interface TaskDescription {
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;
-  /** `starting`, `running` or `completed`. */
+  /** `starting`, `running`, `completed`, or `failed`: it cannot read on, and tells all who ask. */
   readonly state: string;
   /** Null until the worker has said something of it. */
   readonly figures: TaskRates | null;
@@ -163,6 +163,8 @@ export interface TaskRates {
   readonly compression: CompressionFigures | null;
   /** The window before it, of a job that shares its data. */
   readonly sharing: SharingDescription | null;
+  /** Why its pipeline cannot be run, or read on; null: it can. */
+  readonly failure: string | null;
 }
 
 /** A sliding window (ephemeral data sharing). */

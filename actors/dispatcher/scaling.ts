@@ -6,6 +6,7 @@
  */
 import { Autoscaler, checkScaling, type ClusterSigns, type ScalingOptions } from "./autoscaler.ts";
 import { iterationFigures, type SoftState } from "./describe.ts";
+import { isGoing } from "./diagnosis.ts";
 import { type IterationFigures, ratesOf } from "./diagnosis.ts";
 import type { Job } from "./entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
@@ -63,7 +64,7 @@ function signsOfJob(
     .map((iteration) => iterationFigures(state, soft, iteration))
     .filter(({ readers, tasks, finished }) =>
       !finished && readers.length > 0 &&
-      (tasks.length === 0 || tasks.some((task) => task.state !== "completed"))
+      (tasks.length === 0 || tasks.some(isGoing))
     );
   // While its clients go from one repetition to the next, the one that most of them read speaks for it.
   const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);

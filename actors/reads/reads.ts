@@ -252,8 +252,7 @@ class Reads {
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
     if (end === undefined) return answers;
-    // Elements that do not suffice for a round are left out, but what went wrong is told to all: a
-    // dataset that cannot be read at all gives one error, and ends.
+    // Elements that do not suffice for a round are left out, but what went wrong is told to all.
     const error = answers.find(({ kind }) => kind === "error");
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }

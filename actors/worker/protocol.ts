@@ -255,6 +255,8 @@ export interface TaskStats extends ElementSourceStats {
   readonly runnerRestarts: number;
   /** Left out by a task that sends no elements. */
   readonly compression?: CompressionFigures;
+  /** Why its pipeline cannot be run, or read on; left out: it can. */
+  readonly failure?: string;
 }
 
 /**

@@ -42,6 +42,8 @@ export interface TaskOptions {
   readonly aheadBytesMax: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
+  /** Called once, when the pipeline cannot be run, or read on. */
+  readonly onUnreadable: () => void;
   /** Called when the dispatcher says that the task has ended. */
   readonly onFenced: () => void;
 }
@@ -89,6 +91,8 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
   };
 }
 
+type Failure = Extract<RunnerOutcome, { readonly kind: "error" }>;
+
 class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
@@ -105,7 +109,7 @@ class Task implements RunningTask {
   #restarts = 0;
   #ended = false;
   /** Why the pipeline cannot be read on. Every request is answered so from then on. */
-  #failure: ElementAnswer | undefined;
+  #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
@@ -179,6 +183,7 @@ class Task implements RunningTask {
       busyMs,
       runnerRestarts,
       compression: this.#compressor.figures,
+      ...(this.#failure === undefined ? {} : { failure: this.#failure.error.message }),
     };
   }
 
@@ -285,8 +290,12 @@ class Task implements RunningTask {
   }
 
   /** It is not complete: the dispatcher would take that for the end of the data. */
-  #fail(failure: ElementAnswer): void {
+  #fail(failure: Failure): void {
     this.#failure = failure;
+    const { definition: { taskId }, onUnreadable } = this.#options;
+    const { code, message } = failure.error;
+    this.#context.world.log("error", `Task ${taskId} cannot read on: ${message}`, { code });
+    onUnreadable();
     this.#retireRunner();
     this.#answerAll(failure);
     this.#noteDrained();

@@ -319,6 +319,7 @@ class Worker {
           dispatcherTimeoutMs,
           aheadBytesMax,
           onCompleted: () => this.#completed(held),
+          onUnreadable: () => this.wake(),
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),
         }),
     });

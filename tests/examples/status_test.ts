@@ -35,6 +35,7 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
     bytesPerSecond: 2e6,
     bytesReadPerSecond: 0,
     busyShare: 0.87,
+    failure: null,
     processingMs: 4,
     sharing: {
       windowBytes: 3e6,

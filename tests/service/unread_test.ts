@@ -24,11 +24,11 @@ const MODES: Record<string, Mode> = {
 const PATH = "/nowhere/at/all";
 
 /** Four numbers of each, but that the third is made of what never comes. */
-function neverComes(): Dataset<number> {
+function neverComes(path = PATH): Dataset<number> {
   return Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
     if (x !== 2) return Dataset.range(10 * x, 10 * x + 4);
     return await Dataset.load<number>(path, { wait: { pollMs: 1, timeoutMs: 20 } });
-  }, { captures: { path: PATH } });
+  }, { captures: { path } });
 }
 
 /** What a trainer is given that leaves out elements that fail; the last is to be why there is no more. */
@@ -85,12 +85,33 @@ testInline(
 testInline("a trainer that comes to a task that cannot read on is told so, too", async (start) => {
   await using cluster = await start({ workers: 1 });
   const dataset = neverComes().distribute({ service: cluster, jobName: "both" });
-  const first = dataset.ignoreErrors().iterator();
-  while (await first.next().then(({ done }) => !done, () => false));
-  // The first has not let go of the job.
+  await using first = dataset.iterator();
+  await first.next();
+  await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/);
   assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
-  await first.return();
 });
+
+testInline(
+  "who comes when those have left whose task could not read on has it read anew",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const folder = await Deno.makeTempDir();
+    try {
+      const path = `${folder}/late`;
+      const dataset = neverComes(path).distribute({ service: cluster, jobName: "mended" });
+      assertEquals(await elementsBeforeFailure(dataset, /late/), [0, 1, 2, 3, 10, 11, 12, 13]);
+      const task = async () => (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
+      while ((await task()).state !== "failed") {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      assert(/late/.test((await task()).figures!.failure!));
+      await Dataset.range(20, 24).save(path);
+      assertEquals((await Array.fromAsync(dataset)).length, 20);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+);
 
 testInline("a DETERMINISTIC stream reads on from before what could not be read", async (start) => {
   const folder = await Deno.makeTempDir();

@@ -27,6 +27,7 @@ export class TaskBench implements AsyncDisposable {
   readonly #runners: RunnerFactory;
   readonly #sequences = new Map<string, number>();
   completed = false;
+  unreadable = false;
 
   constructor(
     dataset: Dataset<unknown>,
@@ -56,6 +57,7 @@ export class TaskBench implements AsyncDisposable {
           dispatcherTimeoutMs: 1_000,
           aheadBytesMax,
           onCompleted: () => this.completed = true,
+          onUnreadable: () => this.unreadable = true,
           onFenced: () => {},
         }),
     });

@@ -75,6 +75,7 @@ class OrderedBench implements AsyncDisposable {
           dispatcherTimeoutMs,
           aheadBytesMax: AHEAD_BYTES_MAX,
           onCompleted: () => this.completed = true,
+          onUnreadable: () => {},
           onFenced: () => this.fenced = true,
         }),
     });

@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../../core/error.ts";
-import { isLast } from "../../../actors/worker/protocol.ts";
+import { isLast, type TaskStats } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner.ts";
 import { Dataset } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
@@ -69,7 +69,9 @@ Deno.test("task whose runners keep dying goes on saying so, and never that the d
   const died = ["out of memory", false];
   const last = ["out of memory", true];
   assertEquals(answers, [died, died, died, last, last, last]);
-  assertEquals(bench.completed, false);
+  assertEquals([bench.completed, bench.unreadable], [false, true]);
+  const stats = await bench.system.ask(bench.task, "stats", null, { timeoutMs: 1_000 });
+  assertEquals((stats as TaskStats).failure, "out of memory");
 });
 
 Deno.test("task produces no more than a few elements ahead of its clients", async () => {
