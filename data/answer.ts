@@ -23,12 +23,18 @@ export function saveAnswer({ failed, value }: Answer, token?: Token): SavedAnswe
   return token === undefined ? { element: value } : { token };
 }
 
+/** The error that was saved. Without its code or its message it would be another one. */
+export function restoreError(saved: WireError): LeatError {
+  const { code, message } = wholeState(saved);
+  return LeatError.fromWire({ ...saved, code, message });
+}
+
 /** The answer that was saved. `input` is what its token came from, if it has one. */
 export async function restoreAnswer(
   saved: SavedAnswer,
   input: ElementIterator | undefined,
 ): Promise<Answer> {
-  if ("error" in saved) return { failed: true, value: LeatError.fromWire(saved.error) };
+  if ("error" in saved) return { failed: true, value: restoreError(saved.error) };
   const value = "token" in saved ? await input!.again(saved.token) : wholeState(saved).element;
   return { failed: false, value };
 }

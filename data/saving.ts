@@ -13,6 +13,7 @@ import { show } from "./check.ts";
 import type { Attributes, DatasetNode } from "./node.ts";
 import { ModuleFunction } from "./udf/user_function.ts";
 import { EncodedValue, encodeValue } from "./value_codec.ts";
+import { wholeState } from "./whole_state.ts";
 import { encodeNode, ValueWriter } from "./wire.ts";
 
 /** What an iteration of a graph is at one position. */
@@ -44,7 +45,7 @@ export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8
  * Reads what `encodeIteration` wrote.
  *
  * Errors: `invalid_argument` for bytes that nothing here wrote, `data_loss` for damaged ones,
- * `failed_precondition` where they are of another pipeline.
+ * `failed_precondition` where they are of another pipeline, or lack a field of an iteration.
  */
 export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
   if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
@@ -68,7 +69,9 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
         "not changed: operators, their arguments and the source text of its functions.",
     );
   }
-  return encoded.read() as SavedIteration;
+  const iteration = wholeState(encoded.read() as SavedIteration);
+  const { seed, seeded, salt, epoch, split, shared, state } = iteration;
+  return { seed, seeded, salt, epoch, split, shared, state };
 }
 
 function digestOf(bytes: Uint8Array): Uint8Array {

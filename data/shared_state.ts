@@ -3,6 +3,7 @@
  * and how it is saved beside them: for a whole graph at once.
  */
 import type { DatasetNode } from "./node.ts";
+import { wholeState } from "./whole_state.ts";
 
 /** The shared states of a graph's nodes, by their numbers in pre-order; nodes without one are left out. */
 export function saveShared(root: DatasetNode): unknown {
@@ -20,7 +21,7 @@ export function restoreShared(root: DatasetNode, states: unknown): void {
   if (byNumber.size === 0) return;
   visit(root, (node, number) => {
     const state = byNumber.get(number);
-    if (state !== undefined) node.restoreShared(state);
+    if (state !== undefined) node.restoreShared(wholeState(state));
   });
 }
 

@@ -175,15 +175,16 @@ class CacheIterator extends ElementIterator {
       return;
     }
     this.#complete = undefined;
-    this.#failed = saved.failed;
-    this.#ended = saved.ended;
-    for (const element of saved.kept) {
+    const { kept, failed, ended, input } = saved;
+    this.#failed = failed;
+    this.#ended = ended;
+    for (const element of kept) {
       this.#kept.push(element);
       this.#meter.enters(element);
     }
     this.#meter.holds(this.#kept.length);
     this.#input ??= this.#context.makeInput();
-    await this.#input.restore(saved.input);
+    await this.#input.restore(input);
   }
 
   protected override release(): void {

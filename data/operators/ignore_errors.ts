@@ -2,6 +2,7 @@
  * `ignoreErrors`: the elements that do not fail, as long as not too many do.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
+import { restoreError } from "../answer.ts";
 import { checkBoolean, checkInteger, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
@@ -189,7 +190,7 @@ class IgnoreErrorsIterator extends UnaryIterator implements Stepping {
     const { elements, errors, last, input } = state as IgnoreErrorsState;
     this.#elements = elements;
     this.#errors = errors;
-    this.#last = last === null ? undefined : LeatError.fromWire(last);
+    this.#last = last === null ? undefined : restoreError(last);
     await this.input.restore(input);
   }
 }

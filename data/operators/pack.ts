@@ -27,6 +27,7 @@ import type { PaddingValues } from "../padding.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { BufferMeter } from "../stats.ts";
 import { AGAIN } from "../stepping.ts";
+import { wholeState } from "../whole_state.ts";
 import { ElementwiseIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
@@ -257,7 +258,8 @@ class PackIterator extends ElementwiseIterator {
     this.#inputEnded = inputEnded;
   }
 
-  async #restorePiece({ held, start, stop }: PieceState): Promise<HeldPiece> {
+  async #restorePiece(state: PieceState): Promise<HeldPiece> {
+    const { held, start, stop } = wholeState(state);
     const restored = await restoreHeld(held, this.input);
     this.#meter.enters(restored.elements[0]);
     return { sequence: sequenceOf(restored.elements[0]), start, stop, held: restored };

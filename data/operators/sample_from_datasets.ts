@@ -11,6 +11,7 @@ import { Draws, Seeding } from "../seeding.ts";
 import { commonSpec, type ElementSpec } from "../spec.ts";
 import type { Replicated } from "../splits.ts";
 import { AGAIN } from "../stepping.ts";
+import { wholeState } from "../whole_state.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "sampleFromDatasets";
@@ -209,7 +210,7 @@ class VaryingWeights implements Selector {
   }
 
   async restore(state: unknown): Promise<void> {
-    const { draws, input } = state as { draws: unknown; input: unknown };
+    const { draws, input } = wholeState(state) as { draws: unknown; input: unknown };
     this.#lot.draws.restore(draws);
     await this.#input.restore(input);
   }

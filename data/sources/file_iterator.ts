@@ -6,6 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { UnaryIterator } from "../operators/unary.ts";
+import { wholeState } from "../whole_state.ts";
 import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
 import type { FileSourceNode } from "./file_source.ts";
 import { isFileListing } from "./files.ts";
@@ -51,9 +52,10 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 
   /** Opens a file again that was being read when the iterator was saved. Rejects where it has changed since. */
-  protected reopen({ path, sizeBytes, position }: SavedReading): Promise<OpenReading | undefined> {
+  protected reopen(saved: SavedReading): Promise<OpenReading | undefined> {
+    const { path, sizeBytes, position } = wholeState(saved);
     return this.#openFile(path, ({ file }) => {
-      if (file.sizeBytes === sizeBytes) return Promise.resolve({ position });
+      if (file.sizeBytes === sizeBytes) return Promise.resolve({ position: wholeState(position) });
       throw new LeatError(
         "failed_precondition",
         `${path} has changed since the iterator was saved: it had ${sizeBytes} bytes then, and has ` +

@@ -13,6 +13,7 @@ import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { TensorSpec } from "../spec.ts";
 import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
+import { wholeState } from "../whole_state.ts";
 import { checkPaths, type FileListing } from "./files.ts";
 
 /** How many patterns are listed at once: far storage takes its time for each. */
@@ -144,11 +145,12 @@ class ListFilesIterator extends ElementIterator {
     if (listing === undefined) return;
     await this.#list();
     const found = this.#fingerprint()!;
-    if (found.digest !== listing.digest) {
+    const { digest, count } = wholeState(listing);
+    if (found.digest !== digest) {
       throw new LeatError(
         "failed_precondition",
         `listFiles: the listing has changed since the iterator was saved: ` +
-          `${this.#node.description} matched ${listing.count} files then, and matches ` +
+          `${this.#node.description} matched ${count} files then, and matches ` +
           `${found.count} now, not all of them the same`,
       );
     }

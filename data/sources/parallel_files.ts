@@ -3,10 +3,12 @@
  */
 
 import { LeatError, type WireError } from "../../core/error.ts";
+import { restoreError } from "../answer.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled } from "../iterator.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import { stepOn } from "../stepping.ts";
+import { wholeState } from "../whole_state.ts";
 import {
   FileSourceIterator,
   type OpenReading,
@@ -86,7 +88,7 @@ export class ParallelFiles extends FileSourceIterator {
   protected override async restoreState(state: unknown): Promise<void> {
     const { input, lanes, turn, started, inputEnded } = state as ParallelState;
     await this.input.restore(input);
-    for (const [i, { reading, pulled }] of lanes.entries()) {
+    for (const [i, { reading, pulled }] of lanes.map(wholeState).entries()) {
       const lane = this.#lanes[i]!;
       lane.pulled = restorePulled(pulled);
       if (reading !== undefined) lane.reading = await this.reopen(reading);
@@ -213,8 +215,8 @@ async function savePulled(pulled: Pulled<unknown> | undefined): Promise<SavedLan
 function restorePulled(saved: SavedLane["pulled"]): Pulled<unknown> | undefined {
   if (saved === undefined) return undefined;
   if (saved === "end") return END;
-  if ("element" in saved) return saved.element;
-  return observed(Promise.reject(LeatError.fromWire(saved.error)));
+  if ("error" in saved) return observed(Promise.reject(restoreError(saved.error)));
+  return wholeState(saved).element;
 }
 
 /** A promise whose rejection may be looked at later, or never. */

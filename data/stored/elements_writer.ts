@@ -6,6 +6,7 @@ import { specOf } from "../components.ts";
 import type { Host, NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../spec.ts";
 import { isWhole, missingIn } from "../spec_check.ts";
+import { wholeState } from "../whole_state.ts";
 import { ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
@@ -117,12 +118,15 @@ export class ElementsWriter {
   ): Promise<ElementsWriter | undefined> {
     const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
     try {
-      for (const { name, sizeBytes } of state.chunks) {
+      const { id, chunks, count, spec } = wholeState(state);
+      const written = chunks.map(wholeChunk);
+      for (const { name, sizeBytes } of written) {
         if (await sizeOf(host, within(folder, name)) === sizeBytes) continue;
         manifest.abandon();
         return undefined;
       }
-      return new ElementsWriter(host, folder, manifest, options, state);
+      const restored = { id, chunks: written, count, spec };
+      return new ElementsWriter(host, folder, manifest, options, restored);
     } catch (error) {
       manifest.abandon();
       throw error;
@@ -274,6 +278,12 @@ export class ElementsWriter {
   async #closeChunks(): Promise<void> {
     for (const [shard, chunk] of [...this.#open]) await this.#closeChunk(shard, chunk);
   }
+}
+
+/** A chunk of which nothing is missing: the manifest will list all of it. */
+function wholeChunk(saved: Chunk): Chunk {
+  const { name, shard, count, sizeBytes } = wholeState(saved);
+  return { name, shard, count, sizeBytes };
 }
 
 /** The size of a file; `undefined` where there is none. */

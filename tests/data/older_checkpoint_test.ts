@@ -3,9 +3,10 @@
  * did not exist then; the stream is never another one.
  */
 import { isPlainObject } from "../../core/tree.ts";
-import { decodeIteration, encodeIteration } from "../../data/saving.ts";
+import { decodeIteration, encodeIteration, type SavedIteration } from "../../data/saving.ts";
 import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { MemoryHost } from "./lib/memory_host.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "./lib/outcomes.ts";
 
 const SEED = 11n;
@@ -17,7 +18,44 @@ const generated = () =>
     for (let i = 0; i < 12; i++) yield i;
   });
 
-const PIPELINES: Record<string, () => Dataset<unknown>> = {
+/** Throws for every third element from the second on. */
+function failing(x: number): number {
+  if (x % 3 === 1) throw new LeatError("data_loss", `no ${x}`);
+  return x;
+}
+
+const numbered = (name: string) =>
+  Array.from({ length: 4 }, (_, i) => i === 2 ? "{\n" : `"${name}${i}"\n`).join("");
+
+const FILES = {
+  "/lines/a": "a0\na1\na2\na3\n",
+  "/lines/b": "b0\nb1\nb2\nb3\n",
+  "/lines/c": "c0\nc1\nc2\nc3\n",
+  "/json/a": numbered("a"),
+  "/json/b": numbered("b"),
+  "/csv/a": "x,y\n1,2\n3,4\n5,6\n7,8\n",
+  "/csv/b": "x,y\n9,10\n11,12\n",
+};
+const LINES = ["/lines/a", "/lines/b", "/lines/c"];
+const JSON_LINES = ["/json/a", "/json/b"];
+const CSV = ["/csv/a", "/csv/b"];
+
+/** Stored before they are read. */
+const CACHED = "/cached";
+const cached = () => generated().cache(CACHED);
+const snapshotted = () => range().snapshot("/snapshot", { shardFunc: (x) => x % 2 });
+
+const pieces = () => range().map((x) => new Int32Array(x % 4 + 1).fill(x));
+
+/** What is written where the other is not: an element has a token, or it is saved itself. */
+const OTHERWISE: Record<string, string> = {
+  token: "element",
+  tokens: "elements",
+  error: "element",
+  position: "kept",
+};
+
+const PIPELINES: Record<string, () => Dataset<unknown> | Promise<Dataset<unknown>>> = {
   range,
   generated,
   map: () => range().map((x, { index, random }) => x + index + random.int(5)),
@@ -66,12 +104,55 @@ const PIPELINES: Record<string, () => Dataset<unknown>> = {
     }).ignoreErrors({ maxErrors: 9 }),
   takeWhile: () => range().takeWhile((x) => x < 9),
   random: () => Dataset.random().take(9),
+  globalShuffle: () => range().globalShuffle(),
+  cacheWithin: () => range().flatMap((x, { Dataset }) => Dataset.range(x).cache().repeat(2)),
+  cacheComplete: () => range().take(3).cache().repeat(3),
+  ignoreErrorsUpToTheEnd: () =>
+    range().map((x) => failing(x < 2 ? x : 0)).ignoreErrors({ maxFraction: 0.01 }),
+  errors: () => generated().map(failing).prefetch(3),
+  errorsInParallel: () =>
+    generated().map(async (x) => {
+      await Promise.resolve();
+      return failing(x);
+    }, { numParallelCalls: 3 }),
+  sampleByDataset: () =>
+    Dataset.sampleFromDatasets([range(), range().skip(2)], {
+      weights: range().map((x) => [x, 12 - x]),
+    }),
+  groupByReducer: () =>
+    generated().groupByReducer({
+      key: (x) => x % 2,
+      init: () => 0,
+      reduce: (sum, x) => sum + x,
+      finalize: (sum) => sum,
+    }),
+  rejectionResample: () =>
+    range().rejectionResample({ classOf: (x) => x % 2, targetDist: [0.3, 0.7], seed: 3 }),
+  pack: () => pieces().pack({ length: 5 }),
+  packGenerated: () => generated().map((x) => new Int32Array(x % 4 + 1)).pack({ length: 5 }),
+  packSplit: () => pieces().pack({ length: 3, overflow: "split", maxOpenBins: 2 }),
+  textLines: () => Dataset.textLines(LINES),
+  textLinesInParallel: () => Dataset.textLines(LINES, { numParallelReads: 2 }),
+  listedLines: () => Dataset.textLines(Dataset.listFiles("/lines/*")),
+  jsonLines: () => Dataset.jsonLines(JSON_LINES),
+  jsonLinesInParallel: () => Dataset.jsonLines(JSON_LINES, { numParallelReads: 2 }),
+  csv: () => Dataset.csv(CSV),
+  csvInParallel: () => Dataset.csv(CSV, { numParallelReads: 2, header: false }),
+  csvUnquoted: () => Dataset.csv(CSV, { useQuoteDelim: false }),
+  fixedLengthRecords: () => Dataset.fixedLengthRecords(LINES, { recordBytes: 3 }),
+  wholeFiles: () => Dataset.wav(LINES),
+  load: () => Dataset.load(CACHED, { wait: true }),
+  cacheReading: cached,
+  snapshotReading: snapshotted,
+  cacheWriting: () => generated().cache("/new"),
+  snapshotWriting: () => range().snapshot("/new", { shardFunc: (x) => x % 2 }),
 };
 
-const open = (dataset: Dataset<unknown>) => openIterator(dataset.node, { seed: SEED });
+const open = (dataset: Dataset<unknown>, host?: MemoryHost) =>
+  openIterator(dataset.node, { seed: SEED, ...(host && { host }) });
 
 /** The state, once for each field anywhere in it, without that field. */
-function* withoutOne(state: unknown, path = "state"): Generator<{ path: string; state: unknown }> {
+function* withoutOne(state: unknown, path: string): Generator<{ path: string; state: unknown }> {
   if (Array.isArray(state)) {
     for (const [i, part] of state.entries()) {
       for (const less of withoutOne(part, `${path}[${i}]`)) {
@@ -103,25 +184,43 @@ async function restored(
   return await outcomesOf(iterator, ELEMENTS_MAX);
 }
 
+/** Files, and what was stored in some. */
+async function prepared(): Promise<MemoryHost> {
+  const host = new MemoryHost(FILES);
+  for (const dataset of [cached(), snapshotted()]) await outcomesOf(open(dataset, host));
+  return host;
+}
+
 for (const [name, make] of Object.entries(PIPELINES)) {
   Deno.test(`restore of ${name} refuses a state that lacks a field, or gives the same stream`, async () => {
     let refused = 0;
     for (const position of [1, 5]) {
-      const dataset = make();
-      await using saver = open(dataset);
+      const host = await prepared();
+      const dataset = await make();
+      const saver = open(dataset, host);
       await readOutcomes(saver, position);
       const saved = decodeIteration(dataset.node, await saver.save());
+      const { contents } = host;
+      host.contents = new Map(contents);
       const wanted = await outcomesOf(saver, ELEMENTS_MAX);
-      for (const { path, state } of withoutOne(saved.state)) {
-        const bytes = encodeIteration(dataset.node, { ...saved, state });
-        await using iterator = open(make());
+      const stored = host.contents;
+      await saver.return();
+      for (const { path, state } of withoutOne(saved, "iteration")) {
+        host.contents = new Map(contents);
+        const bytes = encodeIteration(dataset.node, state as SavedIteration);
+        const iterator = open(await make(), host);
         const found = await restored(iterator, bytes);
+        await iterator.return();
+        assertEquals(host.locked.size, 0, `without ${path} at ${position}`);
         if (!(found instanceof LeatError)) {
           assertEquals(found, wanted, `without ${path} at ${position}`);
+          assertEquals(host.contents, stored, `without ${path} at ${position}`);
           continue;
         }
         refused++;
         assertEquals(found.code, "failed_precondition", `without ${path}: ${found.message}`);
+        const field = path.slice(path.lastIndexOf(".") + 1);
+        assertMatch(found.message, new RegExp(`did not write "(${field}|${OTHERWISE[field]})"`));
       }
     }
     assert(refused > 0, "there was nothing to leave out");
