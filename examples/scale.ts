@@ -10,7 +10,7 @@ import { sizeTable } from "./scale/growth.ts";
 import type { ScaleResults, Series, SizeRun } from "./scale/measurements.ts";
 import { PAPER_WORKERS, sweepSize } from "./scale/paper_sweep.ts";
 import { renderScaleReport, sweepTable } from "./scale/report.ts";
-import { measureAll, requireAll, type Wanted } from "./scale/series.ts";
+import { afterWarmUp, measureAll, requireAll, type Wanted } from "./scale/series.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
 import { requireWritable, writePage } from "./lib/page.ts";
 import { Progress } from "./simulate/progress.ts";
@@ -110,16 +110,15 @@ async function measureWanted(
         throw error;
       }
     };
-  let warmUp: Promise<unknown> | undefined;
   return await measureAll(wanted, {
     size: show(
       "cluster sizes",
       wanted.sizes.length,
-      async (workers) => {
-        // What is compiled on the way would count for the first size, and hide how the others grow.
-        await (warmUp ??= measureSize(WARM_UP_WORKERS, 1, () => {}));
-        return await measureOne(workers, clients ?? clientsFor(workers), progress);
-      },
+      // What is compiled on the way would count for the first size, and hide how the others grow.
+      afterWarmUp(
+        () => measureSize(WARM_UP_WORKERS, 1, () => {}),
+        (workers) => measureOne(workers, clients ?? clientsFor(workers), progress),
+      ),
     ),
     sweep: show("worker sweep of the paper", wanted.sweep.length, async (workers) => {
       progress.beginRun(`${workers} workers`, 1, "run");

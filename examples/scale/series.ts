@@ -53,6 +53,22 @@ export async function measureAll(
   return { sizes, sweep, gaps: failed };
 }
 
+/**
+ * `measure`, before whose first size there is a warm-up. One that fails costs the size that waited for it; the
+ * next size tries again.
+ */
+export function afterWarmUp<R>(
+  warmUp: () => Promise<unknown>,
+  measure: (workers: number) => Promise<R>,
+): (workers: number) => Promise<R> {
+  let isWarm = false;
+  return async (workers) => {
+    if (!isWarm) await warmUp();
+    isWarm = true;
+    return await measure(workers);
+  };
+}
+
 /** @throws {LeatError} `unavailable` naming each size that could not be measured, and why. */
 export function requireAll({ sizes, sweep, gaps }: ScaleResults): void {
   if (gaps.length === 0) return;

@@ -4,7 +4,7 @@ import { growthOf, SIZE_FIGURES, sizeTable } from "../../examples/scale/growth.t
 import type { ScaleResults, SizeRun } from "../../examples/scale/measurements.ts";
 import { sweepSize } from "../../examples/scale/paper_sweep.ts";
 import { renderScaleReport } from "../../examples/scale/report.ts";
-import { measureAll, requireAll } from "../../examples/scale/series.ts";
+import { afterWarmUp, measureAll, requireAll } from "../../examples/scale/series.ts";
 import { measureSize } from "../../examples/scale/size.ts";
 import { measured } from "../../examples/lib/quantity.ts";
 import { assert, assertAlmostEquals, assertEquals, assertMatch, assertThrows } from "../assert.ts";
@@ -82,6 +82,22 @@ Deno.test("measureAll goes on behind a size that fails, and what is written name
   const error = assertThrows(() => requireAll(results), LeatError);
   assertMatch(error.message, /2 of 4 sizes .*16 workers: no more room; .*64 workers: a bug/);
   requireAll({ ...results, gaps: [] });
+});
+
+Deno.test("afterWarmUp: a warm-up that fails costs one size, and one that ends is not done again", async () => {
+  let warmUps = 0;
+  const warmUp = () =>
+    ++warmUps === 1 ? Promise.reject(new LeatError("internal", "too cold")) : Promise.resolve();
+  const size = afterWarmUp(warmUp, (workers) => Promise.resolve(sizeOf(workers)));
+  const never = () => Promise.reject(new Error("no sweep"));
+  const { sizes, gaps } = await measureAll(
+    { sizes: [8, 16, 32], sweep: [] },
+    { size, sweep: never },
+    () => Promise.resolve(),
+  );
+  assertEquals(gaps.map(({ workers, reason }) => [workers, reason]), [[8, "too cold"]]);
+  assertEquals(sizes.map(({ workers }) => workers), [16, 32]);
+  assertEquals(warmUps, 2);
 });
 
 Deno.test("the table of sizes says what grows by more than the workers do", () => {
