@@ -14,7 +14,7 @@ export const OPERATOR_NODE = "operator";
 /** How long a new machine takes to be there at most, in ms. */
 const START_MAX_MS = 300;
 /** How long clients have to fetch what a worker holds that is stopped, in ms. */
-const DRAIN_MS = 2_000;
+const DRAIN_MS = 8_000;
 /** For an answer beside that, in ms. */
 const ANSWER_MS = 1_000;
 /** The longest time between two changes by {@linkcode SimFleet.changeNowAndThen}, in ms. */

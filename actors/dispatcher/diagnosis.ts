@@ -81,6 +81,10 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
       text: iteration.unserved ?? "Trainers wait for workers: none has a task of it yet.",
     };
   }
+  if (!tasks.some(isGoing)) {
+    const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
+    return { kind: "stuck", text: `Trainers are told that it cannot be read on: ${failure}` };
+  }
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };
   if (serving.every(({ worker }) => unreachable.has(worker))) {
     return {

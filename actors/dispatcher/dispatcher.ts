@@ -26,7 +26,7 @@ import { datasetOf, registerDataset, unusedDatasets } from "./datasets.ts";
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
-import { parametersOf, replaceTask } from "./iterations.ts";
+import { parametersOf } from "./iterations.ts";
 import type { Journal } from "./journal.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import { openIteration } from "./opening.ts";
@@ -307,10 +307,12 @@ class Dispatcher {
       AnswerOf<DispatcherProtocol, "openIteration">
     > {
     return this.turn((turn) => {
-      const answer = openIteration(turn, request, (clientId) => this.#consumers.placeOf(clientId));
+      const answer = openIteration(turn, request, {
+        placeOf: (clientId) => this.#consumers.placeOf(clientId),
+        isUnreadable: (iterationId) => this.#isUnreadable(iterationId),
+      });
       // One that is stopped while it joins may never say a word as a client, nor good-bye.
       this.#clientLinks.heard(answer.clientId, source);
-      this.#replaceFailed(turn, answer.clientId);
       return answer;
     });
   }
@@ -356,19 +358,11 @@ class Dispatcher {
     endClient(turn, clientId, why, this.#consumers.nextRound(clientId) ?? null);
   }
 
-  /**
-   * A task that cannot read on tells so all trainers of its job. Who comes when they have left gets one
-   * that tries again: what was in its way may be mended.
-   */
-  #replaceFailed(turn: Turn, clientId: number): void {
-    const { state } = turn;
-    const { iterationId } = state.clients.get(clientId)!;
-    if (state.clientsOfIteration(iterationId).size > 1) return;
-    for (const task of [...state.tasksOfIteration(iterationId)]) {
-      if (this.#figures.failureOf(task.worker, task.taskId) !== undefined) {
-        replaceTask(turn, task);
-      }
-    }
+  /** Whether one of its tasks cannot read on, as far as its worker has told. */
+  #isUnreadable(iterationId: number): boolean {
+    return [...this.#state.tasksOfIteration(iterationId)].some(({ worker, taskId }) =>
+      this.#figures.failureOf(worker, taskId) !== undefined
+    );
   }
 
   workerHeartbeat(

@@ -42,12 +42,6 @@ export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
   turn.commit({ type: "task_ended", taskId, why });
 }
 
-/** Fences a task that has failed, and gives its worker another. */
-export function replaceTask(turn: Turn, task: Task): void {
-  endTask(turn, task, "task_failed");
-  createTask(turn, turn.state.iterations.get(task.iterationId)!, task.worker);
-}
-
 /**
  * Finishes the iteration if nothing more will come of it. A DETERMINISTIC one is done when its reader
  * has everything: of a worker that has left, its tasks completed, others take over what is not. A save

@@ -30,12 +30,16 @@ type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
 /** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
 const CONSUMERS_MAX = 65_536;
 
-/**
- * See `DispatcherProtocol.openIteration`.
- *
- * @param placeOf Where a consumer of a coordinated read is, if it has said so.
- */
-export function openIteration(turn: Turn, request: OpenRequest, placeOf: PlaceOf): OpenAnswer {
+/** What workers and clients have said of themselves. */
+interface Said {
+  /** Where a consumer of a coordinated read is, if it has said so. */
+  readonly placeOf: PlaceOf;
+  /** Whether a task of the iteration cannot read on. */
+  readonly isUnreadable: (iterationId: number) => boolean;
+}
+
+/** See `DispatcherProtocol.openIteration`. */
+export function openIteration(turn: Turn, request: OpenRequest, said: Said): OpenAnswer {
   const { state } = turn;
   const known = state.clientOfRequest(request.requestId);
   if (known !== undefined) return answerOf(turn, known);
@@ -45,10 +49,10 @@ export function openIteration(turn: Turn, request: OpenRequest, placeOf: PlaceOf
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
-  const isAnew = found !== undefined && beginsAnew(turn, found, request);
+  const isAnew = found !== undefined && beginsAnew(turn, found, request, said);
   if (isAnew) forgetIteration(turn, found);
   const running = isAnew ? undefined : found;
-  if (running !== undefined) checkReaders(turn, running, request, placeOf);
+  if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
@@ -95,17 +99,23 @@ function createJob(turn: Turn, name: string | null, parameters: JobParameters): 
 }
 
 /**
- * One that was restored takes the stream over from a reader that may be thought to be alive still. Of
+ * What a task could not read may be there now: who comes when all have left that were told so gets all
+ * of it, and not what the other tasks have left.
+ *
+ * A DETERMINISTIC reader that was restored takes the stream over from a reader that may be thought to be alive still. Of
  * several consumers the first that is restored begins it anew for all, and the others come to it.
  */
 function beginsAnew(
   { state }: Turn,
   { iterationId, ordered }: Iteration,
   { parameters, startAt, consumerIndex = -1 }: OpenRequest,
+  { isUnreadable }: Said,
 ): boolean {
-  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
   if (parameters.save !== undefined) return false;
-  if (state.clientsOfIteration(iterationId).size === 0) return true;
+  const isLeft = state.clientsOfIteration(iterationId).size === 0;
+  if (isLeft && isUnreadable(iterationId)) return true;
+  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
+  if (isLeft) return true;
   return startAt !== undefined && ordered?.consumers?.[consumerIndex]?.state !== "awaited";
 }
 

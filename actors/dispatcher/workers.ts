@@ -7,7 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import { formatRef, sameActor } from "../runtime/ref.ts";
 import type { Task } from "./entities.ts";
-import { createTask, definitionOf, endTask, finishIfDone, replaceTask } from "./iterations.ts";
+import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
@@ -93,7 +93,8 @@ function report(turn: Turn, name: string, status: TaskStatus): boolean {
   const task = turn.state.tasks.get(taskId);
   if (task === undefined || task.worker !== name) return false;
   if (status.failed === true) {
-    replaceTask(turn, task);
+    endTask(turn, task, "task_failed");
+    createTask(turn, turn.state.iterations.get(task.iterationId)!, name);
     return false;
   }
   if (source !== undefined && !(task.source !== null && sameActor(task.source, source))) {

@@ -67,6 +67,7 @@ export class ElementFetcher {
   #sequence = 0;
   #acknowledged = 0;
   #stopped = false;
+  #hasEnded = false;
 
   constructor(
     context: ActorContext,
@@ -113,11 +114,21 @@ export class ElementFetcher {
   /** Stops, and tells the source to keep nothing for this client. */
   leave(): void {
     this.stop();
+    this.#tellLeave();
+  }
+
+  #tellLeave(): void {
     const { clientId, consumerIndex } = this.#options;
     this.#context.tell(this.source, "leave", {
       clientId,
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
     });
+  }
+
+  /** Nothing more is asked for that would acknowledge what came before the end. */
+  #leaveAtEnd(): void {
+    const isOver = this.#hasEnded && this.#open.size === 0;
+    if (isOver && this.#options.consumerIndex === undefined) this.#tellLeave();
   }
 
   /**
@@ -135,7 +146,11 @@ export class ElementFetcher {
       });
     }
     this.#ask(fetching).then((answer) => {
-      if (this.#settle(fetching)) fetching.resolve(answer);
+      if (this.#settle(fetching)) {
+        if (answer.kind === "end") this.#hasEnded = true;
+        this.#leaveAtEnd();
+        fetching.resolve(answer);
+      }
     }, (error) => {
       if (!this.#open.has(fetching) || attempt !== fetching.attempts) return;
       this.#context.run(() => this.#failed(fetching, error));

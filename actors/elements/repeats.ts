@@ -106,6 +106,20 @@ export class Repeats {
     return this.#pend(client, sequence, producing);
   }
 
+  /**
+   * Until when it is worth while to wait for acknowledgements of elements, in ms: so long after the
+   * newest request of a client that has been given some, and has not acknowledged them. 0: of none.
+   */
+  awaitedUntilMs(patienceMs: number): number {
+    let untilMs = 0;
+    for (const { answers, heardMs } of this.#clients.values()) {
+      if (heardMs + patienceMs > untilMs && answers.values().some(isElement)) {
+        untilMs = heardMs + patienceMs;
+      }
+    }
+    return untilMs;
+  }
+
   /** Forgets a client. */
   leave(clientId: number): void {
     this.#clients.delete(clientId);
@@ -174,6 +188,10 @@ export class Repeats {
       if (now - client.heardMs > CLIENT_IDLE_MS) this.#clients.delete(id);
     }
   }
+}
+
+function isElement(answer: ElementAnswer | Pending): boolean {
+  return "element" in answer;
 }
 
 /** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */

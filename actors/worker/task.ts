@@ -11,6 +11,7 @@ import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
+import type { Timer } from "../runtime/world.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
@@ -30,6 +31,8 @@ const AHEAD_ELEMENTS_MAX = 2;
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How often a runner that died is started again before the task fails for good. */
 const RUNNER_RESTARTS_MAX = 3;
+/** How long a draining task waits for a silent client to acknowledge what it was given, in ms. */
+const ACKNOWLEDGED_WITHIN_MS = 5_000;
 
 /** What a task needs. */
 export interface TaskOptions {
@@ -111,6 +114,8 @@ class Task implements RunningTask {
   /** Why the pipeline cannot be read on. Every request is answered so from then on. */
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
+  /** Looks again whether it is drained, when nobody need be waited for any more. */
+  #lastLook: Timer | undefined;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
   #produced = 0;
@@ -148,9 +153,15 @@ class Task implements RunningTask {
     return this.#drained.promise;
   }
 
+  /** What a client was given may be lost on its way: it is not fetched before it is acknowledged. */
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
-    if (isOver && this.#ahead.length === 0) this.#drained?.resolve();
+    if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
+    const nowMs = this.#context.world.nowMs();
+    const untilMs = this.#repeats.awaitedUntilMs(ACKNOWLEDGED_WITHIN_MS);
+    this.#lastLook?.cancel();
+    if (untilMs <= nowMs) return this.#drained.resolve();
+    this.#lastLook = this.#context.timer(untilMs - nowMs, () => this.#noteDrained());
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
@@ -158,7 +169,9 @@ class Task implements RunningTask {
     if (way !== undefined) {
       this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
     }
-    return this.#repeats.answer(request, () => this.#take(request));
+    const answer = this.#repeats.answer(request, () => this.#take(request));
+    this.#noteDrained();
+    return answer;
   }
 
   /** What the client waits for in vain is for others. */
@@ -167,6 +180,7 @@ class Task implements RunningTask {
     for (const { answer } of this.#waiting.leave(clientId)) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
     }
+    this.#noteDrained();
   }
 
   stats(): TaskStats {
@@ -192,7 +206,6 @@ class Task implements RunningTask {
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
       this.#meter.handOut(ready);
-      this.#noteDrained();
       this.#pull();
       return ready;
     }

@@ -92,23 +92,16 @@ testInline("a trainer that comes to a task that cannot read on is told so, too",
 });
 
 testInline(
-  "who comes when those have left whose task could not read on has it read anew",
+  "who comes when those have left whose task could not read on has all read anew",
   async (start) => {
-    await using cluster = await start({ workers: 1 });
-    const folder = await Deno.makeTempDir();
-    try {
-      const path = `${folder}/late`;
-      const dataset = neverComes(path).distribute({ service: cluster, jobName: "mended" });
-      assertEquals(await elementsBeforeFailure(dataset, /late/), [0, 1, 2, 3, 10, 11, 12, 13]);
-      const task = async () => (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
-      while ((await task()).state !== "failed") {
-        await new Promise((resolve) => setTimeout(resolve, 5));
+    for (const processingMode of ["OFF", "DYNAMIC"] as const) {
+      await using cluster = await start({ workers: 1 });
+      const folder = await Deno.makeTempDir();
+      try {
+        await failThenReadAll(cluster, `${folder}/late`, processingMode);
+      } finally {
+        await Deno.remove(folder, { recursive: true });
       }
-      assert(/late/.test((await task()).figures!.failure!));
-      await Dataset.range(20, 24).save(path);
-      assertEquals((await Array.fromAsync(dataset)).length, 20);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
     }
   },
 );
@@ -145,3 +138,19 @@ testInline("a pipeline that no worker can run is no end past ignoreErrors", asyn
   const dataset = Dataset.range(4).distribute({ service: cluster, processingMode: "FILE" });
   assertEquals(await elementsBeforeFailure(dataset, /FILE/), []);
 });
+
+async function failThenReadAll(
+  cluster: LocalCluster,
+  path: string,
+  processingMode: "OFF" | "DYNAMIC",
+): Promise<void> {
+  const mode = { service: cluster, jobName: "mended", processingMode };
+  const dataset = neverComes(path).distribute(mode);
+  assertEquals(await elementsBeforeFailure(dataset, /late/), [0, 1, 2, 3, 10, 11, 12, 13]);
+  const task = async () => (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
+  while ((await task()).state !== "failed") await new Promise((resolve) => setTimeout(resolve, 5));
+  assert(/late/.test((await task()).figures!.failure!));
+  await Dataset.range(20, 24).save(path);
+  const wanted = [0, 10, 20, 30, 40].flatMap((x) => [x, x + 1, x + 2, x + 3]);
+  assertEquals(await Array.fromAsync(dataset), wanted);
+}

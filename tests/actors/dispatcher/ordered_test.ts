@@ -317,7 +317,7 @@ class Decider implements Turn {
           ...(a % 3 === 2 ? { consumerIndex: b % CONSUMERS } : {}),
           ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
           ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
-        }, () => undefined);
+        }, { placeOf: () => undefined, isUnreadable: () => false });
         return;
       case "release":
         return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", null);

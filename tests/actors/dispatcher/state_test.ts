@@ -181,7 +181,7 @@ class Decider implements Turn {
       repetition,
       ...(jobName === undefined ? {} : { jobName }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    }, () => undefined);
+    }, { placeOf: () => undefined, isUnreadable: () => false });
   }
 
   #heartbeat(a: number, b: number, c: number): void {

@@ -87,6 +87,13 @@ export class TaskBench implements AsyncDisposable {
     return this.system.ask(source, "getElement", request, { timeoutMs: 10_000 });
   }
 
+  /** Resolves when the task says that it is drained. */
+  async drain(): Promise<void> {
+    await this.system.ask(this.task as FencedRef<TaskProtocol>, "drain", null, {
+      timeoutMs: 10_000,
+    });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.system.stop();
     await this.#runners.close();

@@ -74,6 +74,35 @@ Deno.test("task whose runners keep dying goes on saying so, and never that the d
   assertEquals((stats as TaskStats).failure, "out of memory");
 });
 
+Deno.test("task is drained when all it has given is acknowledged, not when it has given all", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const ask = (sequence: number, acknowledged: number) =>
+    bench.system.ask(bench.task, "getElement", { clientId: 1, sequence, acknowledged }, {
+      timeoutMs: 5_000,
+    });
+  assertEquals(opened(await ask(1, 0)), 0);
+  let isDrained = false;
+  const drained = bench.drain().then(() => isDrained = true);
+  // The answers were lost on their way.
+  assertEquals(opened(await ask(2, 0)), "end");
+  assertEquals(opened(await ask(1, 0)), 0);
+  assertEquals(isDrained, false);
+  assertEquals(opened(await ask(3, 2)), "end");
+  await drained;
+});
+
+Deno.test("task is drained when a client that has been given everything leaves", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  assertEquals(opened(await bench.get(bench.task, 1)), 0);
+  let isDrained = false;
+  const drained = bench.drain().then(() => isDrained = true);
+  const request = { clientId: 1, sequence: 2, acknowledged: 0 };
+  await bench.system.ask(bench.task, "getElement", request, { timeoutMs: 5_000 });
+  assertEquals(isDrained, false);
+  bench.system.tell(bench.task, "leave", { clientId: 1 });
+  await drained;
+});
+
 Deno.test("task produces no more than a few elements ahead of its clients", async () => {
   await using bench = new TaskBench(Dataset.range(1_000));
   await bench.get(bench.task, 1);
