@@ -6,8 +6,8 @@ import { isPlainObject } from "../core/tree.ts";
 
 /**
  * A saved state of which only what is there can be read: a field that was added since is refused by its
- * name, where `undefined` in its place would give another stream. Operators ask by `in` for what may be left out.
- * A state within it, which may be an element as well, is asked for by itself.
+ * name, where `undefined` in its place would give another stream. Operators ask by `in` for what may be
+ * left out. A state within it, which may be an element as well, is asked for by itself.
  *
  * Errors: `failed_precondition`, when a field is read that is not there.
  */

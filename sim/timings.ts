@@ -8,6 +8,7 @@
 import type { ClientOptions } from "../actors/client/client.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
 import type { SimCluster } from "./cluster.ts";
+import type { SimRandom } from "./random.ts";
 import type { WorkerSettings } from "./service.ts";
 
 const PRODUCTION_PROBABILITY = 1 / 4;
@@ -32,4 +33,20 @@ export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>)
   const { dispatcher = {}, worker = {}, client = {} } = isQuick ? quick : {};
   const firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS;
   return { dispatcher, worker, client: { firstAnswerTimeoutMs, ...client } };
+}
+
+const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
+const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
+
+/** Of DETERMINISTIC streams, the quick ones are so short that workers are thought lost that are not. */
+export function drawStreamTimings(cluster: SimCluster, luck: SimRandom): ServiceTimings {
+  return drawTimings(cluster, {
+    dispatcher: {
+      workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
+      clientTimeoutMs: 5_000,
+      clientGraceMs: cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
+    },
+    worker: { heartbeatMs: 300 },
+    client: { refreshMs: 200, requestTimeoutMs: 1_000 },
+  });
 }

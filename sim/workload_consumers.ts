@@ -23,7 +23,7 @@ import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { drawTimings, type ServiceTimings } from "./timings.ts";
+import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const CONSUMERS_MAX = 3;
@@ -42,13 +42,8 @@ const STUCK_MS = 8_000;
 /** How long a consumer waits before it comes again, and looks whether others have, in ms. */
 const PAUSE_MS = 300;
 
-/** Timings that the actors offer to be set: so short that some are thought lost that are not. */
-const WORKER_HEARTBEAT_MS = 300;
-const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
-const CLIENT_TIMEOUT_MS = 5_000;
-const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
+/** How far beyond what all consumers have splits are handed out. */
 const WINDOW_SPLITS = 8;
-const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 
 /** Runs one seed. */
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
@@ -92,15 +87,7 @@ class ConsumersRun implements Disposable {
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("consumers");
     const count = 1 + luck.int(CONSUMERS_MAX);
-    this.#timings = drawTimings(this.cluster, {
-      dispatcher: {
-        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
-        clientTimeoutMs: CLIENT_TIMEOUT_MS,
-        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-      },
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
-      client: CLIENT_TIMINGS,
-    });
+    this.#timings = drawStreamTimings(this.cluster, luck);
     const { dispatcher, worker } = this.#timings;
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...dispatcher, ...windows }));

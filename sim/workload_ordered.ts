@@ -24,7 +24,7 @@ import type { SimRandom } from "./random.ts";
 import { Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { drawTimings, type ServiceTimings } from "./timings.ts";
+import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
 import {
   outcomeOf,
   type RunOptions,
@@ -44,13 +44,7 @@ const SAVE_PROBABILITY = 0.3;
 const RESTORE_PROBABILITY = 0.1;
 /** How long the loop waits before it tries again to be the reader, in ms. */
 const LOST_PAUSE_MS = 500;
-
-/** Timings that the actors offer to be set: so short that workers are thought lost that are not. */
-const WORKER_HEARTBEAT_MS = 300;
-const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
-const CLIENT_TIMEOUT_MS = 5_000;
-const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
-const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
+/** Of asks for the dispatcher's state, in ms. */
 const DESCRIBE_TIMEOUT_MS = 60_000;
 const DESCRIBE_ATTEMPT_MS = 500;
 /** How far beyond its mark the reader's splits are handed out. */
@@ -113,15 +107,7 @@ class OrderedRun implements Disposable {
     });
     const luck = this.cluster.random.fork("timings");
     this.#windowBytes = luck.pick(WINDOW_BYTES);
-    this.#timings = drawTimings(this.cluster, {
-      dispatcher: {
-        workerTimeoutMs: luck.pick(WORKER_TIMEOUT_MS),
-        clientTimeoutMs: CLIENT_TIMEOUT_MS,
-        clientGraceMs: this.cluster.random.fork("grace").pick(CLIENT_GRACE_MS),
-      },
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
-      client: CLIENT_TIMINGS,
-    });
+    this.#timings = drawStreamTimings(this.cluster, luck);
     const { dispatcher, worker } = this.#timings;
     const config = { ...dispatcher, windowSplits: WINDOW_SPLITS };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));

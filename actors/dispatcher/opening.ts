@@ -102,8 +102,9 @@ function createJob(turn: Turn, name: string | null, parameters: JobParameters): 
  * What a task could not read may be there now: who comes when all have left that were told so gets all
  * of it, and not what the other tasks have left.
  *
- * A DETERMINISTIC reader that was restored takes the stream over from a reader that may be thought to be alive still. Of
- * several consumers the first that is restored begins it anew for all, and the others come to it.
+ * A DETERMINISTIC reader that was restored takes the stream over from one that may be thought to be
+ * alive still. Of several consumers the first that is restored begins it anew for all, and the others
+ * come to it.
  */
 function beginsAnew(
   { state }: Turn,

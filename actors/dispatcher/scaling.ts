@@ -6,8 +6,7 @@
  */
 import { Autoscaler, checkScaling, type ClusterSigns, type ScalingOptions } from "./autoscaler.ts";
 import { iterationFigures, type SoftState } from "./describe.ts";
-import { isGoing } from "./diagnosis.ts";
-import { type IterationFigures, ratesOf } from "./diagnosis.ts";
+import { isGoing, type IterationFigures, ratesOf } from "./diagnosis.ts";
 import type { Job } from "./entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";

@@ -141,12 +141,10 @@ function growthFinding(sizes: readonly SizeRun[]): string[] {
   const worse = worseThanLinear(sizes).map(({ figure, againstLinear }) =>
     `${figure.name} (${formatNumber(againstLinear!.value)} times)`
   );
-  const what = worse.length === 0 ? "nothing grows" : `this grows by more: ${worse.join(", ")}`;
-  return [
-    `For ${timesText(sizes)} times the workers, ${what}${
-      worse.length === 0 ? " by more than they do" : ""
-    }.`,
-  ];
+  const what = worse.length === 0
+    ? "nothing grows by more than they do"
+    : `this grows by more: ${worse.join(", ")}`;
+  return [`For ${timesText(sizes)} times the workers, ${what}.`];
 }
 
 function sweepSection(sweep: readonly SweepRun[]): string {

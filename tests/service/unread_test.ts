@@ -89,6 +89,10 @@ testInline("a trainer that comes to a task that cannot read on is told so, too",
   await first.next();
   await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/);
   assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
+  await untilFailed(cluster);
+  const { workers, jobs } = await cluster.describe();
+  assert(/^It cannot read on: .*\/nowhere/.test(workers[0]!.activity.reason!));
+  assert(/cannot be read on: .*\/nowhere/.test(jobs[0]!.iterations[0]!.bottleneck.text));
 });
 
 testInline(
@@ -147,10 +151,17 @@ async function failThenReadAll(
   const mode = { service: cluster, jobName: "mended", processingMode };
   const dataset = neverComes(path).distribute(mode);
   assertEquals(await elementsBeforeFailure(dataset, /late/), [0, 1, 2, 3, 10, 11, 12, 13]);
-  const task = async () => (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
-  while ((await task()).state !== "failed") await new Promise((resolve) => setTimeout(resolve, 5));
-  assert(/late/.test((await task()).figures!.failure!));
+  assert(/late/.test(await untilFailed(cluster)));
   await Dataset.range(20, 24).save(path);
   const wanted = [0, 10, 20, 30, 40].flatMap((x) => [x, x + 1, x + 2, x + 3]);
   assertEquals(await Array.fromAsync(dataset), wanted);
+}
+
+/** Why the only task cannot read on, once its worker has told. */
+async function untilFailed(cluster: LocalCluster): Promise<string> {
+  for (;;) {
+    const { state, figures } = (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
+    if (state === "failed") return figures!.failure!;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
