@@ -129,22 +129,23 @@ export class Ledger {
 
   /**
    * Adds an entry where several write together, and answers it. What somebody else has entered as the
-   * same stays: it may have been read. `check` fails where nothing may be entered any more.
+   * same stays: it may have been read. `check` is given the head, and fails where nothing may be entered
+   * any more. Nobody takes the save over in between: who does has to find either the entry or its own
+   * name in the head.
    */
   async enterOnce(
     id: string,
     entry: LedgerEntry,
-    check: () => Promise<void>,
+    check: (head: LedgerHead | undefined) => void,
   ): Promise<LedgerEntry> {
-    const path = this.#path(entryName(id, entry.number));
     let entered = entry;
-    const change = async (known: LedgerEntry | undefined) => {
-      await check();
-      if (known?.joint?.upTo !== entry.joint?.upTo) return entry;
-      entered = known!;
+    await this.change(async (head) => {
+      check(head);
+      const known = await this.entry(id, entry.number);
+      if (known?.joint?.upTo === entry.joint?.upTo) entered = known!;
+      else await this.enter(id, entry);
       return undefined;
-    };
-    await changeDocument(this.#host, path, ENTRY_FORMAT, this.#remedy, change);
+    });
     return entered;
   }
 

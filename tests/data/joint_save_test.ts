@@ -48,21 +48,39 @@ function entry({ id, table }: Begun, number: number, runs: WrittenRun[], owner =
 
 /** The machine with a disk that holds so many bytes and no more. */
 function withDiskOf(bytesMax: number): Host {
-  const host = installedHost();
   let left = bytesMax;
+  const onAppend = (path: string, bytes: Uint8Array) => {
+    left -= bytes.length;
+    if (left < 0) throw new LeatError("resource_exhausted", `Cannot write ${path}: disk full`);
+  };
+  return withFiles(installedHost(), { onAppend });
+}
+
+interface FileEvents {
+  readonly onAppend?: (path: string, bytes: Uint8Array) => void;
+  readonly beforeCommit?: (path: string) => void | Promise<void>;
+  /** Somebody else is making this file. */
+  readonly onTaken?: (path: string) => void;
+}
+
+/** A machine on which somebody is told of what is written. */
+function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents): Host {
   const newFiles = {
     remove: (path: string) => host.newFiles.remove(path),
     create: async (path: string) => {
-      const file = await host.newFiles.create(path);
+      const file = await host.newFiles.create(path).catch((error) => {
+        onTaken?.(path);
+        throw error;
+      });
       return {
         append: (bytes: Uint8Array) => {
-          left -= bytes.length;
-          if (left < 0) {
-            throw new LeatError("resource_exhausted", `Cannot write ${path}: disk full`);
-          }
+          onAppend?.(path, bytes);
           return file.append(bytes);
         },
-        commit: () => file.commit(),
+        commit: async () => {
+          await beforeCommit?.(path);
+          await file.commit();
+        },
         abandon: () => file.abandon(),
       };
     },
@@ -71,6 +89,7 @@ function withDiskOf(bytesMax: number): Host {
     newFiles: { value: newFiles },
     files: { value: host.files },
     nowMs: { value: () => host.nowMs() },
+    sleep: { value: (ms: number, signal?: AbortSignal) => host.sleep(ms, signal) },
     yield: { value: () => host.yield() },
     entropy64: { value: () => host.entropy64() },
   });
@@ -163,6 +182,62 @@ Deno.test("a save that somebody else has taken over enters nothing more", async 
     assertEquals((await assertRejects(late, LeatError)).code, "aborted");
     await other.do(entry(begun, 0, [whole], "cluster/2"));
     assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("a save that is taken over while an entry is put in its place goes on after that entry", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const host = installedHost();
+    const wants = Promise.withResolvers<unknown>();
+    const other = writerOf(
+      folder,
+      dataset,
+      withFiles(host, { onTaken: () => wants.resolve(null) }),
+    );
+    let taken: Promise<Begun> | undefined;
+    const beforeCommit = async (path: string) => {
+      if (!path.endsWith(".ledger")) return;
+      taken ??= other.do({ work: "begin", owner: "cluster/2" }) as Promise<Begun>;
+      await Promise.race([taken, wants.promise]);
+    };
+    const one = writerOf(folder, dataset, withFiles(host, { beforeCommit }));
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const half = { first: 0, count: 2, ...await one.do(run(begun, 0, 2)) as RunReport };
+    await one.do(entry(begun, 0, [half]));
+    const { id, entries, upTo } = await taken!;
+    assertEquals([id, entries, upTo], [begun.id, 1, 2]);
+  });
+});
+
+Deno.test("a save that is taken over before its last entry became a saved dataset keeps that entry for whoever reads", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const beforeCommit = (path: string) => {
+      if (path.endsWith("/DONE")) throw new LeatError("resource_exhausted", "disk full");
+    };
+    const one = writerOf(folder, dataset, withFiles(installedHost(), { beforeCommit }));
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    // Somebody who was given up for dead writes fewer splits of the same run.
+    await one.do(run(begun, 0, 1));
+    const early = { first: 0, count: 2, ...await one.do(run(begun, 0, 2)) as RunReport };
+    const late = { first: 2, count: 2, ...await one.do(run(begun, 2, 2)) as RunReport };
+    const growing = await Dataset.load<number>(folder, { wait: true });
+    await assertRejects(() => one.do(entry(begun, 0, [early, late])), LeatError, "disk full");
+
+    const other = writerOf(folder, dataset);
+    const again = await other.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    const { entries, upTo, runs, elements } = again;
+    assertEquals([entries, upTo, runs, elements], [0, 4, [], 4]);
+    const reader = growing[Symbol.asyncIterator]();
+    const found = [(await reader.next()).value];
+    const end = { work: "entry", owner: "cluster/2", id: begun.id, number: 0, runs, upTo } as const;
+    assertEquals(await other.do({ ...end, isLast: true }), { elements: 0, sizeBytes: 0 });
+    for (let next = await reader.next(); !next.done; next = await reader.next()) {
+      found.push(next.value);
+    }
+    assertEquals(found, [0, 1, 2, 3]);
+    assertEquals(await Array.fromAsync(await Dataset.load<number>(folder)), [0, 1, 2, 3]);
   });
 });
 

@@ -62,11 +62,12 @@ async function progressOf(
   id: string,
 ): Promise<Omit<Begun, "id" | "table">> {
   let [entries, upTo, elements, sizeBytes] = [0, 0, 0, 0];
-  for (;; entries++) {
+  for (let isLast = false; !isLast;) {
     const entry = await folder.ledger.entry(id, entries);
-    // The last one is made again, and a saved dataset of it.
-    if (entry?.joint === undefined || entry.joint.isLast) break;
-    upTo = entry.joint.upTo;
+    if (entry?.joint === undefined) break;
+    ({ upTo, isLast } = entry.joint);
+    // Whoever is told to make the last one finds it, and makes a saved dataset of it.
+    if (!isLast) entries++;
     for (const chunk of entry.chunks) {
       elements += chunk.count;
       sizeBytes += chunk.sizeBytes;

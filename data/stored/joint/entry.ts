@@ -61,10 +61,12 @@ async function enterRuns(
   expectOurs(folder, work, await ledger.head());
   const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
-  const entry = await ledger.enterOnce(
+  // With no runs there is nothing to enter but an end, which whoever had the save before may have made.
+  const made = work.runs.length === 0 ? await ledger.entry(id, number) : undefined;
+  const entry = made ?? await ledger.enterOnce(
     id,
     await writer.write(),
-    async () => expectOurs(folder, work, await ledger.head()),
+    (head) => expectOurs(folder, work, head),
   );
   if (work.isLast) await finish(folder, pipeline.node, entry, work);
   return writer.joined;
