@@ -54,6 +54,11 @@ export interface DTypeArrays {
 /** The typed arrays that stand for a dtype. */
 export type TypedArray = DTypeArrays[FixedDType];
 
+/** The dtype that a typed array stands for: of a `Uint8Array` it is `uint8`. */
+export type DTypeOf<A extends TypedArray> = {
+  [D in Exclude<FixedDType, "bool">]: A extends DTypeArrays[D] ? D : never;
+}[Exclude<FixedDType, "bool">];
+
 /** Makes a typed array: of `length` zeros, or over `buffer` without copying. */
 export interface TypedArrayConstructor {
   new (length: number): TypedArray;

@@ -8,6 +8,7 @@
 import {
   type DType,
   type DTypeArrays,
+  type DTypeOf,
   dtypeOf,
   isDType,
   isFixedDType,
@@ -131,6 +132,9 @@ export class Tensor<D extends DType = DType> {
   }
 }
 
+/** What {@linkcode tensor} makes tensors of. */
+export type TensorLike = NestedArray | TypedArray | readonly (NestedArray | TypedArray)[] | Tensor;
+
 /** How {@linkcode tensor} reads its argument. */
 export interface TensorOptions<D extends DType = DType> {
   /**
@@ -158,8 +162,17 @@ export interface TensorOptions<D extends DType = DType> {
  * tensor([1, 2, 3], { dtype: "int32" });
  * ```
  */
+export function tensor<D extends DType>(
+  value: TensorLike,
+  options: TensorOptions<D> & { readonly dtype: D },
+): Tensor<D>;
+export function tensor<A extends TypedArray>(
+  value: A,
+  options?: Omit<TensorOptions, "dtype">,
+): Tensor<DTypeOf<A>>;
+export function tensor(value: TensorLike, options?: TensorOptions): Tensor;
 export function tensor(
-  value: NestedArray | TypedArray | readonly (NestedArray | TypedArray)[] | Tensor,
+  value: TensorLike,
   options: TensorOptions = {},
 ): Tensor {
   const { dtype } = options;

@@ -119,3 +119,14 @@ Deno.test("RaggedTensor cuts values into rows and checks its splits", () => {
   }
   refused(() => new RaggedTensor(tensor(1), new BigInt64Array([0n])), "split");
 });
+
+Deno.test("the type of a tensor is that of its typed array, or of the dtype that is asked for", () => {
+  const pixels = tensor(new Uint8Array(2), { shape: [2, 1] }) satisfies Tensor<"uint8">;
+  const rows = tensor(new Float32Array([1, 2])) satisfies Tensor<"float32">;
+  const labels = tensor([1, 2], { dtype: "int32" }) satisfies Tensor<"int32">;
+  assertEquals([pixels.dtype, rows.dtype, labels.dtype], ["uint8", "float32", "int32"]);
+  // @ts-expect-error: half floats are no floats.
+  tensor(new Float16Array(1)) satisfies Tensor<"float32">;
+  // @ts-expect-error: a bare Uint8Array holds numbers, not blocks.
+  tensor(new Uint8Array(1)) satisfies Tensor<"bytes">;
+});
