@@ -110,8 +110,12 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
         `${this.kind}: the dataset of files must give paths, got ${show(path)}`,
       );
     }
-    const file = await host.files.open(path, signal);
-    return { path, file, compression: compressionOf(path, this.compression) };
+    try {
+      const file = await host.files.open(path, signal);
+      return { path, file, compression: compressionOf(path, this.compression) };
+    } catch (error) {
+      throw hintAtPattern(error, path, this.kind);
+    }
   }
 
   /** `countParts`, of any file. */
@@ -134,6 +138,16 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
       ? new SequentialFiles(context, this)
       : new ParallelFiles(context, this);
   }
+}
+
+/** What was thrown, with what to write instead where the path that was not found looks like a pattern. */
+function hintAtPattern(error: unknown, path: string, kind: string): unknown {
+  if (!(error instanceof LeatError) || error.code !== "not_found" || !/[*?]/.test(path)) {
+    return error;
+  }
+  const instead = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
+  const hint = `${kind} takes paths; what a pattern matches is read by ${instead}.`;
+  return new LeatError(error.code, `${error.message} ${hint}`, { cause: error });
 }
 
 function checkCompression(operator: string, value: unknown): FileCompression | undefined {

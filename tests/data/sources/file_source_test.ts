@@ -1,6 +1,12 @@
 /** Sources that read files: textLines, tfRecords and jsonLines over real files, some of them missing or damaged. */
 
-import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { deflateSync, gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
@@ -151,6 +157,21 @@ Deno.test("a file that cannot be read is one error that names it, and the next f
     const expected = ["not_found", "a1", "a2", "a3", "a4", "not_found", "invalid_argument", "b1"];
     assertEquals(shown(found), expected);
   });
+});
+
+Deno.test("a source that is given a pattern says what reads its files, and of other missing files nothing", async () => {
+  for (
+    const [node, instead] of [
+      [new TfRecordsNode("gone/*.tfrecord"), 'Dataset.tfRecords(Dataset.listFiles("gone/*.tfr'],
+      [new TextLinesNode(["gone/a", "gone/?"]), 'Dataset.textLines(Dataset.listFiles("gone/?"))'],
+    ] as const
+  ) {
+    const last = (await collect(node)).at(-1) as LeatError;
+    assertEquals(last.code, "not_found");
+    assertStringIncludes(last.message, instead);
+  }
+  const [plain] = await collect(new TextLinesNode("gone/a"));
+  assert(!(plain as LeatError).message.includes("listFiles"));
 });
 
 Deno.test("a damaged file gives the records before the damage, one error, then the next file", async () => {
