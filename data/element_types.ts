@@ -1,15 +1,20 @@
 /**
  * What operators make of elements, in types.
  */
-import type { TypedArray } from "../core/dtype.ts";
+import type { DTypeOf, TypedArray } from "../core/dtype.ts";
 import type { RaggedTensor, Tensor, TensorScalar } from "../core/tensor.ts";
 import type { Dataset } from "./dataset.ts";
 
 type Scalar = number | bigint | boolean | string;
 
-/** An element with every leaf stacked into a tensor. */
+/**
+ * An element with every leaf stacked into a tensor: of its dtype where the leaf's type tells it. A
+ * `spec` decides it for numbers, bigints and `Uint8Array`s.
+ */
 export type Batched<T> = unknown extends T ? unknown
-  : T extends Scalar | TypedArray | Tensor ? Tensor
+  : T extends Tensor<infer D> ? Tensor<D>
+  : T extends Exclude<TypedArray, Uint8Array> ? Tensor<DTypeOf<T>>
+  : T extends Scalar | Uint8Array ? Tensor
   : T extends null ? null
   : { -readonly [K in keyof T]: Batched<T[K]> };
 

@@ -369,3 +369,15 @@ Deno.test("a batch that cannot be allocated costs that batch", async () => {
     [[0], [0]],
   ]);
 });
+
+Deno.test("the type of a batch has the dtype of tensors and typed arrays, and leaves open what a spec decides", async () => {
+  const pixels = tensor(new Uint8Array(2));
+  const dataset = Dataset.from([{ pixels, weights: new Float32Array(1), label: 1 }]).batch(1);
+  for await (const { pixels, weights, label } of dataset) {
+    pixels satisfies Tensor<"uint8">;
+    weights satisfies Tensor<"float32">;
+    // @ts-expect-error: a number is what its spec says.
+    label satisfies Tensor<"float64">;
+    assertEquals([pixels.dtype, weights.dtype, label.dtype], ["uint8", "float32", "float64"]);
+  }
+});
