@@ -374,7 +374,7 @@ class Dispatcher {
     > {
     return this.turn((turn) => {
       const answer = workerHeartbeat(turn, request);
-      if (request.leaving !== true) {
+      if (request.leaving !== true && answer.follows === undefined) {
         this.#workersHeardMs.set(request.name, turn.nowMs);
         if (request.isPrivate !== true) this.#reach.heard(request.name, request.worker);
         this.#figures.workerHeard(this.#state, request, turn.nowMs);

@@ -274,7 +274,8 @@ export interface DispatcherProtocol {
 
   /**
    * Registers a worker at its first call, keeps it alive after that, and gives it work. A worker
-   * actor of a new life under a known name ends the tasks of the earlier life.
+   * actor of a new life under a known name ends the tasks of the earlier life, once it has said that it
+   * follows that one.
    *
    * @throws `failed_precondition` when a newer life of the same name is registered.
    */
@@ -291,6 +292,8 @@ export interface DispatcherProtocol {
     readonly tasks: readonly TaskStatus[];
     /** It is about to stop: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
+    /** The incarnation of the life that had its name before, as an answer told it. */
+    readonly follows?: string;
     /** How it is doing. */
     readonly figures?: WorkerFigures;
   }): {
@@ -298,6 +301,12 @@ export interface DispatcherProtocol {
     readonly newTasks: readonly TaskDefinition[];
     /** Tasks it named that it should drop: ended, fenced or unknown. */
     readonly endedTasks: readonly number[];
+    /**
+     * It is not registered yet: the life with this incarnation has its name. It says that it follows
+     * that one, at once. A word that was on its way when its sender died cannot: it would take the name
+     * from the life that has followed already.
+     */
+    readonly follows?: string;
     /** After how much silence, in ms, the worker counts as dead. */
     readonly timeoutMs?: number;
   };

@@ -32,6 +32,10 @@ export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): Heartbea
     );
   }
   if (request.leaving === true) return leave(turn, request);
+  const before = worker?.ref.incarnation ?? ref.incarnation;
+  if (before !== ref.incarnation && before !== request.follows) {
+    return { newTasks: [], endedTasks: [], follows: before };
+  }
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
     for (const word of [name, ...request.tags]) checkName("A worker's name or tag", word);
     register(turn, request);

@@ -143,6 +143,8 @@ class Worker {
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
   #registered = false;
+  /** The life that had its name before, once the dispatcher has told it. */
+  #follows: string | undefined;
   /** After how much silence, in ms, the dispatcher gives it up; undefined before it has said so. */
   #timeoutMs: number | undefined;
   #left = false;
@@ -198,7 +200,7 @@ class Worker {
       const isMissed = this.#registered && this.#context.world.fault("worker.skip_heartbeat");
       const outcome = isMissed ? "unanswered" : await this.#heartbeat();
       if (outcome === "refused") return;
-      if (this.#woken) continue;
+      if (this.#woken || outcome === "asked") continue;
       const delayMs = outcome === "answered"
         ? pauseWithin(heartbeatMs, this.#timeoutMs)
         : Math.min(heartbeatMs, HEARTBEAT_RETRY_MS);
@@ -212,16 +214,21 @@ class Worker {
     }
   }
 
-  async #heartbeat(): Promise<"answered" | "unanswered" | "refused"> {
+  async #heartbeat(): Promise<"answered" | "asked" | "unanswered" | "refused"> {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
     try {
-      const { newTasks, endedTasks, timeoutMs } = await this.#context.ask(
+      const { newTasks, endedTasks, follows, timeoutMs } = await this.#context.ask(
         dispatcher,
         "workerHeartbeat",
         this.#report(),
         { timeoutMs: HEARTBEAT_TIMEOUT_MS, attemptMs: HEARTBEAT_ATTEMPT_MS },
       );
+      if (follows !== undefined) {
+        this.#registered = false;
+        this.#follows = follows;
+        return "asked";
+      }
       if (!this.#registered) {
         world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
       }
@@ -283,6 +290,7 @@ class Worker {
       tags,
       ...(process === undefined ? {} : { process }),
       ...(isPrivate === undefined ? {} : { isPrivate }),
+      ...(this.#follows === undefined ? {} : { follows: this.#follows }),
       tasks,
       figures,
     };

@@ -203,6 +203,30 @@ Deno.test("a new life of a worker ends its tasks and gets new ones; the old life
   assertEquals(await next.heartbeat(), [2]);
 });
 
+Deno.test("the first word of a life, come late, does not take the name from the life that has followed", async () => {
+  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
+  const first = cluster.worker("w");
+  await cluster.open(await cluster.dataset(), OFF);
+  await first.heartbeat();
+  const dead = await first.reborn();
+  const late = { name: "w", worker: dead.ref, tags: [], tasks: [] };
+  const follows = first.ref.incarnation;
+  const answer = await cluster.ask("workerHeartbeat", late);
+  assertEquals([answer.newTasks, answer.follows], [[], follows]);
+  const next = await dead.reborn();
+  assertEquals(await next.heartbeat(), [2]);
+  for (const word of [late, { ...late, follows }]) {
+    const { newTasks, follows } = await cluster.ask("workerHeartbeat", word);
+    assertEquals([newTasks, follows], [[], next.ref.incarnation]);
+  }
+  assertEquals(await next.heartbeat(), [2]);
+  // Nor when the name is free.
+  await cluster.world.advance(70_000);
+  assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
+  assertEquals((await cluster.ask("workerHeartbeat", late)).follows, next.ref.incarnation);
+  assertEquals(await next.heartbeat(), [3]);
+});
+
 Deno.test("a worker silent for too long loses its tasks; when it comes back it gets others", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const worker = cluster.worker("w");

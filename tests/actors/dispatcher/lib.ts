@@ -334,14 +334,18 @@ export class TestWorker {
 
   /** Heartbeats until there is no news, taking up new tasks as ready and dropping ended ones. */
   async heartbeat(): Promise<number[]> {
-    for (;;) {
-      const { newTasks, endedTasks } = await this.#cluster.ask("workerHeartbeat", {
+    for (let follows: string | undefined;;) {
+      const answer = await this.#cluster.ask("workerHeartbeat", {
         name: this.name,
         worker: this.ref,
         tags: [],
         ...this.place,
+        ...(follows === undefined ? {} : { follows }),
         tasks: [...this.tasks.values()],
       });
+      ({ follows } = answer);
+      if (follows !== undefined) continue;
+      const { newTasks, endedTasks } = answer;
       for (const taskId of endedTasks) this.tasks.delete(taskId);
       for (const { taskId } of newTasks) {
         this.tasks.set(taskId, { taskId, source: this.sourceOf(taskId), completed: false });
