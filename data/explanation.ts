@@ -25,6 +25,8 @@ export interface ExplainedOperator {
   readonly elementSpec: ElementSpec;
   /** What it has done, where the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
+  /** Whether workers run it, so that its figures are theirs: it is before a `distribute`. */
+  readonly onWorkers: boolean;
 }
 
 /**
@@ -41,7 +43,7 @@ export class Explanation {
 
   constructor(root: DatasetNode, run?: Omit<Run, "root">) {
     const operators: ExplainedOperator[] = [];
-    const visit = (node: DatasetNode, depth: number) => {
+    const visit = (node: DatasetNode, depth: number, onWorkers: boolean) => {
       operators.push({
         number: operators.length,
         depth,
@@ -50,10 +52,12 @@ export class Explanation {
         cardinality: node.cardinality,
         elementSpec: node.elementSpec,
         stats: run?.stats[operators.length],
+        onWorkers,
       });
-      for (const input of node.inputs) visit(input, depth + 1);
+      const below = onWorkers || node.kind === "distribute";
+      for (const input of node.inputs) visit(input, depth + 1, below);
     };
-    visit(root, 0);
+    visit(root, 0, false);
     this.operators = operators;
     this.advice = run === undefined ? [] : adviceOn({ root, ...run });
   }
@@ -71,7 +75,9 @@ export class Explanation {
       const line = `${indent}${at.number} ${call} → ${count} ${
         at.cardinality === 1 ? "element" : "elements"
       } of ${spec}`;
-      return at.stats === undefined ? line : `${line}\n${indent}  ${describeStats(at.stats)}`;
+      if (at.stats === undefined) return line;
+      const run = at.onWorkers ? "runs on workers" : describeStats(at.stats);
+      return `${line}\n${indent}  ${run}`;
     });
     return [...lines, ...this.advice].join("\n");
   }

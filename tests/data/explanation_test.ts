@@ -95,6 +95,23 @@ Deno.test("explain of an iterator prints each operator's figures, and of a datas
   assert(!String(dataset.explain()).includes("gave"));
 });
 
+Deno.test("explain says of operators before a distribute that workers run them, and not that they gave nothing", () => {
+  const dataset = slow.distribute({ service: "ws://127.0.0.1:1" }).batch(2);
+  const text = String(dataset.iterator().explain()).split("\n");
+  assertEquals(text.slice(1, 8).filter((_, line) => line % 2 === 0).map((line) => line.trim()), [
+    "gave 0 (0 bytes)",
+    "gave 0 (0 bytes)",
+    "runs on workers",
+    "runs on workers",
+  ]);
+  assertEquals(dataset.explain().operators.map(({ onWorkers }) => onWorkers), [
+    false,
+    false,
+    true,
+    true,
+  ]);
+});
+
 Deno.test("amounts have three digits and a unit", () => {
   assertEquals([0, 999, 1000, 8192, 512e6, 3e15].map(bytesText), [
     ...["0 bytes", "999 bytes", "1 kB", "8.19 kB", "512 MB", "3000 TB"],
