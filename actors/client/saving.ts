@@ -11,7 +11,7 @@ import { seedOf } from "../../data/operators/options.ts";
 import { chainOf } from "../../data/ordered/chain.ts";
 import { checkReproducible } from "../../data/ordered/reproducible.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { JointSaveSettings } from "../../data/stored/joint/work.ts";
+import { IS_SAVED, type JointSaveSettings } from "../../data/stored/joint/work.ts";
 import {
   type DispatcherProtocol,
   type JobParameters,
@@ -107,7 +107,8 @@ class SaveClient {
       }
     } catch (error) {
       // It became whole while nobody could tell.
-      if (!(this.#hasBegun && LeatError.from(error).code === "already_exists")) throw error;
+      const isSaved = LeatError.from(error).details?.["reason"] === IS_SAVED;
+      if (!(this.#hasBegun && isSaved)) throw error;
     }
   }
 

@@ -105,12 +105,28 @@ class SaveTask {
   }
 
   async #work(): Promise<void> {
-    for (let said: Said = {}; !this.#ended;) {
+    let said: Said = {};
+    let last: SaveWork | undefined;
+    while (!this.#ended) {
       const work = await this.#ask(said);
-      if (work === null) return this.#options.onCompleted();
+      if (work === null) {
+        if (last !== undefined) await this.#noteFailure(last, said);
+        return this.#options.onCompleted();
+      }
       if (work === undefined) return this.#isDraining ? undefined : this.#options.onFenced();
-      said = work === "later" ? {} : await this.#do(work);
+      last = work === "later" ? undefined : work;
+      said = last === undefined ? {} : await this.#do(last);
     }
+  }
+
+  /**
+   * Tells who reads the folder why the save has ended, once the dispatcher has taken it to have failed:
+   * of a task that was given up for dead nobody hears. Where it cannot be written, they find out by the
+   * silence.
+   */
+  async #noteFailure({ owner, ...work }: SaveWork, { failed }: Said): Promise<void> {
+    if (failed === undefined || !("id" in work)) return;
+    await this.#run({ work: "failure", owner, id: work.id, error: failed });
   }
 
   /** The next piece of work; `undefined` where this task is to take none. */

@@ -6,7 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
-import type { Host, NewFile } from "../host.ts";
+import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
 /** Longest document that is read: a list of about a million files. */
@@ -39,17 +39,18 @@ export async function writeDocument(
 }
 
 /**
- * Begins a file, once nobody else is making it.
+ * Does something for which files have to be begun, once nobody else is making them.
  *
- * Errors: `already_exists` where somebody is for half a minute, and those of making files.
+ * Errors: `already_exists` where somebody is for half a minute, and whatever else doing it fails with.
  */
-export async function createInTurn(host: Host, path: string): Promise<NewFile> {
-  for (let waitedMs = 0;; waitedMs += TURN_PAUSE_MS) {
+export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T> {
+  const untilMs = host.nowMs() + TURN_MAX_MS;
+  for (;;) {
     try {
-      return await host.newFiles.create(path);
+      return await begin();
     } catch (error) {
       const isTaken = LeatError.from(error).code === "already_exists";
-      if (!isTaken || waitedMs >= TURN_MAX_MS) throw error;
+      if (!isTaken || host.nowMs() >= untilMs) throw error;
       await host.sleep(TURN_PAUSE_MS);
     }
   }
@@ -67,7 +68,7 @@ export async function changeDocument<T extends object>(
   remedy: string,
   change: (document: T | undefined) => Promise<T | undefined>,
 ): Promise<void> {
-  const file = await createInTurn(host, path);
+  const file = await inTurn(host, () => host.newFiles.create(path));
   try {
     const changed = await change(await readDocument<T>(host, path, format, remedy));
     if (changed === undefined) return;

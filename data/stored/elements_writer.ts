@@ -63,11 +63,12 @@ export class ElementsWriter {
   /** Per shard, the chunk that is being written. */
   readonly #open = new Map<number, ChunkWriter>();
   #replaces: Manifest | undefined;
-  #interrupts: LedgerHead | undefined;
   readonly #ledger: Ledger;
   #hasLedger = false;
   /** How many entries it has: each lists a chunk. */
   #entries = 0;
+  /** The manifest is being put in its place, or is there. */
+  #isCommitting = false;
   #abandoned = false;
 
   private constructor(
@@ -75,14 +76,14 @@ export class ElementsWriter {
     folder: string,
     manifest: NewFile,
     options: WritingOptions,
-    { id, chunks, count, spec }: WritingState,
+    { chunks, count, spec }: Pick<WritingState, "chunks" | "count" | "spec">,
   ) {
     this.#host = host;
     this.#folder = folder;
     this.#ledger = new Ledger(host, folder);
     this.#manifest = manifest;
     this.#options = options;
-    this.#id = id;
+    this.#id = host.entropy64().toString(16).padStart(16, "0");
     this.#chunks = [...chunks];
     this.#kept = this.#begun = chunks.length;
     this.#count = count;
@@ -96,12 +97,10 @@ export class ElementsWriter {
    */
   static async begin(host: Host, folder: string, options: WritingOptions): Promise<ElementsWriter> {
     const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
-    const id = host.entropy64().toString(16).padStart(16, "0");
-    const state = { id, chunks: [], count: 0, spec: options.spec };
+    const state = { chunks: [], count: 0, spec: options.spec };
     const writer = new ElementsWriter(host, folder, manifest, options, state);
     try {
       writer.#replaces = await readManifest(host, folder);
-      writer.#interrupts = await writer.#ledger.head();
       return writer;
     } catch (error) {
       writer.abandon();
@@ -109,7 +108,11 @@ export class ElementsWriter {
     }
   }
 
-  /** Goes on after the elements that were written before a writer was saved; `undefined` where they are gone. */
+  /**
+   * Goes on after the elements that were written before a writer was saved; `undefined` where they are
+   * gone, or something else is there. Its chunks have names of their own: another one may have gone on
+   * from the same place.
+   */
   static async resume(
     host: Host,
     folder: string,
@@ -117,19 +120,17 @@ export class ElementsWriter {
     state: WritingState,
   ): Promise<ElementsWriter | undefined> {
     const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
+    let writer: ElementsWriter | undefined;
     try {
-      const { id, chunks, count, spec } = wholeState(state);
+      const { chunks, count, spec } = wholeState(state);
       const written = chunks.map(wholeChunk);
-      for (const { name, sizeBytes } of written) {
-        if (await sizeOf(host, within(folder, name)) === sizeBytes) continue;
-        manifest.abandon();
-        return undefined;
+      if (await isFree(host, folder) && await areThere(host, folder, written)) {
+        const restored = { chunks: written, count, spec };
+        writer = new ElementsWriter(host, folder, manifest, options, restored);
       }
-      const restored = { id, chunks: written, count, spec };
-      return new ElementsWriter(host, folder, manifest, options, restored);
-    } catch (error) {
-      manifest.abandon();
-      throw error;
+      return writer;
+    } finally {
+      if (writer === undefined) manifest.abandon();
     }
   }
 
@@ -138,18 +139,21 @@ export class ElementsWriter {
     return this.#replaces;
   }
 
-  /** What was being saved there, and is not finished. */
-  get interrupts(): LedgerHead | undefined {
-    return this.#interrupts;
-  }
-
-  /** Makes room: removes what an earlier writer did not finish. Called once, before anything is written. */
-  async clear(): Promise<void> {
-    await this.#removeChunksBut(this.#replaces);
+  /**
+   * Makes room: removes what an earlier writer did not finish. Called once, before anything is written.
+   *
+   * @param check is given what somebody was saving there, and fails where that is to stay.
+   */
+  async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
-    if (ledger === undefined) return;
-    this.#hasLedger = true;
-    await this.#ledger.begin({ id: this.#id, compression });
+    await this.#ledger.change((unfinished) => {
+      check(unfinished);
+      this.#hasLedger = ledger !== undefined;
+      if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
+      return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
+    });
+    // After their head: a save is not gone on with when parts of it are missing.
+    await this.#removeChunksBut(this.#replaces);
   }
 
   /** How many elements were written. */
@@ -184,9 +188,15 @@ export class ElementsWriter {
       chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
     };
     await this.#manifest.append(encodeManifest(manifest));
-    await this.#manifest.commit();
-    if (this.#hasLedger || this.#interrupts !== undefined) this.#ledger.end();
-    await this.#removeChunksBut(manifest);
+    // The manifest is no lock any more when it is there: whoever writes next waits for the ledger's.
+    await this.#ledger.change(async () => {
+      this.#isCommitting = true;
+      await this.#manifest.commit();
+      if (this.#abandoned) return undefined;
+      this.#ledger.end();
+      await this.#removeChunksBut(manifest);
+      return undefined;
+    });
     return manifest;
   }
 
@@ -199,7 +209,7 @@ export class ElementsWriter {
 
   /** Gives up: removes what was written and not saved, and unlocks the folder. Synchronous and idempotent. */
   abandon(): void {
-    if (!this.#manifest.abandon()) return;
+    if (this.#abandoned || (this.#isCommitting && !this.#manifest.abandon())) return;
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
@@ -210,6 +220,7 @@ export class ElementsWriter {
     for (const name of [...chunks, ...entries]) {
       this.#host.newFiles.remove(within(this.#folder, name));
     }
+    this.#manifest.abandon();
   }
 
   /** Removes the chunks of writers that are gone. */
@@ -284,6 +295,23 @@ export class ElementsWriter {
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };
+}
+
+/** Whether nobody has saved anything there, or is about to. Who has just finished has tidied up then. */
+async function isFree(host: Host, folder: string): Promise<boolean> {
+  let isFree = false;
+  await new Ledger(host, folder).change(async (head) => {
+    isFree = head?.joint === undefined && await readManifest(host, folder) === undefined;
+    return undefined;
+  });
+  return isFree;
+}
+
+async function areThere(host: Host, folder: string, chunks: readonly Chunk[]): Promise<boolean> {
+  for (const { name, sizeBytes } of chunks) {
+    if (await sizeOf(host, within(folder, name)) !== sizeBytes) return false;
+  }
+  return true;
 }
 
 /** The size of a file; `undefined` where there is none. */

@@ -90,13 +90,8 @@ export class Ledger {
     return readDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy);
   }
 
-  /** Begins a ledger. */
-  async begin(head: LedgerHead): Promise<void> {
-    await writeDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, head);
-  }
-
   /**
-   * Changes the head, or begins a ledger, where several write together: one after the other.
+   * Changes the head, or begins a ledger: of several that do, one after the other.
    *
    * @param change is given the head as it is, and answers what it is to be; `undefined`: it stays.
    */

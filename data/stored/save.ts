@@ -72,8 +72,9 @@ export async function saveGraph(
   const elements = context.makeIterator();
   try {
     if (!mayReplace && writer.replaces !== undefined) throw savedAlready(folder);
-    if (!mayReplace && writer.interrupts?.joint !== undefined) throw savedByOthers(folder);
-    await writer.clear();
+    await writer.clear((unfinished) => {
+      if (!mayReplace && unfinished?.joint !== undefined) throw savedByOthers(folder);
+    });
     const shardOf = shardFunc === undefined ? undefined : new Call(shardFunc, context);
     let sizeBytes = 0;
     for (;;) {

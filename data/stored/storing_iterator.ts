@@ -103,12 +103,15 @@ export class StoringIterator extends ElementIterator {
 
   /** Begins writing; or answers what somebody else has finished meanwhile. */
   async #begin(): Promise<Manifest | undefined> {
-    const { folder, options, passesWhileLocked } = this.#storing;
+    const { operator, folder, options, passesWhileLocked } = this.#storing;
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
       this.#writer = writer;
-      if (writer.replaces === undefined) await writer.clear();
-      else this.#abandon();
+      if (writer.replaces === undefined) {
+        await writer.clear((unfinished) => {
+          if (unfinished?.joint !== undefined) throw savedByOthers(operator, folder);
+        });
+      } else this.#abandon();
       return writer.replaces;
     } catch (error) {
       this.#abandon();
@@ -243,4 +246,12 @@ export class StoringIterator extends ElementIterator {
     this.#input?.dispose();
     this.#abandon();
   }
+}
+
+function savedByOthers(operator: string, folder: string): LeatError {
+  return new LeatError(
+    "already_exists",
+    `${operator}: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to have it go on, remove ` +
+      "the folder, or store to another one.",
+  );
 }

@@ -2,6 +2,9 @@
  * `cache(path)`: what is in its folder when, who may write it, what is read back.
  */
 import { Dataset, type DatasetIterator, LeatError, openIterator, tensor } from "../../mod.ts";
+import type { NewFiles } from "../../data/host.ts";
+import { DenoHost } from "../../world/deno_host.ts";
+import { DenoNewFiles } from "../../world/new_files.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "./lib/collect.ts";
@@ -27,6 +30,20 @@ async function chunkIn(folder: string): Promise<string> {
     if (name.endsWith(".tfrecord")) return `${folder}/${name}`;
   }
   throw new Error(`no chunk in ${folder}`);
+}
+
+/** This machine, with something that happens before a file is begun. */
+class HostWithEvents extends DenoHost {
+  override readonly newFiles: NewFiles;
+
+  constructor({ beforeCreate }: { readonly beforeCreate: () => Promise<void> }) {
+    super();
+    const files = new DenoNewFiles();
+    this.newFiles = {
+      create: async (path) => (await beforeCreate(), await files.create(path)),
+      remove: (path) => files.remove(path),
+    };
+  }
 }
 
 /** Counts how often its elements are made. */
@@ -238,6 +255,57 @@ Deno.test("save of a cache that is being filled goes on unstored beside its writ
     assertEquals(await Array.fromAsync(restored), [1, 2, 3]);
     assertEquals(await Array.fromAsync(saver), [1, 2, 3]);
     assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("a cache that two go on filling from one place holds what the last of them gave", async () => {
+  await inFolder(async (path) => {
+    let made = 0;
+    const dataset = Dataset.range(4).map((x) => [x, made++]).cache(path);
+    const first = dataset.iterator();
+    await readOutcomes(first, 2);
+    const state = await first.save();
+    await first.return();
+    const second = dataset.iterator();
+    await second.restore(state);
+    await second.next();
+    const later = await second.save();
+    await second.return();
+    // Another one goes on from the first place, and writes a chunk of the same size.
+    const third = dataset.iterator();
+    await third.restore(state);
+    await third.next();
+    await third.save();
+    await third.return();
+    await using last = dataset.iterator();
+    await last.restore(later);
+    assertEquals(await Array.fromAsync(last), [[3, 4]]);
+    assertEquals(await Array.fromAsync(dataset), [[0, 0], [1, 1], [2, 2], [3, 4]]);
+  });
+});
+
+Deno.test("a cache that somebody else has filled meanwhile is not filled again from an earlier place", async () => {
+  await inFolder(async (path) => {
+    let made = 0;
+    const dataset = Dataset.range(4).map((x) => [x, made++]).cache(path);
+    const first = dataset.iterator();
+    await readOutcomes(first, 2);
+    const state = await first.save();
+    await first.return();
+    // It begins to go on when there is nothing, and comes to the lock when there is something.
+    const late = openIterator(dataset.node, {
+      host: new HostWithEvents({
+        beforeCreate: async () => {
+          if (made > 2) return;
+          await using other = dataset.iterator();
+          await other.restore(state);
+          assertEquals(await Array.fromAsync(other), [[2, 2], [3, 3]]);
+        },
+      }),
+    });
+    await late.restore(state);
+    assertEquals(await Array.fromAsync(late), [[2, 4], [3, 5]]);
+    assertEquals(await Array.fromAsync(dataset), [[0, 0], [1, 1], [2, 2], [3, 3]]);
   });
 });
 

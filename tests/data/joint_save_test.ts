@@ -241,6 +241,87 @@ Deno.test("a save that is taken over before its last entry became a saved datase
   });
 });
 
+Deno.test("a save that was begun for somebody who is lost, and comes late, is not taken over", async () => {
+  await inFolder(async (folder) => {
+    const [path, file] = [`${folder}/saved`, `${folder}/numbers.txt`];
+    await Deno.writeTextFile(file, "0\n1\n");
+    const dataset = Dataset.textLines(file);
+    const host = installedHost();
+    const listing = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const files: Host["files"] = {
+      open: async (path, signal) => {
+        if (path === file) {
+          asked.resolve();
+          await listing.promise;
+        }
+        return await host.files.open(path, signal);
+      },
+      list: (pattern, signal) => host.files.list(pattern, signal),
+    };
+    const slow = Object.create(withFiles(host, {}), { files: { value: files } });
+    const late = writerOf(path, dataset, slow).do({ work: "begin", owner: OWNER });
+    await asked.promise;
+    const begun = await writerOf(path, dataset).do({ work: "begin", owner: "cluster/2" }) as Begun;
+    listing.resolve();
+    const error = await assertRejects(() => late, LeatError);
+    assertEquals(error.code, "aborted", "it is asked for again where somebody is there to");
+    const all = { ...run(begun, 0, begun.table[0]!.length), owner: "cluster/2" };
+    const writer = writerOf(path, dataset);
+    const count = begun.table[0]!.length;
+    const whole = { first: 0, count, ...await writer.do(all) as RunReport };
+    await writer.do(entry(begun, 0, [whole], "cluster/2"));
+    assertEquals(await Array.fromAsync(await Dataset.load(path)), ["0", "1"]);
+    // Whoever comes later takes it over.
+    await assertRejects(
+      () => writer.do({ work: "begin", owner: OWNER }),
+      LeatError,
+      "holds a saved",
+    );
+  });
+});
+
+Deno.test("a writer that fails when its work was given to another ends no reading", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const begun = await writerOf(folder, dataset).do({ work: "begin", owner: OWNER }) as Begun;
+    const onAppend = (path: string) => {
+      if (path.endsWith(".tfrecord")) throw new LeatError("resource_exhausted", "disk full");
+    };
+    const late = writerOf(folder, dataset, withFiles(installedHost(), { onAppend }));
+    await assertRejects(() => late.do(run(begun, 0, 4)), LeatError, "disk full");
+    const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
+    const reading = Array.fromAsync(growing);
+    const writer = writerOf(folder, dataset);
+    const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
+    await writer.do(entry(begun, 0, [whole]));
+    assertEquals(await reading, [0, 1, 2, 3]);
+    // Nor does it leave anything, should it come to the end of it.
+    await writer.do(run(begun, 0, 4));
+    const names = await namesIn(folder);
+    assertEquals(names.filter((name) => name !== "DONE").length, 1, `${names}`);
+  });
+});
+
+Deno.test("why a save has failed is told to whoever reads, until it is gone on with", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const writer = writerOf(folder, dataset);
+    const { id } = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    const error = new LeatError("resource_exhausted", "disk full").toWire();
+    await writer.do({ work: "failure", owner: "cluster/0", id, error });
+    const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
+    const iterator = growing.iterator();
+    const first = iterator.next();
+    await writer.do({ work: "failure", owner: OWNER, id, error });
+    await assertRejects(() => first, LeatError, "disk full");
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
+    await writer.do(entry(begun, 0, [whole]));
+    assertEquals(await Array.fromAsync(growing), [0, 1, 2, 3]);
+  });
+});
+
 Deno.test("save by one process is refused where a save by several is unfinished, and replaces it if told to", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);

@@ -146,6 +146,29 @@ testInline(
   },
 );
 
+testInline(
+  "a distributedSave whose folder somebody else took while the dispatcher was away is not said to be saved",
+  async (start) => {
+    await inFolder(async (folder) => {
+      const [path, gate, other] = [`${folder}/saved`, `${folder}/gate`, `${folder}/other`];
+      await using cluster = await start({ workers: 1, workerTimeoutMs: 500 });
+      const told = Promise.withResolvers<unknown>();
+      const saving = distributedSave(gated(gate), path, cluster, { onProgress: told.resolve })
+        .then(() => "saved", (error) => LeatError.from(error).code);
+      await told.promise;
+      await cluster.stopDispatcher();
+      const alone = Dataset.range(3).map(held, { captures: { gate: other, from: 0 } })
+        .save(path, { overwrite: true });
+      await cluster.restartDispatcher();
+      assertEquals(await saving, "already_exists");
+      await open(other);
+      await alone;
+      await open(gate);
+      assertEquals(await loaded(path), upTo(3));
+    });
+  },
+);
+
 testInline("distributedSave goes on where it was after everything has died", async (start) => {
   await inFolder(async (folder) => {
     const [path, gate] = [`${folder}/saved`, `${folder}/gate`];

@@ -8,24 +8,29 @@ import type { LedgerHead } from "../ledger.ts";
 import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
 import { hex64, type JointFolder, tidy } from "./folder.ts";
 import { readNote, runOfName, writtenIn } from "./run_writer.ts";
-import type { Begun, WrittenRun } from "./work.ts";
+import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
 
 /**
- * Begins a save of a dataset with these splits, or goes on with one. It may be done again, also while
- * others write for the same owner.
+ * Begins a save of a dataset with the splits that are listed, or goes on with one. It may be done again,
+ * also while others write for the same owner.
  *
  * Errors: `already_exists` where a saved dataset is, or somebody saves by himself; `failed_precondition`
- * where the save of another dataset was not finished. `overwrite` goes past all but the second.
+ * where the save of another dataset was not finished; `aborted` where somebody else has begun meanwhile:
+ * who is asked to still can do it again. `overwrite` goes past the first and the third.
  */
 export async function begin(
   folder: JointFolder,
-  table: SplitTable,
+  list: () => Promise<SplitTable>,
   owner: string,
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
+  const before = await ledger.head();
+  const table = await list();
   const joint = { owner, fingerprint, digest: hashJson(table) };
   let begun!: Begun;
   await ledger.change(async (head) => {
+    // Listing takes long, and whoever wanted it may have been lost: he takes over from nobody then.
+    if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
     const unfinished = await unfinishedIn(folder, head);
     const isSame = unfinished?.joint?.fingerprint === fingerprint &&
       unfinished.joint.digest === joint.digest && unfinished.compression === compression;
@@ -35,6 +40,11 @@ export async function begin(
     return { id, compression, joint };
   });
   return begun;
+}
+
+function isSameOwner(head: LedgerHead | undefined, before: LedgerHead | undefined): boolean {
+  return head?.joint === undefined ||
+    (head.id === before?.id && head.joint.owner === before.joint?.owner);
 }
 
 const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
@@ -50,10 +60,11 @@ async function unfinishedIn(
   // Its writer died between the two.
   if (isFinished) await tidy(folder, manifest);
   if (manifest !== undefined && !overwrite) throw savedAlready(path);
-  if (head === undefined || isFinished) return undefined;
   // One that writes alone holds the lock of the manifest for as long as it lives.
-  if (head.joint === undefined) (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
-  return head;
+  if (head?.joint === undefined) {
+    (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
+  }
+  return isFinished ? undefined : head;
 }
 
 /** How far a save has come. */
@@ -99,6 +110,14 @@ function savedAlready(path: string): LeatError {
   return new LeatError(
     "already_exists",
     `distributedSave: ${path} holds a saved dataset. Save to another folder, or with { overwrite: true }.`,
+    { details: { reason: IS_SAVED } },
+  );
+}
+
+function begunMeanwhile(path: string): LeatError {
+  return new LeatError(
+    "aborted",
+    `distributedSave: somebody else has begun to save to ${path} meanwhile. Save to another folder, or wait.`,
   );
 }
 

@@ -8,7 +8,9 @@ import type { DatasetNode } from "../../node.ts";
 import type { OrderedChain } from "../../ordered/chain.ts";
 import { type Joined, RemainderJoin } from "../../ordered/join.ts";
 import { type ElementSpec, mergeSpecs } from "../../spec.ts";
+import type { NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
+import { inTurn } from "../document.ts";
 import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
 import {
   type Chunk,
@@ -99,39 +101,45 @@ async function finish(
   last: LedgerEntry,
   work: WorkOf<"entry">,
 ): Promise<void> {
-  await folder.ledger.change(async (head) => {
-    expectOurs(folder, work, head);
-    const made = await manifestOf(folder, work.id);
-    await tidy(folder, made ?? await writeManifest(folder, node, last, work.id));
-    return undefined;
-  });
+  const { host, settings, ledger } = folder;
+  await inTurn(host, () =>
+    ledger.change(async (head) => {
+      expectOurs(folder, work, head);
+      const made = await manifestOf(folder, work.id);
+      if (made !== undefined) await tidy(folder, made);
+      else {
+        // Taken by who saves alone, or only looks whether he may: whose the head is then is looked at again.
+        const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
+        await tidy(folder, await writeManifest(file, folder, node, last, work.id));
+      }
+      return undefined;
+    }));
 }
 
 async function writeManifest(
-  folder: JointFolder,
+  file: NewFile,
+  { settings, ledger }: JointFolder,
   { elementSpec }: DatasetNode,
   last: LedgerEntry,
   id: string,
 ): Promise<Manifest> {
-  const { host, settings, ledger } = folder;
-  const entries: LedgerEntry[] = [];
-  for (let at = 0; at < last.number; at++) entries.push(await ledger.entryBefore(id, at));
-  entries.push(last);
-  const specs = entries.filter(({ chunks }) => chunks.length > 0).map(({ spec }) => spec);
-  const manifest = {
-    id,
-    spec: elementSpec ?? specInCommon(specs),
-    compression: settings.compression,
-    chunks: entries.flatMap(({ chunks }) => chunks),
-  };
-  const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
   try {
+    const entries: LedgerEntry[] = [];
+    for (let at = 0; at < last.number; at++) entries.push(await ledger.entryBefore(id, at));
+    entries.push(last);
+    const specs = entries.filter(({ chunks }) => chunks.length > 0).map(({ spec }) => spec);
+    const manifest = {
+      id,
+      spec: elementSpec ?? specInCommon(specs),
+      compression: settings.compression,
+      chunks: entries.flatMap(({ chunks }) => chunks),
+    };
     await file.append(encodeManifest(manifest));
     await file.commit();
+    return manifest;
   } finally {
     file.abandon();
   }
-  return manifest;
 }
 
 class EntryWriter {

@@ -38,13 +38,15 @@ export class JointSave {
 
   /** Does a piece of work. An element that fails ends it, and the save. */
   async do(work: SaveWork): Promise<Begun | RunReport | Written> {
-    if (work.work === "begin") return await begin(this.#folder, await this.#table(), work.owner);
-    try {
-      if (work.work === "run") return await this.#write(work);
-      return await enter(this.#folder, this.#pipeline, work);
-    } catch (error) {
-      if (!this.#disposed) await this.#noteFailure(work, LeatError.from(error));
-      throw error;
+    switch (work.work) {
+      case "begin":
+        return await begin(this.#folder, () => this.#table(), work.owner);
+      case "run":
+        return await this.#write(work);
+      case "entry":
+        return await enter(this.#folder, this.#pipeline, work);
+      case "failure":
+        return await this.#noteFailure(work);
     }
   }
 
@@ -67,7 +69,9 @@ export class JointSave {
         await this.#writeSplit(writer, split, (batch) => rest = batch);
         if (rest !== undefined) await writer.writeRest(first + i, split.index, rest);
       }
-      return await writer.finish();
+      const report = await writer.finish();
+      await writer.removeIfLate();
+      return report;
     } finally {
       writer.abandon();
     }
@@ -99,17 +103,13 @@ export class JointSave {
     return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
   }
 
-  /** Tells who waits to read. Where nothing can be written any more, they find out by its silence. */
-  async #noteFailure({ id, owner }: WorkOf<"run" | "entry">, error: LeatError): Promise<void> {
-    const { ledger } = this.#folder;
-    try {
-      const { code, message } = error;
-      await ledger.change((head) => {
-        const isMine = head?.id === id && head.joint?.owner === owner;
-        return Promise.resolve(isMine ? { ...head, failure: { code, message } } : undefined);
-      });
-    } catch {
-      // Why it failed is told anyway.
-    }
+  /** Tells who waits to read. */
+  async #noteFailure({ id, owner, error }: WorkOf<"failure">): Promise<Written> {
+    const { code, message } = error;
+    await this.#folder.ledger.change((head) => {
+      const isMine = head?.id === id && head.joint?.owner === owner;
+      return Promise.resolve(isMine ? { ...head, failure: { code, message } } : undefined);
+    });
+    return { elements: 0, sizeBytes: 0 };
   }
 }

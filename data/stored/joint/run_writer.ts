@@ -11,7 +11,7 @@ import { EncodedValue } from "../../value_codec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import type { Rest } from "../ledger.ts";
-import { type Chunk, within } from "../manifest.ts";
+import { type Chunk, readManifest, within } from "../manifest.ts";
 import { hex64, type JointFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
@@ -28,6 +28,7 @@ export interface RunNote extends WrittenRun {
 /** Writes a run. Nothing of it counts before its note is there. */
 export class RunWriter {
   readonly #folder: JointFolder;
+  readonly #id: string;
   readonly #name: string;
   readonly #run: WrittenRun;
   readonly #items: RunNote["items"][number][] = [];
@@ -43,6 +44,7 @@ export class RunWriter {
   constructor(folder: JointFolder, id: string, first: number, count: number) {
     this.#folder = folder;
     this.#run = { first, count, attempt: hex64(folder.host) };
+    this.#id = id;
     this.#name = nameOfRun(id, this.#run);
   }
 
@@ -77,6 +79,17 @@ export class RunWriter {
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
+  /** Nobody tidies up after one that was given up for dead, and comes when the save is over. */
+  async removeIfLate(): Promise<void> {
+    const { host, settings, ledger } = this.#folder;
+    if ((await ledger.head())?.id === this.#id) return;
+    const manifest = await readManifest(host, settings.folder);
+    const kept = manifest?.chunks.map(({ name }) => name);
+    for (const name of [`${this.#name}.run`, ...this.#files]) {
+      if (!kept?.includes(name)) host.newFiles.remove(within(settings.folder, name));
+    }
+  }
+
   /** Gives up, and leaves nothing; once it is finished, nothing happens. */
   abandon(): void {
     if (this.#isFinished) return;
@@ -84,8 +97,14 @@ export class RunWriter {
     this.#open?.abandon();
     this.#rests?.abandon();
     const { host, settings: { folder } } = this.#folder;
-    const names = this.#items.map((item) => "chunk" in item ? item.chunk.name : item.rest.file);
-    for (const name of new Set(names)) host.newFiles.remove(within(folder, name));
+    for (const name of this.#files) host.newFiles.remove(within(folder, name));
+  }
+
+  /** Those that its note lists. */
+  get #files(): ReadonlySet<string> {
+    return new Set(
+      this.#items.map((item) => "chunk" in item ? item.chunk.name : item.rest.file),
+    );
   }
 
   #notice(element: unknown): void {

@@ -3,6 +3,7 @@
  * All of it is plain data. Somebody hands the work out; whoever does it meets the others in the folder
  * alone.
  */
+import type { WireError } from "../../../core/error.ts";
 import type { Split, SplitTable } from "../../splits.ts";
 
 /** What is saved, and how. */
@@ -40,7 +41,17 @@ export type SaveWork =
     readonly runs: readonly WrittenRun[];
     readonly upTo: number;
     readonly isLast: boolean;
+  }
+  /** Note why the save ends, for who waits to read. */
+  | {
+    readonly work: "failure";
+    readonly owner: string;
+    readonly id: string;
+    readonly error: WireError;
   };
+
+/** The reason, among an error's details, where a folder holds a saved dataset already. */
+export const IS_SAVED = "is_saved";
 
 /** A run that is written, and waits to be entered. */
 export interface WrittenRun {
