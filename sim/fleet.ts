@@ -13,7 +13,7 @@ import type { Boot, SimNode } from "./node.ts";
 export const OPERATOR_NODE = "operator";
 /** How long a new machine takes to be there at most, in ms. */
 const START_MAX_MS = 300;
-/** How long clients have to fetch what a worker holds that is stopped, in ms. */
+/** How long clients have to fetch what a worker holds that is stopped, unless it is said, in ms. */
 const DRAIN_MS = 8_000;
 /** For an answer beside that, in ms. */
 const ANSWER_MS = 1_000;
@@ -24,16 +24,21 @@ const BETWEEN_MAX_MS = 400;
 export class SimFleet implements WorkerFleet {
   readonly #cluster: SimCluster;
   readonly #boot: Boot;
+  readonly #drainMs: number;
   /** Those that are being stopped. */
   readonly #stopping = new Set<string>();
   #count = 0;
   /** One was stopped before clients had fetched what it held, or nobody knows. */
   hasCutShort = false;
 
-  /** @param workers How many there are from the beginning. */
-  constructor(cluster: SimCluster, workers: number, boot: Boot) {
+  /**
+   * @param workers How many there are from the beginning.
+   * @param drainMs How long clients have to fetch what a worker holds that is stopped, in ms.
+   */
+  constructor(cluster: SimCluster, workers: number, boot: Boot, drainMs = DRAIN_MS) {
     this.#cluster = cluster;
     this.#boot = boot;
+    this.#drainMs = drainMs;
     cluster.addNode(OPERATOR_NODE, () => {});
     for (let i = 0; i < workers; i++) this.#add();
   }
@@ -81,8 +86,9 @@ export class SimFleet implements WorkerFleet {
   async drain(name: string): Promise<boolean> {
     const { system } = this.#cluster.node(OPERATOR_NODE);
     const worker = workerAt(name);
-    const patience = { timeoutMs: DRAIN_MS + ANSWER_MS };
-    const isDrained = await system.ask(worker, "drain", { timeoutMs: DRAIN_MS }, patience)
+    const timeoutMs = this.#drainMs;
+    const patience = { timeoutMs: timeoutMs + ANSWER_MS };
+    const isDrained = await system.ask(worker, "drain", { timeoutMs }, patience)
       .catch(() => false);
     await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);
     return isDrained;

@@ -70,7 +70,13 @@ function spawnDispatcher(
 export type WorkerSettings =
   & Pick<
     WorkerOptions,
-    "heartbeatMs" | "windowBytesMax" | "skipAfterMs" | "placement" | "tags" | "aheadBytesMax"
+    | "heartbeatMs"
+    | "windowBytesMax"
+    | "skipAfterMs"
+    | "placement"
+    | "tags"
+    | "aheadBytesMax"
+    | "acknowledgedWithinMs"
   >
   & {
     /** Default: its node's. */

@@ -20,9 +20,9 @@ export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 export interface ServiceTimings {
   readonly dispatcher: Pick<
     DispatcherConfig,
-    "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs"
+    "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs" | "scaling"
   >;
-  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs">;
+  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs" | "acknowledgedWithinMs">;
   readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
 }
 

@@ -23,7 +23,7 @@ import { journalOf } from "./service.ts";
 
 /** When the cluster heals, at the latest, in ms. */
 const HEAL_AFTER_MAX_MS = 20_000;
-/** Virtual time within which a healed cluster must have finished, in ms. */
+/** Virtual time within which a healed cluster must have finished, unless it is said, in ms. */
 const LIVENESS_MAX_MS = 300_000;
 /** Events within which each half of a run must be over. */
 const STEPS_MAX = 500_000;
@@ -140,12 +140,14 @@ export const WORKLOAD_FAULTS: FaultOptions = {
 /**
  * Trouble for a while, then none.
  *
- * @throws LeatError `deadline_exceeded` when the healed cluster does not get done.
+ * @param livenessMaxMs Virtual time within which the healed cluster must get done.
+ * @throws LeatError `deadline_exceeded` when it does not.
  */
 export async function runThroughTrouble(
   cluster: SimCluster,
   crashes: Crashes,
   isDone: () => boolean,
+  livenessMaxMs?: number,
 ): Promise<void> {
   const luck = cluster.random.fork("heal");
   const nemesis = new Nemesis(cluster);
@@ -160,7 +162,7 @@ export async function runThroughTrouble(
   });
   nemesis.stop();
   cluster.heal();
-  await runUntil(cluster, isDone, "everybody has reached the end");
+  await runUntil(cluster, isDone, "everybody has reached the end", livenessMaxMs);
 }
 
 /**
@@ -172,9 +174,10 @@ export async function runUntil(
   cluster: SimCluster,
   holds: () => boolean,
   what: string,
+  timeMaxMs = LIVENESS_MAX_MS,
 ): Promise<void> {
   try {
-    await cluster.run({ until: holds, timeMaxMs: LIVENESS_MAX_MS, stepsMax: STEPS_MAX });
+    await cluster.run({ until: holds, timeMaxMs, stepsMax: STEPS_MAX });
   } catch (error) {
     const { code, message } = LeatError.from(error);
     throw new LeatError(code, `It never came to be that ${what}: ${message}`, { cause: error });

@@ -9,7 +9,9 @@
  *
  * @module
  */
+import { checkScaling, type ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import { ACKNOWLEDGED_WITHIN_MS } from "../actors/worker/task.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
@@ -18,16 +20,19 @@ import { autoscale, type Scaler, type ScalingStep } from "../world/scaler.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { StreamChecker } from "./checkers/stream.ts";
+import { type AutoscalingPace, autoscalingPace } from "./autoscaling_pace.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import { OPERATOR_NODE, SimFleet } from "./fleet.ts";
+import type { SimHost } from "./host.ts";
 import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import { PacedRunners } from "./paced_runners.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, takeAll, Trainings } from "./reading.ts";
+import { Readings, take, takeAll, type Timings, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "./timings.ts";
 import {
   outcomeOf,
   type RunOptions,
@@ -41,37 +46,21 @@ const SPLITS = 30;
 const WORKERS_MIN: [number, ...number[]] = [0, 1, 2];
 const WORKERS_MAX: [number, ...number[]] = [2, 3, 5];
 
-/** What an element costs a worker, in ms. */
-const WORK_MS = 1_000;
-/** How long a training step takes at most where all are fast, and where all are slow, in ms. */
-const STEP_MAX_MS = { fast: 300, slow: 5_000 };
-/** For how long they are each in turn, in ms. */
-const FAST_MS = 6_000;
-const SLOW_MS = 14_000;
 /** How often a trainer of a DETERMINISTIC stream puts down its place. */
 const SAVE_PROBABILITY = 0.3;
 /** How long one waits that the dispatcher knows no more, in ms. */
 const LOST_PAUSE_MS = 300;
 
-/** The constant load: a step of a trainer that takes so long wants three workers, in ms. */
-const CONSTANT_STEP_MS = 500;
-/** The number has settled when the scaler has looked so often in a row and found it as wanted. */
-const SETTLED_LOOKS = 16;
-/** A scaler that was answered looks again within so long, in ms: what is wanted moves by steps. */
-const PACE_MS = 1_500;
-/** How long a dispatcher is away that is restarted, in ms, and for how long is looked after that. */
+/** How long a dispatcher is away that is restarted, in ms. */
 const AWAY_MS = 500;
-const AFTER_RESTART_MS = 8_000;
 
-/** Timings that the actors and the scaler offer to be set. */
+/** Quick timings. */
 const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 4_000 };
-/** Longer than any trouble lasts, in ms: who is given up by right then would show nothing. */
-const TROUBLE_MAX_MS = 60_000;
-const WORKER_HEARTBEAT_MS = 1_000;
-const DESCRIBE_TIMEOUT_MS = 1_000;
-const TIMINGS = { refreshMs: 1_000, requestTimeoutMs: 2_000, firstAnswerTimeoutMs: TROUBLE_MAX_MS };
-/** Clients read so little ahead that workers hold elements while they are slow. */
-const READING = { ...TIMINGS, bufferBytesMax: 1 };
+const WORKER = { heartbeatMs: 1_000, acknowledgedWithinMs: 5_000 };
+const CLIENT = { refreshMs: 1_000, requestTimeoutMs: 2_000 };
+/** In so many of the runs with the timings of production an operator has it scale sooner. */
+const SOONER_PROBABILITY = 0.5;
+const SOONER = { intervalMs: 1_000, downAfterMs: 4_000 };
 
 /** Runs one seed. */
 export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
@@ -87,7 +76,7 @@ export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
 /** What trainers read while workers come and go. */
 interface Job {
   readonly trainers: readonly string[];
-  /** After how much silence the dispatcher gives one up, in ms. */
+  /** After how much silence the dispatcher gives one up where timings are quick, in ms. */
   readonly clientTimeoutMs: number;
   readonly delivered: number;
   /** A training program: reads to the end. */
@@ -110,6 +99,9 @@ class AutoscalingRun implements Disposable {
   readonly #losesNothing: boolean;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #scaler: Scaler;
+  readonly #timings: ServiceTimings;
+  readonly #scaling: Required<ScalingOptions>;
+  readonly #pace: AutoscalingPace;
   /** How much of the first turn is over when the run begins, in ms. */
   readonly #aheadMs: number;
   /** Looks of the scaler since it has changed the number of workers, or was not answered. */
@@ -130,14 +122,22 @@ class AutoscalingRun implements Disposable {
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("autoscaling");
     this.#limits = { minWorkers: luck.pick(WORKERS_MIN), maxWorkers: luck.pick(WORKERS_MAX) };
-    this.#aheadMs = luck.between(0, FAST_MS);
     const { clientTimeoutMs } = job;
-    this.cluster.addNode(
-      DISPATCHER_NODE,
-      bootDispatcher({ scaling: SCALING, clientTimeoutMs, clientGraceMs: clientTimeoutMs }),
-    );
+    this.#timings = drawTimings(this.cluster, {
+      dispatcher: { scaling: SCALING, clientTimeoutMs, clientGraceMs: clientTimeoutMs },
+      worker: WORKER,
+      client: CLIENT,
+    });
+    const { dispatcher, worker: { acknowledgedWithinMs = ACKNOWLEDGED_WITHIN_MS } } = this.#timings;
+    const operators = luck.fork("scaling").chance(SOONER_PROBABILITY) ? SOONER : {};
+    this.#scaling = checkScaling(dispatcher.scaling ?? operators);
+    this.#pace = autoscalingPace(this.#scaling, acknowledgedWithinMs);
+    this.#aheadMs = luck.between(0, this.#pace.fastMs);
+    const config = { ...dispatcher, scaling: this.#scaling };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
     const workers = Math.max(1, this.#limits.minWorkers);
-    this.#fleet = new SimFleet(this.cluster, workers, (node) => this.#bootWorker(node));
+    const bootOne = (node: SimNode) => this.#bootWorker(node);
+    this.#fleet = new SimFleet(this.cluster, workers, bootOne, this.#pace.drainMs);
     for (const name of job.trainers) {
       this.cluster.addNode(name, (node) => {
         this.#trainings.begin(node, (who, luck) => job.train(this, node, who, luck));
@@ -160,9 +160,14 @@ class AutoscalingRun implements Disposable {
     return this.#job.delivered;
   }
 
+  /** How the trainers of the job read: so little ahead that workers hold elements while they are slow. */
+  get reading(): Timings {
+    return { ...this.#timings.client, bufferBytesMax: 1 };
+  }
+
   async toTheEnd(): Promise<void> {
     const haveEnded = () => this.#trainings.haveEnded(this.#job.trainers);
-    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    await runThroughTrouble(this.cluster, this.#crashes, haveEnded, this.#pace.livenessMaxMs);
     this.#job.ended(this.#losesNothing && !this.#fleet.hasCutShort);
     await this.#expectSettled();
     let isClosed = false;
@@ -176,8 +181,9 @@ class AutoscalingRun implements Disposable {
 
   async step({ host }: SimNode, luck: SimRandom): Promise<void> {
     this.#crashes.delivered(this.delivered);
-    const atMs = (this.cluster.scheduler.nowUs / 1_000 + this.#aheadMs) % (FAST_MS + SLOW_MS);
-    await host.sleep(luck.between(0, atMs < FAST_MS ? STEP_MAX_MS.fast : STEP_MAX_MS.slow));
+    const { fastMs, slowMs, stepMaxMs } = this.#pace;
+    const atMs = (this.cluster.scheduler.nowUs / 1_000 + this.#aheadMs) % (fastMs + slowMs);
+    await host.sleep(luck.between(0, atMs < fastMs ? stepMaxMs.fast : stepMaxMs.slow));
   }
 
   #bootWorker(node: SimNode): void {
@@ -186,9 +192,12 @@ class AutoscalingRun implements Disposable {
     if (up.length > maxWorkers) {
       this.violations.by("size").add(`there are ${up.length} workers of at most ${maxWorkers}`);
     }
+    const { workMs } = this.#pace;
+    const work = (host: SimHost) => () =>
+      host.sleep(this.#hasHealed ? workMs.steady : workMs.changing);
     bootWorker(
-      { heartbeatMs: WORKER_HEARTBEAT_MS },
-      (host) => new PacedRunners(new PipelineRunners(host), () => host.sleep(WORK_MS)),
+      this.#timings.worker,
+      (host) => new PacedRunners(new PipelineRunners(host), work(host)),
     )(node);
   }
 
@@ -198,7 +207,7 @@ class AutoscalingRun implements Disposable {
       dispatcher: { describe: () => this.#describe() },
       fleet: this.#fleet,
       ...this.#limits,
-      intervalMs: SCALING.intervalMs,
+      intervalMs: this.#scaling.intervalMs,
       timer: (delayMs, fn) => world.timer(delayMs, fn),
       onStep: (step) => this.#noteStep(step),
     });
@@ -207,12 +216,12 @@ class AutoscalingRun implements Disposable {
   async #describe(): Promise<DispatcherDescription> {
     const { nowUs } = this.cluster.scheduler;
     const sinceMs = (nowUs - (this.#answeredUs ?? nowUs)) / 1_000;
-    if (sinceMs > PACE_MS) {
+    if (sinceMs > this.#pace.lookWithinMs) {
       this.violations.by("pace").add(`the scaler looked ${sinceMs} ms after it was answered`);
     }
     this.#answeredUs = undefined;
     const { system } = this.cluster.node(OPERATOR_NODE);
-    const patience = { timeoutMs: DESCRIBE_TIMEOUT_MS };
+    const patience = { timeoutMs: this.#pace.describeTimeoutMs };
     const state = await system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience);
     this.#looks++;
     if (this.#hasHealed) this.#answeredUs = this.cluster.scheduler.nowUs;
@@ -233,6 +242,8 @@ class AutoscalingRun implements Disposable {
   /** Under a constant load, and then while the dispatcher is restarted. */
   async #expectSettled(): Promise<void> {
     const { scheduler } = this.cluster;
+    const { settledMs, afterRestartMs, livenessMaxMs } = this.#pace;
+    const settledLooks = settledMs / this.#scaling.intervalMs;
     this.#looks = 0;
     this.#hasHealed = true;
     const node = this.cluster.node(this.#job.trainers[0]!);
@@ -240,14 +251,16 @@ class AutoscalingRun implements Disposable {
     this.#loadConstantly(node, () => isOver).catch((error) =>
       this.violations.by("training").add(LeatError.from(error).message)
     );
-    const hasSettled = () => this.#looks > SETTLED_LOOKS;
-    await runUntil(this.cluster, hasSettled, "the number of workers has settled");
+    const hasSettled = () => this.#looks > settledLooks;
+    const what = "the number of workers has settled";
+    await runUntil(this.cluster, hasSettled, what, livenessMaxMs);
     const [size, stops] = [this.#fleet.names.length, this.#stops];
     const dispatcher = this.cluster.node(DISPATCHER_NODE);
     dispatcher.crash();
     this.cluster.after(AWAY_MS, "restart", () => dispatcher.start());
-    const untilUs = scheduler.nowUs + 1_000 * (AWAY_MS + AFTER_RESTART_MS);
-    await runUntil(this.cluster, () => scheduler.nowUs >= untilUs, "the time is over");
+    const untilUs = scheduler.nowUs + 1_000 * (AWAY_MS + afterRestartMs);
+    const isLate = () => scheduler.nowUs >= untilUs;
+    await runUntil(this.cluster, isLate, "the time is over", livenessMaxMs);
     isOver = true;
     if (this.#stops === stops && this.#fleet.names.length === size) return;
     this.violations.by("settled").add(
@@ -259,10 +272,10 @@ class AutoscalingRun implements Disposable {
     const steady = (service: string) =>
       Dataset.range(SPLITS).repeat()
         .distribute({ service, processingMode: ShardingPolicy.OFF, jobName: "steady" });
-    const iterator = this.readings.open(node, steady, TIMINGS);
+    const iterator = this.readings.open(node, steady, this.#timings.client);
     while (!isOver()) {
       await take(iterator);
-      await node.host.sleep(CONSTANT_STEP_MS);
+      await node.host.sleep(this.#pace.steadyStepMs);
     }
     await iterator.return();
   }
@@ -270,7 +283,7 @@ class AutoscalingRun implements Disposable {
 
 class DynamicJob implements Job {
   readonly trainers = TRAINERS;
-  readonly clientTimeoutMs = TROUBLE_MAX_MS;
+  readonly clientTimeoutMs = FIRST_ANSWER_TIMEOUT_MS;
   #deliveries!: DeliveryChecker;
 
   get delivered(): number {
@@ -290,7 +303,7 @@ class DynamicJob implements Job {
           jobName: "job",
           maxOutstandingRequests: 2,
         });
-    const iterator = run.readings.open(node, dataset, READING);
+    const iterator = run.readings.open(node, dataset, run.reading);
     await takeAll(iterator, async (element) => {
       const timeMs = run.cluster.scheduler.nowUs / 1_000;
       this.#deliveries.took({ element, consumer, timeMs });
@@ -342,7 +355,7 @@ class OrderedJob implements Job {
         jobName: "job",
         maxOutstandingRequests: 2,
       });
-    const iterator = run.readings.open(node, dataset, READING);
+    const iterator = run.readings.open(node, dataset, run.reading);
     const saved = this.#saved;
     if (saved !== undefined) await iterator.restore(saved.token);
     for (let position = saved?.position ?? 0;; position++) {

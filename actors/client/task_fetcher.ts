@@ -12,7 +12,7 @@ import { decompressFrame, isCompressed } from "../../transport/compression.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
-import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
+import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../elements/fetcher.ts";
 import type { ElementAnswer, WayFigures } from "../worker/protocol.ts";
 import type { ReaderSurroundings } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
@@ -72,7 +72,8 @@ export class TaskFetcher {
     this.#task = task;
     this.#options = options;
     const { context } = around;
-    const { trainerId, consumerIndex, requestTimeoutMs = 30_000, isFar } = around.options;
+    const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } =
+      around.options;
     this.#isFar = isFar?.(task.source.node) ?? false;
     this.#wayToldMs = context.world.nowMs();
     this.#fetcher = new ElementFetcher(context, task.source, {

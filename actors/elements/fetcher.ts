@@ -15,6 +15,9 @@ import type {
   GetElementRequest,
 } from "../worker/protocol.ts";
 
+/** How long a client's request for an element may stay open before it is asked again, in ms, unless it is told. */
+export const REQUEST_TIMEOUT_MS = 30_000;
+
 /** Delay before asking a source again that could not be reached; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 1_000;

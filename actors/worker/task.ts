@@ -18,6 +18,7 @@ import type {
   GetElementRequest,
   TaskStats,
 } from "./protocol.ts";
+import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { Compressor } from "./compressor.ts";
 import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
@@ -31,8 +32,11 @@ const AHEAD_ELEMENTS_MAX = 2;
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How often a runner that died is started again before the task fails for good. */
 const RUNNER_RESTARTS_MAX = 3;
-/** How long a draining task waits for a silent client to acknowledge what it was given, in ms. */
-const ACKNOWLEDGED_WITHIN_MS = 5_000;
+/**
+ * How long a draining task waits for a silent client to acknowledge what it was given, in ms: one whose
+ * answer was lost asks again within that.
+ */
+export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
 /** What a task needs. */
 export interface TaskOptions {
@@ -43,6 +47,8 @@ export interface TaskOptions {
   readonly dispatcherTimeoutMs: number;
   /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
   readonly aheadBytesMax: number;
+  /** Draining: how long a silent client may take to acknowledge what it was given, in ms. */
+  readonly acknowledgedWithinMs: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
   /** Called once, when the pipeline cannot be run, or read on. */
@@ -158,7 +164,7 @@ class Task implements RunningTask {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
     const nowMs = this.#context.world.nowMs();
-    const untilMs = this.#repeats.awaitedUntilMs(ACKNOWLEDGED_WITHIN_MS);
+    const untilMs = this.#repeats.awaitedUntilMs(this.#options.acknowledgedWithinMs);
     this.#lastLook?.cancel();
     if (untilMs <= nowMs) return this.#drained.resolve();
     this.#lastLook = this.#context.timer(untilMs - nowMs, () => this.#noteDrained());

@@ -30,7 +30,7 @@ import { SaveBeginnings } from "./begin_save.ts";
 import { Listings } from "./listings.ts";
 import { createOrderedTask } from "./ordered_task.ts";
 import { createSaveTask } from "./save_task.ts";
-import { AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "./task.ts";
+import { ACKNOWLEDGED_WITHIN_MS, AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "./task.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -73,6 +73,11 @@ export interface WorkerOptions {
   readonly dispatcherTimeoutMs?: number;
   /** Of what a task makes before it is asked for, in bytes: beyond it, it makes nothing more. Default 64 MiB. */
   readonly aheadBytesMax?: number;
+  /**
+   * Draining: how long a client that is silent may take to acknowledge elements it was given, in ms.
+   * Default 35,000, as one asks again after 30,000 for what was lost on its way.
+   */
+  readonly acknowledgedWithinMs?: number;
   /**
    * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
    * part, and the others' parts grow when one ends. Default 1 GiB.
@@ -313,7 +318,8 @@ class Worker {
     const { taskId } = definition;
     if (this.#tasks.has(taskId)) return;
     const { dispatcher, runners, dispatcherTimeoutMs = 3_600_000 } = this.#options;
-    const { aheadBytesMax = AHEAD_BYTES_MAX } = this.#options;
+    const { aheadBytesMax = AHEAD_BYTES_MAX, acknowledgedWithinMs = ACKNOWLEDGED_WITHIN_MS } =
+      this.#options;
     const create = taskMakerFor(definition);
     const task = this.#context.spawn<TaskProtocol>({
       name: `task-${taskId}`,
@@ -326,6 +332,7 @@ class Worker {
           runners,
           dispatcherTimeoutMs,
           aheadBytesMax,
+          acknowledgedWithinMs,
           onCompleted: () => this.#completed(held),
           onUnreadable: () => this.wake(),
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),

@@ -1,5 +1,6 @@
 /** A worker that is to leave: how long it waits for clients to say that they have what it gave them. */
 import { workerAt } from "../../actors/worker/protocol.ts";
+import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/task.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/cluster.ts";
@@ -15,47 +16,80 @@ const DEFINITION = {
   cardinality: 1,
 };
 
-/** How long a task waits for a silent client (`ACKNOWLEDGED_WITHIN_MS`), and what messages take, in ms. */
-const PATIENCE_MS = 5_000;
+/** What messages take, at most, in ms. */
 const MARGIN_MS = 100;
-/** How long the worker may drain, in ms. */
-const DRAIN_MS = 60_000;
+/** How long the worker may drain, and after how much silence the dispatcher gives a client up, in ms. */
+const DRAIN_MS = 120_000;
+const CLIENT_TIMEOUT_MS = 120_000;
 
-Deno.test("a worker that drains waits ACKNOWLEDGED_WITHIN_MS for a silent client to acknowledge, and no longer", async () => {
+/** What came of it. */
+interface Left {
+  readonly isDrained: boolean;
+  /** How long after the last request for an element, in ms of virtual time. */
+  readonly waitedMs: number;
+  /** Elements that the client has got. */
+  readonly fed: number;
+}
+
+/**
+ * A worker that is to leave once its element is on its way to a client.
+ *
+ * @param onGiven Called as the element leaves the worker.
+ */
+async function leave(onGiven: (cluster: SimCluster) => void): Promise<Left> {
   const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
   const nowMs = () => cluster.scheduler.nowUs / 1_000;
-  cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+  cluster.addNode(DISPATCHER_NODE, bootDispatcher({ clientTimeoutMs: CLIENT_TIMEOUT_MS }));
   const worker = cluster.addNode("worker", bootWorker());
   const operator = cluster.addNode("operator", () => {});
-  const trainer = cluster.addNode("trainer", (node) => {
-    startClient(node, {
+  let fed = 0;
+  cluster.addNode("trainer", (node) => {
+    const feed = startClient(node, {
       dataset: DEFINITION,
       parameters: { processingMode: "DYNAMIC", sharing: false },
       repetition: 0,
     });
+    const read = async () => {
+      for (; (await feed.take()).kind === "element"; fed++);
+    };
+    read().catch(() => {});
   });
-  let askedMs: number | undefined;
+  let askedMs = 0;
   let isGiven = false;
   worker.system.inspect((event) => {
     if (event.type === "deliver") {
       const { envelope } = event;
       if (envelope.kind === "ask" && envelope.method === "getElement") askedMs = nowMs();
-    } else if (event.type === "send" && event.envelope.kind === "reply") {
+    } else if (event.type === "send" && event.envelope.kind === "reply" && !isGiven) {
       const body = event.envelope.body as { readonly kind?: string } | null;
-      if (isGiven || body?.kind !== "element") return;
-      isGiven = true;
-      // It never gets it, and is not heard of any more.
-      trainer.crash({ silent: true });
+      isGiven = body?.kind === "element";
+      if (isGiven) onGiven(cluster);
     }
   });
   await cluster.run({ until: () => isGiven, timeMaxMs: 60_000 });
-
   let isDrained: boolean | undefined;
   operator.system.ask(workerAt("worker"), "drain", { timeoutMs: DRAIN_MS }, {
     timeoutMs: 2 * DRAIN_MS,
   }).then((answer) => isDrained = answer);
   await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
+  return { isDrained: isDrained!, waitedMs: nowMs() - askedMs, fed };
+}
+
+Deno.test("a worker that drains waits ACKNOWLEDGED_WITHIN_MS for a silent client to acknowledge, and no longer", async () => {
+  const { isDrained, waitedMs } = await leave((cluster) =>
+    cluster.node("trainer").crash({ silent: true })
+  );
   assertEquals(isDrained, true);
-  const waitedMs = nowMs() - askedMs!;
-  assert(PATIENCE_MS <= waitedMs && waitedMs < PATIENCE_MS + MARGIN_MS, `${waitedMs} ms`);
+  assert(
+    ACKNOWLEDGED_WITHIN_MS <= waitedMs && waitedMs < ACKNOWLEDGED_WITHIN_MS + MARGIN_MS,
+    `${waitedMs} ms`,
+  );
+});
+
+Deno.test("a worker that drains waits for a client that asks again for what was lost on its way", async () => {
+  const { isDrained, fed } = await leave((cluster) => {
+    cluster.network.partition(new Set(["worker>trainer"]));
+    cluster.after(MARGIN_MS, "mended", () => cluster.network.partition(new Set()));
+  });
+  assertEquals({ isDrained, fed }, { isDrained: true, fed: 1 });
 });

@@ -14,7 +14,12 @@ import type {
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner.ts";
-import { AHEAD_BYTES_MAX, createTask, type TaskProtocol } from "../../../actors/worker/task.ts";
+import {
+  ACKNOWLEDGED_WITHIN_MS,
+  AHEAD_BYTES_MAX,
+  createTask,
+  type TaskProtocol,
+} from "../../../actors/worker/task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
@@ -56,6 +61,7 @@ export class TaskBench implements AsyncDisposable {
           runners: this.#runners,
           dispatcherTimeoutMs: 1_000,
           aheadBytesMax,
+          acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
           onUnreadable: () => this.unreadable = true,
           onFenced: () => {},

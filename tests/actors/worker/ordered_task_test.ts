@@ -11,7 +11,11 @@ import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { createOrderedTask } from "../../../actors/worker/ordered_task.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
-import { AHEAD_BYTES_MAX, type TaskProtocol } from "../../../actors/worker/task.ts";
+import {
+  ACKNOWLEDGED_WITHIN_MS,
+  AHEAD_BYTES_MAX,
+  type TaskProtocol,
+} from "../../../actors/worker/task.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -74,6 +78,7 @@ class OrderedBench implements AsyncDisposable {
           runners: { start: () => this.#startRunner(), listSplits: never, close: never },
           dispatcherTimeoutMs,
           aheadBytesMax: AHEAD_BYTES_MAX,
+          acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
           onUnreadable: () => {},
           onFenced: () => this.fenced = true,
