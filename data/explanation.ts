@@ -25,8 +25,8 @@ export interface ExplainedOperator {
   readonly elementSpec: ElementSpec;
   /** What it has done, where the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
-  /** Whether workers run it, so that its figures are theirs: it is before a `distribute`. */
-  readonly onWorkers: boolean;
+  /** Whether it is before a `distribute`: a service runs it, and its figures are not counted here. */
+  readonly distributed: boolean;
 }
 
 /**
@@ -43,7 +43,7 @@ export class Explanation {
 
   constructor(root: DatasetNode, run?: Omit<Run, "root">) {
     const operators: ExplainedOperator[] = [];
-    const visit = (node: DatasetNode, depth: number, onWorkers: boolean) => {
+    const visit = (node: DatasetNode, depth: number, distributed: boolean) => {
       operators.push({
         number: operators.length,
         depth,
@@ -52,9 +52,9 @@ export class Explanation {
         cardinality: node.cardinality,
         elementSpec: node.elementSpec,
         stats: run?.stats[operators.length],
-        onWorkers,
+        distributed,
       });
-      const below = onWorkers || node.kind === "distribute";
+      const below = distributed || node.kind === "distribute";
       for (const input of node.inputs) visit(input, depth + 1, below);
     };
     visit(root, 0, false);
@@ -76,7 +76,7 @@ export class Explanation {
         at.cardinality === 1 ? "element" : "elements"
       } of ${spec}`;
       if (at.stats === undefined) return line;
-      const run = at.onWorkers ? "runs on workers" : describeStats(at.stats);
+      const run = at.distributed ? "not counted here" : describeStats(at.stats);
       return `${line}\n${indent}  ${run}`;
     });
     return [...lines, ...this.advice].join("\n");

@@ -95,16 +95,16 @@ Deno.test("explain of an iterator prints each operator's figures, and of a datas
   assert(!String(dataset.explain()).includes("gave"));
 });
 
-Deno.test("explain says of operators before a distribute that workers run them, and not that they gave nothing", () => {
+Deno.test("explain says of operators before a distribute that they are not counted here, and not that they gave nothing", () => {
   const dataset = slow.distribute({ service: "ws://127.0.0.1:1" }).batch(2);
   const text = String(dataset.iterator().explain()).split("\n");
   assertEquals(text.slice(1, 8).filter((_, line) => line % 2 === 0).map((line) => line.trim()), [
     "gave 0 (0 bytes)",
     "gave 0 (0 bytes)",
-    "runs on workers",
-    "runs on workers",
+    "not counted here",
+    "not counted here",
   ]);
-  assertEquals(dataset.explain().operators.map(({ onWorkers }) => onWorkers), [
+  assertEquals(dataset.explain().operators.map(({ distributed }) => distributed), [
     false,
     false,
     true,
