@@ -107,7 +107,9 @@ async function dial(
   const { world, token, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   const abort = new AbortController();
   const timer = world.timer(connectTimeoutMs, () => abort.abort());
-  const headers = token === undefined ? {} : { authorization: bearer(token) };
+  const headers: Record<string, string> = token === undefined
+    ? {}
+    : { authorization: bearer(token) };
   try {
     const socket = await dialSocket({ world, url, headers, ca, signal: abort.signal });
     return await introduce(node, socket, local, options, abort.signal);
