@@ -13,6 +13,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ElementFetcher } from "../elements/fetcher.ts";
+import { refusedAnswer } from "../elements/refused.ts";
 import { Repeats } from "../elements/repeats.ts";
 import {
   type CacheProtocol,
@@ -225,6 +226,8 @@ class Cache {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
+      const isGone = failure.code === "not_found" || failure.code === "failed_precondition";
+      if (!isGone) return refusedAnswer(failure);
       this.#context.world.log("warn", `A sharing window ends: ${failure.message}`);
       return { kind: "end" };
     }

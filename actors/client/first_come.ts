@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
+import { refusedAnswer } from "../elements/refused.ts";
 import { type ElementAnswer, isFinal } from "../worker/protocol.ts";
 import { Patience } from "./patience.ts";
 import {
@@ -345,7 +346,7 @@ export class FirstComeReader implements Reader {
   #failed(open: OpenTask, error: LeatError): ElementAnswer {
     const gone = error.code === "not_found" || error.code === "failed_precondition";
     if (error.code === "cancelled") return { kind: "skip" };
-    if (!gone) return { kind: "error", error: error.toWire() };
+    if (!gone) return refusedAnswer(error);
     this.#unreachable.add(open.task.taskId);
     return { kind: "end" };
   }

@@ -12,6 +12,7 @@ import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { Timer } from "../runtime/world.ts";
+import { refusedAnswer } from "../elements/refused.ts";
 import { type ElementAnswer, type Own, type Place, SOME_CLIENT } from "../worker/protocol.ts";
 import { BlockedMeter } from "./blocked_meter.ts";
 import { StreamNumbers } from "./numbering.ts";
@@ -445,5 +446,5 @@ function endOf(item: Placed): number {
 function failedAnswer(error: LeatError): ElementAnswer {
   const gone = error.code === "not_found" || error.code === "failed_precondition" ||
     error.code === "cancelled";
-  return gone ? { kind: "end" } : { kind: "error", error: error.toWire() };
+  return gone ? { kind: "end" } : refusedAnswer(error);
 }

@@ -23,6 +23,7 @@ import type { ReadFigures, RoundWait } from "../dispatcher/protocol_figures.ts";
 import type { RoundSchedule } from "../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../runtime/asks.ts";
 import type { Ref } from "../runtime/ref.ts";
+import { refusedAnswer } from "../elements/refused.ts";
 import {
   type ElementAnswer,
   isFinal,
@@ -288,7 +289,7 @@ export class RoundReader implements Reader {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") return undefined;
-      if (!isGone(failure)) return { kind: "error", error: failure.toWire() };
+      if (!isGone(failure)) return refusedAnswer(failure);
       this.#lost(open);
       return undefined;
     }
@@ -306,7 +307,7 @@ export class RoundReader implements Reader {
       while (isWanted()) {
         const heard = await this.#hearConfirmed(round.number, open, absent);
         if (heard === "again" || !isWanted()) continue;
-        if (heard !== "confirmed") round.answer = { kind: "error", error: heard.toWire() };
+        if (heard !== "confirmed") round.answer = refusedAnswer(heard);
         this.#agree(round);
       }
     });

@@ -170,9 +170,9 @@ export class Repeats {
     if (client === undefined) {
       client = { answers: new Map(), early: new Map(), begun: 0, acknowledged: 0, heardMs: now };
       this.#clients.set(request.clientId, client);
-      this.#sweep(now);
     }
     client.heardMs = now;
+    this.#sweep(now);
     if (request.acknowledged > client.acknowledged) {
       forget(client.answers, client.acknowledged, request.acknowledged);
       client.acknowledged = request.acknowledged;
@@ -181,11 +181,15 @@ export class Repeats {
     return client;
   }
 
+  /** Who waits for an answer is silent meanwhile. */
   #sweep(now: number): void {
     if (now - this.#sweptMs < CLIENT_IDLE_MS) return;
     this.#sweptMs = now;
-    for (const [id, client] of this.#clients) {
-      if (now - client.heardMs > CLIENT_IDLE_MS) this.#clients.delete(id);
+    for (const [id, { answers, heardMs }] of this.#clients) {
+      const isSilent = now - heardMs > CLIENT_IDLE_MS;
+      if (isSilent && !answers.values().some((answer) => answer instanceof Pending)) {
+        this.#clients.delete(id);
+      }
     }
   }
 }

@@ -74,6 +74,31 @@ Deno.test("cache refuses an element larger than its window, naming both sizes", 
   assertEquals(/element of 8\d{3} bytes .* window of 500 bytes/.test(message), true, message);
 });
 
+Deno.test("cache tells its trainers why its task refuses it, and does not take that for the end", async () => {
+  const { bench, cache } = cached(Dataset.range(10), 1 << 20);
+  await using _ = bench;
+  const refuses = bench.system.spawn<CacheProtocol>({
+    name: "refuses",
+    create: () => ({
+      handlers: {
+        getElement: () => {
+          throw new LeatError("permission_denied", "not yours");
+        },
+        leave: () => null,
+      } as never,
+    }),
+  });
+  const before = bench.system.spawn<CacheProtocol>({
+    name: "before",
+    create: (context) => createCache(context, { task: refuses, windowBytesMax: 1 << 20 }),
+  });
+  for (const trainerId of ["a", "b"]) {
+    const answer = await bench.get(before as typeof cache, 1, { trainerId });
+    assert(answer.kind === "error" && answer.isFinal === true);
+    assertEquals(answer.error.code, "permission_denied");
+  }
+});
+
 Deno.test("cache refuses a request that does not say whose it is", async () => {
   const { bench, cache } = cached(Dataset.range(10), 1 << 20);
   await using _ = bench;

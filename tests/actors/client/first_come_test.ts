@@ -21,7 +21,7 @@ import { compressFrame } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { InlineHub } from "../../../world/inline_hub.ts";
-import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 
 type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
 
@@ -266,5 +266,23 @@ Deno.test("an element that cannot be unpacked is data_loss that names its worker
     const fed = await bench.feed.take();
     assert(fed.kind === "element");
     assertEquals(fed.element.bytes, frame);
+  }
+});
+
+Deno.test("a worker that refuses whoever asks ends reading, while what is too large costs itself alone", async () => {
+  const refusals = [
+    new LeatError("resource_exhausted", "over the limit", { details: { bytesMax: 1 } }),
+    new LeatError("permission_denied", "not allowed to reach it"),
+  ];
+  await using bench = new ReaderBench([{
+    answer: () => {
+      throw refusals.shift() ?? new LeatError("internal", "asked on");
+    },
+  }], 1);
+  const first = await bench.feed.take();
+  assertEquals(first.kind === "error" && first.error.code, "resource_exhausted");
+  for (let time = 0; time < 2; time++) {
+    const error = await assertRejects(async () => await bench.feed.take(), LeatError);
+    assertEquals(error.code, "permission_denied");
   }
 });

@@ -95,6 +95,26 @@ Deno.test("Repeats forgets clients that have been silent for long", () => {
   assertEquals(repeats.clients, 1);
 });
 
+Deno.test("Repeats forgets a silent client also where no other comes, but none that waits", async () => {
+  const repeats = new Repeats(world);
+  const answer = Promise.withResolvers<ElementAnswer>();
+  const waiting = repeats.answer(
+    { clientId: 1, sequence: 1, acknowledged: 0 },
+    () => answer.promise,
+  );
+  for (const clientId of [2, 3]) {
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => element(1));
+  }
+  nowMs += 3_600_000;
+  repeats.answer({ clientId: 3, sequence: 2, acknowledged: 1 }, () => element(2));
+  assertEquals(repeats.clients, 2);
+  answer.resolve(element(1));
+  await waiting;
+  nowMs += 3_600_000;
+  repeats.answer({ clientId: 3, sequence: 3, acknowledged: 2 }, () => element(3));
+  assertEquals(repeats.clients, 1);
+});
+
 Deno.test("Repeats waits for no request that its client has given up", async () => {
   const repeats = new Repeats(world);
   const second = repeats.answer({ clientId: 1, sequence: 2, acknowledged: 0 }, () => element(2));
