@@ -5,6 +5,7 @@
  */
 
 import { flag, integer, runProgram, text } from "../examples/lib/args.ts";
+import { requireWritable } from "../examples/lib/page.ts";
 import { LeatError } from "../core/error.ts";
 import { type Bench, type RatioResult, resultTable, runRatio } from "./lib/bench.ts";
 
@@ -33,6 +34,7 @@ await runProgram(PROGRAM, async (values) => {
     for (const bench of benches) console.log(`${bench.name} (at least ${bench.floor})`);
     return;
   }
+  if (values.json !== undefined) await requireWritable(values.json, "--json");
   const results: RatioResult[] = [];
   for (const bench of benches) {
     console.error(`${bench.name} …`);

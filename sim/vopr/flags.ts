@@ -95,7 +95,9 @@ export interface CrashWish extends Pick<CrashPoint, "role"> {
 export function parseCrash(text: string): CrashWish {
   const [, name = text, message] = /^(\w+)(?:@(\d+))?$/.exec(text) ?? [];
   const role = roleOf("--crash", name);
-  return message === undefined ? { role } : { role, message: Number(message) };
+  if (message === undefined) return { role };
+  if (Number(message) === 0) throw refuse(`--crash is '${text}', but messages count from 1`);
+  return { role, message: Number(message) };
 }
 
 function roleOf(flag: string, text: string): Role {

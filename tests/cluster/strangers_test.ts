@@ -79,6 +79,8 @@ Deno.test("a token's file that is missing or empty is named", async () => {
   assertStringIncludes(await failureOf(DISPATCHER, "--token-file", file), file);
   await Deno.writeTextFile(file, "\n");
   assertMatch(await failureOf(DISPATCHER, "--token-file", file), /empty/);
+  await Deno.writeTextFile(file, "sesame\nopen\n");
+  assertMatch(await failureOf(DISPATCHER, "--token-file", file), /more than one line/);
   await Deno.writeTextFile(file, "sesame\n");
   assertMatch(await failureOf(DISPATCHER, "--token-file", file, "--token", "x"), /give one/);
   await Deno.remove(folder, { recursive: true });

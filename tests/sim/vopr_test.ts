@@ -84,6 +84,7 @@ Deno.test("vopr refuses what it cannot read, naming it and what it may be", asyn
   assertEquals(code, 2);
   assertStringIncludes(stderr, "lossProbability is 'much', but has to be number");
   assertThrows(() => parseCrash("nobody@3"), LeatError, "--crash is 'nobody'");
+  assertThrows(() => parseCrash("worker@0"), LeatError, "'worker@0', but messages count from 1");
   assertThrows(() => parseFaults("nothing=1"), LeatError, "no fault 'nothing'");
 });
 

@@ -79,3 +79,13 @@ Deno.test("runRatio closes the bare load when the other cannot be opened", async
   await assertRejects(() => runRatio(broken), Error, "no");
   assertEquals(log, ["close bare"]);
 });
+
+Deno.test("deno task bench says before it begins where its results cannot be written", async () => {
+  const file = `${await Deno.makeTempDir()}/missing/results.json`;
+  const args = ["run", "-P=bench", "bench/main.ts", "--filter", "engine", "--json", file];
+  const { code, stdout, stderr } = await new Deno.Command("deno", { args }).output();
+  const said = new TextDecoder().decode(stderr);
+  assertEquals([code, stdout.length], [1, 0], said);
+  assertStringIncludes(said, `'${file}'`);
+  assertStringIncludes(said, "Name another file with --json");
+});

@@ -173,7 +173,7 @@ function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
     case 401:
       return new LeatError(
         "unauthenticated",
-        `${node} refuses this node: its token is missing or wrong; set the server's token (--token)`,
+        `${node} refuses this node: its token is missing or wrong; give the server's (token, --token-file)`,
         { cause },
       );
     case 403:

@@ -17,7 +17,7 @@ export function checkToken(token: string): void {
   throw new LeatError(
     "invalid_argument",
     "A token has 1 to 4096 printable ASCII characters without spaces; " +
-      "is there a line break at the end of its file?",
+      "is there more than one line in its file, or a line break that was not trimmed?",
   );
 }
 
