@@ -10,6 +10,7 @@ import type { Cell } from "./cell.ts";
 import { copyBody } from "./body.ts";
 import { type Deadline, Deadlines } from "./deadlines.ts";
 import { type AskEnvelope, OPEN_MAX } from "./envelope.ts";
+import { type Hold, Holdings } from "./holdings.ts";
 import { formatRef, keyOf, type Ref } from "./ref.ts";
 import type { Random, World } from "./world.ts";
 
@@ -41,6 +42,7 @@ export interface OpenAsk {
   readonly reject: (error: LeatError) => void;
   refusals: number;
   lastRefusal: Refusal | undefined;
+  hold: Hold<OpenAsk> | undefined;
   deadline: Deadline<OpenAsk> | undefined;
   nextAttempt: Deadline<OpenAsk> | undefined;
 }
@@ -57,6 +59,7 @@ export class Asks {
   readonly #luck: Random;
   readonly #send: (ask: OpenAsk) => void;
   readonly #open = new Map<number, OpenAsk>();
+  readonly #held = new Holdings<OpenAsk>();
   readonly #deadlines: Deadlines<OpenAsk>;
   readonly #attempts: Deadlines<OpenAsk>;
   #lastId = 0;
@@ -99,10 +102,12 @@ export class Asks {
         reject,
         refusals: 0,
         lastRefusal: undefined,
+        hold: undefined,
         deadline: undefined,
         nextAttempt: undefined,
       };
       this.#open.set(ask.id, ask);
+      ask.hold = this.#held.add(target.node, asker, ask);
       ask.deadline = this.#deadlines.add(ask.deadlineMs, ask);
       if (ask.attemptMs !== undefined) this.#markOpen(ask);
       this.#attempt(ask);
@@ -139,17 +144,15 @@ export class Asks {
 
   /** The node cannot be reached: refuses what was asked of it. */
   nodeLost(node: string, refusal: Refusal): void {
-    for (const ask of [...this.#open.values()]) {
-      if (ask.target.node === node) this.refused(ask.id, ask.asker.self.incarnation, refusal);
+    for (const { item: { id, asker } } of this.#held.ofNode(node)) {
+      this.refused(id, asker.self.incarnation, refusal);
     }
   }
 
   /** The life has ended: nobody waits for its asks any more. */
   askerEnded(asker: Cell): void {
-    for (const ask of [...this.#open.values()]) {
-      if (ask.asker === asker) {
-        this.#take(ask.id, asker.self.incarnation)?.reject(asker.endedError());
-      }
+    for (const { item: { id } } of this.#held.ofLife(asker)) {
+      this.#take(id, asker.self.incarnation)?.reject(asker.endedError());
     }
   }
 
@@ -197,6 +200,7 @@ export class Asks {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return undefined;
     this.#open.delete(id);
+    if (ask.hold !== undefined) this.#held.release(ask.hold);
     if (ask.deadline !== undefined) this.#deadlines.remove(ask.deadline);
     if (ask.nextAttempt !== undefined) this.#attempts.remove(ask.nextAttempt);
     if (ask.attemptMs !== undefined) this.#markSettled(ask);

@@ -40,7 +40,7 @@ export interface CellSystem {
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
   watch(source: Cell, target: Ref, down: WatchDown): () => void;
   whenLinked(source: Cell, node: string, up: () => void): () => void;
-  notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void;
+  tellWatchers(cell: Cell, why: () => LeatError): void;
   drop(envelope: Envelope, reason: DropReason): void;
   emit(event: InspectionEvent): void;
   gaveUp(cell: Cell, error: LeatError): void;
@@ -60,7 +60,6 @@ export class Cell implements ActorContext<unknown> {
   /** Open asks of this life that may be repeated, by target: the lowest is the settled mark. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers = new Answers();
-  readonly watchers = new Map<string, { readonly watcher: FencedRef; readonly id: number }>();
   /** Whether it waits in the system's run queue. */
   queued = false;
   state: "starting" | "running" | "stopping" | "stopped" = "starting";
@@ -264,13 +263,6 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
-  /** The node's watchers cannot be told any more. */
-  watcherNodeLost(node: string): void {
-    for (const [key, { watcher }] of this.watchers) {
-      if (watcher.node === node) this.watchers.delete(key);
-    }
-  }
-
   /** An asker's life has ended. An attempt of it that comes late would be handled anew: it is dropped. */
   askerEnded(incarnation: string): void {
     this.answers.forget(incarnation);
@@ -371,9 +363,7 @@ export class Cell implements ActorContext<unknown> {
     // What stop() has let go answers first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
     for (const ask of this.#answering) this.#refuseAsGone(ask, gone);
-    for (const { watcher, id } of this.watchers.values()) {
-      this.#system.notifyDown(this, watcher, id, gone());
-    }
+    this.#system.tellWatchers(this, gone);
     this.state = "stopped";
     this.#system.ended(this);
     this.#system.emit({ type: "stop", ref: this.self, error });

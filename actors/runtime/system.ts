@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
-import type { AskOptions, ChildSpec, Supervision, WatchDown, WatchEnd } from "./actor.ts";
+import type { AskOptions, ChildSpec, Supervision, WatchDown } from "./actor.ts";
 import type { Answer, RepeatableAsk } from "./answers.ts";
 import { Asks, type OpenAsk, type Refusal, settledMarks } from "./asks.ts";
 import { copyBody } from "./body.ts";
@@ -18,7 +18,7 @@ import {
   Inspector,
   type Observer,
 } from "./inspection.ts";
-import { type Connector, isClosedThere, type Link, type NodeId } from "./link.ts";
+import type { Connector, Link, NodeId } from "./link.ts";
 import {
   createNodeActor,
   type Life,
@@ -26,6 +26,7 @@ import {
   nodeActorOf,
   type NodeProtocol,
 } from "./node_actor.ts";
+import { Peers, type WatchWord } from "./peers.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import { type FencedRef, formatRef, keyOf, type Ref } from "./ref.ts";
 import { Router } from "./router.ts";
@@ -51,17 +52,6 @@ export interface SystemOptions {
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** How the node treats its top-level actors. */
   readonly supervision?: Supervision;
-}
-
-interface Watch {
-  readonly watcher: Cell;
-  readonly target: Ref;
-  readonly down: WatchDown;
-}
-
-interface LinkWait {
-  readonly waiter: Cell;
-  readonly up: () => void;
 }
 
 /**
@@ -171,12 +161,9 @@ class Core implements CellSystem {
   readonly #fail: (error: LeatError) => void;
   readonly #cells = new Map<string, Cell>();
   readonly #asks: Asks;
-  readonly #watches = new Map<number, Watch>();
-  /** Who waits for a link, by the node that it is to lead to. */
-  readonly #linkWaits = new Map<string, Set<LinkWait>>();
+  readonly #peers: Peers;
   readonly #local = new Fifo<Envelope>();
   readonly #runnable = new Fifo<Cell>();
-  #lastWatch = 0;
   #lastIncarnation = 0;
   #scheduled = false;
   #draining = false;
@@ -191,19 +178,20 @@ class Core implements CellSystem {
     this.#fail = failed.resolve;
     const luck = this.world.random.fork(`ask back-off ${incarnation}`);
     this.#asks = new Asks(this.world, luck, (ask) => this.#sendAsk(ask));
+    this.#peers = new Peers(this.#asks, (source, target, word) => this.#say(source, target, word));
     this.router = new Router({
       id: this.id,
       receive: (envelope) => this.#receive(envelope),
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
       refused: (envelope, error) => this.#refused(envelope, error),
-      linkChanged: (node, error) => this.#linkChanged(node, error),
+      linkChanged: (node, error) => this.#peers.linkChanged(node, error),
       linkUp: (node) => {
         this.emit({ type: "link_up", node });
-        this.#nodeLinked(node);
+        this.#linkUp(node);
       },
       linkDown: (node, error) => {
         this.emit({ type: "link_down", node, error });
-        this.#nodeLost(node, error);
+        this.#peers.linkDown(node, error);
       },
     }, options.connector);
     const rootSpec: ChildSpec<unknown> = {
@@ -255,11 +243,7 @@ class Core implements CellSystem {
 
   ended(cell: Cell): void {
     if (this.#cells.get(cell.self.path) === cell) this.#cells.delete(cell.self.path);
-    this.#asks.askerEnded(cell);
-    for (const [id, watch] of this.#watches) if (watch.watcher === cell) this.#watches.delete(id);
-    for (const [node, waits] of this.#linkWaits) {
-      for (const wait of waits) if (wait.waiter === cell) this.#waitNoMore(node, wait);
-    }
+    this.#peers.ended(cell);
   }
 
   gaveUp(_cell: Cell, error: LeatError): void {
@@ -307,29 +291,17 @@ class Core implements CellSystem {
   }
 
   watch(source: Cell, target: Ref, down: WatchDown): () => void {
-    const id = ++this.#lastWatch;
-    this.#watches.set(id, { watcher: source, target, down });
-    this.#postOrDrop({ kind: "watch", ...this.#header(source, target), id });
-    return () => {
-      if (this.#watches.delete(id) && source.state !== "stopped") {
-        this.#postOrDrop({ kind: "unwatch", ...this.#header(source, target), id });
-      }
-    };
+    return this.#peers.watch(source, target, down);
   }
 
   whenLinked(source: Cell, node: string, up: () => void): () => void {
-    const wait: LinkWait = { waiter: source, up };
-    const waits = this.#linkWaits.get(node);
-    if (waits === undefined) this.#linkWaits.set(node, new Set([wait]));
-    else waits.add(wait);
-    if (this.router.isLinked(node)) this.world.macrotask(() => this.#nodeLinked(node));
-    return () => {
-      this.#waitNoMore(node, wait);
-    };
+    const cancel = this.#peers.whenLinked(source, node, up);
+    if (this.router.isLinked(node)) this.world.macrotask(() => this.#linkUp(node));
+    return cancel;
   }
 
-  notifyDown(cell: Cell, watcher: FencedRef, id: number, error: LeatError): void {
-    this.#postOrDrop({ kind: "down", ...this.#header(cell, watcher), id, error: error.toWire() });
+  tellWatchers(cell: Cell, why: () => LeatError): void {
+    this.#peers.tellWatchers(cell, why);
   }
 
   schedule(cell: Cell): void {
@@ -394,6 +366,17 @@ class Core implements CellSystem {
     }
   }
 
+  /** A word about a watch. */
+  #say(source: Cell, target: Ref, word: WatchWord): void {
+    const header = this.#header(source, target);
+    const { id } = word;
+    this.#postOrDrop(
+      word.kind === "down"
+        ? { kind: word.kind, ...header, id, error: word.error }
+        : { kind: word.kind, ...header, id },
+    );
+  }
+
   /** An envelope from a link: it is already a macrotask of its own. */
   #receive(envelope: Envelope): void {
     this.#dispatch(envelope);
@@ -445,7 +428,11 @@ class Core implements CellSystem {
       case "failure":
         return this.#dispatchAnswer(envelope);
       case "down":
-        return this.#dispatchDown(envelope.id, () => LeatError.fromWire(envelope.error), "ended");
+        return this.#peers.watchEnded(
+          envelope.id,
+          () => LeatError.fromWire(envelope.error),
+          "ended",
+        );
       default:
         return this.#dispatchToActor(envelope);
     }
@@ -460,12 +447,6 @@ class Core implements CellSystem {
       : this.#asks.refused(envelope.id, incarnation, refusalOf(envelope.error));
     if (wanted) this.emit({ type: "deliver", envelope });
     else this.drop(envelope, "unwanted_reply");
-  }
-
-  #dispatchDown(id: number, why: () => LeatError, end: WatchEnd): void {
-    const watch = this.#watches.get(id);
-    this.#watches.delete(id);
-    if (watch !== undefined && watch.watcher.state !== "stopped") watch.down(why(), end);
   }
 
   #dispatchToActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
@@ -503,12 +484,7 @@ class Core implements CellSystem {
     if (!this.#accept(cell, envelope)) return;
     if (envelope.kind === "tell") cell.enqueue(envelope);
     else if (envelope.kind === "ask") this.#dispatchAsk(cell, envelope);
-    else {
-      const key = `${envelope.source.incarnation} ${envelope.id}`;
-      if (envelope.kind === "watch") {
-        cell.watchers.set(key, { watcher: envelope.source, id: envelope.id });
-      } else cell.watchers.delete(key);
-    }
+    else this.#peers.watched(cell, envelope);
   }
 
   #dispatchAsk(cell: Cell, envelope: AskEnvelope): void {
@@ -570,12 +546,7 @@ class Core implements CellSystem {
       const header = this.#header(this.root, envelope.source);
       this.#postOrDrop({ kind: "failure", ...header, id: envelope.id, error });
     } else if (envelope.kind === "watch") {
-      this.#postOrDrop({
-        kind: "down",
-        ...this.#header(this.root, envelope.source),
-        id: envelope.id,
-        error,
-      });
+      this.#say(this.root, envelope.source, { kind: "down", id: envelope.id, error });
     }
   }
 
@@ -586,7 +557,9 @@ class Core implements CellSystem {
         const { code, details } = error;
         const refusal = { code, details, error: () => error };
         this.#asks.refused(envelope.id, envelope.source.incarnation, refusal);
-      } else if (envelope.kind === "watch") this.#dispatchDown(envelope.id, () => error, "lost");
+      } else if (envelope.kind === "watch") {
+        this.#peers.watchEnded(envelope.id, () => error, "lost");
+      }
     }
   }
 
@@ -596,59 +569,19 @@ class Core implements CellSystem {
     const { kind, target, source } = envelope;
     this.world.log("warn", `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
     if (kind === "ask") this.#asks.fail(envelope.id, source.incarnation, error);
-    else if (kind === "watch") this.#dispatchDown(envelope.id, () => error, "lost");
+    else if (kind === "watch") this.#peers.watchEnded(envelope.id, () => error, "lost");
     else if (kind === "reply") {
       const header = { source, target, number: envelope.number, id: envelope.id };
       this.#postOrDrop({ kind: "failure", ...header, error: error.toWire() });
     }
   }
 
-  #nodeLinked(node: string): void {
-    if (!this.router.isLinked(node)) return;
-    for (const wait of [...this.#linkWaits.get(node) ?? []]) {
-      if (this.#waitNoMore(node, wait)) wait.up();
-    }
-  }
-
-  /** Whether it still waited. */
-  #waitNoMore(node: string, wait: LinkWait): boolean {
-    const waits = this.#linkWaits.get(node);
-    const waited = waits?.delete(wait) ?? false;
-    if (waits?.size === 0) this.#linkWaits.delete(node);
-    return waited;
-  }
-
-  #nodeLost(node: string, error: LeatError): void {
-    const end = isClosedThere(error) ? "closed" : "lost";
-    const lost = lostLink(node, error);
-    this.#asks.nodeLost(node, { code: "unavailable", error: lost });
-    for (const [id, watch] of [...this.#watches]) {
-      if (watch.target.node === node) this.#dispatchDown(id, lost, end);
-    }
-    // Whoever watched from there has been told by its own node.
-    for (const cell of this.#cells.values()) cell.watcherNodeLost(node);
-  }
-
-  /** What was on its way may be lost: asks say so, watches are made again. */
-  #linkChanged(node: string, error: LeatError): void {
-    this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
-    for (const [id, { watcher, target }] of [...this.#watches]) {
-      if (target.node !== node) continue;
-      this.#postOrDrop({ kind: "watch", ...this.#header(watcher, target), id });
-    }
+  #linkUp(node: string): void {
+    if (this.router.isLinked(node)) this.#peers.linkUp(node);
   }
 }
 
 function refusalOf(wire: WireError): Refusal {
   const { code, details } = wire;
   return { code, details, error: () => LeatError.fromWire(wire) };
-}
-
-/** Why what was under way is lost: one error for all who wait for it, made when the first one does. */
-function lostLink(node: string, error: LeatError): () => LeatError {
-  let lost: LeatError | undefined;
-  return () =>
-    lost ??= new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
-      cause: error,
-    });
 }

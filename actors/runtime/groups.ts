@@ -1,0 +1,75 @@
+/**
+ * Items in groups. Each can be taken out, wherever it is, at the cost of a few fields: a set for each
+ * group would hash all of them.
+ *
+ * @module
+ */
+
+/** Those that have a key in common, in the order in which they were added. */
+interface Group<K, T> {
+  readonly key: K;
+  first: Member<K, T> | undefined;
+  last: Member<K, T> | undefined;
+}
+
+/** An item that was added, linked to its neighbours: what `remove` wants. */
+export interface Member<K, T> {
+  readonly item: T;
+  /** Undefined once it was removed. */
+  group: Group<K, T> | undefined;
+  before: Member<K, T> | undefined;
+  after: Member<K, T> | undefined;
+}
+
+/** See the module. A group is there while it has members. */
+export class Groups<K, T> {
+  readonly #groups = new Map<K, Group<K, T>>();
+
+  /** How many groups there are. */
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  /** The keys of the groups there are. */
+  keys(): MapIterator<K> {
+    return this.#groups.keys();
+  }
+
+  add(key: K, item: T): Member<K, T> {
+    let group = this.#groups.get(key);
+    if (group === undefined) {
+      this.#groups.set(key, group = { key, first: undefined, last: undefined });
+    }
+    const { last } = group;
+    const member: Member<K, T> = { item, group, before: last, after: undefined };
+    if (last === undefined) group.first = member;
+    else last.after = member;
+    group.last = member;
+    return member;
+  }
+
+  /** Takes a member out. False: it was out already. */
+  remove(member: Member<K, T>): boolean {
+    const { group, before, after } = member;
+    if (group === undefined) return false;
+    member.group = undefined;
+    if (before === undefined) group.first = after;
+    else before.after = after;
+    if (after === undefined) group.last = before;
+    else after.before = before;
+    if (group.first === undefined) this.#groups.delete(group.key);
+    return true;
+  }
+
+  /** The members of a group as they are now, whatever is added and removed while they are gone through. */
+  of(key: K): Member<K, T>[] {
+    const members: Member<K, T>[] = [];
+    let next = this.#groups.get(key)?.first;
+    for (; next !== undefined; next = next.after) members.push(next);
+    return members;
+  }
+
+  clear(): void {
+    this.#groups.clear();
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * What a node holds because of other nodes, and lets go when a link is lost, when it comes up, and when
+ * an actor of its own ends: watches on actors there, watchers from there, asks under way, and those who
+ * wait for a link.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { WatchDown, WatchEnd } from "./actor.ts";
+import type { Asks } from "./asks.ts";
+import type { Cell } from "./cell.ts";
+import type { DownEnvelope, WatchEnvelope } from "./envelope.ts";
+import { type Hold, Holdings } from "./holdings.ts";
+import { isClosedThere } from "./link.ts";
+import type { FencedRef, Ref } from "./ref.ts";
+
+/** What is said about watches, without the numbering of a particular envelope. */
+export type WatchWord =
+  | Pick<WatchEnvelope, "kind" | "id">
+  | Pick<DownEnvelope, "kind" | "id" | "error">;
+
+interface Watch {
+  readonly id: number;
+  readonly watcher: Cell;
+  readonly target: Ref;
+  readonly down: WatchDown;
+}
+
+/** Someone who watches an actor of this node. */
+interface Watcher {
+  readonly key: string;
+  readonly ref: FencedRef;
+  readonly id: number;
+}
+
+/** See the module. */
+export class Peers {
+  readonly #asks: Asks;
+  readonly #say: (source: Cell, target: Ref, word: WatchWord) => void;
+  readonly #watches = new Holdings<Watch>();
+  readonly #watchesById = new Map<number, Hold<Watch>>();
+  readonly #watchers = new Holdings<Watcher>();
+  readonly #watchersByKey = new Map<string, Hold<Watcher>>();
+  readonly #linkWaits = new Holdings<() => void>();
+  #lastWatch = 0;
+
+  /** @param say Sends a word, or drops it: nobody could be told that it cannot travel. */
+  constructor(asks: Asks, say: (source: Cell, target: Ref, word: WatchWord) => void) {
+    this.#asks = asks;
+    this.#say = say;
+  }
+
+  /** See `ActorContext.watch`. */
+  watch(watcher: Cell, target: Ref, down: WatchDown): () => void {
+    const id = ++this.#lastWatch;
+    const watch = this.#watches.add(target.node, watcher, { id, watcher, target, down });
+    this.#watchesById.set(id, watch);
+    this.#say(watcher, target, { kind: "watch", id });
+    return () => {
+      if (this.#unwatch(watch) && watcher.state !== "stopped") {
+        this.#say(watcher, target, { kind: "unwatch", id });
+      }
+    };
+  }
+
+  /** A watch of this node is over. */
+  watchEnded(id: number, why: () => LeatError, end: WatchEnd): void {
+    const watch = this.#watchesById.get(id);
+    if (watch !== undefined) this.#down(watch, why, end);
+  }
+
+  /** Somebody begins or ends to watch an actor of this node. */
+  watched(cell: Cell, { kind, source, id }: WatchEnvelope): void {
+    const key = `${cell.self.incarnation} ${source.incarnation} ${id}`;
+    const known = this.#watchersByKey.get(key);
+    if (kind === "unwatch") {
+      if (known !== undefined) this.#forget(known);
+    } else if (known === undefined) {
+      const watcher = this.#watchers.add(source.node, cell, { key, ref: source, id });
+      this.#watchersByKey.set(key, watcher);
+    }
+  }
+
+  /** Tells those who watch an actor of this node that it is gone. */
+  tellWatchers(cell: Cell, why: () => LeatError): void {
+    for (const { item: { ref, id } } of this.#watchers.ofLife(cell)) {
+      this.#say(cell, ref, { kind: "down", id, error: why().toWire() });
+    }
+  }
+
+  /** See `ActorContext.whenLinked`. */
+  whenLinked(waiter: Cell, node: string, up: () => void): () => void {
+    const wait = this.#linkWaits.add(node, waiter, up);
+    return () => {
+      this.#linkWaits.release(wait);
+    };
+  }
+
+  /** There is a link to the node. */
+  linkUp(node: string): void {
+    for (const wait of this.#linkWaits.ofNode(node)) {
+      if (this.#linkWaits.release(wait)) wait.item();
+    }
+  }
+
+  /** A link to the node is lost, another is left: asks on their way say so, watches are made again. */
+  linkChanged(node: string, error: LeatError): void {
+    this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
+    for (const { item: { id, watcher, target } } of this.#watches.ofNode(node)) {
+      this.#say(watcher, target, { kind: "watch", id });
+    }
+  }
+
+  /** The last link to the node is lost. */
+  linkDown(node: string, error: LeatError): void {
+    const lost = lostLink(node, error);
+    const end = isClosedThere(error) ? "closed" : "lost";
+    this.#asks.nodeLost(node, { code: "unavailable", error: lost });
+    for (const watch of this.#watches.ofNode(node)) this.#down(watch, lost, end);
+    // Whoever watched from there has been told by its own node.
+    for (const watcher of this.#watchers.ofNode(node)) this.#forget(watcher);
+  }
+
+  /** An actor of this node has ended: nothing is held for it any more. */
+  ended(cell: Cell): void {
+    this.#asks.askerEnded(cell);
+    for (const watch of this.#watches.ofLife(cell)) this.#unwatch(watch);
+    for (const watcher of this.#watchers.ofLife(cell)) this.#forget(watcher);
+    for (const wait of this.#linkWaits.ofLife(cell)) this.#linkWaits.release(wait);
+  }
+
+  #down(watch: Hold<Watch>, why: () => LeatError, end: WatchEnd): void {
+    const { watcher, down } = watch.item;
+    if (this.#unwatch(watch) && watcher.state !== "stopped") down(why(), end);
+  }
+
+  /** False: it was over already. */
+  #unwatch(watch: Hold<Watch>): boolean {
+    this.#watchesById.delete(watch.item.id);
+    return this.#watches.release(watch);
+  }
+
+  #forget(watcher: Hold<Watcher>): void {
+    this.#watchersByKey.delete(watcher.item.key);
+    this.#watchers.release(watcher);
+  }
+}
+
+/** Why what was under way is lost: one error for all who wait for it, made when the first one does. */
+function lostLink(node: string, error: LeatError): () => LeatError {
+  let lost: LeatError | undefined;
+  return () =>
+    lost ??= new LeatError("unavailable", `Lost the link to ${node}: ${error.message}`, {
+      cause: error,
+    });
+}
