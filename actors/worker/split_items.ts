@@ -16,9 +16,13 @@ export class SplitItems {
   #bytes = 0;
   /** Per reader the number of the item that it takes next; Infinity: it wants nothing of the split. */
   readonly #cursors: number[];
+  /** The lowest of these, and how many readers are there: most that take something are not the last there. */
+  #lowest = 0;
+  #atLowest = 0;
 
   constructor(readers: number) {
     this.#cursors = Array<number>(readers).fill(0);
+    this.#findLowest();
   }
 
   /** Those that some reader has not taken. */
@@ -51,15 +55,13 @@ export class SplitItems {
     const item = this.#items[from - this.#first]!;
     let to = from;
     while (own !== undefined && this.#isAnothers(to, reader, own)) to++;
-    this.#cursors[reader] = Math.max(to, from + 1);
-    this.#trim();
+    this.#move(reader, Math.max(to, from + 1));
     return to === from ? item : { kind: "passed", place: item.place, count: to - from };
   }
 
   /** The reader wants nothing of the split, or nothing more. */
   pass(reader: number): void {
-    this.#cursors[reader] = Infinity;
-    this.#trim();
+    this.#move(reader, Infinity);
   }
 
   #isAnothers(at: number, reader: number, own: Own): boolean {
@@ -68,8 +70,24 @@ export class SplitItems {
       (own.number + at) % this.#cursors.length !== reader;
   }
 
+  #move(reader: number, to: number): void {
+    const from = this.#cursors[reader]!;
+    this.#cursors[reader] = to;
+    if (from !== this.#lowest || from === to || --this.#atLowest > 0) return;
+    this.#findLowest();
+    this.#trim();
+  }
+
+  #findLowest(): void {
+    this.#lowest = Infinity;
+    for (const cursor of this.#cursors) {
+      if (cursor < this.#lowest) [this.#lowest, this.#atLowest] = [cursor, 0];
+      if (cursor === this.#lowest) this.#atLowest++;
+    }
+  }
+
   #trim(): void {
-    const taken = Math.min(Math.min(...this.#cursors) - this.#first, this.#items.length);
+    const taken = Math.min(this.#lowest - this.#first, this.#items.length);
     if (taken <= 0) return;
     for (const item of this.#items.splice(0, taken)) {
       if ("element" in item) this.#bytes -= item.element.byteLength;

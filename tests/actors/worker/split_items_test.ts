@@ -1,0 +1,70 @@
+/**
+ * What came of a split, kept until all of its readers have taken it.
+ *
+ * @module
+ */
+import fc from "fast-check";
+import { type SplitItem, SplitItems } from "../../../actors/worker/split_items.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assert, assertEquals } from "../../assert.ts";
+
+const ITEM_BYTES = 8;
+
+function itemOf(index: number): SplitItem {
+  const element = new Payload(new Uint8Array(ITEM_BYTES));
+  return { kind: "element", element, place: { sequence: 0, split: 0, index } } as SplitItem;
+}
+
+/** The time that each take takes, in µs, when so many readers take so many items in turn. */
+function takeUs(readers: number, items: number): number {
+  const split = new SplitItems(readers);
+  for (let index = 0; index < items; index++) split.push(itemOf(index));
+  const beganMs = performance.now();
+  for (let index = 0; index < items; index++) {
+    for (let reader = 0; reader < readers; reader++) split.take(reader, undefined);
+  }
+  assertEquals(split.length, 0);
+  return (performance.now() - beganMs) * 1_000 / (readers * items);
+}
+
+Deno.test("SplitItems keeps what the slowest reader has not taken, whatever the readers do", () => {
+  const readers = 3;
+  const reader = fc.integer({ min: 0, max: readers - 1 });
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ what: fc.constant("push" as const), reader }) },
+    { weight: 8, arbitrary: fc.record({ what: fc.constant("take" as const), reader }) },
+    { weight: 4, arbitrary: fc.record({ what: fc.constant("own" as const), reader }) },
+    { weight: 1, arbitrary: fc.record({ what: fc.constant("pass" as const), reader }) },
+  );
+  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    const split = new SplitItems(readers);
+    const cursors = Array<number>(readers).fill(0);
+    let [pushed, first] = [0, 0];
+    for (const { what, reader } of steps) {
+      if (what === "push") split.push(itemOf(pushed++));
+      else if (what === "pass") {
+        split.pass(reader);
+        cursors[reader] = Infinity;
+      } else if (split.hasFor(reader)) {
+        const own = what === "own" ? { sequence: 0, number: 0 } : undefined;
+        const item = split.take(reader, own);
+        assertEquals(item.place.index, cursors[reader]);
+        cursors[reader]! += item.kind === "passed" ? item.count : 1;
+      }
+      first = Math.min(pushed, Math.max(first, Math.min(...cursors)));
+      assertEquals([split.length, split.bytes], [pushed - first, (pushed - first) * ITEM_BYTES]);
+      for (const [reader, cursor] of cursors.entries()) {
+        assertEquals(split.hasFor(reader), cursor < pushed);
+      }
+    }
+  }));
+});
+
+Deno.test("SplitItems takes as long for each of many readers as for each of few", () => {
+  let [few, many] = [Infinity, Infinity];
+  for (let round = 0; round < 4; round++) {
+    few = Math.min(few, takeUs(64, 512));
+    many = Math.min(many, takeUs(8_192, 4));
+  }
+  assert(many < 20 * few, `${many} µs for each of many readers, ${few} µs for each of few`);
+});
