@@ -117,6 +117,11 @@ class Task implements RunningTask {
   #runner: Runner | undefined;
   #restarts = 0;
   #ended = false;
+  /**
+   * Coordinated reads: it has ended because it drains. Consumers would take its end for that of the job;
+   * whoever asks waits until the worker has left.
+   */
+  #isCutShort = false;
   /** Why the pipeline cannot be read on. Every request is answered so from then on. */
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
@@ -216,7 +221,7 @@ class Task implements RunningTask {
       return ready;
     }
     if (this.#failure !== undefined) return this.#failure;
-    if (this.#ended) return { kind: "end" };
+    if (this.#ended && !this.#isCutShort) return { kind: "end" };
     const answer = Promise.withResolvers<ElementAnswer>();
     const waiting = { clientId, answer };
     this.#waiting.push(waiting);
@@ -301,8 +306,10 @@ class Task implements RunningTask {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
+    const { numConsumers } = this.#options.definition.parameters;
+    this.#isCutShort = this.#drained !== undefined && numConsumers !== undefined;
     this.#retireRunner();
-    this.#answerAll({ kind: "end" });
+    if (!this.#isCutShort) this.#answerAll({ kind: "end" });
     this.#noteDrained();
     // What is cut short is not complete: there may be more for others, or for this worker's next life.
     if (this.#drained === undefined) this.#options.onCompleted();

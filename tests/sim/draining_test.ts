@@ -2,9 +2,11 @@
 import { workerAt } from "../../actors/worker/protocol.ts";
 import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/task.ts";
 import { Dataset } from "../../data/dataset.ts";
+import { LeatError } from "../../core/error.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
+import { Readings, takeAll } from "../../sim/reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -92,4 +94,38 @@ Deno.test("a worker that drains waits for a client that asks again for what was 
     cluster.after(MARGIN_MS, "mended", () => cluster.network.partition(new Set()));
   });
   assertEquals({ isDrained, fed }, { isDrained: true, fed: 1 });
+});
+
+Deno.test("coordinated reads without end do not end while a worker of theirs drains", async () => {
+  const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
+  using readings = new Readings();
+  cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+  cluster.addNode("worker-1", bootWorker());
+  cluster.addNode("worker-2", bootWorker());
+  const operator = cluster.addNode("operator", () => {});
+  const taken = [0, 0];
+  const ended: string[] = [];
+  for (const consumerIndex of taken.keys()) {
+    const node = cluster.addNode(`trainer-${consumerIndex}`, () => {});
+    const endless = (service: string) =>
+      Dataset.range(10).repeat()
+        .distribute({ service, jobName: "rounds", numConsumers: taken.length, consumerIndex });
+    const step = async () => {
+      taken[consumerIndex]!++;
+      await node.host.sleep(10);
+    };
+    takeAll(readings.open(node, endless), step).then(
+      () => ended.push("the end"),
+      (error) => ended.push(LeatError.from(error).message),
+    );
+  }
+  const taking = (count: number) => () => ended.length > 0 || taken.every((each) => each >= count);
+  await cluster.run({ until: taking(20), timeMaxMs: 60_000 });
+  let isDrained: boolean | undefined;
+  operator.system.ask(workerAt("worker-1"), "drain", { timeoutMs: DRAIN_MS }, {
+    timeoutMs: 2 * DRAIN_MS,
+  }).then((answer) => isDrained = answer);
+  await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
+  await cluster.run({ until: taking(60), timeMaxMs: 60_000 });
+  assertEquals({ isDrained, ended }, { isDrained: true, ended: [] });
 });
