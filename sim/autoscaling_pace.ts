@@ -10,8 +10,9 @@ import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 const WORK_MS = 1_000;
 /** Under the constant load a worker makes so many while rates are taken: of fewer, these would be rough. */
 const STEADY_ELEMENTS = 8;
-/** A step of the constant load takes so much of what an element costs, and so wants three workers. */
+/** A step of the constant load takes so much of what an element costs, and so wants so many workers. */
 const STEADY_STEP_WORK = 0.5;
+export const STEADY_WORKERS = 3;
 
 /** How long a training step takes at most where all are fast, and where all are slow at least, in ms. */
 const FAST_STEP_MAX_MS = 300;
