@@ -43,7 +43,9 @@ export interface DistributeOptions {
    * How many consumers read the job, one beside the other; needs `consumerIndex` and `jobName`. Under
    * DETERMINISTIC consumer i gets those elements of the stream whose number leaves i when divided by
    * `numConsumers`, each produced once and sent to its consumer alone (all of them to all, where
-   * operators run at the reader); who runs ahead waits for the others. Otherwise they read in rounds.
+   * operators run at the reader); who runs ahead waits for the others. Otherwise they read in rounds:
+   * each gets one of `numConsumers` neighbours of a worker. For neighbours of one bucket put
+   * `groupByWindow({ windowSize: numConsumers, … })` behind the bucketing.
    */
   readonly numConsumers?: number;
   /**
