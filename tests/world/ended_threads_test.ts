@@ -52,7 +52,7 @@ Deno.test("HostThread is not kept once it was terminated", async () => {
   const refs: WeakRef<object>[] = [];
   const run = async () => {
     const thread = new HostThread();
-    await thread.control.release();
+    await thread.release();
     thread.terminate();
     thread.terminate();
     refs.push(new WeakRef(thread));
