@@ -11,6 +11,7 @@ import { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
+import { dialSocket } from "../../transport/web_socket/dialled_socket.ts";
 import { WINDOW_BYTES } from "../../transport/web_socket/outbox.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { rejection, SOON } from "../actors/runtime/nodes.ts";
@@ -219,6 +220,33 @@ Deno.test("messages in parts, cut anywhere, arrive whole; a ping is answered, a 
   assertEquals(got, [new Uint8Array(1_000).fill(5), "second"]);
   assertEquals(await heard.promise, [new Uint8Array([7, 8]), new Uint8Array([0x03, 0xe8])]);
   await link.released;
+});
+
+Deno.test("a server that pings and reads nothing has no answers kept for it", async () => {
+  const sent = Promise.withResolvers<void>();
+  await using server = new RawServer(async (connection, request) => {
+    await write(connection, consent(request));
+    await sent.promise;
+    for (let i = 0; i < 100; i++) await write(connection, frame(0x9, new Uint8Array(125)));
+    await write(connection, frame(0x2, new Uint8Array([1])));
+  });
+  const socket = await dialSocket({
+    world: new DenoWorld({ logLevel: "off" }),
+    url: new URL(server.address),
+    headers: {},
+    ca: undefined,
+    signal: new AbortController().signal,
+  });
+  const pinged = Promise.withResolvers<void>();
+  socket.listen({ message: () => pinged.resolve(), closed: () => {} });
+  // More than its window and what the system's own buffers take.
+  socket.send(new Uint8Array(4 * WINDOW_BYTES));
+  const before = socket.bufferedAmount;
+  sent.resolve();
+  await pinged.promise;
+  assertEquals(socket.bufferedAmount, before);
+  socket.close();
+  await socket.released;
 });
 
 /** A world whose clock stands still. */

@@ -12,6 +12,7 @@ import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { broken, clientFrame, type FrameHead, OPCODE, readFrameHead } from "./client_frames.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
+import { WINDOW_BYTES } from "./outbox.ts";
 import type { Socket, SocketEvents } from "./socket.ts";
 import { upgrade, writeAll } from "./upgrade.ts";
 
@@ -235,7 +236,10 @@ class DialledSocket implements Socket {
         if (isLast) this.#messageOfParts();
         return;
       case OPCODE.PING:
-        if (this.#state === "open") this.#write(OPCODE.PONG, payload);
+        // A peer that asks and does not read gets no answers.
+        if (this.#state === "open" && this.#bufferedAmount < WINDOW_BYTES) {
+          this.#write(OPCODE.PONG, payload);
+        }
         return;
       case OPCODE.PONG:
         return;
