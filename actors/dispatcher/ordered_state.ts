@@ -1,9 +1,12 @@
 /**
- * How the journal's records change the splits of a DETERMINISTIC iteration. Pure.
+ * How the journal's records change the splits of a DETERMINISTIC iteration.
  *
  * @module
  */
 import type { Ordered } from "./entities.ts";
+import type { RecordOf } from "./records.ts";
+import { noteRequest } from "./split_requests.ts";
+import { need, type Tables } from "./tables.ts";
 
 /** Where a reader begins: at a split, and with some before it of which it needs rows once more. */
 export interface Beginning {
@@ -40,8 +43,38 @@ export function leave(ordered: Ordered, index: number): void {
   receive(ordered, ...common(ordered));
 }
 
+/** A task has ended, or takes no more: what the reader does not have of it is to be produced again. */
+export function lose(ordered: Ordered, taskId: number): void {
+  const lost = ordered.assigned.filter((at) => at.taskId === taskId);
+  ordered.assigned = ordered.assigned.filter((at) => at.taskId !== taskId);
+  ordered.lost = [...ordered.lost, ...lost.map(({ sequence }) => sequence)].sort((a, b) => a - b);
+}
+
+/** A task produces the split from now on. */
+export function assigned(
+  { tasks, iterations }: Tables,
+  record: RecordOf<"sequence_assigned">,
+): void {
+  const { taskId, sequence, series, number } = record;
+  const task = need(tasks.get(taskId), record);
+  const found = need(iterations.get(task.iterationId), record).ordered;
+  const ordered = need(found ?? undefined, record);
+  ordered.lost = ordered.lost.filter((at) => at !== sequence);
+  ordered.assigned.push({ sequence, taskId });
+  ordered.next = Math.max(ordered.next, sequence + 1);
+  noteRequest(task, series, number, sequence);
+}
+
+/** The reader, or one of several, has these splits whole. */
+export function received({ iterations }: Tables, record: RecordOf<"sequences_received">): void {
+  const { iterationId, consumerIndex, mark, done } = record;
+  const ordered = need(need(iterations.get(iterationId), record).ordered ?? undefined, record);
+  if (consumerIndex === undefined) receive(ordered, mark, done);
+  else receiveFor(ordered, consumerIndex, mark, done);
+}
+
 /** One of several has these splits whole. */
-export function receiveFor(
+function receiveFor(
   ordered: Ordered,
   index: number,
   mark: number,
@@ -52,6 +85,16 @@ export function receiveFor(
   const earlier = consumer.done.filter((at) => at >= mark && !done.includes(at));
   Object.assign(consumer, { mark, done: [...earlier, ...done].sort((a, b) => a - b) });
   receive(ordered, ...common(ordered));
+}
+
+/** The reader has these splits whole: nobody need produce them any more. */
+function receive(ordered: Ordered, mark: number, done: readonly number[]): void {
+  const isWanted = (sequence: number) => sequence >= mark && !done.includes(sequence);
+  ordered.mark = mark;
+  ordered.next = Math.max(ordered.next, mark);
+  ordered.done = done;
+  ordered.assigned = ordered.assigned.filter(({ sequence }) => isWanted(sequence));
+  ordered.lost = ordered.lost.filter(isWanted);
 }
 
 /** What all consumers that have not left have whole: all before a split, and some beyond it. */
@@ -65,28 +108,4 @@ function common(ordered: Ordered): [mark: number, done: readonly number[]] {
   const hasAll = (at: number) =>
     present.every((consumer) => at < consumer.mark || consumer.done.includes(at));
   return [mark, [...candidates].filter((at) => at > mark && hasAll(at)).sort((a, b) => a - b)];
-}
-
-/** A task produces the split from now on. */
-export function assign(ordered: Ordered, sequence: number, taskId: number): void {
-  ordered.lost = ordered.lost.filter((at) => at !== sequence);
-  ordered.assigned.push({ sequence, taskId });
-  ordered.next = Math.max(ordered.next, sequence + 1);
-}
-
-/** The reader has these splits whole: nobody need produce them any more. */
-export function receive(ordered: Ordered, mark: number, done: readonly number[]): void {
-  const isWanted = (sequence: number) => sequence >= mark && !done.includes(sequence);
-  ordered.mark = mark;
-  ordered.next = Math.max(ordered.next, mark);
-  ordered.done = done;
-  ordered.assigned = ordered.assigned.filter(({ sequence }) => isWanted(sequence));
-  ordered.lost = ordered.lost.filter(isWanted);
-}
-
-/** A task has ended, or takes no more: what the reader does not have of it is to be produced again. */
-export function lose(ordered: Ordered, taskId: number): void {
-  const lost = ordered.assigned.filter((at) => at.taskId === taskId);
-  ordered.assigned = ordered.assigned.filter((at) => at.taskId !== taskId);
-  ordered.lost = [...ordered.lost, ...lost.map(({ sequence }) => sequence)].sort((a, b) => a - b);
 }

@@ -213,6 +213,12 @@ export type JournalRecord =
   /** All consumers end at this round, those too that are yet to come. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };
 
+/** Records of a kind, or of several. */
+export type RecordOf<T extends JournalRecord["type"]> = Extract<
+  JournalRecord,
+  { readonly type: T }
+>;
+
 /** Why a task ended. */
 export type TaskEnd =
   /** Its worker was not heard of for too long. */
@@ -229,7 +235,7 @@ export type TaskEnd =
   | "unreachable";
 
 /** The one kind of record there are many of: journaled as its numbers alone. */
-type SplitAssigned = Extract<JournalRecord, { readonly type: "split_assigned" }>;
+type SplitAssigned = RecordOf<"split_assigned">;
 /** How many numbers stand for one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
 

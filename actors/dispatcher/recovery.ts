@@ -6,7 +6,8 @@
 import type { DurableLog } from "../runtime/durable_log.ts";
 import { type Journal, LoggedJournal, type LoggedJournalOptions } from "./journal.ts";
 import { decodeRecords } from "./records.ts";
-import { decodeSnapshot, DispatcherState, encodeSnapshot } from "./state.ts";
+import { decodeSnapshot, encodeSnapshot } from "./snapshot.ts";
+import { DispatcherState } from "./state.ts";
 
 /** A journal and the state that follows from it. */
 export interface Recovered {

@@ -16,7 +16,7 @@ interface Change {
 /** Tasks of which changes are remembered, at least; else as many as serve, which can be told as well. */
 const CHANGED_MIN = 64;
 
-/** See the module. It is kept by the state, and follows from its entities. */
+/** See the module. It is kept by the tables, and follows from its entities. */
 export class RoundIndex {
   /** Tasks that serve, and are not in the newest schedule. */
   readonly added: Set<number> = new Set();

@@ -1,5 +1,5 @@
 /**
- * How far a save is, and how the journal's records change it. Pure.
+ * How far a save is, and how the journal's records change it.
  *
  * A save's splits are written in runs of splits that follow each other in their order. Runs that are
  * written are entered in the folder's ledger, in order: one entry at a time, by whoever has nothing
@@ -8,6 +8,10 @@
  * @module
  */
 import type { WrittenRun } from "../../data/stored/joint/work.ts";
+import type { Splits } from "./entities.ts";
+import type { RecordOf } from "./records.ts";
+import { splitCount } from "./split_table.ts";
+import { need, type Tables } from "./tables.ts";
 
 /** Splits that follow each other in their order. */
 export interface Run {
@@ -51,8 +55,80 @@ export interface SavingStart {
   readonly sizeBytes: number;
 }
 
+/** Everything before this place is written. */
+export function writtenUpTo({ written, entered }: Saving): number {
+  let upTo = entered;
+  for (const { first, count } of written) {
+    if (first !== upTo) break;
+    upTo += count;
+  }
+  return upTo;
+}
+
+/** The runs that the entry to be made has. */
+export function runsOfEntry({ written, entry }: Saving): WrittenRun[] {
+  return written.filter(({ first }) => entry !== null && first < entry.upTo);
+}
+
+/** A task has ended: what it was at is to be done by another. */
+export function loseWork(saving: Saving, taskId: number): void {
+  const lost = saving.assigned.filter((at) => at.taskId === taskId);
+  saving.assigned = saving.assigned.filter((at) => at.taskId !== taskId);
+  saving.lost = [...saving.lost, ...lost.map(({ first, count }) => ({ first, count }))]
+    .sort((a, b) => a.first - b.first);
+  if (saving.entry?.taskId === taskId) saving.entry.taskId = null;
+}
+
+/** A save begins, or goes on. */
+export function begun({ iterations }: Tables, record: RecordOf<"save_begun">): void {
+  const { type: _, iterationId, ...start } = record;
+  need(iterations.get(iterationId), record).saving = savingFrom(start);
+}
+
+/** A task writes a run from now on. */
+export function runAssigned(tables: Tables, record: RecordOf<"save_run_assigned">): void {
+  const { taskId, first, count } = record;
+  const { saving } = savingOf(tables, record);
+  saving.lost = saving.lost.filter((run) => run.first !== first);
+  saving.assigned.push({ first, count, taskId });
+  saving.next = Math.max(saving.next, first + count);
+}
+
+/** A task has written its run. */
+export function runWritten(tables: Tables, record: RecordOf<"save_run_written">): void {
+  const { taskId, attempt } = record;
+  const { saving } = savingOf(tables, record);
+  const run = saving.assigned.find((at) => at.taskId === taskId);
+  if (run === undefined) return;
+  const { first, count } = run;
+  saving.assigned = saving.assigned.filter((at) => at !== run);
+  saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
+  saving.splits += count;
+  add(saving, record);
+}
+
+/** A task makes the next entry from now on. */
+export function entryAssigned(tables: Tables, record: RecordOf<"save_entry_assigned">): void {
+  const { taskId, upTo } = record;
+  savingOf(tables, record).saving.entry = { upTo, taskId };
+}
+
+/** The entry is made. */
+export function entryWritten(tables: Tables, record: RecordOf<"save_entry_written">): void {
+  const { saving, splits } = savingOf(tables, record);
+  const { bounds } = need(splits ?? undefined, record);
+  if (saving.entry === null) return;
+  const { upTo } = saving.entry;
+  saving.written = saving.written.filter(({ first }) => first >= upTo);
+  saving.entered = upTo;
+  saving.entries++;
+  saving.entry = null;
+  saving.isWhole = upTo >= splitCount(bounds, 0);
+  add(saving, record);
+}
+
 /** The state of a save that begins; what lies between runs that are written is to be written again. */
-export function savingFrom({ written, entered, ...start }: SavingStart): Saving {
+function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   const lost: Run[] = [];
   let [next, splits] = [entered, entered];
   for (const { first, count } of written) {
@@ -73,71 +149,20 @@ export function savingFrom({ written, entered, ...start }: SavingStart): Saving 
   };
 }
 
-/** Everything before this place is written. */
-export function writtenUpTo({ written, entered }: Saving): number {
-  let upTo = entered;
-  for (const { first, count } of written) {
-    if (first !== upTo) break;
-    upTo += count;
-  }
-  return upTo;
-}
-
-/** The runs that the entry to be made has. */
-export function runsOfEntry({ written, entry }: Saving): WrittenRun[] {
-  return written.filter(({ first }) => entry !== null && first < entry.upTo);
-}
-
-/** A task writes a run from now on. */
-export function assignRun(saving: Saving, taskId: number, { first, count }: Run): void {
-  saving.lost = saving.lost.filter((run) => run.first !== first);
-  saving.assigned.push({ first, count, taskId });
-  saving.next = Math.max(saving.next, first + count);
-}
-
-/** A task has written its run. */
-export function noteRun(
-  saving: Saving,
-  taskId: number,
-  { attempt, elements, sizeBytes }: Pick<WrittenRun, "attempt"> & SavedAmount,
-): void {
-  const run = saving.assigned.find((at) => at.taskId === taskId);
-  if (run === undefined) return;
-  const { first, count } = run;
-  saving.assigned = saving.assigned.filter((at) => at !== run);
-  saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
-  saving.splits += count;
-  add(saving, { elements, sizeBytes });
-}
-
-/** A task makes the next entry from now on. */
-export function assignEntry(saving: Saving, taskId: number, upTo: number): void {
-  saving.entry = { upTo, taskId };
-}
-
-/** The entry is made. */
-export function noteEntry(saving: Saving, amount: SavedAmount, total: number): void {
-  if (saving.entry === null) return;
-  const { upTo } = saving.entry;
-  saving.written = saving.written.filter(({ first }) => first >= upTo);
-  saving.entered = upTo;
-  saving.entries++;
-  saving.entry = null;
-  saving.isWhole = upTo >= total;
-  add(saving, amount);
-}
-
-/** A task has ended: what it was at is to be done by another. */
-export function loseWork(saving: Saving, taskId: number): void {
-  const lost = saving.assigned.filter((at) => at.taskId === taskId);
-  saving.assigned = saving.assigned.filter((at) => at.taskId !== taskId);
-  saving.lost = [...saving.lost, ...lost.map(({ first, count }) => ({ first, count }))]
-    .sort((a, b) => a.first - b.first);
-  if (saving.entry?.taskId === taskId) saving.entry.taskId = null;
+/** What a task's record speaks of, and the splits that are saved. */
+function savingOf(
+  { tasks, iterations }: Tables,
+  record: RecordOf<
+    "save_run_assigned" | "save_run_written" | "save_entry_assigned" | "save_entry_written"
+  >,
+): { readonly saving: Saving; readonly splits: Splits | null } {
+  const { iterationId } = need(tasks.get(record.taskId), record);
+  const { saving, splits } = need(iterations.get(iterationId), record);
+  return { saving: need(saving ?? undefined, record), splits };
 }
 
 /** How much was written. */
-export interface SavedAmount {
+interface SavedAmount {
   readonly elements: number;
   readonly sizeBytes: number;
 }

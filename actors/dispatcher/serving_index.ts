@@ -8,62 +8,60 @@
  */
 import { LOCAL_ONLY_TAG } from "../../data/target_workers.ts";
 import type { Client, Iteration, Worker } from "./entities.ts";
+import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
 
 /** Those with workers of which no tag is wanted. */
 const ANY_TAG = "";
 
-/** See the module. It is kept by the state, and follows from its entities. */
+/** See the module. It is kept by the tables, and follows from its entities. */
 export class ServingIndex {
-  /** Those that go on and that workers of any process may serve, by a tag that they want. */
-  readonly #openToAll = new Map<string, Map<number, Iteration>>();
+  /** The ids of those that go on and that workers of any process may serve, by a tag that they want. */
+  readonly #openToAll = new KeyedSets<string, number>();
   /** The same, but for workers that are left to their own process. */
-  readonly #openToMost = new Map<string, Map<number, Iteration>>();
-  readonly #clientsOfProcess = new Map<string, Map<number, Client>>();
-  readonly #workersWithTag = new Map<string, Map<string, Worker>>();
+  readonly #openToMost = new KeyedSets<string, number>();
+  /** None is of the process null. */
+  readonly #clientsOfProcess = new KeyedSets<string | null, Client>();
+  readonly #workersWithTag = new KeyedSets<string, Worker>();
 
   addIteration(iteration: Iteration, parameters: JobParameters): void {
     const byTag = this.#byTag(parameters);
     if (byTag === undefined || iteration.finished) return;
-    put(byTag, tagOf(parameters), iteration.iterationId, iteration);
+    byTag.add(tagOf(parameters), iteration.iterationId);
   }
 
   /** It is over, or forgotten. */
   removeIteration({ iterationId }: Iteration, parameters: JobParameters): void {
-    const byTag = this.#byTag(parameters);
-    if (byTag !== undefined) remove(byTag, tagOf(parameters), iterationId);
+    this.#byTag(parameters)?.delete(tagOf(parameters), iterationId);
   }
 
   addClient(client: Client): void {
-    if (client.process === null) return;
-    put(this.#clientsOfProcess, client.process, client.clientId, client);
+    if (client.process !== null) this.#clientsOfProcess.add(client.process, client);
   }
 
-  removeClient({ process, clientId }: Client): void {
-    if (process !== null) remove(this.#clientsOfProcess, process, clientId);
+  removeClient(client: Client): void {
+    this.#clientsOfProcess.delete(client.process, client);
   }
 
   addWorker(worker: Worker): void {
-    for (const tag of worker.tags) put(this.#workersWithTag, tag, worker.name, worker);
+    for (const tag of worker.tags) this.#workersWithTag.add(tag, worker);
   }
 
-  /** It is forgotten, or about to have other tags. */
-  removeWorker({ tags, name }: Worker): void {
-    for (const tag of tags) remove(this.#workersWithTag, tag, name);
+  /** It is forgotten, or about to change. */
+  removeWorker(worker: Worker): void {
+    for (const tag of worker.tags) this.#workersWithTag.delete(tag, worker);
   }
 
   /** The ids of iterations that the worker may have to serve, in the order of their creation. */
   iterationsFor({ tags, process, isPrivate }: Worker): number[] {
     const found = new Set<number>();
-    for (const client of this.#clientsOfProcess.get(process ?? "")?.values() ?? []) {
-      found.add(client.iterationId);
-    }
+    for (const { iterationId } of this.#clientsOfProcess.of(process)) found.add(iterationId);
     const open = tags.includes(LOCAL_ONLY_TAG)
       ? [this.#openToAll]
       : [this.#openToAll, this.#openToMost];
     for (const byTag of isPrivate ? [] : open) {
       for (const tag of [ANY_TAG, ...tags]) {
-        for (const iterationId of byTag.get(tag)?.keys() ?? []) found.add(iterationId);
+        for (const iterationId of byTag.of(tag)) found.add(iterationId);
       }
     }
     return [...found].sort((a, b) => a - b);
@@ -72,7 +70,7 @@ export class ServingIndex {
   /** The workers with what a job wants of all; undefined where that is nothing. */
   workersFor(parameters: JobParameters): Iterable<Worker> | undefined {
     const tag = tagOf(parameters);
-    return tag === ANY_TAG ? undefined : this.#workersWithTag.get(tag)?.values() ?? [];
+    return tag === ANY_TAG ? undefined : this.#workersWithTag.of(tag);
   }
 
   /** Undefined: workers serve the clients of their own process alone, and are found by that. */
@@ -85,16 +83,4 @@ export class ServingIndex {
 /** One of several is enough to tell most others apart. */
 function tagOf({ targetTags = [] }: JobParameters): string {
   return targetTags[0] ?? ANY_TAG;
-}
-
-function put<K, V>(byKey: Map<string, Map<K, V>>, key: string, id: K, value: V): void {
-  const those = byKey.get(key);
-  if (those === undefined) byKey.set(key, new Map([[id, value]]));
-  else those.set(id, value);
-}
-
-function remove<K, V>(byKey: Map<string, Map<K, V>>, key: string, id: K): void {
-  const those = byKey.get(key);
-  those?.delete(id);
-  if (those?.size === 0) byKey.delete(key);
 }

@@ -6,7 +6,8 @@
 import type { Journal } from "../../actors/dispatcher/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
-import { DispatcherState, encodeSnapshot } from "../../actors/dispatcher/state.ts";
+import { encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 

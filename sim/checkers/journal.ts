@@ -7,7 +7,8 @@
  */
 import type { Journal } from "../../actors/dispatcher/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
-import { decodeSnapshot, DispatcherState, encodeSnapshot } from "../../actors/dispatcher/state.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
 import { SplitOwners } from "./split_owners.ts";

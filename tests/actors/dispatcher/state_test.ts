@@ -20,11 +20,8 @@ import {
 } from "../../../actors/dispatcher/rounds.ts";
 import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
 import { assignSplit } from "../../../actors/dispatcher/splits.ts";
-import {
-  decodeSnapshot,
-  DispatcherState,
-  encodeSnapshot,
-} from "../../../actors/dispatcher/state.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
 import { LeatError } from "../../../core/error.ts";

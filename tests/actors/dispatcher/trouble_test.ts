@@ -5,7 +5,8 @@
  * @module
  */
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
-import { DispatcherState, encodeSnapshot } from "../../../actors/dispatcher/state.ts";
+import { encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import { decodeRecords } from "../../../actors/dispatcher/records.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";

@@ -1,0 +1,38 @@
+/**
+ * How the journal's records change the jobs and their iterations.
+ *
+ * @module
+ */
+import { noRounds } from "./entities.ts";
+import { orderedFrom } from "./ordered_state.ts";
+import type { RecordOf } from "./records.ts";
+import { need, type Tables } from "./tables.ts";
+
+export function jobCreated(tables: Tables, record: RecordOf<"job_created">): void {
+  const { type: _, workers = null, ...job } = record;
+  tables.addJob({ ...job, workers });
+}
+
+export function created(tables: Tables, record: RecordOf<"iteration_created">): void {
+  const { type: _, startAt, behind, ...iteration } = record;
+  const { numConsumers } = need(tables.jobs.get(record.jobId), record).parameters;
+  tables.addIteration({
+    ...iteration,
+    anyCompleted: false,
+    shardsDone: [],
+    finished: false,
+    splits: null,
+    splitsError: null,
+    saving: null,
+    rounds: noRounds(),
+    ordered: startAt === undefined ? null : orderedFrom({ startAt, behind }, numConsumers),
+  });
+}
+
+export function finished(tables: Tables, record: RecordOf<"iteration_finished">): void {
+  tables.finishIteration(need(tables.iterations.get(record.iterationId), record));
+}
+
+export function collected(tables: Tables, record: RecordOf<"iteration_collected">): void {
+  tables.removeIteration(need(tables.iterations.get(record.iterationId), record));
+}

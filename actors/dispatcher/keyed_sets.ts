@@ -1,0 +1,31 @@
+/**
+ * Sets by a key.
+ *
+ * @module
+ */
+
+/** See the module. A set is there while it has members, each in the order in which it was added. */
+export class KeyedSets<K, T> {
+  readonly #sets = new Map<K, Set<T>>();
+
+  add(key: K, member: T): void {
+    const those = this.#sets.get(key);
+    if (those === undefined) this.#sets.set(key, new Set([member]));
+    else those.add(member);
+  }
+
+  delete(key: K, member: T): void {
+    const those = this.#sets.get(key);
+    those?.delete(member);
+    if (those?.size === 0) this.#sets.delete(key);
+  }
+
+  /** The members with a key; of one that nothing has, an empty set. */
+  of(key: K): ReadonlySet<T> {
+    return this.#sets.get(key) ?? NOTHING;
+  }
+}
+
+/** An empty set. */
+// deno-lint-ignore no-explicit-any -- it is one of anything
+export const NOTHING: ReadonlySet<any> = new Set();

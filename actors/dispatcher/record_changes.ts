@@ -1,0 +1,95 @@
+/**
+ * What each record of the journal changes. It draws nothing and reads no clock; what it needs is in the
+ * record.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import * as clients from "./clients_state.ts";
+import * as datasets from "./datasets_state.ts";
+import * as iterations from "./iterations_state.ts";
+import * as sequences from "./ordered_state.ts";
+import type { JournalRecord, RecordOf } from "./records.ts";
+import * as rounds from "./rounds_state.ts";
+import * as saves from "./saving_state.ts";
+import * as splits from "./splits_state.ts";
+import type { Tables } from "./tables.ts";
+import * as tasks from "./tasks_state.ts";
+import * as workers from "./workers_state.ts";
+
+type RecordType = JournalRecord["type"];
+type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
+
+const CHANGES: { readonly [T in RecordType]: Change<T> } = {
+  cluster_created: createCluster,
+  dispatcher_started: (tables) => void tables.lives++,
+
+  dataset_registered: datasets.registered,
+  dataset_kept: datasets.kept,
+  dataset_forgotten: datasets.forgotten,
+
+  job_created: iterations.jobCreated,
+  iteration_created: iterations.created,
+  iteration_finished: iterations.finished,
+  iteration_collected: iterations.collected,
+
+  worker_registered: workers.registered,
+  worker_lost: workers.lost,
+
+  client_opened: clients.opened,
+  client_released: clients.released,
+
+  task_created: tasks.created,
+  task_ready: tasks.ready,
+  task_completed: tasks.completed,
+  task_ended: tasks.ended,
+
+  splits_listed: splits.listed,
+  splits_failed: splits.failed,
+  split_assigned: splits.assigned,
+
+  sequence_assigned: sequences.assigned,
+  sequences_received: sequences.received,
+
+  save_begun: saves.begun,
+  save_run_assigned: saves.runAssigned,
+  save_run_written: saves.runWritten,
+  save_entry_assigned: saves.entryAssigned,
+  save_entry_written: saves.entryWritten,
+
+  schedule_proposed: rounds.proposed,
+  schedule_changed: rounds.changed,
+  schedule_accepted: rounds.accepted,
+  schedule_committed: rounds.committed,
+  rounds_reached: rounds.reached,
+  rounds_ended: rounds.ended,
+};
+
+/**
+ * Makes the change that a record tells of.
+ *
+ * @throws {LeatError} `data_loss` for a record that does not follow from those before it,
+ * `unimplemented` for one of an unknown kind.
+ */
+export function applyRecord(tables: Tables, record: JournalRecord): void {
+  const change = CHANGES[record.type] as Change<RecordType> | undefined;
+  if (change === undefined) {
+    throw new LeatError(
+      "unimplemented",
+      `The journal holds a record of the unknown kind "${record.type}"; use the version of the ` +
+        `dispatcher that wrote it`,
+    );
+  }
+  change(tables, record);
+}
+
+function createCluster(tables: Tables, { clusterId }: RecordOf<"cluster_created">): void {
+  tables.clusterId = clusterId;
+  // Workers and clients of an earlier journal may still be there: their ids mean nothing here.
+  tables.lastIds.task = tables.lastIds.client = firstIdOf(clusterId);
+}
+
+/** Where a cluster begins to count its tasks and clients: 32 bits of its id. */
+function firstIdOf(clusterId: string): number {
+  return Number.parseInt(clusterId.slice(0, 8), 16);
+}

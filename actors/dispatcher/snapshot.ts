@@ -1,0 +1,132 @@
+/**
+ * Snapshots of the dispatcher's state: its entities as plain data, as they are journaled in the place of
+ * the records that led to them. Those of older versions are read as well.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { copyBody } from "../runtime/body.ts";
+import type { Client, Dataset, Iteration, Job, Task, Worker } from "./entities.ts";
+import { type LastIds, Tables } from "./tables.ts";
+
+const FORMAT = 1;
+
+/** See the module. */
+export interface StateSnapshot {
+  readonly format: typeof FORMAT;
+  readonly clusterId: string;
+  readonly lives: number;
+  readonly lastIds: Readonly<Omit<LastIds, "dataset"> & Partial<LastIds>>;
+  readonly datasets: readonly Dataset[];
+  readonly transient?: readonly string[];
+  readonly jobs: readonly Job[];
+  readonly iterations: readonly Iteration[];
+  readonly tasks: readonly Task[];
+  readonly workers: readonly Worker[];
+  readonly clients: readonly Client[];
+  readonly released: readonly { readonly clientId: number; readonly iterationId: number }[];
+}
+
+/** All that the tables hold, as plain data that shares nothing with them. */
+export function snapshotOf(tables: Tables): StateSnapshot {
+  const { clusterId, lives, lastIds } = tables;
+  return copyBody({
+    format: FORMAT,
+    clusterId,
+    lives,
+    lastIds,
+    datasets: [...tables.datasets.values()],
+    transient: [...tables.transient],
+    jobs: [...tables.jobs.values()],
+    iterations: [...tables.iterations.values()],
+    tasks: [...tables.tasks.values()],
+    workers: [...tables.workers.values()],
+    clients: [...tables.clients.values()],
+    released: [...tables.released].map(([clientId, iterationId]) => ({ clientId, iterationId })),
+  }) as StateSnapshot;
+}
+
+/**
+ * What a snapshot holds, and shares nothing with it.
+ *
+ * @throws {LeatError} `unimplemented` for one of a later format.
+ */
+export function tablesOf(snapshot: StateSnapshot): Tables {
+  if (snapshot.format !== FORMAT) {
+    throw new LeatError(
+      "unimplemented",
+      `The journal holds a snapshot of format ${snapshot.format}, and this dispatcher reads format ` +
+        `${FORMAT}; use the version that wrote it`,
+    );
+  }
+  // A deep copy: the tables change their entities.
+  const { clusterId, lives, lastIds, transient = [], ...entities } = copyBody(
+    snapshot,
+  ) as StateSnapshot;
+  const tables = new Tables();
+  Object.assign(tables, { clusterId, lives });
+  Object.assign(tables.lastIds, lastIds);
+  for (const dataset of entities.datasets) tables.addDataset(dataset);
+  for (const datasetId of transient) tables.transient.add(datasetId);
+  for (const job of entities.jobs) tables.addJob(wholeJob(job));
+  for (const iteration of entities.iterations) tables.addIteration(wholeIteration(iteration));
+  for (const worker of entities.workers) tables.addWorker(wholeWorker(worker));
+  for (const task of entities.tasks) tables.addTask(task);
+  for (const client of entities.clients) tables.addClient(wholeClient(client));
+  for (const { clientId, iterationId } of entities.released) {
+    tables.released.set(clientId, iterationId);
+  }
+  return tables;
+}
+
+// What older versions did not know of is not in their snapshots.
+
+/** They knew of no fixed workers. */
+function wholeJob(job: Job): Job {
+  return { ...job, workers: job.workers ?? null };
+}
+
+/** Of no order, no saves and no end of rounds. */
+function wholeIteration(iteration: Iteration): Iteration {
+  const { shardsDone = [], saving = null, rounds } = iteration;
+  const ordered = iteration.ordered
+    ? { ...iteration.ordered, consumers: iteration.ordered.consumers ?? null }
+    : null;
+  // Who has accepted a schedule without saying what it holds accepts it again.
+  const isOld = rounds.proposal !== null && (rounds.proposal.held as unknown) === undefined;
+  const proposal = isOld ? { ...rounds.proposal!, acceptedBy: [], held: [] } : rounds.proposal;
+  return {
+    ...iteration,
+    ordered,
+    shardsDone,
+    saving,
+    rounds: { ...rounds, proposal, ended: rounds.ended ?? null },
+  };
+}
+
+/** Of no processes. */
+function wholeWorker(worker: Worker): Worker {
+  const { process = null, isPrivate = false } = worker;
+  return { ...worker, process, isPrivate };
+}
+
+function wholeClient(client: Client): Client {
+  return { ...client, process: client.process ?? null };
+}
+
+/** A snapshot as it is journaled. */
+export function encodeSnapshot(snapshot: StateSnapshot): Uint8Array {
+  return encodeMessage(snapshot);
+}
+
+/** A journaled snapshot. @throws {LeatError} `data_loss` for bytes that are none. */
+export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
+  try {
+    return decodeMessage(bytes, { copy: true }) as StateSnapshot;
+  } catch (error) {
+    throw new LeatError("data_loss", "The snapshot in the journal cannot be read", {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * How the journal's records change the tasks.
+ *
+ * @module
+ */
+import { lose } from "./ordered_state.ts";
+import type { RecordOf } from "./records.ts";
+import { loseWork } from "./saving_state.ts";
+import { need, type Tables } from "./tables.ts";
+
+export function created(tables: Tables, record: RecordOf<"task_created">): void {
+  const { taskId, iterationId, worker, seed } = record;
+  const given = { taskId, iterationId, worker, seed };
+  tables.addTask({ ...given, source: null, completed: false, requests: [] });
+}
+
+export function ready(tables: Tables, record: RecordOf<"task_ready">): void {
+  tables.readyTask(need(tables.tasks.get(record.taskId), record), record.source);
+}
+
+export function completed(tables: Tables, record: RecordOf<"task_completed">): void {
+  const task = need(tables.tasks.get(record.taskId), record);
+  tables.completeTask(task);
+  const iteration = need(tables.iterations.get(task.iterationId), record);
+  iteration.anyCompleted = true;
+  if (iteration.ordered !== null) lose(iteration.ordered, task.taskId);
+  const index = tables.jobs.get(iteration.jobId)?.workers?.indexOf(task.worker) ?? -1;
+  if (index >= 0 && !iteration.shardsDone.includes(index)) iteration.shardsDone.push(index);
+}
+
+export function ended(tables: Tables, record: RecordOf<"task_ended">): void {
+  const task = need(tables.tasks.get(record.taskId), record);
+  const { ordered, saving } = tables.iterations.get(task.iterationId) ?? {};
+  if (ordered) lose(ordered, task.taskId);
+  if (saving) loseWork(saving, task.taskId);
+  tables.removeTask(task);
+}
