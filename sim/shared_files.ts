@@ -6,9 +6,10 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../data/host.ts";
+import { PARTIAL_SUFFIX } from "../world/new_files.ts";
 import type { Life } from "./life.ts";
 
-/** How long beginning, committing and opening a file take, in ms. */
+/** How long beginning, committing and opening a file take at least, in ms. */
 const LATENCY_MS = 0.4;
 
 /** A file that a life of a node is making. */
@@ -24,10 +25,13 @@ export class SharedFiles {
   readonly #matchers = new Map<string, RegExp>();
   /** Why files could not be opened, by path. */
   readonly #missing = new Map<string, LeatError>();
+  /** How much longer each step takes for the file that it is for, in ms. */
+  delayMs: (path: string) => number = () => 0;
 
-  /** The names of all files. */
+  /** The names of all files, those in the making included, which have a name of their own meanwhile. */
   get names(): readonly string[] {
-    return [...this.#files.keys()].sort();
+    const partial = [...this.#making.keys()].map((path) => path + PARTIAL_SUFFIX);
+    return [...this.#files.keys(), ...partial].sort();
   }
 
   /** Puts a file there, as if it had always been. */
@@ -37,15 +41,16 @@ export class SharedFiles {
 
   /** The files as a life of a node meets them; nothing of it happens after that life. */
   of(life: Life): { readonly files: Files; readonly newFiles: NewFiles } {
-    const later = () => new Promise<void>((resolve) => life.after(LATENCY_MS, "file", resolve));
+    const later = (path: string) =>
+      new Promise<void>((resolve) => life.after(LATENCY_MS + this.delayMs(path), "file", resolve));
     return {
       files: {
         open: async (path) => {
-          await later();
-          return openFile(this.#files.get(path) ?? this.#absent(path));
+          await later(path);
+          return openFile(this.#files.get(path) ?? this.#partOf(path) ?? this.#absent(path));
         },
         list: async (pattern) => {
-          await later();
+          await later(pattern);
           let matches = this.#matchers.get(pattern);
           if (matches === undefined) this.#matchers.set(pattern, matches = matcher(pattern));
           const { names } = this;
@@ -54,14 +59,23 @@ export class SharedFiles {
       },
       newFiles: {
         create: async (path) => {
-          await later();
-          return this.#create(path, life, later);
+          await later(path);
+          return this.#create(path, life, () => later(path));
         },
         remove: (path) => {
-          if (life.alive) this.#files.delete(path);
+          if (!life.alive) return;
+          this.#files.delete(path);
+          const making = makingOf(path);
+          if (making !== undefined) this.#making.delete(making);
         },
       },
     };
+  }
+
+  /** What is written so far of a file in the making, by its name meanwhile. */
+  #partOf(path: string): Uint8Array | undefined {
+    const making = this.#making.get(makingOf(path) ?? "");
+    return making && concat(making.parts);
   }
 
   /** One error for each path: files are looked for again and again until somebody has made them. */
@@ -79,18 +93,31 @@ export class SharedFiles {
     }
     const making: Making = { life, parts: [] };
     this.#making.set(path, making);
-    const isOpen = () => life.alive && this.#making.get(path) === making;
+    let isOpen = true;
+    const isThere = () => this.#making.get(path) === making;
     return {
       append: (bytes) => void making.parts.push(bytes.slice()),
       commit: async () => {
         await later();
-        if (!isOpen()) return;
+        if (!isOpen) return;
+        if (!isThere()) throw new LeatError("not_found", `"${path}" was removed while it was made`);
+        isOpen = false;
         this.#files.set(path, concat(making.parts));
         this.#making.delete(path);
       },
-      abandon: () => isOpen() && this.#making.delete(path),
+      abandon: () => {
+        if (!isOpen || !life.alive) return false;
+        isOpen = false;
+        if (isThere()) this.#making.delete(path);
+        return true;
+      },
     };
   }
+}
+
+/** Of the name of a file in the making, the one that it is to have. */
+function makingOf(path: string): string | undefined {
+  return path.endsWith(PARTIAL_SUFFIX) ? path.slice(0, -PARTIAL_SUFFIX.length) : undefined;
 }
 
 function openFile(bytes: Uint8Array): OpenFile {

@@ -1,8 +1,10 @@
 /**
  * A small cluster that saves a dataset together (`distributedSave`): a dispatcher, three workers, and a
  * program that asks for it, and asks again when it has crashed; another that wants the same saved there,
- * or another dataset; and one that reads the folder while it is written (`Dataset.load({ wait })`). In
- * some runs the save is given up, or an element of it fails.
+ * or another dataset, or saves one there by itself; and one that reads the folder while it is written
+ * (`Dataset.load({ wait })`). In some runs the save is given up, once or again and again, or an element
+ * of it fails. In some the disk is slow, so that much happens while a file is put in its place; saves are
+ * given up just then.
  *
  * What must hold: whatever happens, once the cluster has healed the folder holds the canonical stream of
  * the dataset, each element once and in its place. Of two datasets it holds one, whole, and whoever
@@ -17,6 +19,7 @@ import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
 import { MANIFEST_NAME, within } from "../data/stored/manifest.ts";
+import { saveGraph } from "../data/stored/save.ts";
 import { Violations } from "./checkers/checker.ts";
 import { LoadingChecker, type LoadingPlace } from "./checkers/loading.ts";
 import { SimCluster } from "./cluster.ts";
@@ -51,27 +54,55 @@ const PIPELINES: [PipelineName, ...PipelineName[]] = [
 ];
 const FAILING: PipelineName = "functions that fail";
 
+/** Luck is not the service's where somebody saves by himself: these have none. */
+const LUCKLESS: PipelineName = "mostly empty splits";
+
 /**
- * Who saves: one alone, one that gives up, one with a function that fails; or a second one, too, the
- * same dataset, with the first giving up or not, another one, or another one in place of what is there.
+ * Who saves: one alone, one that gives up, one that gives up and asks again, a few times, one with a
+ * function that fails; or a second one, too, the same dataset, with the first giving up or not, another
+ * one, or another one in place of what is there, by the service or by itself.
  */
 const PLOTS = [
   "alone",
   "given_up",
+  "in_turn",
   "failing",
   "same",
   "same_given_up",
   "other",
   "replaced",
+  "replaced_by_one",
 ] as const;
 type Plot = typeof PLOTS[number];
 
 /** Reading may end with an error in these: nobody goes on with a save, or what was there is replaced. */
-const READING_MAY_FAIL: readonly Plot[] = ["given_up", "same_given_up", "failing", "replaced"];
+const READING_MAY_FAIL: readonly Plot[] = [
+  "given_up",
+  "same_given_up",
+  "failing",
+  "replaced",
+  "replaced_by_one",
+];
 
 /** How long programs wait at most before they begin, and before the save is given up, in ms. */
 const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
 const GIVE_UP_MAX_MS = 1_500;
+const GIVE_UP_IN_TURN_MAX_MS = 6_000;
+/** How often it is given up in turn at most. */
+const TURNS_MAX = 6;
+/** How often one that is to be given up is just then. */
+const GIVE_UP_PROBABILITY = 0.7;
+/** How much longer a step of the disk takes at most, in ms. */
+const DISK_DELAY_MAX_MS: [number, ...number[]] = [0, 0, 20, 100];
+/** The same where a save is given up in turn, which is of little interest on a quick disk. */
+const SLOW_DISK_DELAY_MAX_MS: [number, ...number[]] = [20, 100];
+/** How often it takes much longer where an entry or the manifest is put in its place, and how long at most, in ms. */
+const STALL_PROBABILITY = 0.3;
+const STALL_MAX_MS = 2_000;
+/** How often what may be replaced is read. */
+const READINGS = 3;
+/** How soon somebody asks again who was refused, in ms. */
+const AGAIN_MS = 300;
 /** How often a reader puts down its place. */
 const SAVE_PROBABILITY = 0.2;
 /** How often it looks, in ms. */
@@ -85,6 +116,8 @@ const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
 
 /** What tells somebody that he may not save there. */
 const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
+/** What somebody is told whose files another one has removed to save by itself. */
+const TAKEN: readonly LeatErrorCode[] = ["already_exists", "aborted", "not_found", "data_loss"];
 
 /** Timings that the actors offer to be set. */
 const WORKER_HEARTBEAT_MS = 500;
@@ -97,12 +130,15 @@ export async function runSaving(options: RunOptions): Promise<RunOutcome> {
   const plot = luck.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
   const first = plot === "failing" ? FAILING : luck.fork("pipeline").pick(PIPELINES);
   const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
-  const second = luck.fork("second").pick(others);
+  const isByOne = plot === "replaced_by_one";
+  const second = isByOne ? LUCKLESS : luck.fork("second").pick(others);
   const savers = [
     { name: SAVER, pipeline: first, overwrite: false },
     ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),
     ...(plot === "other" ? [{ name: RIVAL, pipeline: second, overwrite: false }] : []),
-    ...(plot === "replaced" ? [{ name: RIVAL, pipeline: second, overwrite: true }] : []),
+    ...(plot.startsWith("replaced")
+      ? [{ name: RIVAL, pipeline: second, overwrite: true, isByItself: isByOne }]
+      : []),
   ];
   const streams = await Promise.all(savers.map(({ pipeline }) => streamOf(pipeline, 1)));
   const run = new SavingRun(options, plot, savers, streams);
@@ -114,6 +150,8 @@ interface Saver {
   readonly name: string;
   readonly pipeline: PipelineName;
   readonly overwrite: boolean;
+  /** It writes the files itself. Default: the service's workers do. */
+  readonly isByItself?: boolean;
 }
 
 class SavingRun {
@@ -130,6 +168,8 @@ class SavingRun {
   readonly #lateMaxMs: number;
   readonly #timings: ServiceTimings;
   readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
+  /** Called when it takes long to put an entry or the manifest in its place. */
+  #onStall: () => void = () => {};
   /** What the reader has on its disk. */
   #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
 
@@ -146,6 +186,7 @@ class SavingRun {
     this.cluster.counters.tally(`save_${plot}`);
     const findings = this.violations.by("loading");
     this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
+    this.#drawDisk();
     const luck = this.cluster.random.fork("saving");
     this.#lateMaxMs = luck.pick(LATE_MAX_MS);
     const pollMs = luck.pick(POLL_MS);
@@ -192,29 +233,77 @@ class SavingRun {
     return this.cluster.files.names.includes(within(FOLDER, MANIFEST_NAME));
   }
 
+  /** How slow it is in this run. */
+  #drawDisk(): void {
+    const { files, random, counters } = this.cluster;
+    const luck = random.fork("disk of the folder");
+    const isInTurn = this.#plot === "in_turn";
+    const delayMaxMs = luck.pick(isInTurn ? SLOW_DISK_DELAY_MAX_MS : DISK_DELAY_MAX_MS);
+    const isEntering = (path: string) =>
+      path.endsWith(".ledger") || path === within(FOLDER, MANIFEST_NAME);
+    if (delayMaxMs > 0) {
+      counters.tally("slow_shared_disk");
+      files.delayMs = (path) => {
+        if (!isEntering(path) || !luck.chance(STALL_PROBABILITY)) {
+          return luck.between(0, delayMaxMs);
+        }
+        this.#onStall();
+        return luck.between(0, STALL_MAX_MS);
+      };
+    }
+  }
+
   /** A program that wants a dataset saved, or, where that is the plot, does not want it any more. */
   async #save(node: SimNode, saver: Saver, luck: SimRandom): Promise<void> {
     const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
     if (isGivenUp && node.lives > 1) return;
     await node.host.sleep(luck.between(0, this.#lateMaxMs));
-    const giveUp = new AbortController();
-    const { signal } = giveUp;
-    if (isGivenUp) {
-      node.world.timer(luck.between(0, GIVE_UP_MAX_MS), () => giveUp.abort(new Error("given up")));
+    const isInTurn = this.#plot === "in_turn" && node.lives === 1;
+    for (let left = isInTurn ? 1 + luck.int(TURNS_MAX) : 0; left > 0; left--) {
+      if (await this.#saveFor(node, saver, this.#givingUp(node, luck)) !== "given up") return;
     }
+    const signal = isGivenUp ? this.#givingUp(node, luck) : undefined;
+    while (await this.#saveFor(node, saver, signal) === "refused" && saver.overwrite) {
+      await node.host.sleep(AGAIN_MS);
+    }
+  }
+
+  /** Wants a dataset saved, for as long as it is not given up. */
+  async #saveFor(
+    node: SimNode,
+    saver: Saver,
+    signal?: AbortSignal,
+  ): Promise<"saved" | "given up" | "refused"> {
     try {
       await this.#ask(node, saver, signal);
       this.#saved.add(saver.name);
+      return "saved";
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal?.aborted) return "given up";
       const { code } = LeatError.from(error);
-      if (this.#plot === "failing" && !REFUSALS.includes(code)) return;
-      if (!this.#mayRefuse(code)) throw error;
+      const mayFail = this.#plot === "failing" && !REFUSALS.includes(code);
+      if (!mayFail && !this.#mayRefuse(code)) throw error;
+      return "refused";
     }
+  }
+
+  /** After a while a save is given up, or when something is being put in its place. */
+  #givingUp({ world }: SimNode, luck: SimRandom): AbortSignal {
+    const giveUp = new AbortController();
+    const end = () => giveUp.abort(new Error("given up"));
+    const maxMs = this.#plot === "in_turn" ? GIVE_UP_IN_TURN_MAX_MS : GIVE_UP_MAX_MS;
+    world.timer(luck.between(0, maxMs), end);
+    this.#onStall = () => {
+      if (giveUp.signal.aborted || !luck.chance(GIVE_UP_PROBABILITY)) return;
+      this.cluster.counters.tally("given_up_while_stalled");
+      world.timer(0, end);
+    };
+    return giveUp.signal;
   }
 
   /** Whether somebody who saves may be told so: it is there, or was ended, or another one is being saved. */
   #mayRefuse(code: LeatErrorCode): boolean {
+    if (this.#plot === "replaced_by_one" && TAKEN.includes(code)) return true;
     if (code === "already_exists") return this.#isWhole;
     if (code === "aborted") return this.#plot === "same_given_up";
     return code === "failed_precondition" &&
@@ -223,9 +312,14 @@ class SavingRun {
 
   async #ask(
     node: SimNode,
-    { pipeline, overwrite }: Saver,
+    { pipeline, overwrite, isByItself = false }: Saver,
     signal?: AbortSignal,
   ): Promise<void> {
+    const { node: graph } = pipelineOf(pipeline);
+    if (isByItself) {
+      await saveGraph(graph, FOLDER, { overwrite }, undefined, { host: node.host });
+      return;
+    }
     const home = {
       system: node.system,
       dispatcher: dispatcherAt(DISPATCHER_NODE),
@@ -233,13 +327,20 @@ class SavingRun {
       release: () => {},
     };
     const save = { folder: FOLDER, overwrite };
-    const { node: graph } = pipelineOf(pipeline);
     await saveByService(graph, "simulated", { save, signal }, () => home);
   }
 
-  /** A program that reads what is saved while it is. */
+  /** A program that reads what is saved while it is, and once more what is put in its place. */
   async #read(node: SimNode, who: string, luck: SimRandom): Promise<void> {
     await node.host.sleep(luck.between(0, this.#lateMaxMs));
+    const isReplaced = this.#plot.startsWith("replaced");
+    for (let left = isReplaced ? READINGS : 1; left > 0; left--) {
+      await this.#readOnce(node, who, luck);
+      this.#placed = undefined;
+    }
+  }
+
+  async #readOnce(node: SimNode, who: string, luck: SimRandom): Promise<void> {
     const iterator = await this.#load(node);
     let place = this.loading.start;
     try {

@@ -31,7 +31,10 @@ export interface LedgerHead {
 
 /** What the writers of one folder agree on. */
 export interface JointHead {
-  /** Who hands out the work; whoever takes a save over writes its own name here. */
+  /**
+   * Who hands out the work, as `CLUSTER/NUMBER`: of one cluster a higher number is later. Whoever takes
+   * a save over writes its own name here.
+   */
   readonly owner: string;
   /** Of the dataset. */
   readonly fingerprint: string;

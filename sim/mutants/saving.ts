@@ -9,7 +9,9 @@ import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { NewFiles } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
+import { LeatError } from "../../core/error.ts";
 import { GrowingNode } from "../../data/stored/growing.ts";
+import { Ledger } from "../../data/stored/ledger.ts";
 import { SharedFiles } from "../shared_files.ts";
 import { asksChanged, changed, type Mutant } from "./mutant.ts";
 
@@ -74,10 +76,33 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     },
   },
   {
+    name: "enter-unlocked",
+    wrong:
+      "a writer of a shared save that looks whose it is, and enters what it has when somebody else has it",
+    workload: "saving",
+    seed: 462,
+    install: () =>
+      changed(Ledger.prototype, {
+        async enterOnce(id, entry, check) {
+          for (;;) {
+            check(await this.head());
+            const known = await this.entry(id, entry.number);
+            if (known !== undefined && known.joint?.upTo === entry.joint?.upTo) return known;
+            try {
+              await this.enter(id, entry);
+              return entry;
+            } catch (error) {
+              // Somebody else is at the same.
+              if (LeatError.from(error).code !== "already_exists") throw error;
+            }
+          }
+        },
+      }),
+  },
+  {
     name: "save-each-for-itself",
     wrong: "clients that save under names of their own, so that one takes the other's save over",
     workload: "saving",
-    seed: 22,
     install: () =>
       asksChanged<OpenRequest>("openIteration", ({ jobName, requestId, ...body }) => ({
         ...body,

@@ -281,6 +281,21 @@ Deno.test("a save that was begun for somebody who is lost, and comes late, is no
   });
 });
 
+Deno.test("a beginning that was asked for before another of the same service takes nothing over", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const writer = writerOf(folder, dataset);
+    const begun = await writer.do({ work: "begin", owner: "cluster/10" }) as Begun;
+    for (const owner of ["cluster/9", "cluster/2"]) {
+      const error = await assertRejects(() => writer.do({ work: "begin", owner }), LeatError);
+      assertEquals(error.code, "failed_precondition", owner);
+    }
+    for (const owner of ["cluster/10", "cluster/11", "other/1"]) {
+      assertEquals((await writer.do({ work: "begin", owner }) as Begun).id, begun.id, owner);
+    }
+  });
+});
+
 Deno.test("a writer that fails when its work was given to another ends no reading", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);

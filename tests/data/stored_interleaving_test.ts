@@ -53,7 +53,7 @@ function caching(dataset: Dataset<number>): Writer {
 
 /** Writes runs of so many splits, an entry each. */
 function joint(dataset: Dataset<number>, length: number, overwrite = false): Writer {
-  const owner = `cluster/${length}`;
+  const owner = `cluster-${length}/1`;
   const write = async (host: DiskProcess) => {
     const fingerprint = dataset.fingerprint();
     const settings = { folder: FOLDER, overwrite, fingerprint, chunkBytesMax: 1 };

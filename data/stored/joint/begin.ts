@@ -15,8 +15,9 @@ import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
  * also while others write for the same owner.
  *
  * Errors: `already_exists` where a saved dataset is, or somebody saves by himself; `failed_precondition`
- * where the save of another dataset was not finished; `aborted` where somebody else has begun meanwhile:
- * who is asked to still can do it again. `overwrite` goes past the first and the third.
+ * where the save of another dataset was not finished, or the same service was asked for one later;
+ * `aborted` where somebody else has begun meanwhile: who is still wanted does it again. `overwrite` goes
+ * past a saved dataset, and past the save of another.
  */
 export async function begin(
   folder: JointFolder,
@@ -31,6 +32,7 @@ export async function begin(
   await ledger.change(async (head) => {
     // Listing takes long, and whoever wanted it may have been lost: he takes over from nobody then.
     if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
+    if (head?.joint !== undefined && isLater(head.joint.owner, owner)) throw begunSince(path);
     const unfinished = await unfinishedIn(folder, head);
     const isSame = unfinished?.joint?.fingerprint === fingerprint &&
       unfinished.joint.digest === joint.digest && unfinished.compression === compression;
@@ -45,6 +47,12 @@ export async function begin(
 function isSameOwner(head: LedgerHead | undefined, before: LedgerHead | undefined): boolean {
   return head?.joint === undefined ||
     (head.id === before?.id && head.joint.owner === before.joint?.owner);
+}
+
+/** Whether it is the same cluster's, and was made later. */
+function isLater(owner: string, than: string): boolean {
+  const [[cluster, number], [other, before]] = [owner.split("/"), than.split("/")];
+  return cluster === other && Number(number) > Number(before);
 }
 
 const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
@@ -111,6 +119,13 @@ function savedAlready(path: string): LeatError {
     "already_exists",
     `distributedSave: ${path} holds a saved dataset. Save to another folder, or with { overwrite: true }.`,
     { details: { reason: IS_SAVED } },
+  );
+}
+
+function begunSince(path: string): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `distributedSave: this service has been asked later to save to ${path}: that save goes on.`,
   );
 }
 
