@@ -5,6 +5,7 @@
  */
 
 import { flag, integer, runProgram, text } from "../examples/lib/args.ts";
+import { INTERRUPTED_EXIT_STATUS, StopRequests } from "../examples/cluster/serving.ts";
 import { requireWritable } from "../examples/lib/page.ts";
 import { LeatError } from "../core/error.ts";
 import { type Bench, type RatioResult, resultTable, runRatio } from "./lib/bench.ts";
@@ -36,16 +37,25 @@ await runProgram(PROGRAM, async (values) => {
   }
   if (values.json !== undefined) await requireWritable(values.json, "--json");
   const results: RatioResult[] = [];
+  using requests = new StopRequests();
+  requests.first.then(async () => {
+    if (results.length > 0) await show(results, values.json);
+    console.error(`Interrupted after ${results.length} of ${benches.length} benches`);
+    Deno.exit(INTERRUPTED_EXIT_STATUS);
+  });
   for (const bench of benches) {
     console.error(`${bench.name} …`);
     results.push(await runRatio(bench, { rounds: values.rounds, windowMs: values.windowMs }));
   }
-  console.log(resultTable(results));
-  if (values.json !== undefined) {
-    await Deno.writeTextFile(values.json, JSON.stringify(results, undefined, 2) + "\n");
-  }
+  await show(results, values.json);
   if (!results.every((result) => result.passed)) Deno.exitCode = 1;
 });
+
+async function show(results: readonly RatioResult[], file: string | undefined): Promise<void> {
+  console.log(resultTable(results));
+  if (file === undefined) return;
+  await Deno.writeTextFile(file, JSON.stringify(results, undefined, 2) + "\n");
+}
 
 /** The benches of every `*_bench.ts` beside this file, in the order of their names. */
 async function discover(): Promise<Bench[]> {

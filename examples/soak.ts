@@ -136,6 +136,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const report = await Promise.race([soaked, interrupted]);
   nemesis?.resumeAll();
   if (report === "interrupted") {
+    status.note(
+      `Interrupted after ${
+        samples.seconds.toFixed(0)
+      } s: no promise was broken by then; what grows ` +
+        "was not judged, and no report was written",
+    );
     await stage[Symbol.asyncDispose]();
     Deno.exit(INTERRUPTED_EXIT_STATUS);
   }

@@ -10,7 +10,7 @@ const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
   ? ["SIGINT"]
   : ["SIGINT", "SIGTERM"];
 /** What a shell expects of a program that a second Ctrl-C has ended. */
-const INTERRUPTED_EXIT_STATUS = 130;
+export const INTERRUPTED_EXIT_STATUS = 130;
 
 /** Listens to those who may ask a program to stop. */
 export class StopRequests implements Disposable {

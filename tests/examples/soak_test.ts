@@ -164,3 +164,21 @@ Deno.test("examples/soak.ts explains its options, and refuses what cannot be", a
   assertMatch(nowhere.stderr.text, /^error: Cannot write the report '.*soak.html'.*with --report/s);
   assertMatch(wrong.stderr.text, /--chaos is 'fire', but has to be one of none, kill, pause, cut/);
 });
+
+Deno.test("a soak that is interrupted says that nothing was judged, and writes no report", async () => {
+  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-soak-" });
+  await using child = startChild("examples/soak.ts", {
+    args: [
+      ...["--lanes", "1", "--workers", "1", "--modes", "DYNAMIC", "--elements", "32"],
+      ...["--work", "0", "--report", `${folder}/report.html`],
+    ],
+    flags: FLAGS,
+    stopTimeoutMs: 20_000,
+  });
+  assert(await child.stderr.match(/DYNAMIC job 1 is done/) !== undefined, child.stderr.text);
+  child.kill("SIGINT");
+  assertEquals((await soon("the program's end", child.status)).code, 130);
+  assertMatch(child.stderr.text, /Interrupted after \d+ s: .* no report was written/);
+  assertEquals([...Deno.readDirSync(folder)], []);
+  await Deno.remove(folder);
+});

@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { drive, type Load, measure, median } from "../../bench/bare/load.ts";
+import { startChild } from "../lib/child.ts";
 import { type Bench, resultTable, runRatio } from "../../bench/lib/bench.ts";
 
 /** A load that notes what happens to it and gives the rates in order. */
@@ -88,4 +89,18 @@ Deno.test("deno task bench says before it begins where its results cannot be wri
   assertEquals([code, stdout.length], [1, 0], said);
   assertStringIncludes(said, `'${file}'`);
   assertStringIncludes(said, "Name another file with --json");
+});
+
+Deno.test("deno task bench that is interrupted shows the benches that were finished, and says how many", async () => {
+  const file = `${await Deno.makeTempDir()}/results.json`;
+  await using child = startChild("bench/main.ts", {
+    args: ["--filter", "a declared spec", "--rounds", "5", "--window-ms", "50", "--json", file],
+    flags: ["-P=bench"],
+  });
+  assert(await child.stderr.match(/^a declared spec against none: rows …/) !== undefined);
+  child.kill("SIGINT");
+  assertEquals((await child.status).code, 130);
+  assertStringIncludes(child.stderr.text, "Interrupted after 1 of 2 benches");
+  assertStringIncludes(child.stdout.text, "a declared spec against none: numbers");
+  assertEquals(JSON.parse(await Deno.readTextFile(file)).length, 1);
 });
