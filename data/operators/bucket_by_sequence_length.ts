@@ -176,7 +176,7 @@ class Buckets implements Grouping {
       throw new LeatError(
         "invalid_argument",
         `${KIND}: with padToBucketBoundary, elements must be shorter than the last of the ` +
-          `bucket_boundaries (${boundaries.at(-1)}), got one of length ${length}`,
+          `boundaries (${boundaries.at(-1)}), got one of length ${length}`,
       );
     }
     return boundaries.length;
