@@ -334,7 +334,8 @@ export class TestWorker {
 
   /** Heartbeats until there is no news, taking up new tasks as ready and dropping ended ones. */
   async heartbeat(): Promise<number[]> {
-    for (let follows: string | undefined;;) {
+    let follows: string | undefined;
+    for (;;) {
       const answer = await this.#cluster.ask("workerHeartbeat", {
         name: this.name,
         worker: this.ref,
@@ -343,7 +344,7 @@ export class TestWorker {
         ...(follows === undefined ? {} : { follows }),
         tasks: [...this.tasks.values()],
       });
-      ({ follows } = answer);
+      follows = answer.follows;
       if (follows !== undefined) continue;
       const { newTasks, endedTasks } = answer;
       for (const taskId of endedTasks) this.tasks.delete(taskId);
