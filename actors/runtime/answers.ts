@@ -6,8 +6,12 @@
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "./envelope.ts";
 import type { FencedRef } from "./ref.ts";
 
-/** How many settled answers an actor keeps over all askers; beyond it the oldest is forgotten. */
+/**
+ * How many settled answers an actor keeps over all askers. Beyond it some are forgotten, the oldest of
+ * those that have been quiet longest, until so many are left.
+ */
 const ANSWERS_MAX = 16_384;
+const ANSWERS_LEFT = 15_360;
 /** How long after an asker's last deadline its answers are forgotten, in ms: it asks no more, if it lives. */
 export const FORGET_AFTER_MS = 60_000;
 /** So many answers are kept without finding out whether their askers live: fewer are worth no message. */
@@ -104,7 +108,7 @@ export class Answers {
     const answers = this.#sources.get(source)?.answers;
     if (answers?.get(id) !== "pending") return;
     answers.set(id, answer);
-    if (++this.#settled > ANSWERS_MAX) this.#forgetOldest();
+    if (++this.#settled > ANSWERS_MAX) this.#makeRoom();
   }
 
   /** Forgets an ask, so that a repetition is handled anew. */
@@ -140,12 +144,12 @@ export class Answers {
     }
   }
 
-  #forgetOldest(): void {
-    for (const [source, { answers }] of this.#sources) {
+  #makeRoom(): void {
+    const quietFirst = [...this.#sources].sort(([, a], [, b]) => a.heardMs - b.heardMs);
+    for (const [source, { answers }] of quietFirst) {
       for (const [id, answer] of answers) {
-        if (answer === "pending") continue;
-        this.drop(source, id);
-        return;
+        if (this.#settled <= ANSWERS_LEFT) return;
+        if (answer !== "pending") this.drop(source, id);
       }
     }
   }

@@ -14,6 +14,7 @@ import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/deadlines.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
 import { ReceiveMarks, SendNumbers } from "../../../actors/runtime/numbering.ts";
+import { Recent } from "../../../actors/runtime/recent.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
@@ -105,6 +106,22 @@ Deno.test("Answers keeps a bounded number, the newest", () => {
   assertEquals(begin(answers, "asker", 1, 1), "new");
 });
 
+Deno.test("Answers forgets first what those were answered that have been quiet longest", () => {
+  const answers = new Answers();
+  const settle = (source: string, id: number, nowMs: number) => {
+    begin(answers, source, id, 1, nowMs);
+    answers.settle(source, id, reply(id));
+  };
+  settle("busy", 1, 0);
+  const count = 16_384;
+  for (let i = 0; i < count / 2; i++) settle(`other ${i}`, 1, i);
+  settle("busy", 2, count);
+  for (let i = count / 2; i < count; i++) settle(`other ${i}`, 1, count + i);
+  assert(answers.size <= count);
+  for (const id of [1, 2]) assertEquals(begin(answers, "busy", id, 1, 2 * count), reply(id));
+  assertEquals(begin(answers, "other 0", 1, 1, 2 * count), "new");
+});
+
 Deno.test("Answers forgets what was answered to askers that have given up long ago", () => {
   const answers = new Answers();
   const atMs = 10 * FORGET_AFTER_MS;
@@ -127,6 +144,43 @@ Deno.test("numbers count per target, and never fall back when counts are folded 
   assertEquals([numbers.next("x"), numbers.next("x"), numbers.next("y")], [1, 2, 1]);
   for (let i = 0; i < 10_000; i++) numbers.next(`other ${i}`);
   assert(numbers.next("x") > 2);
+});
+
+Deno.test("numbers of a target that is in use have no gaps, however many others come", () => {
+  const numbers = new SendNumbers();
+  numbers.next("often");
+  for (let i = 0; i < 10_000; i++) {
+    numbers.next(`other ${i}`);
+    if (i % 1_000 === 0) assertEquals(numbers.next("often"), i / 1_000 + 2);
+  }
+});
+
+Deno.test("marks of a sender that is heard are not forgotten, however many others come", () => {
+  const marks = new ReceiveMarks();
+  marks.accept("often", 1);
+  for (let i = 0; i < 40_000; i++) {
+    marks.accept(`other ${i}`, 1);
+    if (i % 10_000 === 0) assertEquals(marks.accept("often", 1), -1, "it has come already");
+  }
+});
+
+Deno.test("Recent remembers those used last, and tells once what it forgets", () => {
+  const forgotten: number[] = [];
+  const recent = new Recent<number>(3, (values) => forgotten.push(...values));
+  for (const i of [1, 2, 3, 4]) recent.set(`${i}`, i);
+  assertEquals([recent.get("1"), forgotten], [1, []]);
+  for (const i of [5, 6]) recent.set(`${i}`, i);
+  assertEquals(forgotten, [2, 3]);
+  assertEquals([1, 2, 3, 4, 5, 6].map((i) => recent.get(`${i}`)), [
+    1,
+    undefined,
+    undefined,
+    4,
+    5,
+    6,
+  ]);
+  for (let i = 10; i < 30; i++) recent.set(`${i}`, i);
+  assertEquals(new Set(forgotten).size, forgotten.length);
 });
 
 Deno.test("a closed mark lets nothing in any more, and is forgotten last", () => {
