@@ -148,6 +148,7 @@ Deno.test("numbers count per target, and never fall back when counts are folded 
 
 Deno.test("numbers of a target that is in use have no gaps, however many others come", () => {
   const numbers = new SendNumbers();
+  for (let i = 0; i < 50; i++) numbers.next("seldom");
   numbers.next("often");
   for (let i = 0; i < 10_000; i++) {
     numbers.next(`other ${i}`);
