@@ -16,7 +16,6 @@
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { Fifo } from "../runtime/fifo.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./client_hints.ts";
@@ -31,6 +30,7 @@ import type { Journal } from "./journal.ts";
 import { type Listing, SplitListings } from "./listing.ts";
 import { openIteration } from "./opening.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
+import { dispatcherChecks } from "./protocol_check.ts";
 import type { JournalRecord } from "./records.ts";
 import { type DialWorker, WorkerReach } from "./reach.ts";
 import { openJournal, type Recovered } from "./recovery.ts";
@@ -44,11 +44,12 @@ import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames, named } from "./static_shards.ts";
 import { TaskLists } from "./task_lists.ts";
 import type { Turn } from "./turn.ts";
+import { WaitingRequests } from "./waiting_requests.ts";
 import { loseWorker, workerHeartbeat } from "./workers.ts";
 
 /** Tells programs of one protocol from those of another. */
 const VERSION = "0.1";
-/** Requests for splits that may wait for one listing. Beyond it: `resource_exhausted`. */
+/** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
 const WAITING_MAX = 100_000;
 /** How often silence is looked for: a fraction of the shortest timeout, within these bounds, in ms. */
 const SWEEP_FRACTION = 4;
@@ -160,18 +161,10 @@ export function createDispatcher(
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
       describe: (request) => dispatcher.describe(request?.refresh === true),
     },
+    checks: dispatcherChecks,
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
   };
-}
-
-/** A task's request that cannot be answered yet. */
-interface WaitingRequest {
-  readonly taskId: number;
-  readonly deadlineMs: number;
-  readonly isAnswerable: () => boolean;
-  readonly answer: () => void;
-  readonly reject: (error: LeatError) => void;
 }
 
 class Dispatcher {
@@ -190,13 +183,16 @@ class Dispatcher {
   readonly #unusedSinceMs = new Map<string, number>();
   /** Since when iterations have had no client. */
   readonly #idleSinceMs = new Map<number, number>();
-  /** Requests for splits, or work, that there is not yet, by iteration. */
-  readonly #waiting = new Map<number, Fifo<WaitingRequest>>();
+  /** Requests for splits, or work, that there is not yet. */
+  readonly #waiting: WaitingRequests;
   /** What changed in the turn that runs now and has consequences. */
   readonly #toWake = new Set<string>();
   readonly #toReview = new Set<number>();
   readonly #toSettle = new Set<number>();
-  #opened: Promise<Recovered> | undefined;
+  /** Records that were committed in this life. */
+  #commits = 0;
+  #opening: Promise<Recovered> | undefined;
+  #opened: Recovered | undefined;
   #state!: DispatcherState;
   #journal!: Journal;
   #listings!: SplitListings;
@@ -208,6 +204,7 @@ class Dispatcher {
     const settings = { ...DEFAULTS, ...config };
     const clientGraceMs = Math.min(settings.clientGraceMs, settings.clientTimeoutMs);
     this.#config = { ...settings, clientGraceMs };
+    this.#waiting = new WaitingRequests(WAITING_MAX, () => context.world.nowMs());
     this.#reach = new WorkerReach(context, config.dialWorker);
     this.#clientLinks = new ClientLinks(context, (clientId) => {
       const wait = this.turn((turn) => this.#endClient(turn, clientId, "gone"));
@@ -222,8 +219,9 @@ class Dispatcher {
   async start(): Promise<void> {
     const { world, random } = this.#context;
     const { wrapJournal } = this.#config;
-    this.#opened = this.#open();
-    const { state, journal } = await this.#opened;
+    this.#opening = this.#open();
+    this.#opened = await this.#opening;
+    const { state, journal } = this.#opened;
     this.#state = state;
     this.#journal = wrapJournal?.(journal, state) ?? journal;
     this.#turn = {
@@ -256,29 +254,26 @@ class Dispatcher {
 
   /** Asks that are still open are refused, so that they are asked again of the next life. */
   async stop(): Promise<void> {
-    const gone = new LeatError("unavailable", "The dispatcher is stopping");
-    for (const waiting of this.#waiting.values()) {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        next.reject(gone);
-      }
-    }
-    const opened = await this.#opened?.catch(() => undefined);
+    this.#waiting.refuse(new LeatError("unavailable", "The dispatcher is stopping"));
+    const opened = await this.#opening?.catch(() => undefined);
     await opened?.journal.close();
   }
 
-  /** Decides; the answer or error is given when everything it rests on is durable. */
+  /**
+   * Decides; the answer or error is given when everything it rests on is durable.
+   *
+   * @throws {LeatError} what was decided to be thrown; `internal` for a bug.
+   */
   turn<A>(decide: (turn: Turn) => A): A | Promise<A> {
-    let answer: A;
+    const commits = this.#commits;
+    let answer: () => A;
     try {
-      answer = decide(this.#turn);
-    } catch (error) {
+      answer = outcomeOf(() => decide(this.#turn));
       this.#conclude();
-      return this.#release(() => {
-        throw error;
-      });
+    } catch (error) {
+      answer = this.#failed(error, this.#commits > commits);
     }
-    this.#conclude();
-    return this.#release(() => answer);
+    return this.#release(answer);
   }
 
   read<A>(look: (state: DispatcherState) => A): A | Promise<A> {
@@ -412,24 +407,13 @@ class Dispatcher {
   ): A | Promise<A> {
     const iterationId = this.#state.tasks.get(taskId)?.iterationId;
     if (iterationId === undefined || isAnswerable(iterationId)) return this.turn(decide);
-    const waiting = this.#waiting.get(iterationId) ?? new Fifo<WaitingRequest>();
-    if (waiting.length >= WAITING_MAX) {
-      throw new LeatError(
-        "resource_exhausted",
-        `${WAITING_MAX} requests wait for what there is to do in iteration ${iterationId}; ask again later`,
-      );
-    }
-    this.#waiting.set(iterationId, waiting);
-    this.#listings.ensure(iterationId);
-    return new Promise((resolve, reject) => {
-      waiting.push({
-        taskId,
-        deadlineMs,
-        isAnswerable: () => isAnswerable(iterationId),
-        answer: () => resolve(this.turn(decide)),
-        reject,
-      });
+    const answer = this.#waiting.wait(iterationId, {
+      deadlineMs,
+      isAnswerable: () => !this.#state.tasks.has(taskId) || isAnswerable(iterationId),
+      answer: () => this.turn(decide),
     });
+    this.#listings.ensure(iterationId);
+    return answer;
   }
 
   describe(refresh: boolean):
@@ -472,7 +456,10 @@ class Dispatcher {
       bytesMax: journalBytesMax,
       isCompactedEarly: () => this.#context.world.fault("dispatcher.compact_early"),
       macrotask: (fn) => this.#context.world.macrotask(fn),
-      onFailure: (error) => this.#die(error),
+      onFailure: (error) => {
+        const message = `The journal of the dispatcher failed: ${error.message}`;
+        this.#die(new LeatError(error.code, message, { cause: error }));
+      },
     });
   }
 
@@ -493,17 +480,38 @@ class Dispatcher {
     }
   }
 
-  /** Append, then apply. A change that was appended and cannot be applied is the end of this life. */
+  /** Append, then apply. A change that was appended and cannot be applied is a bug, whatever is thrown. */
   #commit(record: JournalRecord): void {
     this.#journal.append(record);
+    this.#commits++;
     this.#noteBefore(record);
     try {
       this.#state.apply(record);
-    } catch (error) {
-      this.#die(LeatError.from(error, "internal"));
-      throw error;
+    } catch (cause) {
+      const { message } = LeatError.from(cause);
+      throw new Error(`A record "${record.type}" cannot be applied: ${message}`, { cause });
     }
     this.#noteAfter(record);
+  }
+
+  /**
+   * A bug that has changed nothing costs its asker alone. One amid changes is the end of this life, and
+   * of the changes: the next life would read half of what was decided, or what it cannot apply.
+   */
+  #failed(error: unknown, hasChanged: boolean): () => never {
+    const { message, stack } = LeatError.from(error);
+    const failure = new LeatError("internal", `The dispatcher has failed: ${message}`, {
+      cause: error,
+    });
+    if (hasChanged) {
+      this.#opened!.journal.abandon();
+      this.#die(failure);
+      throw failure;
+    }
+    this.#context.world.log("error", failure.message, { stack });
+    return () => {
+      throw failure;
+    };
   }
 
   /** Consequences that show only in the state before the record. */
@@ -625,7 +633,7 @@ class Dispatcher {
     for (const iterationId of this.#toSettle) {
       this.#toSettle.delete(iterationId);
       if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
-      if (this.#waiting.has(iterationId)) this.#settleWaiting(iterationId);
+      this.#waiting.settle(iterationId);
     }
     for (const name of this.#toWake) this.#wake(name);
     this.#toWake.clear();
@@ -660,27 +668,6 @@ class Dispatcher {
     if (wait instanceof Promise) wait.catch(() => {});
   }
 
-  /** Answers those that need not wait any more: the splits are known, or their task has ended. */
-  #settleWaiting(iterationId: number): void {
-    const waiting = this.#waiting.get(iterationId)!;
-    const nowMs = this.#turn.nowMs;
-    for (let left = waiting.length; left > 0; left--) {
-      const waiter = waiting.shift()!;
-      // Nobody would take what it got.
-      if (waiter.deadlineMs <= nowMs) continue;
-      if (this.#state.tasks.has(waiter.taskId) && !waiter.isAnswerable()) {
-        waiting.push(waiter);
-        continue;
-      }
-      try {
-        waiter.answer();
-      } catch (error) {
-        waiter.reject(LeatError.from(error, "internal"));
-      }
-    }
-    if (waiting.length === 0) this.#waiting.delete(iterationId);
-  }
-
   #wake(name: string): void {
     const worker = this.#state.workers.get(name);
     if (!worker?.alive) return;
@@ -695,11 +682,10 @@ class Dispatcher {
   }
 
   #die(error: LeatError): void {
-    const cause = new LeatError(
-      error.code === "cancelled" ? "internal" : error.code,
-      `The journal of the dispatcher failed: ${error.message}`,
-      { cause: error },
-    );
+    // Of what is cancelled nobody dies.
+    const cause = error.code === "cancelled"
+      ? new LeatError("internal", error.message, { cause: error })
+      : error;
     this.#context.run(() => Promise.reject(cause));
   }
 
@@ -745,6 +731,7 @@ class Dispatcher {
   #sweep(turn: Turn): void {
     const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs } = this.#config;
     const { nowMs, state } = turn;
+    this.#waiting.expire();
     for (const [name, heardMs] of this.#workersHeardMs) {
       if (nowMs - heardMs >= workerTimeoutMs && state.workers.get(name)?.alive) {
         loseWorker(turn, name);
@@ -777,5 +764,18 @@ class Dispatcher {
       this.#unusedSinceMs.set(datasetId, sinceMs);
       if (nowMs - sinceMs >= afterMs) commit({ type: "dataset_forgotten", datasetId });
     }
+  }
+}
+
+/** What a decision comes to: an answer, or a known error. A bug is thrown. */
+function outcomeOf<A>(decide: () => A): () => A {
+  try {
+    const answer = decide();
+    return () => answer;
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    return () => {
+      throw error;
+    };
   }
 }

@@ -57,6 +57,7 @@ export class LoggedJournal implements Journal {
   #records: number;
   #bytes: number;
   #snapshotBytes: number;
+  #isAbandoned = false;
 
   /** @param replayed What the log held when it was opened. */
   constructor(
@@ -70,12 +71,14 @@ export class LoggedJournal implements Journal {
   }
 
   append(record: JournalRecord): void {
+    if (this.#isAbandoned) throw abandoned();
     this.#batch.add(record);
     this.#appended++;
     this.#records++;
   }
 
   committed(): Promise<void> | undefined {
+    if (this.#isAbandoned) return Promise.reject(abandoned());
     if (this.#durable === this.#appended) return undefined;
     if (this.#begunUpTo === this.#appended) return this.#begun;
     if (this.#next === undefined) {
@@ -93,6 +96,12 @@ export class LoggedJournal implements Journal {
     return this.#next;
   }
 
+  /** What was appended and is not on its way to the log will never be in it, nor anything else. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#batch = new RecordBatch();
+  }
+
   async close(): Promise<void> {
     try {
       await this.committed();
@@ -103,6 +112,7 @@ export class LoggedJournal implements Journal {
   }
 
   async #commit(upTo: number): Promise<void> {
+    if (this.#isAbandoned) throw abandoned();
     try {
       this.#logBatch();
       await (this.#isLong ? this.#compact() : this.#options.log.sync());
@@ -143,4 +153,11 @@ export class LoggedJournal implements Journal {
     this.#snapshotBytes = snapshot.byteLength;
     return this.#options.log.compact(snapshot);
   }
+}
+
+function abandoned(): LeatError {
+  return new LeatError(
+    "unavailable",
+    "The dispatcher has failed amid a change; it starts again from what it wrote before that",
+  );
 }

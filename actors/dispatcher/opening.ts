@@ -145,17 +145,15 @@ function createIteration(
   return iterationId;
 }
 
+/** What the request means; what it looks like was checked before. */
 function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): void {
-  const { jobName, parameters, repetition, consumerIndex } = request;
+  const { jobName, parameters, consumerIndex } = request;
   const { numConsumers, sharing } = parameters;
   const { cardinality } = datasetOf(state, parameters.datasetId);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
   }
   if (jobName !== undefined) checkName("jobName", jobName);
-  if (!Number.isSafeInteger(repetition) || repetition < 0) {
-    throw invalid(`repetition must be a count from 0, got ${repetition}`);
-  }
   checkMode(parameters, listedWorkers);
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
@@ -174,10 +172,6 @@ function checkMode(
   { processingMode, policy }: JobParameters,
   listedWorkers: readonly string[],
 ): void {
-  const modes: readonly string[] = [...Object.values(ShardingPolicy), "CUSTOM"];
-  if (!modes.includes(processingMode)) {
-    throw invalid(`processingMode must be one of ${modes.join(", ")}; got "${processingMode}"`);
-  }
   if ((processingMode === "CUSTOM") !== (policy !== undefined)) {
     throw invalid("A policy goes with processingMode CUSTOM, and with no other");
   }
@@ -221,13 +215,7 @@ function checkOrdered(
   if (ordered === undefined || !/^[0-9a-f]{16}$/.test(ordered.seed)) {
     throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
   }
-  if (startAt !== undefined && !(Number.isSafeInteger(startAt) && startAt >= 0)) {
-    throw invalid(`startAt must be a place in the order of splits, from 0, got ${startAt}`);
-  }
-  const ascends = behind.every((at, i) => {
-    const next = behind[i + 1] ?? startAt ?? 0;
-    return Number.isSafeInteger(at) && at >= 0 && at < next;
-  });
+  const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
   if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
 }
 
@@ -247,14 +235,12 @@ function checkConsumers(
   if (jobName === undefined) {
     throw invalid("Coordinated reads need a jobName that all consumers give");
   }
-  if (!(Number.isSafeInteger(numConsumers) && 1 <= numConsumers && numConsumers <= CONSUMERS_MAX)) {
+  if (numConsumers < 1 || CONSUMERS_MAX < numConsumers) {
     throw invalid(
       `numConsumers must be an integer from 1 to ${CONSUMERS_MAX}, got ${numConsumers}`,
     );
   }
-  if (
-    !(Number.isSafeInteger(consumerIndex) && 0 <= consumerIndex && consumerIndex < numConsumers)
-  ) {
+  if (consumerIndex < 0 || numConsumers <= consumerIndex) {
     throw invalid(
       `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
     );

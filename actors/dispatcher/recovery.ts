@@ -4,7 +4,7 @@
  * @module
  */
 import type { DurableLog } from "../runtime/durable_log.ts";
-import { type Journal, LoggedJournal, type LoggedJournalOptions } from "./journal.ts";
+import { LoggedJournal, type LoggedJournalOptions } from "./journal.ts";
 import { decodeRecords } from "./records.ts";
 import { decodeSnapshot, encodeSnapshot } from "./snapshot.ts";
 import { DispatcherState } from "./state.ts";
@@ -12,7 +12,7 @@ import { DispatcherState } from "./state.ts";
 /** A journal and the state that follows from it. */
 export interface Recovered {
   readonly state: DispatcherState;
-  readonly journal: Journal;
+  readonly journal: LoggedJournal;
 }
 
 /**

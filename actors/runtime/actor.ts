@@ -4,6 +4,7 @@
  * @module
  */
 import type { LeatError } from "../../core/error.ts";
+import type { Checks } from "./checks.ts";
 import type { AnswerOf, Handlers, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 import type { Random, Timer, World } from "./world.ts";
@@ -11,6 +12,11 @@ import type { Random, Timer, World } from "./world.ts";
 /** One life of an actor. */
 export interface Actor<P> {
   readonly handlers: Handlers<P>;
+  /**
+   * What a request has to look like to come before its handler: one that does not is answered with
+   * `invalid_argument`, and changes nothing. Left out: any comes.
+   */
+  readonly checks?: Checks<P>;
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
   /** Runs after the children have stopped; may still ask others. `error` is why it died, if it did. */

@@ -7,6 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import { type Answer, Answers } from "./answers.ts";
 import { copyBody } from "./body.ts";
+import type { Check } from "./checks.ts";
 import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
 import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
@@ -122,6 +123,11 @@ export class Cell implements ActorContext<unknown> {
   /** Messages that wait. */
   get mailboxLength(): number {
     return this.#mailbox.length;
+  }
+
+  /** Asks that were taken up and are not answered yet. */
+  get beingAnswered(): number {
+    return this.#answering.size;
   }
 
   /** Makes the actor and runs its `start`. */
@@ -292,6 +298,13 @@ export class Cell implements ActorContext<unknown> {
           `${formatRef(this.self)} has no method "${envelope.method}"`,
         ),
       );
+      return;
+    }
+    const checks: Readonly<Record<string, Check>> | undefined = this.#actor!.checks;
+    const malformed = checks?.[envelope.method]?.(envelope.body);
+    if (malformed !== undefined) {
+      this.#system.drop(envelope, "malformed");
+      this.#refuse(envelope, malformed);
       return;
     }
     let answer: unknown;

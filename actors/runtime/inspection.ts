@@ -15,6 +15,7 @@ export type DropReason =
   | "stale_incarnation"
   | "mailbox_full"
   | "expired"
+  | "malformed"
   | "unreachable"
   | "too_large"
   | "unwanted_reply";
@@ -52,6 +53,8 @@ export interface HeldMessages {
   readonly openAsks: number;
   /** Answers that are kept for askers which may ask again. */
   readonly keptAnswers: number;
+  /** Asks that actors here have taken up and not answered yet. */
+  readonly beingAnswered: number;
 }
 
 /** Hands events to observers; costs one check when nobody looks. */

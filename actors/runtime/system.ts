@@ -210,12 +210,13 @@ class Core implements CellSystem {
   }
 
   get held(): HeldMessages {
-    let [waiting, keptAnswers] = [0, 0];
+    let [waiting, keptAnswers, beingAnswered] = [0, 0, 0];
     for (const cell of this.#cells.values()) {
       waiting += cell.mailboxLength;
       keptAnswers += cell.answers.size;
+      beingAnswered += cell.beingAnswered;
     }
-    return { waiting, openAsks: this.#asks.size, keptAnswers };
+    return { waiting, openAsks: this.#asks.size, keptAnswers, beingAnswered };
   }
 
   /** Whether that life of an actor of this node has ended. */

@@ -1,8 +1,8 @@
 /**
  * Checks, while a run goes on, that no node holds ever more: what waits in mailboxes, what was asked and
- * not answered, the answers that are kept for whoever asks again, and what has arrived at a client and
- * was not taken, stay within what a cluster so small has a use for. At its end, that what a dispatcher
- * knows is small.
+ * not answered, by others and by its own actors, the answers that are kept for whoever asks again, and
+ * what has arrived at a client and was not taken, stay within what a cluster so small has a use for. At
+ * its end, that what a dispatcher knows is small.
  *
  * @module
  */
@@ -16,6 +16,7 @@ import type { Findings } from "./checker.ts";
 export const WAITING_MAX = 500;
 export const OPEN_ASKS_MAX = 500;
 export const KEPT_ANSWERS_MAX = 1_000;
+export const BEING_ANSWERED_MAX = 300;
 /** So many may be kept longer than it takes to find out that who has asked for them is gone. */
 export const KEPT_ANSWERS_LASTING_MAX = 200;
 export const KEPT_LONG_MS = 10_000;
@@ -64,10 +65,11 @@ export class MemoryChecker {
         continue;
       }
       const { name } = node;
-      const { waiting, openAsks, keptAnswers } = node.system.held;
+      const { waiting, openAsks, keptAnswers, beingAnswered } = node.system.held;
       this.#expect(name, "messages wait in mailboxes", waiting, WAITING_MAX);
       this.#expect(name, "asks are open", openAsks, OPEN_ASKS_MAX);
       this.#expect(name, "answers are kept", keptAnswers, KEPT_ANSWERS_MAX);
+      this.#expect(name, "asks are being answered", beingAnswered, BEING_ANSWERED_MAX);
       this.#expectFew(name, keptAnswers, nowMs);
     }
   }

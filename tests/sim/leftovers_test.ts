@@ -1,5 +1,6 @@
 /** What the checkers of what nodes hold see, during a run and at its end. */
 import {
+  BEING_ANSWERED_MAX,
   EVERY,
   FEED_BYTES_MAX,
   KEPT_ANSWERS_LASTING_MAX,
@@ -72,7 +73,7 @@ Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each"
   ]);
 });
 
-Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher's state beyond their bounds", () => {
+Deno.test("MemoryChecker sees kept answers, asks without one, elements that wait and a dispatcher's state beyond their bounds", () => {
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
   const observers: Observer[] = [];
@@ -80,7 +81,12 @@ Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher'
     name: "node",
     isUp: true,
     system: {
-      held: { waiting: 0, openAsks: 0, keptAnswers: KEPT_ANSWERS_MAX + more },
+      held: {
+        waiting: 0,
+        openAsks: 0,
+        keptAnswers: KEPT_ANSWERS_MAX + more,
+        beingAnswered: BEING_ANSWERED_MAX + more,
+      },
       inspect: (observer: Observer) => {
         observers.push(observer);
         return () => {};
@@ -109,6 +115,7 @@ Deno.test("MemoryChecker sees kept answers, elements that wait and a dispatcher'
   see(1);
   assertEquals(found, [
     `${KEPT_ANSWERS_MAX + 1} answers are kept of node, of ${KEPT_ANSWERS_MAX} at most`,
+    `${BEING_ANSWERED_MAX + 1} asks are being answered of node, of ${BEING_ANSWERED_MAX} at most`,
     `${FEED_BYTES_MAX + 1} bytes wait for a training loop of node, of ${FEED_BYTES_MAX} at most`,
     `${STATE_BYTES_MAX + 1} bytes are in the state of node, of ${STATE_BYTES_MAX} at most`,
   ]);
@@ -118,7 +125,8 @@ Deno.test("MemoryChecker lets many answers be kept for a while, and not for long
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
   const see = (more: number, nowMs: number) => {
-    const held = { waiting: 0, openAsks: 0, keptAnswers: KEPT_ANSWERS_LASTING_MAX + more };
+    const keptAnswers = KEPT_ANSWERS_LASTING_MAX + more;
+    const held = { waiting: 0, openAsks: 0, keptAnswers, beingAnswered: 0 };
     const node = { name: "node", isUp: true, system: { held, inspect: () => () => {} } };
     for (let i = 0; i < EVERY; i++) checker.look(() => [node], nowMs);
   };

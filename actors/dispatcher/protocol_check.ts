@@ -1,0 +1,205 @@
+/**
+ * The shapes of what the dispatcher is asked. A request that has another is refused before anything is
+ * decided, let alone journaled.
+ *
+ * @module
+ */
+import * as v from "valibot";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import {
+  bytes,
+  checksOf,
+  count,
+  fencedRef,
+  figure,
+  flag,
+  list,
+  nothing,
+  object,
+  oneOf,
+  optional,
+  text,
+  wireError,
+  word,
+} from "../runtime/checks.ts";
+import type { CompressionFigures, ElementSourceStats } from "../worker/protocol.ts";
+import type { DispatcherProtocol } from "./protocol.ts";
+import type { RoundWait } from "./protocol_figures.ts";
+
+const compression = oneOf("none", "zstd", "gzip");
+
+const parameters = object({
+  datasetId: text,
+  processingMode: oneOf(...Object.values(ShardingPolicy), "CUSTOM"),
+  policy: optional(object({ name: text, shard: text })),
+  numConsumers: optional(count),
+  sharing: flag,
+  targetWorkers: optional(oneOf("any", "local")),
+  targetTags: optional(list(text)),
+  ordered: optional(object({ seed: text, shuffled: flag })),
+  save: optional(object({
+    folder: text,
+    compression: optional(oneOf("gzip")),
+    chunkBytesMax: optional(count),
+    overwrite: flag,
+    fingerprint: text,
+  })),
+});
+
+const orderFigures = {
+  headOfLineMs: optional(figure),
+  bufferedBytesMax: optional(figure),
+  openSplitsMax: optional(figure),
+};
+
+const clientFigures = object({
+  ...orderFigures,
+  atMs: figure,
+  elements: figure,
+  bytes: figure,
+  waitingMs: figure,
+  trainingMs: figure,
+  inFlight: figure,
+  bufferedBytes: figure,
+  skipped: optional(figure),
+  decodingMs: optional(figure),
+  unpackingMs: optional(figure),
+  wireBytes: optional(figure),
+  reads: optional(list(object({
+    worker: text,
+    taskId: count,
+    elements: figure,
+    bytes: figure,
+    wireBytes: figure,
+    outstanding: figure,
+    answerMs: figure,
+    heldMs: figure,
+    roundTripMs: optional(figure),
+  }))),
+});
+
+const workerFigures = object({
+  atMs: figure,
+  process: optional(object({
+    cpuSeconds: figure,
+    memoryBytes: figure,
+    shared: flag,
+    runawayThreads: optional(figure),
+  })),
+});
+
+const sourceStats = {
+  role: word<ElementSourceStats["role"]>(),
+  produced: figure,
+  served: figure,
+  bufferedBytes: figure,
+  bytesRead: figure,
+  skipped: figure,
+  sharing: optional(object({
+    windowBytesMax: figure,
+    elements: figure,
+    trainers: figure,
+    hits: figure,
+    misses: figure,
+  })),
+};
+
+const taskStats = object({
+  ...sourceStats,
+  servedBytes: figure,
+  waiting: figure,
+  busyMs: figure,
+  runnerRestarts: figure,
+  compression: optional(object({
+    setting: word<CompressionFigures["setting"]>(),
+    active: word<CompressionFigures["active"]>(),
+    reason: text,
+    bytes: figure,
+    compressedBytes: figure,
+    ms: figure,
+  })),
+  failure: optional(text),
+});
+
+const taskStatus = object({
+  taskId: count,
+  source: optional(fencedRef),
+  completed: flag,
+  failed: optional(flag),
+  stats: optional(taskStats),
+  frontStats: optional(object(sourceStats)),
+});
+
+/** See the module. */
+export const dispatcherChecks = checksOf<DispatcherProtocol>()({
+  hello: nothing,
+  registerDataset: object({
+    graph: bytes,
+    fingerprint: text,
+    cardinality: v.custom<number>(
+      (value) => Number.isSafeInteger(value) && value as number >= -2,
+      "a count, -1 (without end) or -2 (unknown)",
+    ),
+    compression: optional(compression),
+    datasetId: optional(text),
+    transient: optional(v.literal(true, "true, or left out")),
+  }),
+  getDataset: object({ datasetId: text }),
+  openIteration: object({
+    requestId: text,
+    jobName: optional(text),
+    parameters,
+    repetition: count,
+    consumerIndex: optional(count),
+    process: optional(text),
+    startAt: optional(count),
+    behind: optional(list(count)),
+  }),
+  clientHeartbeat: object({
+    clientId: count,
+    nextRound: optional(count),
+    deliveredRound: optional(count),
+    waitsFor: optional(word<RoundWait>()),
+    endRound: optional(count),
+    acceptedSchedule: optional(count),
+    scheduleInForce: optional(count),
+    knownSchedule: optional(count),
+    heldRounds: optional(list(count)),
+    mark: optional(count),
+    done: optional(list(count)),
+    lostTasks: optional(list(object({ taskId: count, round: optional(count) }))),
+    taskList: optional(text),
+    figures: optional(clientFigures),
+  }),
+  releaseClient: object({ clientId: count, cancel: optional(flag) }),
+  workerHeartbeat: object({
+    name: text,
+    worker: fencedRef,
+    tags: list(text),
+    process: optional(text),
+    isPrivate: optional(flag),
+    tasks: list(taskStatus),
+    leaving: optional(flag),
+    follows: optional(text),
+    figures: optional(workerFigures),
+  }),
+  getSplit: object({
+    taskId: count,
+    number: count,
+    source: count,
+    repetition: count,
+    spare: optional(flag),
+  }),
+  getSaveWork: object({
+    taskId: count,
+    done: optional(object({
+      work: oneOf("run", "entry"),
+      place: count,
+      attempt: optional(text),
+      elements: count,
+      sizeBytes: count,
+    })),
+    failed: optional(wireError),
+  }),
+  describe: v.nullable(object({ refresh: optional(flag) })),
+});

@@ -1,0 +1,279 @@
+/**
+ * Requests of another shape than a method's: they are refused by name, and harm nobody.
+ *
+ * @module
+ */
+import fc from "fast-check";
+import type { DispatcherProtocol, JobParameters } from "../../../actors/dispatcher/protocol.ts";
+import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
+import type { MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assert, assertEquals } from "../../assert.ts";
+import { settle, tableOf, TestCluster } from "./lib.ts";
+
+type Method = MethodOf<DispatcherProtocol>;
+type Requests = { readonly [M in Method]: RequestOf<DispatcherProtocol, M> };
+
+const SEED = "0123456789abcdef";
+const RUNS = 10;
+const REQUESTS_PER_RUN = 30;
+
+/** What a field may be instead of what it is. Left out: it is not there. */
+const OTHERS = [undefined, null, true, -1, 0.5, NaN, 2 ** 60, "text", "\ud800", {}, [], [null]];
+
+Deno.test("a request of another shape is answered with invalid_argument, the method, the place and what was found", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const { parameters } = cluster.openRequest(datasetId);
+  const open = { requestId: "r", repetition: 0 };
+  const cases: [Method, unknown, string][] = [
+    ["releaseClient", null, "releaseClient: the request must be an object, got null"],
+    ["releaseClient", {}, "releaseClient: clientId is missing"],
+    [
+      "openIteration",
+      { ...open, parameters: { ...parameters, targetTags: {} } },
+      "openIteration: parameters.targetTags must be a list, got Object",
+    ],
+    [
+      "openIteration",
+      { ...open, parameters: { ...parameters, processingMode: "SOME" } },
+      "openIteration: parameters.processingMode must be one of OFF, DYNAMIC, FILE, DATA, " +
+      'FILE_OR_DATA, HINT, DETERMINISTIC, CUSTOM, got "SOME"',
+    ],
+    [
+      "clientHeartbeat",
+      { clientId: 1, lostTasks: [{ taskId: 1 }, { taskId: "2" }] },
+      'clientHeartbeat: lostTasks.1.taskId must be a count from 0, got "2"',
+    ],
+    [
+      "getDataset",
+      { datasetId: "\ud800" },
+      'getDataset: datasetId must be a text, got "\ufffd"',
+    ],
+    [
+      "registerDataset",
+      { graph: [1, 2], fingerprint: "f", cardinality: 1 },
+      "registerDataset: graph must be bytes, got Array",
+    ],
+  ];
+  for (const [method, request, message] of cases) {
+    const error = await cluster.refused(method, request as never);
+    assertEquals([error.code, error.message], ["invalid_argument", message]);
+  }
+});
+
+Deno.test("fields that a method does not know are let be, at every level: a peer may be newer", async () => {
+  await using cluster = await TestCluster.start();
+  const requests = await fill(cluster);
+  for (const [method, request] of Object.entries(requests)) {
+    assertEquals(dispatcherChecks[method as Method](grown(request)), undefined, method);
+  }
+});
+
+Deno.test("requests with something dropped or of another type never end a dispatcher, and its journal replays", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(mutation(), { minLength: REQUESTS_PER_RUN, maxLength: REQUESTS_PER_RUN }),
+      async (mutations) => {
+        await using cluster = await TestCluster.start();
+        const requests = await fill(cluster);
+        for (const { method, at, other } of mutations) {
+          const request = mutated(requests[method], at, other);
+          const isWrong = dispatcherChecks[method](request) !== undefined;
+          // A split that there is not yet is waited for.
+          const asked = cluster.ask(method, request as never).then(() => "answered", (error) => {
+            return LeatError.from(error).code;
+          });
+          const outcome = await Promise.race([asked, settle().then(() => "waits")]);
+          assert(outcome !== "internal", `${method} ${JSON.stringify(request)}`);
+          if (isWrong) assertEquals(outcome, "invalid_argument");
+        }
+        // One that had died would be there again.
+        await cluster.world.advance(1_000);
+        assertEquals((await cluster.ask("hello", null)).life, 1, "it has not died");
+        await cluster.restart();
+        assertEquals((await cluster.ask("hello", null)).life, 2, "it replays");
+        // Whoever comes is served as if nothing had been.
+        await cluster.open(await cluster.dataset("another"), { processingMode: "OFF" });
+        assertEquals((await cluster.worker("late").heartbeat()).length > 0, true);
+      },
+    ),
+    { numRuns: RUNS },
+  );
+});
+
+/** A cluster with jobs of several kinds, a worker and clients; a request for each method that fits them. */
+async function fill(cluster: TestCluster): Promise<Requests> {
+  const datasetId = await cluster.dataset();
+  const endless = await cluster.dataset("endless", -1);
+  const ordered = {
+    processingMode: "DETERMINISTIC",
+    ordered: { seed: SEED, shuffled: true },
+  } as const;
+  const worker = cluster.worker("w", tableOf(4));
+  await worker.heartbeat();
+  const jobs: Partial<JobParameters>[] = [{}, ordered, { processingMode: "OFF", targetTags: [] }];
+  for (const [i, parameters] of jobs.entries()) {
+    await cluster.open(datasetId, { jobName: `job ${i}`, ...parameters });
+  }
+  const rounds = { processingMode: "OFF", numConsumers: 1, consumerIndex: 0 } as const;
+  const { clientId } = await cluster.open(endless, { jobName: "rounds", ...rounds });
+  const tasks = await worker.heartbeat();
+  await cluster.world.advance(100);
+  const source = { node: "test", path: "/w/task", incarnation: "1" };
+  const stats = { produced: 1, served: 1, bufferedBytes: 1, bytesRead: 1, skipped: 0 };
+  return {
+    hello: null,
+    registerDataset: {
+      graph: new Uint8Array(3),
+      fingerprint: "f",
+      cardinality: 3,
+      compression: "gzip",
+      datasetId: "named",
+      transient: true,
+    },
+    getDataset: { datasetId },
+    openIteration: {
+      requestId: "r",
+      jobName: "saved by name",
+      parameters: {
+        datasetId,
+        sharing: false,
+        targetWorkers: "any",
+        targetTags: [],
+        ...ordered,
+        numConsumers: 2,
+      },
+      repetition: 0,
+      consumerIndex: 1,
+      process: "p",
+      startAt: 2,
+      behind: [0, 1],
+    },
+    clientHeartbeat: {
+      clientId,
+      nextRound: 3,
+      deliveredRound: 1,
+      waitsFor: "worker",
+      acceptedSchedule: 1,
+      scheduleInForce: 1,
+      knownSchedule: 1,
+      heldRounds: [1, 2],
+      mark: 1,
+      done: [2],
+      lostTasks: [{ taskId: tasks.at(-1)!, round: 3 }],
+      taskList: "none",
+      figures: {
+        atMs: 1,
+        elements: 1,
+        bytes: 1,
+        waitingMs: 1,
+        trainingMs: 1,
+        inFlight: 1,
+        bufferedBytes: 1,
+        headOfLineMs: 1,
+        reads: [{
+          worker: "w",
+          taskId: tasks[0]!,
+          elements: 1,
+          bytes: 1,
+          wireBytes: 1,
+          outstanding: 1,
+          answerMs: 1,
+          heldMs: 1,
+          roundTripMs: 1,
+        }],
+      },
+    },
+    releaseClient: { clientId: 1, cancel: true },
+    workerHeartbeat: {
+      name: "w",
+      worker: worker.ref,
+      tags: ["a"],
+      process: "p",
+      isPrivate: false,
+      tasks: [{
+        taskId: tasks[0]!,
+        source,
+        completed: false,
+        stats: {
+          role: "task",
+          ...stats,
+          servedBytes: 1,
+          waiting: 0,
+          busyMs: 1,
+          runnerRestarts: 0,
+          compression: {
+            setting: "auto",
+            active: "none",
+            reason: "it is near",
+            bytes: 0,
+            compressedBytes: 0,
+            ms: 0,
+          },
+        },
+        frontStats: {
+          role: "cache",
+          ...stats,
+          sharing: { windowBytesMax: 1, elements: 1, trainers: 1, hits: 1, misses: 1 },
+        },
+      }],
+      leaving: false,
+      follows: "1",
+      figures: { atMs: 1, process: { cpuSeconds: 1, memoryBytes: 1, shared: true } },
+    },
+    getSplit: { taskId: tasks[0]!, number: 1, source: 0, repetition: 0, spare: false },
+    getSaveWork: {
+      taskId: tasks[1]!,
+      done: { work: "run", place: 0, attempt: "a", elements: 1, sizeBytes: 1 },
+      failed: { code: "data_loss", message: "it is torn" },
+    },
+    describe: { refresh: true },
+  };
+}
+
+interface Mutation {
+  readonly method: Method;
+  /** Chooses a place within the request. */
+  readonly at: number;
+  readonly other: unknown;
+}
+
+function mutation(): fc.Arbitrary<Mutation> {
+  const methods = Object.keys(dispatcherChecks) as Method[];
+  return fc.record({
+    method: fc.constantFrom(...methods),
+    at: fc.nat(),
+    other: fc.constantFrom(...OTHERS),
+  });
+}
+
+/** A copy of a request with another value in one place, or without that. */
+function mutated(request: unknown, at: number, other: unknown): unknown {
+  const copy = structuredClone(request);
+  const places = placesIn(copy);
+  const place = places[at % (places.length + 1)];
+  if (place === undefined) return other ?? null;
+  const [within, key] = place;
+  if (other === undefined) delete within[key];
+  else within[key] = other;
+  return copy;
+}
+
+type Fields = Record<string, unknown>;
+
+function placesIn(value: unknown): [Fields, string][] {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return [];
+  return Object.entries(value).flatMap(([key, item]) => [
+    [value as Fields, key] as [Fields, string],
+    ...placesIn(item),
+  ]);
+}
+
+/** A copy in which every object has one field more. */
+function grown(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  if (Array.isArray(value)) return value.map(grown);
+  const entries = Object.entries(value).map(([key, item]) => [key, grown(item)]);
+  return { ...Object.fromEntries(entries), ofALaterVersion: [1, "2"] };
+}
