@@ -8,6 +8,7 @@ import { LeatError } from "../mod.ts";
 import { Campaign } from "./chaos/campaign.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS } from "./chaos/nemesis.ts";
+import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
 import { Stage } from "./chaos/stage.ts";
 import { StatusLine } from "./chaos/status_line.ts";
 import { StopRequests } from "./cluster/serving.ts";
@@ -41,6 +42,13 @@ const OPTIONS = {
   seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
   faultsPerRun: integer({ help: "How many faults while one job runs.", default: 10, min: 1 }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
+  maxWorkers: integer({
+    help:
+      "A scaler starts workers up to so many, and drains them down to --workers again, by a number " +
+      "that is drawn anew every few seconds; by default none comes or goes.",
+    min: 1,
+    max: 64,
+  }),
   dispatcherEvery: integer({
     help:
       "Of so many faults one is the dispatcher's, on average, which goes on from its journal; " +
@@ -87,11 +95,12 @@ const PROGRAM: Program<typeof OPTIONS> = {
   deno task chaos --minutes 30 --seed 7
   deno task chaos --kills 200 --faults kill --modes DETERMINISTIC
   deno task chaos --faults pause,cut --modes DYNAMIC,OFF
+  deno task chaos --workers 2 --max-workers 5
 
 What is checked, by mode:
   DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
   DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
-  OFF            the same of each worker's stream
+  OFF            the same of each worker's stream, if no worker is drained either
   sharing        each trainer is given what a worker makes in order, and nothing twice
   coordinated    in a step all consumers are given their parts of one round of one task
   save           a save that is ended and called again leaves each element once, and nothing else
@@ -113,15 +122,22 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       } has none: leave one of them out, or add kill`,
     );
   }
+  const { workers, maxWorkers } = values;
+  if (maxWorkers !== undefined && maxWorkers <= workers) {
+    throw new LeatError(
+      "invalid_argument",
+      `--max-workers is ${maxWorkers} and --workers ${workers}: give more, or leave it out`,
+    );
+  }
   using requests = new StopRequests();
-  await using stage = new Stage();
+  await using stage = new Stage(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
   using status = new StatusLine();
   const campaign = new Campaign({ ...values, minutes }, stage, status);
   const played = campaign.toTheEnd();
   const interrupted = requests.first.then(() => "interrupted" as const);
   const end = await Promise.race([played, interrupted]);
   // Whoever is paused would not hear that it is to end.
-  campaign.resumeAll();
+  campaign.letGo();
   if (end === "interrupted") {
     await stage[Symbol.asyncDispose]();
     Deno.exit(INTERRUPTED_EXIT_STATUS);

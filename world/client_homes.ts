@@ -9,7 +9,7 @@ import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { DenoWorld } from "./deno_world.ts";
+import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 
@@ -32,6 +32,8 @@ export interface HomesOptions {
   readonly services?: ServiceCredentials | undefined;
   /** Throws for a node that is not to be dialled. Default: all may be. */
   readonly mayDial?: (address: string) => void;
+  /** Where the lines of its nodes' logs go. Default: standard error. */
+  readonly print?: NonNullable<DenoWorldOptions["print"]>;
 }
 
 interface Dialled {
@@ -79,8 +81,8 @@ export class Homes {
   };
 
   #dial({ token, ca }: Credentials): Dialled {
-    const { mayDial } = this.#options;
-    const world = new DenoWorld({ logLevel: "warn" });
+    const { mayDial, print } = this.#options;
+    const world = new DenoWorld({ logLevel: "warn", ...(print === undefined ? {} : { print }) });
     const node = `client-${world.random.fork("node name").hex64()}`;
     const far = webSocketConnector({
       world,

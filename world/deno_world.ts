@@ -20,6 +20,8 @@ export interface DenoWorldOptions {
   readonly openLog?: (name: string) => Promise<DurableLog>;
   /** The least grave lines to be printed; `"off"` prints none. Default `"info"`. */
   readonly logLevel?: LogLevel | "off";
+  /** Where the lines go. Default: standard error. */
+  readonly print?: (level: LogLevel, line: string) => void;
   /** Makes luck repeat. Default: drawn from the system's entropy. */
   readonly seed?: bigint;
 }
@@ -90,7 +92,8 @@ export class DenoWorld implements World {
     for (const [key, value] of Object.entries(fields)) {
       if (value !== undefined) parts.push(`${key}=${fieldText(value)}`);
     }
-    console.error(parts.join(" "));
+    const { print = (_, line) => console.error(line) } = this.#options;
+    print(level, parts.join(" "));
   }
 
   fault(_point: string): boolean {

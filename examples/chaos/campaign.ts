@@ -11,6 +11,7 @@ import type { JobSize, Mode } from "./modes/drill.ts";
 import { type Fault, Nemesis } from "./nemesis.ts";
 import { Play, type RunFigures } from "./play.ts";
 import { brokenPromises, outcomeTable } from "./report.ts";
+import { ChaosScaling } from "./scaling.ts";
 import type { Stage } from "./stage.ts";
 import type { StatusLine } from "./status_line.ts";
 import { Watch } from "./watch.ts";
@@ -31,6 +32,8 @@ export interface CampaignOptions extends JobSize {
   readonly seed: number;
   readonly faultsPerRun: number;
   readonly workers: number;
+  /** A scaler starts workers up to so many, and drains them again, if that is said. */
+  readonly maxWorkers: number | undefined;
   readonly dispatcherEvery: number;
   readonly betweenMs: number;
   readonly downMs: number;
@@ -68,16 +71,21 @@ export class Campaign {
       const { batches, hash } = await play.readUndisturbed();
       this.#say(`undisturbed: ${batches.length} batches, hash ${hash}`);
     }
+    const scaling = this.#startScaling();
     for (let i = 0; this.#violations.count === 0 && !this.#isEnough(i); i++) {
       await this.#run(modes[i % modes.length]!, play, nemesis, watch);
     }
+    // Who drains for nobody any more is ended with the others.
+    void scaling?.close();
     const outcome = {
       faults: nemesis.counts,
       hash: play.wanted?.hash,
       runs: this.#runs,
       givenUp: this.#stage.logs.givenUp,
       served: watch.served,
-      held: { most: watch.bufferedBytesMax, limit: WINDOW.bytesWith(workers) },
+      scaled: scaling?.counts,
+      warnings: this.#stage.logs.warnings,
+      held: { most: watch.bufferedBytesMax, limit: WINDOW.bytesWith(scaling?.most ?? workers) },
       open: { most: watch.openSplitsMax, limit: WINDOW.splits },
       longestWaitMs: this.#longestWaitMs,
       seconds: this.#seconds,
@@ -87,9 +95,10 @@ export class Campaign {
     return brokenPromises(outcome).length > 0 ? "broken" : "kept";
   }
 
-  /** Lets those go on that are paused: they would not hear that they are to end. */
-  resumeAll(): void {
+  /** Lets those go on that are paused: they would not hear that they are to end. Starts nobody more. */
+  letGo(): void {
     this.#nemesis?.resumeAll();
+    void this.#stage.scaling?.close();
   }
 
   get #seconds(): number {
@@ -129,6 +138,16 @@ export class Campaign {
   get #canBeGentle(): boolean {
     const { faults, dispatcherEvery } = this.#values;
     return faults.some((fault: Fault) => fault !== "kill") || dispatcherEvery > 0;
+  }
+
+  #startScaling(): ChaosScaling | undefined {
+    const { seed, workers, maxWorkers } = this.#values;
+    if (maxWorkers === undefined) return undefined;
+    const { deployment, logs } = this.#stage;
+    return this.#stage.scaling = new ChaosScaling(deployment, logs, {
+      ...{ seed, minWorkers: workers, maxWorkers },
+      onStep: (what) => this.#note(`${this.#shown}: ${what}`),
+    });
   }
 
   #makeNemesis(): Nemesis {

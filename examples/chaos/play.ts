@@ -109,6 +109,7 @@ class Run implements Around {
   readonly #nemesis: Nemesis | undefined;
   readonly #options: PlayOptions;
   readonly #lostBefore: number;
+  readonly #leftBefore: number;
   #sinceMs = performance.now();
   #held = 0;
   #faultsBefore = 0;
@@ -128,6 +129,7 @@ class Run implements Around {
     this.folder = stage.folder;
     this.luck = new RandomStream(BigInt(options.seed), ["drill", name]);
     this.#lostBefore = this.#lost;
+    this.#leftBefore = this.#left;
   }
 
   get areFaultsOver(): boolean {
@@ -136,8 +138,10 @@ class Run implements Around {
 
   readonly findings = (checker: string) => this.#options.violations.by(checker);
 
-  readonly openReader: Around["openReader"] = (name, options) =>
-    openReader(this.#stage.deployment, `${this.name} ${name}`, options);
+  readonly openReader: Around["openReader"] = (name, options = {}) => {
+    const { deployment, logs } = this.#stage;
+    return openReader(deployment, `${this.name} ${name}`, options, logs.heardReader);
+  };
 
   async step(share: number): Promise<void> {
     this.longestWaitMs = Math.max(this.longestWaitMs, performance.now() - this.#sinceMs);
@@ -151,6 +155,10 @@ class Run implements Around {
   async hasLostWorker(): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, LOG_DELAY_MS));
     return this.#lost > this.#lostBefore;
+  }
+
+  get hasWorkerLeft(): boolean {
+    return this.#left > this.#leftBefore;
   }
 
   /** What a drill gives, or an error if it does not get on. */
@@ -180,6 +188,12 @@ class Run implements Around {
   }
 
   get #lost(): number {
-    return this.#stage.logs.givenUp + (this.#nemesis?.counts.kill.worker ?? 0);
+    const { logs, scaling } = this.#stage;
+    const killed = this.#nemesis?.counts.kill.worker ?? 0;
+    return logs.givenUp + killed + (scaling?.counts.cutShort ?? 0);
+  }
+
+  get #left(): number {
+    return this.#stage.scaling?.counts.stopped ?? 0;
   }
 }

@@ -5,7 +5,7 @@
  * @module
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
-import { Homes, registerHome } from "../../world/client_homes.ts";
+import { Homes, type HomesOptions, registerHome } from "../../world/client_homes.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 
 /** For the first answer a reader waits longer than any trouble lasts, in ms, on a slow machine too. */
@@ -16,14 +16,19 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** Timings that a reader sets itself. */
 export type ReaderOptions = NonNullable<ClientHome["timings"]>;
 
-/** Makes the cluster known under an address, for one reader. */
+/**
+ * Makes the cluster known under an address, for one reader.
+ *
+ * @param print Gets the lines of its log.
+ */
 export function openReader(
   { dispatcher, token }: Deployment,
   name: string,
-  options: ReaderOptions = {},
+  options: ReaderOptions,
+  print: NonNullable<HomesOptions["print"]>,
 ): { readonly address: string } & Disposable {
   const address = `chaos ${new URL(dispatcher.address).port} ${name}`;
-  const homes = new Homes();
+  const homes = new Homes({ print });
   const forget = registerHome(address, () => ({
     ...homes.open(dispatcher.address, { token }),
     timings: {

@@ -5,6 +5,7 @@
  */
 import { type Fault, FAULTS, type Role } from "./nemesis.ts";
 import type { Mode } from "./modes/drill.ts";
+import type { ScalingCounts } from "./scaling.ts";
 
 /** What came of it. */
 export interface ChaosOutcome {
@@ -15,6 +16,10 @@ export interface ChaosOutcome {
   readonly runs: ReadonlyMap<Mode, number>;
   /** How often a dispatcher has given a worker up, killed or not. */
   readonly givenUp: number;
+  /** What a scaler has done, if there was one. */
+  readonly scaled: ScalingCounts | undefined;
+  /** What readers were warned of. */
+  readonly warnings: number;
   /** By worker, how many answers it was seen to hand out. */
   readonly served: ReadonlyMap<string, number>;
   readonly held: Limited;
@@ -33,10 +38,11 @@ export interface Limited {
 
 /** What was promised and is not so, in words; empty when all was kept. */
 export function brokenPromises(
-  { violations, hash, served, held, open }: ChaosOutcome,
+  { violations, hash, served, scaled, held, open }: ChaosOutcome,
 ): string[] {
-  // A save hands out nothing; a DETERMINISTIC job, which is read undisturbed first, is for all.
-  const idle = hash === undefined
+  // A save hands out nothing; a DETERMINISTIC job, which is read undisturbed first, is for all. Who comes
+  // later may be stopped before there is something to do.
+  const idle = hash === undefined || scaled !== undefined
     ? []
     : [...served].filter(([, count]) => count === 0).map(([name]) => name);
   return [
@@ -49,7 +55,8 @@ export function brokenPromises(
 
 /** The table. */
 export function outcomeTable(outcome: ChaosOutcome): string {
-  const { faults, hash, runs, givenUp, served, held, open, longestWaitMs, seconds } = outcome;
+  const { faults, hash, runs, givenUp, scaled, warnings, served, held, open } = outcome;
+  const { longestWaitMs, seconds } = outcome;
   const all = [...served.values()].reduce((sum, count) => sum + count, 0);
   const shares = [...served].sort(([a], [b]) => a < b ? -1 : 1).map(([name, count]) =>
     `${name} ${(100 * count / Math.max(1, all)).toFixed(0)} %`
@@ -58,6 +65,8 @@ export function outcomeTable(outcome: ChaosOutcome): string {
   const rows = [
     ...FAULTS.map((fault) => [`${fault}s`, countsText(faults[fault])]),
     ["given up", `${counted(givenUp, "worker")} that the dispatcher had not heard of for too long`],
+    ...(scaled === undefined ? [] : [["scaled", scaledText(scaled)]]),
+    ...(warnings === 0 ? [] : [["warnings", `${warnings} to readers, of what they did not reach`]]),
     ["runs", [...runs].map(([mode, count]) => `${mode} ${count}`).join(", ")],
     ...(hash === undefined ? [] : [
       ["hash", `${hash} of each DETERMINISTIC stream`],
@@ -70,6 +79,10 @@ export function outcomeTable(outcome: ChaosOutcome): string {
     ["promises", broken.length === 0 ? "kept" : `BROKEN: ${broken.join("; ")}`],
   ];
   return rows.map(([name, text]) => `${name!.padEnd(13)} ${text}`).join("\n");
+}
+
+function scaledText({ started, stopped, cutShort }: ScalingCounts): string {
+  return `${started} started, ${stopped} stopped in order, ${cutShort} of them cut short`;
 }
 
 function countsText({ worker, dispatcher }: Readonly<Record<Role, number>>): string {

@@ -8,6 +8,7 @@ import { Deployment, type DeploymentOptions } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";
 import { ProcessLogs } from "./process_logs.ts";
 import { Relay } from "./relay.ts";
+import type { ChaosScaling } from "./scaling.ts";
 
 /** See the module. */
 export class Stage implements AsyncDisposable {
@@ -17,10 +18,14 @@ export class Stage implements AsyncDisposable {
   readonly folder: string;
   readonly deployment: Deployment;
   readonly #journal: string;
+  /** Who starts and drains workers meanwhile, if somebody does. */
+  scaling: ChaosScaling | undefined;
   /** Whether the logs are to stay. */
   keepsLogs = false;
 
-  constructor(options: Pick<DeploymentOptions, "flags" | "onOutput" | "dispatcherArgs"> = {}) {
+  constructor(
+    options: Pick<DeploymentOptions, "flags" | "onOutput" | "dispatcherArgs" | "drainMs"> = {},
+  ) {
     this.#journal = Deno.makeTempDirSync({ prefix: "leat-chaos-" });
     this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-saved-" });
     this.deployment = new Deployment((line) => this.#log(line), {

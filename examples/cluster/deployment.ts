@@ -9,7 +9,7 @@ import { Children } from "./children.ts";
 /** Short, so that a worker that was killed is missed while one looks on. */
 export const WORKER_TIMEOUT_MS = 2_000;
 const HEARTBEAT_MS = 500;
-/** What is left of a job when the cluster stops has nobody who wants it. */
+/** What is left of a job when the cluster stops has nobody who wants it, unless it is said, in ms. */
 const DRAIN_MS = 500;
 
 /** What stands before a program: where it listens itself, and where it says that it does. */
@@ -31,6 +31,8 @@ export interface DeploymentOptions {
   readonly dispatcherArgs?: readonly string[];
   /** Further arguments of each worker. */
   readonly workerArgs?: readonly string[];
+  /** How long clients may go on fetching from a worker that is stopped, in ms. Default 500. */
+  readonly drainMs?: number;
   /** Deno's own flags, of all programs. */
   readonly flags?: readonly string[];
   /** Gets the lines of the programs' standard output, with the program's name. */
@@ -47,6 +49,8 @@ export class Deployment implements AsyncDisposable {
   readonly #options: DeploymentOptions;
   #dispatcher: ChildProcess | undefined;
   #workers: ChildProcess[] = [];
+  /** Workers that are stopped, or were. */
+  readonly #leaving = new WeakSet<ChildProcess>();
   readonly #children = new Children<ChildProcess>();
   #stopped: Promise<void> | undefined;
 
@@ -79,8 +83,28 @@ export class Deployment implements AsyncDisposable {
     });
   }
 
+  /** Starts one more worker. */
+  async add(name: string): Promise<void> {
+    await this.#withToken(async (tokenFile) => {
+      const worker = await this.#startWorker(name, tokenFile);
+      // Others may have come or gone meanwhile.
+      this.#workers = [...this.#workers, worker];
+    });
+  }
+
+  /**
+   * Stops a worker once clients have fetched what it holds, and kills it after `timeoutMs`. It is among
+   * the others until it has ended, and is not started again.
+   */
+  async remove(worker: ChildProcess, timeoutMs: number): Promise<void> {
+    this.#leaving.add(worker);
+    await worker.stop(timeoutMs);
+    this.#workers = this.#workers.filter((other) => other !== worker);
+  }
+
   /** Starts a program that has ended again, under its name and, for the dispatcher, its address. */
   async restart(child: ChildProcess): Promise<void> {
+    if (this.#leaving.has(child)) return;
     await this.#withToken(async (tokenFile) => {
       if (child === this.#dispatcher) {
         this.#dispatcher = await this.#startDispatcher(tokenFile, new URL(child.address).port);
@@ -127,7 +151,8 @@ export class Deployment implements AsyncDisposable {
     const { address } = this.dispatcher;
     return this.#start(name, "examples/worker.ts", "0", [
       ...["--dispatcher", address, "--name", name, "--token-file", tokenFile],
-      ...["--heartbeat-ms", `${HEARTBEAT_MS}`, "--drain-ms", `${DRAIN_MS}`],
+      ...["--heartbeat-ms", `${HEARTBEAT_MS}`],
+      ...["--drain-ms", `${this.#options.drainMs ?? DRAIN_MS}`],
       ...(this.#options.workerArgs ?? []),
     ]);
   }

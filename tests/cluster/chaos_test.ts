@@ -13,11 +13,22 @@ const FLAGS = ["-P=cluster"];
 /** Many processes are started, one after the other: on a busy machine each takes seconds. */
 const PATIENCE_MS = 150_000;
 
-Deno.test("kills, pauses and cuts leave jobs of three modes their promises", async () => {
+Deno.test("kills, pauses and cuts leave jobs of three modes their promises while workers come and go", async () => {
   await using child = startChild("examples/chaos.ts", {
     args: [
       ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "4"],
-      ...["--workers", "2", "--seed", "3", "--elements", "1000", "--work", "20000"],
+      ...[
+        "--workers",
+        "2",
+        "--max-workers",
+        "4",
+        "--seed",
+        "3",
+        "--elements",
+        "1000",
+        "--work",
+        "20000",
+      ],
       ...["--between-ms", "300", "--down-ms", "200", "--pause-ms", "800"],
     ],
     flags: FLAGS,
@@ -33,6 +44,10 @@ Deno.test("kills, pauses and cuts leave jobs of three modes their promises", asy
   for (const remark of [/DYNAMIC run 1: .* exactly once/, /sharing run 1: /, /save run 1: /]) {
     assertMatch(child.stdout.text, remark);
   }
+  assertMatch(
+    child.stdout.text,
+    /^scaled +\d+ started, \d+ stopped in order, \d+ of them cut short$/m,
+  );
   assertMatch(child.stdout.text, /^promises +kept$/m);
 });
 
@@ -79,6 +94,9 @@ Deno.test("examples/chaos.ts explains its options, and refuses what cannot be", 
   const kills = await run("--kills", "3", "--faults", "cut");
   assertEquals(kills.code, 1);
   assertStringIncludes(kills.err, "--kills is 3, but --faults cut has none");
+  const few = await run("--workers", "3", "--max-workers", "3");
+  assertEquals(few.code, 1);
+  assertStringIncludes(few.err, "--max-workers is 3 and --workers 3: give more, or leave it out");
 });
 
 Deno.test("a relay passes bytes on, holds them up while it is frozen, and closes what is cut", async () => {

@@ -41,6 +41,8 @@ export interface Around {
    * lost then, where the mode says so.
    */
   hasLostWorker(): Promise<boolean>;
+  /** Whether since then a worker was stopped in order: a stream of its own ended there. */
+  readonly hasWorkerLeft: boolean;
 }
 
 /** What came of a drill. */

@@ -1,6 +1,6 @@
 /**
  * Jobs whose elements go to whoever asks first: under DYNAMIC none twice, and each once where no worker
- * is lost; under OFF the same of each worker's stream.
+ * is lost; under OFF the same of each worker's stream, where none is stopped either.
  *
  * @module
  */
@@ -45,7 +45,8 @@ export async function drillFirstCome(
       await around.step(Math.min(1, delivered / expected));
     }
   }));
-  const hasLost = await around.hasLostWorker();
+  const isCut = mode === "OFF" && around.hasWorkerLeft;
+  const hasLost = await around.hasLostWorker() || isCut;
   if (!hasLost) { for (const stream of streams.values()) stream.expectAll(); }
   const what = hasLost ? "at most once" : "exactly once";
   const of = mode === "OFF" ? ` of each of ${streams.size} streams` : "";
