@@ -45,7 +45,7 @@ const ALL = {
   ],
   saving: [
     runSaving,
-    "a dataset saved by all workers together (distributedSave), two that want to, and one that reads meanwhile",
+    "a dataset saved by all workers together (distributedSave), some that want to or give it up, one that saves by itself, and one that reads meanwhile",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

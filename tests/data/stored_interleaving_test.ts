@@ -22,16 +22,20 @@ const STEPS_HELD_MAX = 60;
 /** Somebody who writes a dataset there. */
 interface Writer {
   readonly what: string;
-  readonly dataset: Dataset<number>;
+  readonly dataset: Dataset<unknown>;
   readonly write: (process: DiskProcess) => Promise<unknown>;
 }
 
 type Way = "held up" | "killed";
 
 const one = Dataset.range(0, SPLITS);
+/** Rows of several splits fill a batch. */
+const batches = Dataset.range(7).filter((x) => x % 3 > 0).batch(2).map((batch) =>
+  batch.toArray().join("+")
+);
 const another = Dataset.range(10, 10 + SPLITS);
 
-function solo(dataset: Dataset<number>, overwrite = false): Writer {
+function solo(dataset: Dataset<unknown>, overwrite = false): Writer {
   const settings = { overwrite, chunkBytesMax: 1 };
   return {
     what: `save${overwrite ? " over" : ""}`,
@@ -40,7 +44,7 @@ function solo(dataset: Dataset<number>, overwrite = false): Writer {
   };
 }
 
-function caching(dataset: Dataset<number>): Writer {
+function caching(dataset: Dataset<unknown>): Writer {
   return {
     what: "cache",
     dataset,
@@ -52,7 +56,7 @@ function caching(dataset: Dataset<number>): Writer {
 }
 
 /** Writes runs of so many splits, an entry each. */
-function joint(dataset: Dataset<number>, length: number, overwrite = false): Writer {
+function joint(dataset: Dataset<unknown>, length: number, overwrite = false): Writer {
   const owner = `cluster-${length}/1`;
   const write = async (host: DiskProcess) => {
     const fingerprint = dataset.fingerprint();
@@ -60,10 +64,9 @@ function joint(dataset: Dataset<number>, length: number, overwrite = false): Wri
     const save = new JointSave(dataset.node, settings, 0n, host);
     const { id, table, entries, upTo, runs } = await save.do({ work: "begin", owner }) as Begun;
     const splits = table[0]!.map((split, index) => ({ ...split, index }));
-    assertEquals(splits.length, SPLITS);
     for (let [first, number] = [upTo, entries], isLast = false; !isLast; number++) {
       let run: WrittenRun | undefined = runs.find((run) => run.first === first);
-      if (run === undefined && first < SPLITS) {
+      if (run === undefined && first < splits.length) {
         const next = Math.min(
           first + length,
           ...runs.map((run) => run.first).filter((at) => at > first),
@@ -73,7 +76,7 @@ function joint(dataset: Dataset<number>, length: number, overwrite = false): Wri
         run = { first, count: part.length, attempt: report.attempt };
       }
       first += run?.count ?? 0;
-      isLast = first === SPLITS;
+      isLast = first === splits.length;
       const some = run === undefined ? [] : [run];
       await save.do({ work: "entry", owner, id, number, runs: some, upTo: first, isLast });
     }
@@ -81,15 +84,15 @@ function joint(dataset: Dataset<number>, length: number, overwrite = false): Wri
   return { what: `joint save by ${length}${overwrite ? " over" : ""}`, dataset, write };
 }
 
-async function elementsOf(dataset: Dataset<number>): Promise<number[]> {
+async function elementsOf(dataset: Dataset<unknown>): Promise<unknown[]> {
   return await Array.fromAsync(dataset);
 }
 
 /** Reads the folder while it is written. */
 function reading(disk: SharedDisk) {
   const node = new GrowingNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
-  const iterator = openIterator<number>(node, { host: new DiskProcess(disk) });
-  const found: number[] = [];
+  const iterator = openIterator(node, { host: new DiskProcess(disk) });
+  const found: unknown[] = [];
   const read = async () => {
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       found.push(next.value);
@@ -102,11 +105,11 @@ function reading(disk: SharedDisk) {
   return { over, stop: async () => (await iterator.return(), await over) };
 }
 
-async function loaded(disk: SharedDisk): Promise<number[]> {
+async function loaded(disk: SharedDisk): Promise<unknown[]> {
   const node = new GrowingNode(FOLDER, { pollMs: 1, timeoutMs: 1e9 });
   const host = new DiskProcess(disk);
-  const iterator = openIterator<number>(node, { host });
-  const found: number[] = [];
+  const iterator = openIterator(node, { host });
+  const found: unknown[] = [];
   const all = (async () => {
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       found.push(next.value);
@@ -180,7 +183,7 @@ async function play(
   // What somebody left who was killed goes when somebody writes again.
   if (!isKilled) assert(stray.length === 0, `leaves ${stray}: ${where}`);
   const read = await reader.over;
-  const isStart = (stream: number[]) => read.found.every((x, i) => x === stream[i]);
+  const isStart = (stream: unknown[]) => read.found.every((x, i) => x === stream[i]);
   assert(streams.some(isStart), `read ${read.found}: ${where}`);
   const isWhole = streams.some((stream) => String(read.found) === String(stream));
   assert(
@@ -219,6 +222,12 @@ const PAIRS: readonly Pair[] = [
     what: "two joint saves of the same, other runs",
     first: joint(one, 3),
     second: joint(one, 1),
+    isSame: true,
+  },
+  {
+    what: "two joint saves of the same batches",
+    first: joint(batches, 1),
+    second: joint(batches, 3),
     isSame: true,
   },
   {

@@ -65,13 +65,29 @@ async function enterRuns(
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
   // With no runs there is nothing to enter but an end, which whoever had the save before may have made.
   const made = work.runs.length === 0 ? await ledger.entry(id, number) : undefined;
-  const entry = made ?? await ledger.enterOnce(
-    id,
-    await writer.write(),
-    (head) => expectOurs(folder, work, head),
-  );
+  const entry = made ?? await enterOurs(folder, work, writer);
   if (work.isLast) await finish(folder, pipeline.node, entry, work);
   return writer.joined;
+}
+
+/** Enters what was made, and answers what is entered. Of what is not nothing stays: it may be late. */
+async function enterOurs(
+  folder: JointFolder,
+  work: WorkOf<"entry">,
+  writer: EntryWriter,
+): Promise<LedgerEntry> {
+  const entry = await writer.write();
+  let mayBeEntered = false;
+  try {
+    const entered = await folder.ledger.enterOnce(work.id, entry, (head) => {
+      expectOurs(folder, work, head);
+      mayBeEntered = true;
+    });
+    mayBeEntered = entered === entry;
+    return entered;
+  } finally {
+    if (!mayBeEntered) writer.removeJoined();
+  }
 }
 
 /** Whether there is a saved dataset of it already. Nothing else of it is there then. */
@@ -154,6 +170,7 @@ class EntryWriter {
   readonly #attempt: string;
   /** The chunk that batches are joined in. */
   #open: ChunkWriter | undefined;
+  readonly #joined: string[] = [];
   /** How much it wrote itself. */
   joined: Written = { elements: 0, sizeBytes: 0 };
 
@@ -185,6 +202,12 @@ class EntryWriter {
       .map(({ sequence, rows }) => ({ ...this.#rests.get(sequence)!, rows }));
     const spec = specInCommon(this.#specs);
     return { number, chunks: this.#chunks, spec, joint: { upTo, carried, isLast } };
+  }
+
+  /** Removes what it wrote itself. */
+  removeJoined(): void {
+    const { host, settings: { folder } } = this.#folder;
+    for (const name of this.#joined) host.newFiles.remove(within(folder, name));
   }
 
   async #addRun({ items, spec }: RunNote): Promise<void> {
@@ -227,6 +250,7 @@ class EntryWriter {
     this.#open = undefined;
     if (chunk === undefined) return;
     this.#chunks.push(chunk);
+    this.#joined.push(chunk.name);
     const { elements, sizeBytes } = this.joined;
     this.joined = { elements: elements + chunk.count, sizeBytes: sizeBytes + chunk.sizeBytes };
   }
