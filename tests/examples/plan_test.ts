@@ -10,6 +10,7 @@ import { limitsOf, nextLimit } from "../../examples/plan/limits.ts";
 import { percentile } from "../../examples/plan/percentile.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../examples/plan/profile.ts";
 import { type Plan, planText, renderPlan } from "../../examples/plan/report.ts";
+import { fastestMs } from "../../examples/plan/split_cost.ts";
 import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { verify } from "../../examples/plan/verification.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -307,4 +308,17 @@ Deno.test("examples/plan.ts plans for its own pipeline, and names the flag for w
   });
   assertEquals((await wrong.status).code, 2);
   assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
+});
+
+Deno.test("fastestMs: batches that come several at a time take what they wait for, and a slow stretch is left out", async () => {
+  let nowMs = 0;
+  let batch = 0;
+  const next = () => {
+    const isFirstOfFour = batch % 4 === 0;
+    const isSlow = batch < 32;
+    batch++;
+    nowMs += isFirstOfFour ? (isSlow ? 4_000 : 40) : 0;
+    return Promise.resolve();
+  };
+  assertEquals(await fastestMs(next, () => nowMs), 10);
 });
