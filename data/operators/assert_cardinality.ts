@@ -4,10 +4,10 @@
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, NO_BLOCK, type Token } from "../iterator.ts";
+import { END, NO_BLOCK } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
-import { ElementwiseIterator } from "./elementwise.ts";
+import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class AssertCardinalityNode extends UnaryNode {
@@ -46,7 +46,7 @@ registerNode("assertCardinality", {
 });
 
 /** Ends after the error that it reports. */
-class AssertCardinalityIterator extends ElementwiseIterator {
+class AssertCardinalityIterator extends PassingIterator {
   readonly #expected: number;
   /** Whether this task sees but a part of the elements, so that their number says nothing. */
   readonly #seesPart: boolean;
@@ -67,14 +67,6 @@ class AssertCardinalityIterator extends ElementwiseIterator {
       this.stats.gaveBlock(into, given);
     }
     return given;
-  }
-
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
   }
 
   protected override accept(element: unknown): unknown {

@@ -1,20 +1,12 @@
 /**
  * `batch`: consecutive elements stacked along a new first axis.
  */
-import { checkBoolean, checkInteger, checkOptionalBoolean } from "../check.ts";
-import { columnFor } from "../columns.ts";
-import type { IteratorContext } from "../context.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { checkOptionalBoolean } from "../check.ts";
+import { type Column, columnFor } from "../columns.ts";
+import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { checkParallelCalls } from "../parallelism.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../spec.ts";
-import { GatheringIterator } from "./gathering.ts";
-import { UnaryNode } from "./unary.ts";
-
-/** The number of batches that `count` elements make. */
-export function countBatches(count: number, size: number, dropRemainder: boolean): number {
-  if (count === UNKNOWN_CARDINALITY || count === Infinity) return count;
-  return dropRemainder ? Math.floor(count / size) : Math.ceil(count / size);
-}
+import { GatheringNode } from "./gathering.ts";
 
 /** How `batch` runs. */
 export interface BatchAttributes {
@@ -29,15 +21,11 @@ export interface BatchAttributes {
   readonly deterministic?: boolean | undefined;
 }
 
-export class BatchNode extends UnaryNode {
-  readonly size: number;
-  readonly dropRemainder: boolean;
+export class BatchNode extends GatheringNode {
   readonly #parallelism: Omit<BatchAttributes, "dropRemainder">;
 
   constructor(input: DatasetNode, size: unknown, options: BatchAttributes = {}) {
-    super("batch", input);
-    this.size = checkInteger("batch", "size", size, 1);
-    this.dropRemainder = checkBoolean("batch", "dropRemainder", options.dropRemainder, false);
+    super("batch", input, size, options.dropRemainder);
     this.#parallelism = {
       numParallelCalls: checkParallelCalls("batch", options.numParallelCalls),
       deterministic: checkOptionalBoolean("batch", "deterministic", options.deterministic),
@@ -49,28 +37,15 @@ export class BatchNode extends UnaryNode {
   }
 
   override get elementSpec(): ElementSpec {
-    const rows = this.dropRemainder ? this.size : null;
+    const { rows } = this;
     return mapSpec(
       this.input.elementSpec,
       (leaf) => new TensorSpec(leaf.dtype, [rows, ...leaf.shape]),
     );
   }
 
-  override get cardinality(): number {
-    return countBatches(this.input.cardinality, this.size, this.dropRemainder);
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple * this.size;
-  }
-
-  override makeIterator(context: IteratorContext): GatheringIterator {
-    const spec = this.input.elementSpec;
-    return new GatheringIterator(
-      context,
-      this,
-      (element) => columnFor(element, spec, this.size),
-    );
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => columnFor(element, spec, this.size);
   }
 }
 

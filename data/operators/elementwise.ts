@@ -2,7 +2,7 @@
  * Elementwise: what operators have in common that take the elements of their input one after the
  * other.
  */
-import { END, type Pulled } from "../iterator.ts";
+import { END, type Pulled, type Token } from "../iterator.ts";
 import { stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator } from "./unary.ts";
 
@@ -36,5 +36,16 @@ export abstract class ElementwiseIterator extends UnaryIterator implements Stepp
     } catch (error) {
       throw this.stats.failed(error);
     }
+  }
+}
+
+/** One that gives elements of its input, as they are: so are their tokens. */
+export abstract class PassingIterator extends ElementwiseIterator {
+  override token(): Token | undefined {
+    return this.input.token();
+  }
+
+  override again(token: Token): unknown {
+    return this.input.again(token);
   }
 }

@@ -1,14 +1,52 @@
 /**
- * Gathering: what `batch` and `paddedBatch` have in common.
+ * Gathering: what `batch`, `paddedBatch` and `raggedBatch` have in common.
  */
 import { LeatError } from "../../core/error.ts";
 import { InputBlock } from "../block.ts";
+import { checkBoolean, checkInteger } from "../check.ts";
 import { type Column, ScalarColumn } from "../columns.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled } from "../iterator.ts";
+import { type DatasetNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { Pacer } from "../pacer.ts";
+import type { ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { UnaryIterator } from "./unary.ts";
+import { UnaryIterator, UnaryNode } from "./unary.ts";
+
+/** The node of an operator that makes one element of several of its input. */
+export abstract class GatheringNode extends UnaryNode {
+  readonly size: number;
+  readonly dropRemainder: boolean;
+
+  constructor(kind: string, input: DatasetNode, size: unknown, dropRemainder: unknown) {
+    super(kind, input);
+    this.size = checkInteger(kind, "size", size, 1);
+    this.dropRemainder = checkBoolean(kind, "dropRemainder", dropRemainder, false);
+  }
+
+  override get cardinality(): number {
+    const { cardinality } = this.input;
+    if (cardinality === UNKNOWN_CARDINALITY || cardinality === Infinity) return cardinality;
+    const batches = cardinality / this.size;
+    return this.dropRemainder ? Math.floor(batches) : Math.ceil(batches);
+  }
+
+  override splitMultiple(multiple: number): number {
+    return multiple * this.size;
+  }
+
+  override makeIterator(context: IteratorContext): GatheringIterator {
+    return new GatheringIterator(context, this, this.columnsOf(this.input.elementSpec));
+  }
+
+  /** How many rows each batch has; null where the last may have fewer. */
+  protected get rows(): number | null {
+    return this.dropRemainder ? this.size : null;
+  }
+
+  /** Makes the column for a batch that begins with an element, for elements of that spec. */
+  protected abstract columnsOf(spec: ElementSpec): (element: unknown) => Column;
+}
 
 /** What is saved of a batch in the making. */
 interface GatheringState {

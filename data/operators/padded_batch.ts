@@ -1,8 +1,7 @@
 /**
  * `paddedBatch`: consecutive elements of different lengths, padded and stacked.
  */
-import { checkBoolean, checkInteger } from "../check.ts";
-import type { IteratorContext } from "../context.ts";
+import type { Column } from "../columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import {
   checkPaddedShapes,
@@ -14,9 +13,7 @@ import {
   type PaddingValues,
 } from "../padding.ts";
 import type { ElementSpec } from "../spec.ts";
-import { countBatches } from "./batch.ts";
-import { GatheringIterator } from "./gathering.ts";
-import { UnaryNode } from "./unary.ts";
+import { GatheringNode } from "./gathering.ts";
 
 /** How `paddedBatch` pads. */
 export interface PaddedBatchAttributes {
@@ -25,20 +22,11 @@ export interface PaddedBatchAttributes {
   readonly dropRemainder?: boolean | undefined;
 }
 
-export class PaddedBatchNode extends UnaryNode {
-  readonly size: number;
-  readonly dropRemainder: boolean;
+export class PaddedBatchNode extends GatheringNode {
   readonly padding: Padding;
 
   constructor(input: DatasetNode, size: unknown, options: PaddedBatchAttributes = {}) {
-    super("paddedBatch", input);
-    this.size = checkInteger("paddedBatch", "size", size, 1);
-    this.dropRemainder = checkBoolean(
-      "paddedBatch",
-      "dropRemainder",
-      options.dropRemainder,
-      false,
-    );
+    super("paddedBatch", input, size, options.dropRemainder);
     this.padding = {
       shapes: checkPaddedShapes("paddedBatch", options.paddedShapes),
       values: options.paddingValues,
@@ -56,25 +44,11 @@ export class PaddedBatchNode extends UnaryNode {
   }
 
   override get elementSpec(): ElementSpec {
-    const rows = this.dropRemainder ? this.size : null;
-    return paddedSpec(this.input.elementSpec, this.padding.shapes, rows);
+    return paddedSpec(this.input.elementSpec, this.padding.shapes, this.rows);
   }
 
-  override get cardinality(): number {
-    return countBatches(this.input.cardinality, this.size, this.dropRemainder);
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple * this.size;
-  }
-
-  override makeIterator(context: IteratorContext): GatheringIterator {
-    const spec = this.input.elementSpec;
-    return new GatheringIterator(
-      context,
-      this,
-      (element) => paddedColumnFor(element, spec, this.padding, this.size),
-    );
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => paddedColumnFor(element, spec, this.padding, this.size);
   }
 }
 

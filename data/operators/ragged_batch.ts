@@ -1,14 +1,11 @@
 /**
  * `raggedBatch`: consecutive elements of different lengths, behind each other.
  */
-import { checkBoolean, checkInteger } from "../check.ts";
-import type { IteratorContext } from "../context.ts";
+import type { Column } from "../columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { raggedColumnFor, raggedSpec } from "../ragged.ts";
 import type { ElementSpec } from "../spec.ts";
-import { countBatches } from "./batch.ts";
-import { GatheringIterator } from "./gathering.ts";
-import { UnaryNode } from "./unary.ts";
+import { GatheringNode } from "./gathering.ts";
 
 /** How `raggedBatch` ends. */
 export interface RaggedBatchAttributes {
@@ -16,14 +13,9 @@ export interface RaggedBatchAttributes {
   readonly dropRemainder?: boolean | undefined;
 }
 
-export class RaggedBatchNode extends UnaryNode {
-  readonly size: number;
-  readonly dropRemainder: boolean;
-
+export class RaggedBatchNode extends GatheringNode {
   constructor(input: DatasetNode, size: unknown, { dropRemainder }: RaggedBatchAttributes = {}) {
-    super("raggedBatch", input);
-    this.size = checkInteger("raggedBatch", "size", size, 1);
-    this.dropRemainder = checkBoolean("raggedBatch", "dropRemainder", dropRemainder, false);
+    super("raggedBatch", input, size, dropRemainder);
   }
 
   override get attributes(): Attributes {
@@ -31,24 +23,11 @@ export class RaggedBatchNode extends UnaryNode {
   }
 
   override get elementSpec(): ElementSpec {
-    return raggedSpec(this.input.elementSpec, this.dropRemainder ? this.size : null);
+    return raggedSpec(this.input.elementSpec, this.rows);
   }
 
-  override get cardinality(): number {
-    return countBatches(this.input.cardinality, this.size, this.dropRemainder);
-  }
-
-  override splitMultiple(multiple: number): number {
-    return multiple * this.size;
-  }
-
-  override makeIterator(context: IteratorContext): GatheringIterator {
-    const spec = this.input.elementSpec;
-    return new GatheringIterator(
-      context,
-      this,
-      (element) => raggedColumnFor(element, spec, this.size),
-    );
+  protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {
+    return (element) => raggedColumnFor(element, spec, this.size);
   }
 }
 

@@ -4,12 +4,13 @@
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Pulled, type Token } from "../iterator.ts";
+import { END, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { SHARD_HINT } from "../sharding_policy.ts";
 import type { ElementSpec } from "../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { AGAIN } from "../stepping.ts";
+import { PassingIterator } from "./elementwise.ts";
+import { UnaryNode } from "./unary.ts";
 
 export class ShardNode extends UnaryNode {
   readonly numShards: number;
@@ -64,7 +65,7 @@ interface ShardState {
   readonly input: unknown;
 }
 
-class ShardIterator extends UnaryIterator implements Stepping {
+class ShardIterator extends PassingIterator {
   readonly #numShards: number;
   /** How many elements are passed over before the next one of this shard. */
   #until: number;
@@ -75,28 +76,11 @@ class ShardIterator extends UnaryIterator implements Stepping {
     this.#until = index;
   }
 
-  override next(): Pulled<unknown> {
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
-    const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#pass(element);
-  }
-
-  #pass(element: unknown): unknown {
+  protected override accept(element: unknown): unknown {
     if (element === END) return END;
     if (this.#until-- > 0) return AGAIN;
     this.#until = this.#numShards - 1;
     return this.stats.gave(element);
-  }
-
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
   }
 
   protected override async saveState(): Promise<ShardState> {
@@ -107,9 +91,5 @@ class ShardIterator extends UnaryIterator implements Stepping {
     const { until, input } = state as ShardState;
     this.#until = until;
     await this.input.restore(input);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#pass(await this.arrival(pending));
   }
 }

@@ -6,8 +6,9 @@ import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
-import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
-import { UnaryIterator, UnaryNode } from "./unary.ts";
+import { AGAIN } from "../stepping.ts";
+import { PassingIterator } from "./elementwise.ts";
+import { UnaryNode } from "./unary.ts";
 
 export class TakeNode extends UnaryNode {
   /** How many; -1 for all. */
@@ -44,58 +45,46 @@ export class TakeNode extends UnaryNode {
 
 registerNode("take", { fromWire: (a, [input]) => new TakeNode(input!, a.count) });
 
-class TakeIterator extends UnaryIterator {
-  #left: number;
+/** An iterator that counts elements down. */
+abstract class CountdownIterator extends PassingIterator {
+  protected left: number;
 
   constructor(context: IteratorContext, count: number) {
     super(context);
-    this.#left = count;
-  }
-
-  /** A failed element is not counted. */
-  override next(): Pulled<unknown> {
-    if (this.#left === 0) return END;
-    const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#count(element);
-  }
-
-  override nextBlock(into: unknown[], count: number): number {
-    if (this.#left === 0) return NO_BLOCK;
-    const given = this.input.nextBlock(into, Math.min(count, this.#left));
-    if (given > 0) {
-      this.stats.gaveBlock(into, given);
-      this.#left -= given;
-      if (this.#left === 0) this.input.dispose();
-    }
-    return given;
-  }
-
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
+    this.left = count;
   }
 
   protected override async saveState(): Promise<unknown> {
-    return { left: this.#left, input: await this.input.save() };
+    return { left: this.left, input: await this.input.save() };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
     const { left, input } = state as { left: number; input: unknown };
-    this.#left = left;
+    this.left = left;
     await this.input.restore(input);
   }
+}
 
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#count(await this.arrival(pending));
+class TakeIterator extends CountdownIterator {
+  override next(): Pulled<unknown> {
+    return this.left === 0 ? END : super.next();
   }
 
-  /** The input is let go with the last element, since nothing more is read of it. */
-  #count(element: unknown): unknown {
+  override nextBlock(into: unknown[], count: number): number {
+    if (this.left === 0) return NO_BLOCK;
+    const given = this.input.nextBlock(into, Math.min(count, this.left));
+    if (given > 0) {
+      this.stats.gaveBlock(into, given);
+      this.left -= given;
+      if (this.left === 0) this.input.dispose();
+    }
+    return given;
+  }
+
+  /** A failed element is not counted. The input is let go with the last, since nothing more is read of it. */
+  protected override accept(element: unknown): unknown {
     if (element === END) return END;
-    if (--this.#left === 0) this.input.dispose();
+    if (--this.left === 0) this.input.dispose();
     return this.stats.gave(element);
   }
 }
@@ -134,60 +123,25 @@ export class SkipNode extends UnaryNode {
 
 registerNode("skip", { fromWire: (a, [input]) => new SkipNode(input!, a.count) });
 
-class SkipIterator extends UnaryIterator implements Stepping {
-  /** How many are still to be skipped; `Infinity` skips everything without reading it. */
-  #left: number;
-
-  constructor(context: IteratorContext, count: number) {
-    super(context);
-    this.#left = count;
-  }
-
+/** How many are `left` to be skipped; `Infinity` skips everything without reading it. */
+class SkipIterator extends CountdownIterator {
   override next(): Pulled<unknown> {
-    if (this.#left === Infinity) return END;
-    return stepOn(this, this.context.pacer);
-  }
-
-  step(): unknown {
-    const element = this.input.next();
-    return element instanceof Promise ? this.#later(element) : this.#pass(element);
-  }
-
-  #pass(element: unknown): unknown {
-    if (element === END) return END;
-    if (this.#left > 0) {
-      this.#left--;
-      return AGAIN;
-    }
-    return this.stats.gave(element);
+    return this.left === Infinity ? END : super.next();
   }
 
   override nextBlock(into: unknown[], count: number): number {
-    if (this.#left > 0) return NO_BLOCK;
+    if (this.left > 0) return NO_BLOCK;
     const given = this.input.nextBlock(into, count);
     if (given > 0) this.stats.gaveBlock(into, given);
     return given;
   }
 
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
-  }
-
-  protected override async saveState(): Promise<unknown> {
-    return { left: this.#left, input: await this.input.save() };
-  }
-
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { left, input } = state as { left: number; input: unknown };
-    this.#left = left;
-    await this.input.restore(input);
-  }
-
-  async #later(pending: Promise<unknown>): Promise<unknown> {
-    return this.#pass(await this.arrival(pending));
+  protected override accept(element: unknown): unknown {
+    if (element === END) return END;
+    if (this.left > 0) {
+      this.left--;
+      return AGAIN;
+    }
+    return this.stats.gave(element);
   }
 }

@@ -4,10 +4,10 @@
 import { Call, NodeFunction } from "../call.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Token } from "../iterator.ts";
+import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../spec.ts";
-import { ElementwiseIterator } from "./elementwise.ts";
+import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class TakeWhileNode extends UnaryNode {
@@ -39,20 +39,12 @@ registerNode("takeWhile", {
   fromWire: (a, [input]) => new TakeWhileNode(input!, NodeFunction.among(a, "predicate")),
 });
 
-class TakeWhileIterator extends ElementwiseIterator {
+class TakeWhileIterator extends PassingIterator {
   readonly #call: Call;
 
   constructor(context: IteratorContext, predicate: NodeFunction) {
     super(context);
     this.#call = new Call(predicate, context);
-  }
-
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
   }
 
   protected override accept(element: unknown): unknown {

@@ -5,12 +5,12 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { END, type Token } from "../iterator.ts";
+import { END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { BufferMeter } from "../stats.ts";
 import { AGAIN } from "../stepping.ts";
-import { ElementwiseIterator } from "./elementwise.ts";
+import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class UniqueNode extends UnaryNode {
@@ -49,7 +49,7 @@ function notScalar(found: string): LeatError {
   );
 }
 
-class UniqueIterator extends ElementwiseIterator {
+class UniqueIterator extends PassingIterator {
   readonly #meter: BufferMeter;
   #seen = new Set<unknown>();
   /** Byte strings, in base64. */
@@ -58,14 +58,6 @@ class UniqueIterator extends ElementwiseIterator {
   constructor(context: IteratorContext) {
     super(context);
     this.#meter = new BufferMeter(context.stats);
-  }
-
-  override token(): Token | undefined {
-    return this.input.token();
-  }
-
-  override again(token: Token): unknown {
-    return this.input.again(token);
   }
 
   protected override accept(element: unknown): unknown {
