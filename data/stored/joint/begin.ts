@@ -25,7 +25,12 @@ export async function begin(
   owner: string,
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
-  const before = await ledger.head();
+  let before: LedgerHead | undefined;
+  // Where nothing can be written, that is found out before splits are listed.
+  await ledger.change((head) => {
+    before = head;
+    return Promise.resolve(undefined);
+  });
   const table = await list();
   const joint = { owner, fingerprint, digest: hashJson(table) };
   let begun!: Begun;
