@@ -24,6 +24,7 @@ import {
   isLast,
   type WayFigures,
 } from "../worker/protocol.ts";
+import { cacheChecks } from "../worker/protocol_check.ts";
 import { SlidingWindow } from "./sliding_window.ts";
 
 /** The cache's client id towards its task; real clients count from 0. */
@@ -63,6 +64,7 @@ export function createCache(
         return null;
       },
     },
+    checks: cacheChecks,
     stop: () => cache.stop(),
   };
 }

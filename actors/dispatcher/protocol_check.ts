@@ -26,7 +26,25 @@ import type { CompressionFigures, ElementSourceStats } from "../worker/protocol.
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 
-const compression = oneOf("none", "zstd", "gzip");
+/** What a dataset is, wherever it is told of. */
+export const datasetFields = {
+  graph: bytes,
+  fingerprint: text,
+  cardinality: v.custom<number>(
+    (value) => Number.isSafeInteger(value) && value as number >= -2,
+    "a count, -1 (without end) or -2 (unknown)",
+  ),
+  compression: optional(oneOf("none", "zstd", "gzip")),
+};
+
+/** How a dataset is saved by several. */
+export const saveSettings = object({
+  folder: text,
+  compression: optional(oneOf("gzip")),
+  chunkBytesMax: optional(count),
+  overwrite: flag,
+  fingerprint: text,
+});
 
 const parameters = object({
   datasetId: text,
@@ -37,13 +55,7 @@ const parameters = object({
   targetWorkers: optional(oneOf("any", "local")),
   targetTags: optional(list(text)),
   ordered: optional(object({ seed: text, shuffled: flag })),
-  save: optional(object({
-    folder: text,
-    compression: optional(oneOf("gzip")),
-    chunkBytesMax: optional(count),
-    overwrite: flag,
-    fingerprint: text,
-  })),
+  save: optional(saveSettings),
 });
 
 const orderFigures = {
@@ -134,13 +146,7 @@ const taskStatus = object({
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
   registerDataset: object({
-    graph: bytes,
-    fingerprint: text,
-    cardinality: v.custom<number>(
-      (value) => Number.isSafeInteger(value) && value as number >= -2,
-      "a count, -1 (without end) or -2 (unknown)",
-    ),
-    compression: optional(compression),
+    ...datasetFields,
     datasetId: optional(text),
     transient: optional(v.literal(true, "true, or left out")),
   }),

@@ -21,6 +21,7 @@ import {
   type RoundSourceProtocol,
   type WayFigures,
 } from "../worker/protocol.ts";
+import { roundSourceChecks } from "../worker/protocol_check.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { type Round, Rounds } from "./rounds.ts";
@@ -63,6 +64,7 @@ export function createReads(
       },
       stats: () => reads.stats(),
     },
+    checks: roundSourceChecks,
     start: () => reads.fill(),
     stop: () => reads.stop(),
   };

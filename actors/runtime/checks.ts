@@ -80,6 +80,8 @@ export const count = v.custom<number>(
   (value) => Number.isSafeInteger(value) && value as number >= 0,
   "a count from 0",
 );
+/** What counts from anywhere. */
+export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 /** A number of which people are told. */
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
 /** The request of a method that has no use for one: whatever it is. */

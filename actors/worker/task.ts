@@ -18,6 +18,7 @@ import type {
   GetElementRequest,
   TaskStats,
 } from "./protocol.ts";
+import { elementSourceChecks } from "./protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { Compressor } from "./compressor.ts";
@@ -95,6 +96,8 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
       stats: () => task.stats(),
       drain: () => task.drain().then(() => null),
     },
+    // Its worker asks it to drain, and nothing with that.
+    checks: { ...elementSourceChecks, drain: () => undefined },
     start: () => task.start(),
     stop: () => task.stop(),
   };

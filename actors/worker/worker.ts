@@ -25,6 +25,7 @@ import type {
   TaskStats,
   WorkerProtocol,
 } from "./protocol.ts";
+import { workerChecks } from "./protocol_check.ts";
 import type { RunnerFactory } from "./runner.ts";
 import { SaveBeginnings } from "./begin_save.ts";
 import { Listings } from "./listings.ts";
@@ -134,6 +135,7 @@ export function createWorker(
       drain: ({ timeoutMs }) => worker.drain(timeoutMs),
       leave: () => worker.leave(),
     },
+    checks: workerChecks,
     start: () => worker.start(),
     stop: () => worker.stop(),
   };

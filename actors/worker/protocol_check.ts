@@ -1,0 +1,76 @@
+/**
+ * The shapes of what workers and element sources are asked: a request that has another is refused before
+ * anything is done.
+ *
+ * @module
+ */
+import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
+import {
+  checksOf,
+  count,
+  figure,
+  list,
+  nothing,
+  object,
+  optional,
+  text,
+  whole,
+} from "../runtime/checks.ts";
+import type {
+  CacheProtocol,
+  ElementSourceProtocol,
+  RoundSourceProtocol,
+  WorkerProtocol,
+} from "./protocol.ts";
+
+const dataset = object({ datasetId: text, ...datasetFields });
+
+/** See the module. */
+export const workerChecks = checksOf<WorkerProtocol>()({
+  listSplits: object({ dataset }),
+  beginSave: object({ dataset, save: saveSettings, seed: text, owner: text }),
+  drain: object({ timeoutMs: figure }),
+  leave: nothing,
+  wake: nothing,
+});
+
+/** A client's number; of those that stand before a task, which have none, it is below 0. */
+const clientId = whole;
+
+const elementSource = {
+  getElement: object({
+    clientId,
+    sequence: count,
+    acknowledged: count,
+    trainerId: optional(text),
+    consumerIndex: optional(count),
+    round: optional(count),
+    floor: optional(count),
+    absent: optional(list(count)),
+    upTo: optional(count),
+    own: optional(object({ sequence: count, number: count })),
+    waitMs: optional(figure),
+    way: optional(object({
+      bytesPerSecond: figure,
+      unpackBytesPerSecond: optional(figure),
+      waitingShare: figure,
+    })),
+  }),
+  leave: object({ clientId, consumerIndex: optional(count) }),
+  stats: nothing,
+};
+
+/** What clients ask of any source. */
+export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
+
+/** Sharing: the same, and what the worker asks. */
+export const cacheChecks = checksOf<CacheProtocol>()({
+  ...elementSource,
+  resize: object({ windowBytesMax: figure }),
+});
+
+/** Coordinated reads: the same, and what consumers ask. */
+export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
+  ...elementSource,
+  confirm: object({ consumerIndex: count, round: count, absent: optional(list(count)) }),
+});
