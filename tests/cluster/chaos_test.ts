@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { ProcessLogs } from "../../examples/chaos/process_logs.ts";
 import { Relay } from "../../examples/chaos/relay.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
@@ -97,6 +98,26 @@ Deno.test("examples/chaos.ts explains its options, and refuses what cannot be", 
   const few = await run("--workers", "3", "--max-workers", "3");
   assertEquals(few.code, 1);
   assertStringIncludes(few.err, "--max-workers is 3 and --workers 3: give more, or leave it out");
+});
+
+Deno.test("chaos counts workers that are given up, not those that leave in order, and keeps what readers are warned of", async () => {
+  const logs = new ProcessLogs();
+  const gone = (name: string) => logs.write("dispatcher", `INFO  Worker "${name}" is gone`);
+  logs.leaves("worker-1", true);
+  gone("worker-1");
+  gone("worker-2");
+  assertEquals(logs.givenUp, 1);
+  // Given up while it was draining, it says good-bye once more.
+  gone("worker-1");
+  logs.leaves("worker-3", true);
+  logs.leaves("worker-3", false);
+  gone("worker-3");
+  assertEquals(logs.givenUp, 3);
+  logs.heardReader("warn", "WARN  Cannot read");
+  assertEquals(logs.warnings, 1);
+  assertStringIncludes(await Deno.readTextFile(`${logs.folder}/readers.log`), "Cannot read");
+  await logs.end(false);
+  logs.heardReader("warn", "WARN  Too late");
 });
 
 Deno.test("a relay passes bytes on, holds them up while it is frozen, and closes what is cut", async () => {
