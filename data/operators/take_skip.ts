@@ -10,13 +10,14 @@ import { AGAIN } from "../stepping.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
-export class TakeNode extends UnaryNode {
+/** The node of an operator that has its number of elements as its one option. */
+abstract class CountingNode extends UnaryNode {
   /** How many; -1 for all. */
   readonly count: number;
 
-  constructor(input: DatasetNode, count: unknown) {
-    super("take", input);
-    this.count = checkInteger("take", "count", count, -1);
+  constructor(kind: string, input: DatasetNode, count: unknown) {
+    super(kind, input);
+    this.count = checkInteger(kind, "count", count, -1);
   }
 
   override get attributes(): Attributes {
@@ -25,6 +26,12 @@ export class TakeNode extends UnaryNode {
 
   override get elementSpec(): ElementSpec {
     return this.input.elementSpec;
+  }
+}
+
+export class TakeNode extends CountingNode {
+  constructor(input: DatasetNode, count: unknown) {
+    super("take", input, count);
   }
 
   override get cardinality(): number {
@@ -89,21 +96,9 @@ class TakeIterator extends CountdownIterator {
   }
 }
 
-export class SkipNode extends UnaryNode {
-  /** How many; -1 for all. */
-  readonly count: number;
-
+export class SkipNode extends CountingNode {
   constructor(input: DatasetNode, count: unknown) {
-    super("skip", input);
-    this.count = checkInteger("skip", "count", count, -1);
-  }
-
-  override get attributes(): Attributes {
-    return { count: this.count };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
+    super("skip", input, count);
   }
 
   override get cardinality(): number {
