@@ -99,3 +99,13 @@ Deno.test("log writes one line per call, at its level and above", async () => {
   assertMatch(lines[0]!, /^\S+Z WARN {2}two ⏎ lines count="2" text="a b"$/);
   assert(!lines[0]!.includes("unseen"));
 });
+
+Deno.test("log gives its lines, with their level, to who wants them printed elsewhere", () => {
+  const printed: string[][] = [];
+  const print = (level: string, line: string) => void printed.push([level, line.slice(-5)]);
+  const world = new DenoWorld({ logLevel: "warn", print });
+  world.log("info", "not this");
+  world.log("warn", "this1");
+  world.log("error", "this2");
+  assertEquals(printed, [["warn", "this1"], ["error", "this2"]]);
+});
