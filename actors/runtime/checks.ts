@@ -7,6 +7,7 @@
  */
 import * as v from "valibot";
 import { LeatError, type WireError } from "../../core/error.ts";
+import { guardOf } from "./guard.ts";
 import type { MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
 
@@ -38,9 +39,11 @@ type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
  */
 export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S>) => Checks<P> {
   return (schemas) => {
-    const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) =>
-      [method, (request: unknown) => fault(method, schema, request)] as const
-    );
+    const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) => {
+      const fits = guardOf(schema);
+      const check: Check = (request) => fits(request) ? undefined : fault(method, schema, request);
+      return [method, check] as const;
+    });
     return Object.fromEntries(checks) as Checks<P>;
   };
 }

@@ -1,0 +1,55 @@
+/**
+ * Whether a value fits a schema, and nothing else: it copies nothing and tells nothing of what does not
+ * fit, so that it takes a fraction of the time. Nearly all that comes fits.
+ *
+ * @module
+ */
+import * as v from "valibot";
+
+/** Says of a value whether it fits. */
+export type Guard = (value: unknown) => boolean;
+
+/** The guard of a schema. Of a kind that it does not know the library judges. */
+export function guardOf(schema: v.GenericSchema): Guard {
+  // Which class a schema has shows in its type alone.
+  switch (schema.type) {
+    case "boolean":
+      return (value) => typeof value === "boolean";
+    case "custom":
+      return (schema as v.CustomSchema<unknown, undefined>).check;
+    case "array":
+      return guardOfList(guardOf((schema as v.ArraySchema<v.GenericSchema, undefined>).item));
+    case "object":
+      return guardOfFields((schema as v.ObjectSchema<v.ObjectEntries, undefined>).entries);
+    default:
+      return (value) => v.is(schema, value);
+  }
+}
+
+function guardOfList(fits: Guard): Guard {
+  return (value) => {
+    if (!Array.isArray(value)) return false;
+    for (let i = 0; i < value.length; i++) if (!fits(value[i])) return false;
+    return true;
+  };
+}
+
+function guardOfFields(entries: v.ObjectEntries): Guard {
+  const fields = Object.entries(entries).map(([key, schema]) => {
+    const isOptional = schema.type === "exact_optional";
+    const inner = isOptional
+      ? (schema as v.ExactOptionalSchema<v.GenericSchema, undefined>).wrapped
+      : schema as v.GenericSchema;
+    return { key, isOptional, fits: guardOf(inner) };
+  });
+  return (value) => {
+    if (typeof value !== "object" || value === null) return false;
+    for (let i = 0; i < fields.length; i++) {
+      const { key, isOptional, fits } = fields[i]!;
+      const item = (value as Readonly<Record<string, unknown>>)[key];
+      // What may be left out is not there: to say that it is undefined is another thing.
+      if (item === undefined ? !isOptional || key in value : !fits(item)) return false;
+    }
+    return true;
+  };
+}

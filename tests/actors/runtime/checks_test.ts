@@ -1,0 +1,79 @@
+/** The quick look at a request says the same as the library that the schemas are written for. */
+import fc from "fast-check";
+import * as v from "valibot";
+import {
+  checksOf,
+  count,
+  fencedRef,
+  flag,
+  list,
+  object,
+  oneOf,
+  optional,
+  text,
+} from "../../../actors/runtime/checks.ts";
+import { guardOf } from "../../../actors/runtime/guard.ts";
+import { assertEquals } from "../../assert.ts";
+
+const schema = object({
+  count,
+  name: optional(text),
+  kind: optional(oneOf("a", "b")),
+  isNew: flag,
+  refs: list(fencedRef),
+  more: v.nullable(object({ at: optional(count) })),
+});
+
+const ref = { node: "n", path: "/p", incarnation: "1" };
+const values = fc.constantFrom<unknown>(
+  0,
+  1,
+  -1,
+  "a",
+  "c",
+  "\ud800",
+  true,
+  null,
+  undefined,
+  {},
+  [],
+  [ref],
+  {
+    at: 1,
+  },
+  { at: undefined },
+  [{ ...ref, path: 1 }],
+);
+
+Deno.test("guardOf accepts what valibot accepts, and nothing else", () => {
+  const requests = fc.record({
+    count: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, values),
+    name: values,
+    kind: values,
+    isNew: fc.oneof({ weight: 4, arbitrary: fc.boolean() }, values),
+    refs: fc.oneof({ weight: 4, arbitrary: fc.constant([ref, ref]) }, values),
+    more: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, values),
+    another: values,
+  }, { requiredKeys: [] });
+  const seen = [0, 0];
+  fc.assert(
+    fc.property(fc.oneof({ weight: 9, arbitrary: requests }, values), (request) => {
+      const fits = v.is(schema, request);
+      seen[Number(fits)]!++;
+      assertEquals(guardOf(schema)(request), fits);
+    }),
+    { numRuns: 2_000 },
+  );
+  assertEquals(seen.every((times) => times > 20), true, `${seen}`);
+});
+
+Deno.test("checksOf shows of a long value its beginning", () => {
+  interface Namer {
+    name(request: { readonly count: number }): null;
+  }
+  const checks = checksOf<Namer>()({ name: object({ count }) });
+  assertEquals(
+    checks.name({ count: "x".repeat(1_000) })?.message,
+    `name: count must be a count from 0, got "${"x".repeat(59)}…`,
+  );
+});
