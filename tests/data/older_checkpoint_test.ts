@@ -184,9 +184,10 @@ async function restored(
   return await outcomesOf(iterator, ELEMENTS_MAX);
 }
 
-/** Files, and what was stored in some. */
+/** Files, and what was stored in some. Who goes on writing takes no name of its own: files compare. */
 async function prepared(): Promise<MemoryHost> {
   const host = new MemoryHost(FILES);
+  host.entropy64 = () => SEED;
   for (const dataset of [cached(), snapshotted()]) await outcomesOf(open(dataset, host));
   return host;
 }
