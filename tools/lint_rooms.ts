@@ -77,6 +77,11 @@ const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
 const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
   ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
   ["comlink", /^(transport|world|tests|bench)\//, "use the edge in transport/ or world/"],
+  [
+    "valibot",
+    /^(actors\/(runtime\/(checks|guard)|[a-z]+\/protocol_check)\.ts$|tests\/)/,
+    "use actors/runtime/checks.ts",
+  ],
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
 ];
 
