@@ -70,7 +70,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     name: "skip-fences",
     wrong: "actors that take what was meant for those who lived at their path before",
     workload: "dynamic",
-    seed: 56,
+    seed: 179,
     install: () =>
       tampered((envelope): Envelope => {
         if (envelope.kind !== "ask" && envelope.kind !== "tell") return envelope;
