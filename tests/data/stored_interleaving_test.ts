@@ -31,7 +31,7 @@ type Way = "held up" | "killed";
 const one = Dataset.range(0, SPLITS);
 /** Rows of several splits fill a batch. */
 const batches = Dataset.range(7).filter((x) => x % 3 > 0).batch(2).map((batch) =>
-  batch.toArray().join("+")
+  String(batch.toArray())
 );
 const another = Dataset.range(10, 10 + SPLITS);
 
