@@ -352,6 +352,8 @@ export interface DispatcherProtocol {
       readonly sizeBytes: number;
     };
     readonly failed?: WireError;
+    /** It takes no more. */
+    readonly isLast?: boolean;
   }): { readonly work: SaveWork | "later" | null };
 
   /**

@@ -206,6 +206,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
       sizeBytes: count,
     })),
     failed: optional(wireError),
+    isLast: optional(flag),
   }),
   describe: v.nullable(object({ refresh: optional(flag) })),
 });

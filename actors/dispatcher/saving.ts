@@ -47,13 +47,14 @@ export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Itera
 export function hasSaveWork(
   state: DispatcherState,
   iterationId: number,
-  { taskId, done, failed }: SaveRequest,
+  { taskId, done, failed, isLast }: SaveRequest,
 ): boolean {
   const iteration = state.iterations.get(iterationId);
   if (iteration === undefined || isSaveOver(iteration) || !state.tasks.has(taskId)) return true;
   const { saving } = iteration;
   if (saving === null) return false;
-  return done !== undefined || failed !== undefined || workOf(saving, taskId) !== undefined ||
+  return isLast === true || done !== undefined || failed !== undefined ||
+    workOf(saving, taskId) !== undefined ||
     nextWork(state, iteration) !== undefined;
 }
 
@@ -66,6 +67,7 @@ export function getSaveWork(turn: Turn, request: SaveRequest): SaveAnswer {
   if (saving === null || isSaveOver(iteration)) return { work: null };
   const { taskId } = task;
   if (workOf(saving, taskId) === undefined) {
+    if (request.isLast === true) return { work: "later" };
     const next = nextWork(state, iteration);
     if (next === undefined) return { work: "later" };
     if ("upTo" in next) turn.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });

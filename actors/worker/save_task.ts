@@ -57,6 +57,8 @@ class SaveTask {
   #runner: Runner | undefined;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
+  /** It has nothing to do and nothing to say, and waits for work. */
+  #isIdle = true;
   #ended = false;
   readonly #over = Promise.withResolvers<void>();
 
@@ -80,10 +82,13 @@ class SaveTask {
     this.#end();
   }
 
-  /** Finishes what it is at, and takes no more. */
+  /**
+   * Finishes what it is at, and takes no more but what it had asked for before: what is handed out to it
+   * nobody else is given.
+   */
   drain(): Promise<void> {
     this.#isDraining = true;
-    return this.#over.promise;
+    return this.#isIdle ? Promise.resolve() : this.#over.promise;
   }
 
   stats(): TaskStats {
@@ -108,6 +113,7 @@ class SaveTask {
     let said: Said = {};
     let last: SaveWork | undefined;
     while (!this.#ended) {
+      this.#isIdle = last === undefined;
       const work = await this.#ask(said);
       if (work === null) {
         if (last !== undefined) await this.#noteFailure(last, said);
@@ -115,6 +121,7 @@ class SaveTask {
       }
       if (work === undefined) return this.#isDraining ? undefined : this.#options.onFenced();
       last = work === "later" ? undefined : work;
+      this.#isIdle = false;
       said = last === undefined ? {} : await this.#do(last);
     }
   }
@@ -133,13 +140,13 @@ class SaveTask {
   async #ask(said: Said): Promise<SaveWork | "later" | null | undefined> {
     const { dispatcher, definition: { taskId }, dispatcherTimeoutMs } = this.#options;
     while (!this.#ended && !(this.#isDraining && Object.keys(said).length === 0)) {
+      const request = { taskId, ...said, ...(this.#isDraining ? { isLast: true } : {}) };
       try {
-        const { work } = await this.#context.ask(dispatcher, "getSaveWork", { taskId, ...said }, {
+        const { work } = await this.#context.ask(dispatcher, "getSaveWork", request, {
           timeoutMs: dispatcherTimeoutMs,
           attemptMs: ATTEMPT_MS,
         });
-        // What it gets now another is given when this worker has left.
-        return this.#isDraining && work !== null ? undefined : work;
+        return work;
       } catch (error) {
         const { code, details } = LeatError.from(error);
         if (details?.["reason"] === TASK_ENDED) return undefined;

@@ -1,4 +1,6 @@
 /** A worker that is to leave: how long it waits for clients to say that they have what it gave them. */
+import { saveByService } from "../../actors/client/saving.ts";
+import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
 import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/task.ts";
 import { Dataset } from "../../data/dataset.ts";
@@ -128,4 +130,39 @@ Deno.test("coordinated reads without end do not end while a worker of theirs dra
   await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
   await cluster.run({ until: taking(60), timeMaxMs: 60_000 });
   assertEquals({ isDrained, ended }, { isDrained: true, ended: [] });
+});
+
+Deno.test("a save goes on while a worker drains that was handed a part of it", async () => {
+  for (const isBusy of [true, false]) {
+    const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
+    cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+    const worker = cluster.addNode("worker-1", bootWorker());
+    cluster.addNode("worker-2", bootWorker());
+    const operator = cluster.addNode("operator", () => {});
+    const saver = cluster.addNode("saver", () => {});
+    let asked = 0;
+    worker.system.inspect((event) => {
+      if (event.type !== "send" || event.envelope.kind !== "ask") return;
+      const { method, body } = event.envelope;
+      const isOfWork = method === "getSaveWork" && typeof body === "object" && body !== null;
+      if (isOfWork && "done" in body === isBusy) asked++;
+    });
+    let isSaved = false;
+    const home = {
+      system: saver.system,
+      dispatcher: dispatcherAt(DISPATCHER_NODE),
+      timings: {},
+      release: () => {},
+    };
+    const save = { folder: "/saved", overwrite: false };
+    saveByService(Dataset.range(40).node, "simulated", { save }, () => home)
+      .then(() => isSaved = true);
+    await cluster.run({ until: () => asked > 0, timeMaxMs: 60_000 });
+    let isDrained: boolean | undefined;
+    operator.system.ask(workerAt("worker-1"), "drain", { timeoutMs: DRAIN_MS }, {
+      timeoutMs: 2 * DRAIN_MS,
+    }).then((answer) => isDrained = answer);
+    await cluster.run({ until: () => isSaved, timeMaxMs: 60_000 });
+    assertEquals({ isDrained, isSaved, isBusy }, { isDrained: true, isSaved: true, isBusy });
+  }
 });
