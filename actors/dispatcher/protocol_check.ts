@@ -31,7 +31,8 @@ export const datasetFields = {
   graph: bytes,
   fingerprint: text,
   cardinality: v.custom<number>(
-    (value) => Number.isSafeInteger(value) && value as number >= -2,
+    // One that is repeated often enough is beyond what can be counted by ones.
+    (value) => Number.isInteger(value) && value as number >= -2,
     "a count, -1 (without end) or -2 (unknown)",
   ),
   compression: optional(oneOf("none", "zstd", "gzip")),

@@ -89,6 +89,8 @@ export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
 /** The request of a method that has no use for one: whatever it is. */
 export const nothing = v.custom<null>(() => true);
+/** What somebody else judges. */
+export const anything = v.custom<unknown>(() => true);
 export const bytes = v.instance(Uint8Array, "bytes");
 
 /** An object with at least these fields. */

@@ -6,6 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "./actor.ts";
+import { anything, checksOf, fencedRef, list, nothing, object, optional, text } from "./checks.ts";
 import type { ActorInfo } from "./inspection.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 import type { ActorKind } from "./system.ts";
@@ -91,6 +92,7 @@ export function createNodeActor(
   };
 
   return {
+    checks,
     handlers: {
       spawn({ kind, name, config, owner }) {
         if (!Object.hasOwn(kinds, kind)) {
@@ -105,7 +107,7 @@ export function createNodeActor(
         if (living !== undefined && known !== undefined && isAgain(known, { kind, owner })) {
           return living;
         }
-        const ref = root.spawn({ ...kinds[kind]!(config), name, kind });
+        const ref = root.spawn({ ...made(kind, kinds[kind]!, config), name, kind });
         known?.forget();
         const lost = () => context.run(() => stop(name));
         const forget = owner === undefined ? () => {} : watchOwner(context, owner, lost);
@@ -121,6 +123,24 @@ export function createNodeActor(
     },
   };
 }
+
+/** What a kind makes of a config, which another node has sent. */
+function made(kind: string, make: ActorKind, config: unknown): ReturnType<ActorKind> {
+  try {
+    return make(config);
+  } catch (cause) {
+    const { message } = LeatError.from(cause);
+    const what = `This node cannot start a "${kind}" with that config: ${message}`;
+    throw new LeatError("invalid_argument", what, { cause });
+  }
+}
+
+const checks = checksOf<NodeProtocol>()({
+  spawn: object({ kind: text, name: text, config: anything, owner: optional(fencedRef) }),
+  stop: object({ name: text }),
+  list: nothing,
+  ended: object({ lives: list(object({ path: text, incarnation: text })) }),
+});
 
 /** Whether the same life asks for the same. Nobody knows that of one that has not said who it is. */
 function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {

@@ -147,6 +147,7 @@ export class ElementsWriter {
   async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
     await this.#ledger.change((unfinished) => {
+      this.#expectGoingOn();
       check(unfinished);
       this.#hasLedger = ledger !== undefined;
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
@@ -223,10 +224,17 @@ export class ElementsWriter {
     this.#manifest.abandon();
   }
 
+  #expectGoingOn(): void {
+    if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was given up.`);
+  }
+
   /** Removes the chunks of writers that are gone. */
   async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
     const kept = new Set(manifest?.chunks.map(({ name }) => name));
-    for (const path of await storedPaths(this.#host, this.#folder)) {
+    const paths = await storedPaths(this.#host, this.#folder);
+    // Its lock is free since it was given up: what is there now is somebody else's.
+    if (this.#abandoned) return;
+    for (const path of paths) {
       if (!kept.has(nameOf(path))) this.#host.newFiles.remove(path);
     }
   }
@@ -244,10 +252,8 @@ export class ElementsWriter {
     const compress = this.#options.compression === "gzip";
     const name = `${this.#id}-${number}.tfrecord${compress ? ".gz" : ""}`;
     const chunk = await ChunkWriter.begin(this.#host, this.#folder, name, shard, compress);
-    if (this.#abandoned) {
-      chunk.abandon();
-      throw new LeatError("cancelled", `Writing ${this.#folder} was given up.`);
-    }
+    if (this.#abandoned) chunk.abandon();
+    this.#expectGoingOn();
     this.#open.set(shard, chunk);
     await this.#writeTo(chunk, element, shard);
   }

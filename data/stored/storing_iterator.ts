@@ -107,7 +107,9 @@ export class StoringIterator extends ElementIterator {
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
       this.#writer = writer;
-      if (writer.replaces === undefined) {
+      // Given up meanwhile: there was nothing yet that could be.
+      if (this.disposed) this.#abandon();
+      else if (writer.replaces === undefined) {
         await writer.clear((unfinished) => {
           if (unfinished?.joint !== undefined) throw savedByOthers(operator, folder);
         });
@@ -115,6 +117,7 @@ export class StoringIterator extends ElementIterator {
       return writer.replaces;
     } catch (error) {
       this.#abandon();
+      if (this.disposed) return undefined;
       if (passesWhileLocked && LeatError.from(error).code === "already_exists") return undefined;
       throw error;
     }

@@ -2,7 +2,7 @@
  * Two who write to one folder: one of them is held up, or killed, before each of its steps in turn, and
  * the other one does all of its own meanwhile. Somebody reads the folder from the beginning.
  */
-import { Dataset, LeatError, openIterator } from "../../mod.ts";
+import { Dataset, type DatasetIterator, LeatError, openIterator } from "../../mod.ts";
 import { GrowingNode } from "../../data/stored/growing.ts";
 import { JointSave } from "../../data/stored/joint/joint_save.ts";
 import type { Begun, RunReport, WrittenRun } from "../../data/stored/joint/work.ts";
@@ -263,6 +263,34 @@ for (const pair of PAIRS) {
     });
   }
 }
+
+Deno.test("a cache that is given up before any of its steps takes nothing from the one that is written next", async () => {
+  const open = (host: DiskProcess) => openIterator(one.cache(FOLDER).node, { host });
+  const readAll = async (iterator: DatasetIterator<unknown>) => {
+    for (; !(await iterator.next()).done;);
+  };
+  let isOver = false;
+  let step = 0;
+  while (!isOver) {
+    const disk = new SharedDisk();
+    const [a, b] = [new DiskProcess(disk), new DiskProcess(disk)];
+    const there = a.holdAt(++step).then(() => false);
+    const givenUp = open(a);
+    const firstDone = readAll(givenUp).catch(() => {});
+    isOver = await Promise.race([there, firstDone.then(() => true)]);
+    const returned = givenUp.return();
+    const secondDone = readAll(open(b)).then(() => "", (error) => LeatError.from(error).code);
+    await Promise.race([secondDone, b.sleeps]);
+    a.letGo();
+    await Promise.all([firstDone, returned]);
+    const told = await secondDone;
+    // The lock is held still by what was on its way.
+    if (told === "already_exists") await readAll(open(b));
+    else assertEquals(told, "", `given up before step ${step}`);
+    assertEquals(await loaded(disk), await elementsOf(one), `given up before step ${step}`);
+  }
+  assert(step > STEPS_MIN, `${step} steps`);
+});
 
 Deno.test("two who write to one folder, both of them held up somewhere, leave a saved dataset that is whole", async () => {
   const sample = fc.record({

@@ -130,6 +130,7 @@ Deno.test("coordinated reads without end do not end while a worker of theirs dra
   await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
   await cluster.run({ until: taking(60), timeMaxMs: 60_000 });
   assertEquals({ isDrained, ended }, { isDrained: true, ended: [] });
+  assert(taken.every((each) => each >= 60), `${taken}`);
 });
 
 Deno.test("a save goes on while a worker drains that was handed a part of it", async () => {

@@ -70,6 +70,13 @@ Deno.test("fields that a method does not know are let be, at every level: a peer
   }
 });
 
+Deno.test("a dataset that is repeated beyond what can be counted by ones is registered", () => {
+  for (const cardinality of [10 * Number.MAX_SAFE_INTEGER, 0, -1, -2]) {
+    const request = { graph: Uint8Array.of(1), fingerprint: "f", cardinality };
+    assertEquals(dispatcherChecks.registerDataset(request), undefined, `${cardinality}`);
+  }
+});
+
 Deno.test("requests with something dropped or of another type never end a dispatcher, and its journal replays", async () => {
   await fc.assert(
     fc.asyncProperty(

@@ -168,6 +168,25 @@ Deno.test("/node starts, lists and stops actors of the kinds it offers", async (
   assert(pair.b.system.actors().some(({ ref }) => ref.path === "/probe"), "not its to stop");
 });
 
+Deno.test("/node refuses a request of another shape, or a config that its kind cannot have, and lives on", async () => {
+  const probeOf = ({ size }: { size: number }) => ({ create: probe, mailboxMax: size });
+  await using pair = new TestPair({ b: { kinds: { probe: probeOf } } });
+  const node = nodeActorOf("b");
+  const ask = pair.a.system.ask.bind(pair.a.system) as (...of: unknown[]) => Promise<unknown>;
+  const requests = [
+    ["ended", {}, "lives is missing"],
+    ["ended", { lives: [1] }, "lives.0 must be an object"],
+    ["spawn", null, "the request must be an object"],
+    ["stop", { name: 7 }, "name must be a text"],
+    ["spawn", { kind: "probe", name: "p", config: null }, 'cannot start a "probe"'],
+  ] as const;
+  for (const [method, request, message] of requests) {
+    const error = await rejection(ask(node, method, request, SOON), "invalid_argument");
+    assertStringIncludes(error.message, message);
+  }
+  assertEquals(pair.b.of("restart"), []);
+});
+
 Deno.test("whenLinked tells once that there is a link to a node", async () => {
   await using pair = new TestPair();
   const heard: string[] = [];
