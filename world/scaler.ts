@@ -94,6 +94,8 @@ class FleetScaler implements Scaler {
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
+  /** Workers of the fleet, and those of them that have gone and the dispatcher takes to be there. */
+  #ours = new Set<string>();
   readonly #looking: Promise<void>;
   /** Looks in a row that the dispatcher did not answer. */
   #unanswered = 0;
@@ -179,11 +181,11 @@ class FleetScaler implements Scaler {
     const { fleet } = this.#options;
     const { minWorkers, maxWorkers } = this.#limits;
     const names = fleet.names.filter((name) => !this.#stopping.has(name));
-    const ours = new Set([...names, ...this.#stopping.keys()]);
+    const there = state.workers.filter(({ alive }) => alive);
+    const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
+    this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
     const others =
-      state.workers.filter(({ name, alive, isPrivate }) =>
-        alive && isPrivate !== true && !ours.has(name)
-      ).length;
+      there.filter(({ name, isPrivate }) => isPrivate !== true && !this.#ours.has(name)).length;
     const target = Math.min(maxWorkers, Math.max(minWorkers, state.scaling.wanted - others));
     const running = names.length + this.#starting.size;
     const room = maxWorkers - this.#stopping.size;

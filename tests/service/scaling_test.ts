@@ -163,6 +163,28 @@ Deno.test("autoscale keeps a fleet at what is wanted, less the workers of others
   await until(() => fleet.names.length === 5);
 });
 
+Deno.test("autoscale does not count a worker of its fleet that has ended, though the dispatcher does still", async () => {
+  const fleet = new Names();
+  let looks = 0;
+  let state = stateOf(2);
+  const describe = () => {
+    looks++;
+    return Promise.resolve(state);
+  };
+  const limits = { minWorkers: 0, maxWorkers: 5, intervalMs: 2 };
+  await using _scaler = autoscale({ dispatcher: { describe }, fleet, ...limits });
+  await until(() => fleet.names.length === 2);
+  const both = fleet.names.map((name) => worker(name));
+  state = stateOf(1, both);
+  await until(() => fleet.names.length === 1);
+  const [living] = fleet.names;
+  looks = 0;
+  await until(() => looks > 10);
+  assertEquals(fleet.names, [living!]);
+  state = stateOf(2, both);
+  await until(() => fleet.names.length === 2);
+});
+
 Deno.test("autoscale goes on after a start that failed and a dispatcher that did not answer", async () => {
   const fleet = new Names();
   fleet.failing = true;
