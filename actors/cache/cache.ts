@@ -59,6 +59,7 @@ export function createCache(
         return null;
       },
       stats: () => cache.stats(),
+      askAgain: () => ({ acknowledged: cache.askAgain() }),
       resize: ({ windowBytesMax }) => {
         cache.resize(windowBytesMax);
         return null;
@@ -120,6 +121,11 @@ class Cache {
         answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
       });
     }
+  }
+
+  /** See {@linkcode ElementFetcher.askAgain}. */
+  askAgain(): number {
+    return this.#fetcher.askAgain();
   }
 
   resize(windowBytesMax: number): void {

@@ -17,7 +17,7 @@ import {
 } from "../dispatcher/protocol.ts";
 import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import type { Ref } from "../runtime/ref.ts";
+import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { FirstComeReader } from "./first_come.ts";
@@ -98,6 +98,7 @@ export function createClient(
         client.wake();
         return null;
       },
+      askAgain: (_, { source }) => client.askAgain(source),
     },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
@@ -162,6 +163,12 @@ class Client {
   wake(): void {
     // News that is missed waits for the next regular heartbeat; nothing may rest on its being heard.
     if (!this.#context.world.fault("client.miss_news")) this.#refresh();
+  }
+
+  /** A source that drains would else wait until what it gave in vain is asked for again by itself. */
+  askAgain(source: FencedRef): { readonly acknowledged?: number } {
+    const acknowledged = this.#reader.askAgain?.(source);
+    return acknowledged === undefined ? {} : { acknowledged };
   }
 
   async stop(): Promise<void> {

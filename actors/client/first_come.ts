@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { ReadFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
+import { type FencedRef, sameActor } from "../runtime/ref.ts";
 import { refusedAnswer } from "../elements/refused.ts";
 import { type ElementAnswer, isFinal } from "../worker/protocol.ts";
 import { Patience } from "./patience.ts";
@@ -135,6 +136,14 @@ export class FirstComeReader implements Reader {
     const { random } = this.#around.context;
     const drawn = items.map((item) => ({ item, place: random.next() }));
     return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
+  }
+
+  /** Also what waits for a place is asked for: its worker leaves, and what it holds with it. */
+  askAgain(source: FencedRef): number | undefined {
+    const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
+    if (open === undefined) return undefined;
+    this.#letReturn(open);
+    return open.fetcher.askAgain();
   }
 
   pump(): void {

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import type { ElementReaderProtocol } from "../worker/protocol.ts";
 
-/** What the dispatcher asks of a client. */
-export interface ClientProtocol {
+/** What the dispatcher and tasks ask of a client. */
+export interface ClientProtocol extends ElementReaderProtocol {
   /** Says that the dispatcher has news: the client sends a heartbeat at once. */
   wake(request: null): null;
 }

@@ -7,6 +7,7 @@ import type { DispatcherProtocol, TaskSource } from "../dispatcher/protocol.ts";
 import type { OrderFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { FencedRef } from "../runtime/ref.ts";
 import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
 
@@ -41,6 +42,11 @@ export interface Reader {
   report(): HeartbeatReport;
   /** What a heartbeat brought. */
   learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
+  /**
+   * A source drains: asks once more for what it may have given in vain. Answers up to which request
+   * everything of it has arrived; nothing where it is read no more.
+   */
+  askAgain?(source: FencedRef): number | undefined;
   /** Asks for as much as there is room for. */
   pump(): void;
   stop(): void;

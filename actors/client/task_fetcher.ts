@@ -124,6 +124,11 @@ export class TaskFetcher {
     }
   }
 
+  /** See {@linkcode ElementFetcher.askAgain}. */
+  askAgain(): number {
+    return this.#fetcher.askAgain();
+  }
+
   /** Stops, and tells the source to keep nothing for this client. */
   leave(): void {
     this.#left = true;

@@ -103,6 +103,15 @@ export class ElementFetcher {
     });
   }
 
+  /**
+   * Asks at once, once more, for all that is waited for, but for what waits until the source can be
+   * reached. Answers up to which request everything has arrived.
+   */
+  askAgain(): number {
+    for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
+    return this.#acknowledged;
+  }
+
   /** Ends all fetching: open calls are rejected with `cancelled`. */
   stop(): void {
     if (this.#stopped) return;

@@ -4,8 +4,13 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { Ref } from "../runtime/ref.ts";
 import type { World } from "../runtime/world.ts";
-import type { ElementAnswer, GetElementRequest } from "../worker/protocol.ts";
+import type {
+  ElementAnswer,
+  ElementReaderProtocol,
+  GetElementRequest,
+} from "../worker/protocol.ts";
 
 /** Answers kept per client; a client that asks for more without acknowledging is refused. */
 const UNACKNOWLEDGED_MAX = 1_024;
@@ -28,6 +33,14 @@ class Pending {
   }
 }
 
+/** A client that has not said that what it was given has arrived. */
+export interface Awaited {
+  readonly clientId: number;
+  readonly asker: Ref<ElementReaderProtocol>;
+  /** Until when it is worth while to wait for that, in ms. */
+  readonly untilMs: number;
+}
+
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
   /** Requests that wait for an earlier one which is still on its way, by sequence. */
@@ -36,6 +49,8 @@ interface Client {
   begun: number;
   acknowledged: number;
   heardMs: number;
+  /** Who has asked last, where the source wants to know. */
+  asker?: Ref<ElementReaderProtocol>;
 }
 
 /**
@@ -61,13 +76,18 @@ export class Repeats {
   /**
    * The answer given before to this request, or the one that `produce` gives now. One that comes later
    * says how long it was waited for.
+   *
+   * @param asker Whom {@linkcode awaited} names.
    */
   answer(
     request: GetElementRequest,
     produce: () => ElementAnswer | Promise<ElementAnswer>,
+    asker?: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     const askedMs = this.#world.nowMs();
-    const answer = this.#answerOnce(request, produce, askedMs);
+    const client = this.#heard(request, askedMs);
+    if (asker !== undefined) client.asker = asker;
+    const answer = this.#answerOnce(client, request, produce);
     if (!(answer instanceof Promise)) return answer;
     return answer.then((late) => {
       const heldMs = this.#world.nowMs() - askedMs;
@@ -76,11 +96,10 @@ export class Repeats {
   }
 
   #answerOnce(
+    client: Client,
     request: GetElementRequest,
     produce: () => ElementAnswer | Promise<ElementAnswer>,
-    nowMs: number,
   ): ElementAnswer | Promise<ElementAnswer> {
-    const client = this.#heard(request, nowMs);
     const { sequence } = request;
     if (sequence <= client.acknowledged) {
       throw new LeatError(
@@ -107,17 +126,24 @@ export class Repeats {
   }
 
   /**
-   * Until when it is worth while to wait for acknowledgements of elements, in ms: so long after the
-   * newest request of a client that has been given some, and has not acknowledged them. 0: of none.
+   * Clients that have been given elements, or errors in their place, and have not acknowledged them; but
+   * for those whose newest request was so long ago, in ms.
    */
-  awaitedUntilMs(patienceMs: number): number {
-    let untilMs = 0;
-    for (const { answers, heardMs } of this.#clients.values()) {
-      if (heardMs + patienceMs > untilMs && answers.values().some(isElement)) {
-        untilMs = heardMs + patienceMs;
-      }
+  awaited(patienceMs: number): readonly Awaited[] {
+    const nowMs = this.#world.nowMs();
+    const awaited: Awaited[] = [];
+    for (const [clientId, { answers, heardMs, asker }] of this.#clients) {
+      const untilMs = heardMs + patienceMs;
+      if (asker === undefined || untilMs <= nowMs || !answers.values().some(isMissed)) continue;
+      awaited.push({ clientId, asker, untilMs });
     }
-    return untilMs;
+    return awaited;
+  }
+
+  /** All answers up to this sequence have arrived. */
+  acknowledge(clientId: number, sequence: number): void {
+    const client = this.#clients.get(clientId);
+    if (client !== undefined) this.#acknowledged(client, sequence);
   }
 
   /** Forgets a client. */
@@ -173,12 +199,15 @@ export class Repeats {
     }
     client.heardMs = now;
     this.#sweep(now);
-    if (request.acknowledged > client.acknowledged) {
-      forget(client.answers, client.acknowledged, request.acknowledged);
-      client.acknowledged = request.acknowledged;
-      this.#advance(client, request.acknowledged);
-    }
+    this.#acknowledged(client, request.acknowledged);
     return client;
+  }
+
+  #acknowledged(client: Client, sequence: number): void {
+    if (sequence <= client.acknowledged) return;
+    forget(client.answers, client.acknowledged, sequence);
+    client.acknowledged = sequence;
+    this.#advance(client, sequence);
   }
 
   /** Who waits for an answer is silent meanwhile. */
@@ -194,8 +223,9 @@ export class Repeats {
   }
 }
 
-function isElement(answer: ElementAnswer | Pending): boolean {
-  return "element" in answer;
+/** Whether its client would miss something that has not arrived. */
+function isMissed(answer: ElementAnswer | Pending): boolean {
+  return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");
 }
 
 /** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */

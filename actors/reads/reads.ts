@@ -63,6 +63,7 @@ export function createReads(
         return null;
       },
       stats: () => reads.stats(),
+      askAgain: () => ({ acknowledged: reads.askAgain() }),
     },
     checks: roundSourceChecks,
     start: () => reads.fill(),
@@ -142,6 +143,11 @@ class Reads {
 
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
+  }
+
+  /** See {@linkcode ElementFetcher.askAgain}. */
+  askAgain(): number {
+    return this.#fetcher.askAgain();
   }
 
   stop(): void {

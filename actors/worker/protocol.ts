@@ -191,14 +191,24 @@ export interface ElementSourceProtocol {
   stats(request: null): ElementSourceStats;
 }
 
+/** What a task asks of those who read it: clients, or what stands before it. */
+export interface ElementReaderProtocol {
+  /**
+   * Says that the task drains and has given all that it will: what its reader still waits for was lost on
+   * its way, and is asked for once more at once. Answers as `GetElementRequest.acknowledged` does, and
+   * without it when it reads the task no more.
+   */
+  askAgain(request: null): { readonly acknowledged?: number };
+}
+
 /** Sharing: what the cache before a task can be asked. */
-export interface CacheProtocol extends ElementSourceProtocol {
+export interface CacheProtocol extends ElementSourceProtocol, ElementReaderProtocol {
   /** From now on the window holds so many bytes at most; its oldest elements go at once. Idempotent. */
   resize(request: { readonly windowBytesMax: number }): null;
 }
 
 /** Coordinated reads: what consumers ask of the scheduler before a task. */
-export interface RoundSourceProtocol extends ElementSourceProtocol {
+export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReaderProtocol {
   /**
    * Says that this consumer holds what it was given of a round; answers when all of them have said so,
    * but for those that take no part in it. Only then does a training loop get it. Idempotent.

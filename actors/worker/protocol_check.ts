@@ -66,11 +66,13 @@ export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSour
 /** Sharing: the same, and what the worker asks. */
 export const cacheChecks = checksOf<CacheProtocol>()({
   ...elementSource,
+  askAgain: nothing,
   resize: object({ windowBytesMax: figure }),
 });
 
 /** Coordinated reads: the same, and what consumers ask. */
 export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
   ...elementSource,
+  askAgain: nothing,
   confirm: object({ consumerIndex: count, round: count, absent: optional(list(count)) }),
 });

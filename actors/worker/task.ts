@@ -11,9 +11,9 @@ import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
-import type { Timer } from "../runtime/world.ts";
 import type {
   ElementAnswer,
+  ElementReaderProtocol,
   ElementSourceProtocol,
   GetElementRequest,
   TaskStats,
@@ -22,6 +22,7 @@ import { elementSourceChecks } from "./protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { Compressor } from "./compressor.ts";
+import { LastCalls } from "./last_calls.ts";
 import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
 import { TaskMeter } from "./task_meter.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
@@ -35,7 +36,7 @@ export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 const RUNNER_RESTARTS_MAX = 3;
 /**
  * How long a draining task waits for a silent client to acknowledge what it was given, in ms: one whose
- * answer was lost asks again within that.
+ * answer was lost asks again within that, even if it cannot be told to.
  */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
@@ -79,7 +80,11 @@ export interface RunningTask {
   stop(): void;
   /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
   drain(): Promise<void>;
-  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer>;
+  /** @param asker Who asks, to be told what `ElementReaderProtocol` says. */
+  getElement(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer>;
   leave(clientId: number, consumerIndex: number | undefined): void;
   stats(): TaskStats;
 }
@@ -88,7 +93,8 @@ export interface RunningTask {
 export function taskActor(task: RunningTask): Actor<TaskProtocol> {
   return {
     handlers: {
-      getElement: (request) => task.getElement(request),
+      getElement: (request, { source }) =>
+        task.getElement(request, source as Ref<ElementReaderProtocol>),
       leave: ({ clientId, consumerIndex }) => {
         task.leave(clientId, consumerIndex);
         return null;
@@ -128,8 +134,7 @@ class Task implements RunningTask {
   /** Why the pipeline cannot be read on. Every request is answered so from then on. */
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
-  /** Looks again whether it is drained, when nobody need be waited for any more. */
-  #lastLook: Timer | undefined;
+  readonly #lastCalls: LastCalls;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
   #produced = 0;
@@ -141,6 +146,12 @@ class Task implements RunningTask {
     this.#meter = new TaskMeter(() => context.world.nowMs());
     this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
+    this.#lastCalls = new LastCalls({
+      context,
+      repeats: this.#repeats,
+      acknowledgedWithinMs: options.acknowledgedWithinMs,
+      onChange: () => this.#noteDrained(),
+    });
     this.#splits = new TaskSplits(context, options.definition, options);
   }
 
@@ -171,19 +182,18 @@ class Task implements RunningTask {
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
-    const nowMs = this.#context.world.nowMs();
-    const untilMs = this.#repeats.awaitedUntilMs(this.#options.acknowledgedWithinMs);
-    this.#lastLook?.cancel();
-    if (untilMs <= nowMs) return this.#drained.resolve();
-    this.#lastLook = this.#context.timer(untilMs - nowMs, () => this.#noteDrained());
+    if (this.#lastCalls.settle()) this.#drained.resolve();
   }
 
-  getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
+  getElement(
+    request: GetElementRequest,
+    asker: Ref<ElementReaderProtocol>,
+  ): ElementAnswer | Promise<ElementAnswer> {
     const { way } = request;
     if (way !== undefined) {
       this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
     }
-    const answer = this.#repeats.answer(request, () => this.#take(request));
+    const answer = this.#repeats.answer(request, () => this.#take(request), asker);
     this.#noteDrained();
     return answer;
   }

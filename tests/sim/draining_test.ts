@@ -24,6 +24,8 @@ const DEFINITION = {
 const MARGIN_MS = 100;
 /** How long the worker may drain, and after how much silence the dispatcher gives a client up, in ms. */
 const DRAIN_MS = 120_000;
+/** As in a `LocalCluster`: much shorter than clients are patient with a request. */
+const SHORT_DRAIN_MS = 5_000;
 const CLIENT_TIMEOUT_MS = 120_000;
 
 /** What came of it. */
@@ -39,8 +41,12 @@ interface Left {
  * A worker that is to leave once its element is on its way to a client.
  *
  * @param onGiven Called as the element leaves the worker.
+ * @param isTaken Whether the training loop takes it; one that does not has no room for another request.
  */
-async function leave(onGiven: (cluster: SimCluster) => void): Promise<Left> {
+async function leave(
+  onGiven: (cluster: SimCluster) => void,
+  { drainMs = DRAIN_MS, isTaken = true } = {},
+): Promise<Left> {
   const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
   const nowMs = () => cluster.scheduler.nowUs / 1_000;
   cluster.addNode(DISPATCHER_NODE, bootDispatcher({ clientTimeoutMs: CLIENT_TIMEOUT_MS }));
@@ -52,11 +58,12 @@ async function leave(onGiven: (cluster: SimCluster) => void): Promise<Left> {
       dataset: DEFINITION,
       parameters: { processingMode: "DYNAMIC", sharing: false },
       repetition: 0,
+      ...(isTaken ? {} : { maxOutstandingRequests: 1 }),
     });
     const read = async () => {
       for (; (await feed.take()).kind === "element"; fed++);
     };
-    read().catch(() => {});
+    if (isTaken) read().catch(() => {});
   });
   let askedMs = 0;
   let isGiven = false;
@@ -72,7 +79,7 @@ async function leave(onGiven: (cluster: SimCluster) => void): Promise<Left> {
   });
   await cluster.run({ until: () => isGiven, timeMaxMs: 60_000 });
   let isDrained: boolean | undefined;
-  operator.system.ask(workerAt("worker"), "drain", { timeoutMs: DRAIN_MS }, {
+  operator.system.ask(workerAt("worker"), "drain", { timeoutMs: drainMs }, {
     timeoutMs: 2 * DRAIN_MS,
   }).then((answer) => isDrained = answer);
   await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
@@ -91,11 +98,27 @@ Deno.test("a worker that drains waits ACKNOWLEDGED_WITHIN_MS for a silent client
 });
 
 Deno.test("a worker that drains waits for a client that asks again for what was lost on its way", async () => {
-  const { isDrained, fed } = await leave((cluster) => {
-    cluster.network.partition(new Set(["worker>trainer"]));
-    cluster.after(MARGIN_MS, "mended", () => cluster.network.partition(new Set()));
-  });
-  assertEquals({ isDrained, fed }, { isDrained: true, fed: 1 });
+  for (const lostMs of [MARGIN_MS, SHORT_DRAIN_MS / 2]) {
+    const { isDrained, fed } = await leave((cluster) => {
+      cluster.network.partition(new Set(["worker>trainer"]));
+      cluster.after(lostMs, "mended", () => cluster.network.partition(new Set()));
+    }, { drainMs: SHORT_DRAIN_MS });
+    assertEquals({ isDrained, fed }, { isDrained: true, fed: 1 }, `lost for ${lostMs} ms`);
+  }
+});
+
+Deno.test("a worker that drains has a client say that all has arrived which asks for nothing more", async () => {
+  const { isDrained } = await leave(() => {}, { drainMs: SHORT_DRAIN_MS, isTaken: false });
+  assertEquals(isDrained, true);
+});
+
+Deno.test("a worker that drains waits for no client that has ended, by the word of its node", async () => {
+  const { isDrained } = await leave((cluster) => {
+    const trainer = cluster.node("trainer");
+    trainer.crash();
+    cluster.after(MARGIN_MS, "restart", () => trainer.start());
+  }, { drainMs: SHORT_DRAIN_MS });
+  assertEquals(isDrained, true);
 });
 
 Deno.test("coordinated reads without end do not end while a worker of theirs drains", async () => {

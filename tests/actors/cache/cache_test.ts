@@ -60,6 +60,14 @@ Deno.test("cache lets a fast trainer run on while another does not read at all",
   assertEquals(stats.skipped, next - 1);
 });
 
+Deno.test("cache says what has arrived of its task, which is to end", async () => {
+  const { bench, cache, read } = cached(Dataset.range(2), 1 << 20);
+  await using _ = bench;
+  for (const expected of [0, 1, "end"]) assertEquals(await read("t", 1), expected);
+  const answer = await bench.system.ask(cache, "askAgain", null, { timeoutMs: 1_000 });
+  assertEquals(answer, { acknowledged: 3 });
+});
+
 Deno.test("cache continues a trainer that comes back under its id as another client", async () => {
   const { bench, read } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;

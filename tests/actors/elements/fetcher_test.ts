@@ -33,6 +33,7 @@ class FetchBench implements AsyncDisposable {
   constructor(
     produce: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>,
     limits: Partial<LinkLimits> = {},
+    requestTimeoutMs = REQUEST_TIMEOUT_MS,
   ) {
     const { port1, port2 } = new MessageChannel();
     this.#near.system.attach(portLink(port1, this.#far.system.id, limits));
@@ -63,7 +64,7 @@ class FetchBench implements AsyncDisposable {
     });
     this.fetcher = new ElementFetcher(client!, source, {
       clientId: 1,
-      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      requestTimeoutMs,
     });
   }
 
@@ -89,6 +90,27 @@ Deno.test("ElementFetcher gets an element that takes longer than its requests ma
   ready.resolve();
   assertEquals(opened(await fetching), "late");
   assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
+});
+
+Deno.test("ElementFetcher asks again when it is told to for what has not arrived, and says what has", async () => {
+  const ready = Promise.withResolvers<void>();
+  const produce = async ({ sequence }: GetElementRequest) => {
+    if (sequence > 1) await ready.promise;
+    return element(sequence);
+  };
+  await using bench = new FetchBench(produce, {}, 600_000);
+  const { fetcher, requests } = bench;
+  const fetching = [fetcher.fetch(), fetcher.fetch(), fetcher.fetch()];
+  await fetching[0];
+  assertEquals(fetcher.askAgain(), 1);
+  while (requests.length < 5) await new Promise((resolve) => setTimeout(resolve, 1));
+  assertEquals(requests.map(({ sequence, acknowledged }) => [sequence, acknowledged]), [
+    ...[[1, 0], [2, 0], [3, 0]],
+    ...[[2, 1], [3, 1]],
+  ]);
+  ready.resolve();
+  assertEquals((await Promise.all(fetching)).map(opened), [1, 2, 3]);
+  assertEquals(fetcher.askAgain(), 3);
 });
 
 Deno.test("ElementFetcher asks again for each of several elements that take long", async () => {

@@ -87,6 +87,26 @@ Deno.test("Repeats bounds what a client leaves unacknowledged", () => {
   assertEquals(assertThrows(fill, LeatError).code, "resource_exhausted");
 });
 
+Deno.test("Repeats awaits who was given elements or errors, until they are acknowledged or for a while", () => {
+  const repeats = new Repeats(world);
+  const given: Record<number, ElementAnswer> = {
+    1: element(1),
+    2: { kind: "error", error: new LeatError("data_loss", "damaged").toWire() },
+    3: { kind: "end" },
+  };
+  for (const [id, answer] of Object.entries(given)) {
+    const clientId = Number(id);
+    const asker = { node: `node-${id}`, path: "/client" };
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => answer, asker);
+  }
+  const awaited = () => repeats.awaited(1_000).map(({ asker: { node } }) => node);
+  assertEquals(awaited(), ["node-1", "node-2"]);
+  repeats.acknowledge(1, 1);
+  assertEquals(awaited(), ["node-2"]);
+  nowMs += 1_000;
+  assertEquals(awaited(), []);
+});
+
 Deno.test("Repeats forgets clients that have been silent for long", () => {
   const repeats = new Repeats(world);
   repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1));

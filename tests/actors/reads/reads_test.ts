@@ -35,6 +35,14 @@ Deno.test("reads gives consumer c element c of each round, whoever comes first",
   ]);
 });
 
+Deno.test("reads says what has arrived of its task, which is to end", async () => {
+  const { bench, reads, read } = coordinated(Dataset.range(2), 2);
+  await using _ = bench;
+  for (const expected of [0, "end"]) assertEquals(await read(0, expected === 0 ? 0 : 1), expected);
+  const answer = await bench.system.ask(reads, "askAgain", null, { timeoutMs: 1_000 });
+  assertEquals(answer, { acknowledged: 4 });
+});
+
 Deno.test("reads gives no element to two rounds, though they are asked for at once", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
