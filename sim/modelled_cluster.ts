@@ -10,7 +10,7 @@
  * @module
  */
 import { BUFFER_BYTES_MAX } from "../actors/client/reader.ts";
-import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { AHEAD_BYTES_MAX } from "../actors/worker/task.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";

@@ -6,7 +6,7 @@
  * @module
  */
 import type { ClientOptions } from "../actors/client/client.ts";
-import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { SimCluster } from "./cluster.ts";
 import type { SimRandom } from "./random.ts";
 import type { WorkerSettings } from "./service.ts";

@@ -12,7 +12,7 @@ import type { Feed } from "../actors/client/feed.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { LeatError } from "../core/error.ts";
-import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../data/wire.ts";

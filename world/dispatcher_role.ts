@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { createDispatcher, type DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
+import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import { type DispatcherRole, JOURNAL_NAME, type Playing } from "./roles.ts";

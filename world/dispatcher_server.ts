@@ -4,7 +4,7 @@
  * @module
  */
 import { checkScaling } from "../actors/dispatcher/autoscaler.ts";
-import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import { LeatError } from "../core/error.ts";

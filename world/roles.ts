@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { DispatcherConfig } from "../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerOptions } from "../actors/worker/worker.ts";

@@ -12,7 +12,7 @@
 import type { ClientProtocol } from "../client/protocol.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { FencedRef } from "../runtime/ref.ts";
-import type { DispatcherState } from "./state.ts";
+import type { Turns } from "./turns.ts";
 
 /** Hints go out together, and then not again for so long, in ms. */
 const PAUSE_MS = 20;
@@ -22,17 +22,10 @@ const PAUSE_MS = 20;
  */
 const TASKS_AT_ONCE = 2_000;
 
-/** What {@linkcode ClientHints} needs. */
-export interface ClientHintsOptions {
-  readonly context: ActorContext;
-  readonly state: DispatcherState;
-  /** Resolves when all that was decided so far may be acted on. */
-  readonly committed: () => Promise<void> | undefined;
-}
-
 /** See the module. */
 export class ClientHints {
-  readonly #options: ClientHintsOptions;
+  readonly #context: ActorContext;
+  readonly #turns: Pick<Turns, "state" | "whenDurable">;
   readonly #clients = new Map<number, FencedRef<ClientProtocol>>();
   /** Iterations whose clients have not been told of the newest. */
   readonly #changed = new Set<number>();
@@ -41,8 +34,9 @@ export class ClientHints {
   #scheduled = false;
   #nextMs = -Infinity;
 
-  constructor(options: ClientHintsOptions) {
-    this.#options = options;
+  constructor(context: ActorContext, turns: Pick<Turns, "state" | "whenDurable">) {
+    this.#context = context;
+    this.#turns = turns;
   }
 
   /** A client has been heard of, and hears all there is in the answer. */
@@ -65,19 +59,14 @@ export class ClientHints {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    const { context, committed } = this.#options;
-    context.timer(Math.max(0, this.#nextMs - context.world.nowMs()), () => {
-      const wait = committed();
-      if (wait === undefined) this.#tell();
-      // A journal that fails ends this life by itself.
-      else wait.then(() => this.#tell(), () => {});
-    });
+    const delayMs = Math.max(0, this.#nextMs - this.#context.world.nowMs());
+    this.#context.timer(delayMs, () => this.#turns.whenDurable(() => this.#tell()));
   }
 
   #tell(): void {
-    const { context, state } = this.#options;
+    const { state } = this.#turns;
     this.#scheduled = false;
-    this.#nextMs = context.world.nowMs() + PAUSE_MS;
+    this.#nextMs = this.#context.world.nowMs() + PAUSE_MS;
     for (const iterationId of this.#changed) {
       for (const { clientId } of state.clientsOfIteration(iterationId)) this.#due.add(clientId);
     }
@@ -89,7 +78,7 @@ export class ClientHints {
       const client = this.#clients.get(clientId);
       const iterationId = state.clients.get(clientId)?.iterationId;
       if (client === undefined || iterationId === undefined) continue;
-      context.tell(client, "wake", null);
+      this.#context.tell(client, "wake", null);
       tasks += Math.max(1, state.tasksOfIteration(iterationId).size);
     }
   }

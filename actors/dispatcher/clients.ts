@@ -10,6 +10,7 @@ import { type Client, isServing, type Iteration, type Task } from "./entities.ts
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
+import type { Consumers } from "./rounds.ts";
 import { savingNews } from "./saving.ts";
 import { type KnownSchedules, scheduleNews } from "./schedule_news.ts";
 import { splitCount } from "./split_table.ts";
@@ -134,11 +135,12 @@ export function endClient(
   turn: Turn,
   clientId: number,
   why: ClientEnd,
-  nextRound: number | null,
+  consumers: Consumers,
 ): void {
   const { state } = turn;
   const client = state.clients.get(clientId);
   if (client === undefined) return;
+  const nextRound = consumers.nextRound(clientId) ?? null;
   turn.commit({ type: "client_released", clientId, why, nextRound });
   const iteration = state.iterations.get(client.iterationId)!;
   const { iterationId, jobId, ordered } = iteration;

@@ -33,7 +33,7 @@ class TestClient {
       name: `client-${clientId}`,
       create: (context) => {
         this.#context.resolve(context);
-        return { handlers: { wake: () => (this.wakes++, null) } };
+        return { handlers: { wake: () => (this.wakes++, null), askAgain: () => ({}) } };
       },
     });
   }
@@ -166,11 +166,7 @@ Deno.test("changes that come fast are told together, and no more clients at once
     timer: (delayMs, fn) => world.timer(delayMs, fn),
     tell: ({ path }) => void told.push(path),
   };
-  const hints = new ClientHints({
-    context: context as ActorContext,
-    state,
-    committed: () => undefined,
-  });
+  const hints = new ClientHints(context as ActorContext, { state, whenDurable: (act) => act() });
   for (let i = 1; i <= clients; i++) {
     hints.heard(i, { node: "n", path: `/client-${i}`, incarnation: "1" });
   }

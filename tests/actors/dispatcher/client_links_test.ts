@@ -1,5 +1,5 @@
 /** Clients that end, or whose links are closed or lost: when they are released. */
-import type { DispatcherConfig } from "../../../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import { closedThere, type Link } from "../../../actors/runtime/link.ts";

@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { createDispatcher, type DispatcherConfig } from "../../../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
+import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
 import type {
   DispatcherProtocol,
   JobParameters,
@@ -28,6 +29,8 @@ const PATIENCE_MS = 3_600_000;
 /** A world whose clock stands still until it is told to move on. */
 export class SteppedWorld implements World {
   readonly random: Random;
+  /** What was logged as an error. */
+  readonly errors: string[] = [];
   readonly #real = new DenoWorld({ logLevel: "off" });
   readonly #openLog: (name: string) => Promise<DurableLog>;
   readonly #timers = new Set<{ dueMs: number; fn: () => void }>();
@@ -61,7 +64,9 @@ export class SteppedWorld implements World {
     return this.#openLog(name);
   }
 
-  log(_level: LogLevel, _message: string): void {}
+  log(level: LogLevel, message: string): void {
+    if (level === "error") this.errors.push(message);
+  }
 
   fault(_point: string): boolean {
     return false;

@@ -14,6 +14,7 @@ import {
   type JournalRecord,
   RecordBatch,
 } from "../../../actors/dispatcher/records.ts";
+import { Consumers } from "../../../actors/dispatcher/rounds.ts";
 import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
 import { assignSplit } from "../../../actors/dispatcher/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
@@ -317,7 +318,7 @@ class Decider implements Turn {
         }, { placeOf: () => undefined, isUnreadable: () => false });
         return;
       case "release":
-        return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", null);
+        return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", new Consumers());
       case "worker": {
         const name = `w${a % 3}`;
         const worker = {

@@ -129,8 +129,8 @@ class Decider implements Turn {
       case "release": {
         const client = pick(this.state.clients, a);
         if (client === undefined) return;
-        const nextRound = this.consumers.nextRound(client.clientId) ?? null;
-        endClient(this, client.clientId, b % 2 === 0 ? "released" : "timed_out", nextRound);
+        const why = b % 2 === 0 ? "released" : "timed_out";
+        endClient(this, client.clientId, why, this.consumers);
         return;
       }
       case "heartbeat":

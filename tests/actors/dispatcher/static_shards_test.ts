@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DispatcherConfig } from "../../../actors/dispatcher/dispatcher.ts";
+import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import type { TaskDefinition } from "../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import { shardingPolicy } from "../../../data/mod.ts";

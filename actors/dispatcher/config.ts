@@ -1,0 +1,85 @@
+/**
+ * What a dispatcher can be told when it is started.
+ *
+ * @module
+ */
+import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
+import type { Journal } from "./journal.ts";
+import type { DialWorker } from "./reach.ts";
+import type { DispatcherState } from "./state.ts";
+import { checkWorkerNames } from "./static_shards.ts";
+
+/** How a dispatcher is set up: plain data but for the last two. */
+export interface DispatcherConfig {
+  /** Which of the world's logs is its journal. Default `"dispatcher"`. */
+  readonly logName?: string;
+  /** A worker silent for longer is lost: its tasks end and are fenced. Default 60,000. */
+  readonly workerTimeoutMs?: number;
+  /** A client silent for longer is released. Default 120,000. */
+  readonly clientTimeoutMs?: number;
+  /**
+   * A client whose link was closed at its end, as when its process ends, is released if its node does
+   * not come back for so long. Default 10,000; no longer than `clientTimeoutMs`.
+   */
+  readonly clientGraceMs?: number;
+  /**
+   * An iteration without clients is forgotten after this, and so is a dataset that was registered for
+   * jobs alone when there is none left; -1: never. Default 300,000.
+   */
+  readonly jobGcTimeoutMs?: number;
+  /**
+   * Coordinated reads: a task that a consumer cannot reach for longer is replaced; one that no
+   * consumer reaches, at once. Default 10,000.
+   */
+  readonly lostTaskTimeoutMs?: number;
+  /**
+   * The workers that share the jobs of static policies, by name: the index of each is its shard. Jobs
+   * keep the list that they began with. Default: none, so that such jobs are refused.
+   */
+  readonly workers?: readonly string[];
+  /**
+   * DETERMINISTIC: how far beyond what the reader has splits are handed out. It bounds what is kept of
+   * an iteration. Default 256.
+   */
+  readonly windowSplits?: number;
+  /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
+  readonly journalRecordsMax?: number;
+  /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
+  readonly journalBytesMax?: number;
+  /** Limits and times of what it says of how many workers there should be. */
+  readonly scaling?: ScalingOptions;
+  /** Puts something before the journal, which gives that state: tests watch it so, or break it. */
+  readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
+  /** Checks that a worker's address answers; left out, nobody checks. */
+  readonly dialWorker?: DialWorker;
+}
+
+/** The same with its defaults, checked. */
+export type Settings =
+  & Required<Omit<DispatcherConfig, "scaling" | "wrapJournal" | "dialWorker">>
+  & Pick<DispatcherConfig, "wrapJournal" | "dialWorker">
+  & { readonly scaling: Required<ScalingOptions> };
+
+const DEFAULTS = {
+  logName: "dispatcher",
+  workerTimeoutMs: 60_000,
+  clientTimeoutMs: 120_000,
+  clientGraceMs: 10_000,
+  jobGcTimeoutMs: 300_000,
+  lostTaskTimeoutMs: 10_000,
+  workers: [],
+  windowSplits: 256,
+  journalRecordsMax: 20_000,
+  journalBytesMax: 16 * 2 ** 20,
+} satisfies Partial<Settings>;
+
+/** @throws {LeatError} `invalid_argument` for workers or scaling that cannot be. */
+export function settingsOf(config: DispatcherConfig): Settings {
+  const settings = { ...DEFAULTS, ...config };
+  return {
+    ...settings,
+    workers: checkWorkerNames(settings.workers),
+    scaling: checkScaling(config.scaling),
+    clientGraceMs: Math.min(settings.clientGraceMs, settings.clientTimeoutMs),
+  };
+}

@@ -1,0 +1,180 @@
+/**
+ * What follows from the records of a turn beside the state: who is told, what is looked at again, and
+ * what is forgotten of those who are gone.
+ *
+ * @module
+ */
+import type { ActorContext } from "../runtime/actor.ts";
+import type { ClientHints } from "./client_hints.ts";
+import type { ClientLinks } from "./client_links.ts";
+import type { Figures } from "./figures.ts";
+import type { WorkerReach } from "./reach.ts";
+import type { JournalRecord } from "./records.ts";
+import { type Consumers, reviewRounds } from "./rounds.ts";
+import type { Silence } from "./silence.ts";
+import type { DispatcherState } from "./state.ts";
+import { named } from "./static_shards.ts";
+import type { TaskLists } from "./task_lists.ts";
+import type { TaskRequests } from "./task_requests.ts";
+import type { Turn } from "./turn.ts";
+import type { Turns } from "./turns.ts";
+
+/** Those who keep something beside the state, and hear of changes. */
+export interface Parts {
+  readonly context: ActorContext;
+  readonly turns: Turns;
+  readonly consumers: Consumers;
+  readonly taskLists: TaskLists;
+  readonly figures: Figures;
+  readonly reach: WorkerReach;
+  readonly clientLinks: ClientLinks;
+  readonly hints: ClientHints;
+  readonly taskRequests: TaskRequests;
+  readonly silence: Silence;
+}
+
+/** See the module. */
+export class Consequences {
+  readonly #parts: Parts;
+  readonly #state: DispatcherState;
+  readonly #listedWorkers: readonly string[];
+  /** What changed in the turn that runs now and has consequences at its end. */
+  readonly #toWake = new Set<string>();
+  readonly #toReview = new Set<number>();
+  readonly #toSettle = new Set<number>();
+
+  constructor(parts: Parts, listedWorkers: readonly string[]) {
+    this.#parts = parts;
+    this.#state = parts.turns.state;
+    this.#listedWorkers = listedWorkers;
+  }
+
+  /** Consequences that show only in the state before the record. */
+  before(record: JournalRecord): void {
+    const { consumers, taskLists, figures, clientLinks, hints, silence } = this.#parts;
+    if (record.type === "task_ended") {
+      const task = this.#state.tasks.get(record.taskId);
+      if (task === undefined) return;
+      this.#toWake.add(task.worker);
+      this.#toReview.add(task.iterationId);
+      this.#toSettle.add(task.iterationId);
+      this.#taskChanged(task.iterationId, task.taskId);
+    } else if (record.type === "iteration_collected") {
+      const { iterationId } = record;
+      for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
+      silence.notIdle(iterationId);
+      taskLists.forget(iterationId);
+      consumers.lookedAt(iterationId);
+      this.#toSettle.add(iterationId);
+    } else if (record.type === "client_released") {
+      const { clientId } = record;
+      const iterationId = this.#state.clients.get(clientId)?.iterationId;
+      silence.clientGone(clientId);
+      figures.clientGone(clientId);
+      consumers.left(clientId);
+      hints.gone(clientId);
+      clientLinks.gone(clientId);
+      if (iterationId === undefined) return;
+      this.#toReview.add(iterationId);
+      // Consumers of a coordinated read wait for one another, and not for this one any more.
+      hints.changed(iterationId);
+      if (this.#state.clientsOfIteration(iterationId).size === 1) silence.idle(iterationId);
+    }
+  }
+
+  /** Those that show in the state after it. */
+  after(record: JournalRecord): void {
+    const { figures, reach, hints, taskRequests, silence } = this.#parts;
+    switch (record.type) {
+      case "task_created":
+        this.#toWake.add(record.worker);
+        return;
+      case "task_ready":
+      case "task_completed": {
+        const { iterationId } = this.#state.tasks.get(record.taskId)!;
+        this.#toReview.add(iterationId);
+        // That clients can read a task is nothing that requests for splits wait for.
+        if (record.type === "task_ready") this.#taskChanged(iterationId, record.taskId);
+        else this.#toSettle.add(iterationId);
+        return;
+      }
+      case "client_opened":
+        silence.clientHeard(record.clientId);
+        silence.notIdle(record.iterationId);
+        this.#toReview.add(record.iterationId);
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "splits_listed":
+      case "splits_failed":
+        hints.changed(record.iterationId);
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "iteration_finished":
+      case "schedule_changed":
+      case "schedule_committed":
+      case "rounds_ended":
+        hints.changed(record.iterationId);
+        return;
+      case "save_run_written":
+      case "save_entry_written":
+        this.#toSettle.add(this.#state.tasks.get(record.taskId)!.iterationId);
+        return;
+      case "iteration_created":
+      case "sequences_received":
+        this.#toSettle.add(record.iterationId);
+        return;
+      case "worker_registered":
+        this.#noteUnlisted(record.name);
+        taskRequests.workerCame(record.name);
+        return;
+      case "worker_lost":
+        silence.workerLost(record.name);
+        reach.lost(record.name);
+        figures.workerLost(record.name);
+        taskRequests.workerLost(record.name);
+        return;
+    }
+  }
+
+  /** At the end of a turn: schedules, listings, requests that waited, workers that have news. */
+  conclude(turn: Turn): void {
+    if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
+    const { consumers, taskRequests } = this.#parts;
+    for (const iterationId of this.#toReview) reviewRounds(turn, iterationId, consumers);
+    this.#toReview.clear();
+    for (const iterationId of this.#toSettle) {
+      this.#toSettle.delete(iterationId);
+      taskRequests.settle(iterationId);
+    }
+    for (const name of this.#toWake) this.wake(name);
+    this.#toWake.clear();
+  }
+
+  /** Has a worker send a heartbeat, once what there is to tell it is durable. */
+  wake(name: string): void {
+    const { context, turns } = this.#parts;
+    const worker = this.#state.workers.get(name);
+    if (worker?.alive) turns.whenDurable(() => context.tell(worker.ref, "wake", null));
+  }
+
+  /** A worker hears in the answer to its heartbeat what it would have been woken for. */
+  answered(name: string): void {
+    this.#toWake.delete(name);
+  }
+
+  #taskChanged(iterationId: number, taskId: number): void {
+    const { taskLists, hints } = this.#parts;
+    taskLists.changed(iterationId, taskId, this.#state.tasksOfIteration(iterationId).size);
+    hints.changed(iterationId);
+  }
+
+  #noteUnlisted(worker: string): void {
+    const listed = this.#listedWorkers;
+    if (listed.length === 0 || listed.includes(worker)) return;
+    this.#parts.context.world.log(
+      "info",
+      `Worker "${worker}" is not among the listed workers (${named(listed)}): jobs of static ` +
+        `policies (FILE, DATA, …) give it nothing to do`,
+    );
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What tasks ask for: splits, or pieces of a save. A request waits until it can be answered, which may
+ * take a listing of the splits first.
+ *
+ * @module
+ */
+import type { LeatError } from "../../core/error.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { Settings } from "./config.ts";
+import { parametersOf } from "./iterations.ts";
+import { type Listing, SplitListings } from "./listing.ts";
+import { isAnswerable, isOrdered } from "./ordered.ts";
+import type { DispatcherProtocol } from "./protocol.ts";
+import { getSaveWork, hasSaveWork } from "./saving.ts";
+import { digestOfSplits } from "./split_table.ts";
+import { assignSplit, handsOutSplits } from "./splits.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+import type { Turns } from "./turns.ts";
+import { WaitingRequests } from "./waiting_requests.ts";
+
+/** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
+const WAITING_MAX = 100_000;
+
+type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
+type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
+
+/** See the module. */
+export class TaskRequests {
+  readonly #turns: Turns;
+  readonly #state: DispatcherState;
+  readonly #windowSplits: number;
+  readonly #waiting: WaitingRequests;
+  readonly #listings: SplitListings;
+
+  constructor(context: ActorContext, { windowSplits }: Settings, turns: Turns) {
+    this.#turns = turns;
+    this.#state = turns.state;
+    this.#windowSplits = windowSplits;
+    this.#waiting = new WaitingRequests(WAITING_MAX, () => context.world.nowMs());
+    this.#listings = new SplitListings({
+      context,
+      state: turns.state,
+      committed: () => turns.durable(),
+      onListed: (iterationId, listing) => this.#listed(iterationId, listing),
+    });
+  }
+
+  getSplit(request: SplitRequest, deadlineMs: number): SplitAnswer | Promise<SplitAnswer> {
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (iterationId) => this.#isAnswerable(iterationId, request),
+      (turn) => assignSplit(turn, request, this.#windowSplits),
+    );
+  }
+
+  getSaveWork(request: SaveRequest, deadlineMs: number): SaveAnswer | Promise<SaveAnswer> {
+    return this.#answerOrWait(
+      request.taskId,
+      deadlineMs,
+      (iterationId) => hasSaveWork(this.#state, iterationId, request),
+      (turn) => getSaveWork(turn, request),
+    );
+  }
+
+  /** Something has changed for an iteration: who need not wait any more is answered. */
+  settle(iterationId: number): void {
+    this.list(iterationId);
+    this.#waiting.settle(iterationId);
+  }
+
+  /** Has the iteration's splits listed if any are to be handed out. */
+  list(iterationId: number): void {
+    if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
+  }
+
+  /** A worker's life has begun. Splits may have waited for somebody to list them. */
+  workerCame(name: string): void {
+    this.#listings.workerLost(name);
+    for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(name)!)) {
+      this.list(iterationId);
+    }
+  }
+
+  workerLost(name: string): void {
+    this.#listings.workerLost(name);
+  }
+
+  /** Lets go of requests whose askers have given up. */
+  expire(): void {
+    this.#waiting.expire();
+  }
+
+  /** Refuses all that wait. */
+  refuse(error: LeatError): void {
+    this.#waiting.refuse(error);
+  }
+
+  /** Answers a task's request, or has it wait until it can be answered. */
+  #answerOrWait<A>(
+    taskId: number,
+    deadlineMs: number,
+    isAnswerable: (iterationId: number) => boolean,
+    decide: (turn: Turn) => A,
+  ): A | Promise<A> {
+    const iterationId = this.#state.tasks.get(taskId)?.iterationId;
+    if (iterationId === undefined || isAnswerable(iterationId)) return this.#turns.run(decide);
+    const answer = this.#waiting.wait(iterationId, {
+      deadlineMs,
+      isAnswerable: () => !this.#state.tasks.has(taskId) || isAnswerable(iterationId),
+      answer: () => this.#turns.run(decide),
+    });
+    this.#listings.ensure(iterationId);
+    return answer;
+  }
+
+  /** Whether a request for a split need not wait. */
+  #isAnswerable(iterationId: number, request: SplitRequest): boolean {
+    const iteration = this.#state.iterations.get(iterationId);
+    if (iteration === undefined) return true;
+    if (!isOrdered(this.#state, iteration)) return !this.#lacksSplits(iterationId);
+    return isAnswerable(this.#state, iteration, request, this.#windowSplits);
+  }
+
+  /** Whether the iteration's splits have to be listed before any can be handed out. */
+  #lacksSplits(iterationId: number): boolean {
+    const iteration = this.#state.iterations.get(iterationId);
+    return iteration?.splits === null && iteration.splitsError === null &&
+      handsOutSplits(parametersOf(this.#state, iteration).processingMode);
+  }
+
+  #listed(iterationId: number, listing: Listing): void {
+    this.#turns.runUnasked(({ commit }) => {
+      if ("error" in listing) {
+        commit({ type: "splits_failed", iterationId, error: listing.error.toWire() });
+      } else {
+        const { bounds, begun } = listing;
+        commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        if (begun !== undefined) commit({ type: "save_begun", iterationId, ...begun });
+      }
+    });
+  }
+}

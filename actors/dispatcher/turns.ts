@@ -1,0 +1,183 @@
+/**
+ * The dispatcher's order of work: **append, then apply, then answer**.
+ *
+ * A turn decides, without waiting for anything. Each change that it makes is appended to the journal
+ * and applied at once; and whatever would leave (an answer, a message to a worker) waits until
+ * everything appended before it is durable. That holds for answers that only read as well: what they
+ * read may not survive a crash yet. If the journal fails, the dispatcher dies without another word, and
+ * its next life begins from what the journal holds.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { Settings } from "./config.ts";
+import type { Consequences } from "./consequences.ts";
+import type { Journal } from "./journal.ts";
+import type { JournalRecord } from "./records.ts";
+import { openJournal, type Recovered } from "./recovery.ts";
+import type { DispatcherState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** See the module. */
+export class Turns {
+  readonly state: DispatcherState;
+  readonly #context: ActorContext;
+  readonly #journal: Journal;
+  readonly #opened: Recovered;
+  readonly #turn: Turn;
+  #consequences!: Consequences;
+  /** Records that were committed in this life. */
+  #commits = 0;
+
+  private constructor(context: ActorContext, settings: Settings, opened: Recovered) {
+    const { world, random } = context;
+    const { state, journal } = opened;
+    this.state = state;
+    this.#context = context;
+    this.#opened = opened;
+    this.#journal = settings.wrapJournal?.(journal, state) ?? journal;
+    this.#turn = {
+      state,
+      random: random.fork("ids and seeds"),
+      get nowMs() {
+        return world.nowMs();
+      },
+      get wallMs() {
+        return world.wallMs();
+      },
+      listedWorkers: settings.workers,
+      commit: (record) => this.#commit(record),
+    };
+  }
+
+  /** Takes up the journal where it was left. */
+  static async open(context: ActorContext, settings: Settings): Promise<Turns> {
+    const { world } = context;
+    const opened = await openJournal(await world.openLog(settings.logName), {
+      recordsMax: settings.journalRecordsMax,
+      bytesMax: settings.journalBytesMax,
+      isCompactedEarly: () => world.fault("dispatcher.compact_early"),
+      macrotask: (fn) => world.macrotask(fn),
+      onFailure: (error) => {
+        const message = `The journal of the dispatcher failed: ${error.message}`;
+        die(context, new LeatError(error.code, message, { cause: error }));
+      },
+    });
+    return new Turns(context, settings, opened);
+  }
+
+  /** Says what follows from changes, before the first of them. */
+  follow(consequences: Consequences): void {
+    this.#consequences = consequences;
+  }
+
+  /**
+   * Decides; the answer or error is given when everything it rests on is durable.
+   *
+   * @throws {LeatError} what was decided to be thrown; `internal` for a bug.
+   */
+  run<A>(decide: (turn: Turn) => A): A | Promise<A> {
+    const answer = this.#decide(() => outcomeOf(() => decide(this.#turn)));
+    const wait = this.#journal.committed();
+    return wait === undefined ? answer() : wait.then(answer);
+  }
+
+  /**
+   * Decides what nobody has asked for: what is due, or has happened elsewhere. There is nobody to tell
+   * of an error, so that each is a bug; one that has changed nothing is logged, and the dispatcher lives
+   * on, whether there is something to wait for or not.
+   */
+  runUnasked(decide: (turn: Turn) => void): void {
+    this.#decide(() => {
+      decide(this.#turn);
+      return () => {};
+    });
+    // A journal that fails ends this life by itself.
+    this.#journal.committed()?.catch(() => {});
+  }
+
+  /** Acts when all that was decided so far is durable, if it comes to that. */
+  whenDurable(act: () => void): void {
+    const wait = this.#journal.committed();
+    if (wait === undefined) act();
+    // A journal that fails ends this life by itself.
+    else wait.then(act, () => {});
+  }
+
+  /** Settles when all that was decided so far is durable; undefined when it is already. */
+  durable(): Promise<void> | undefined {
+    return this.#journal.committed();
+  }
+
+  /** What was appended is written, and the journal let go. */
+  close(): Promise<void> {
+    return this.#opened.journal.close();
+  }
+
+  #decide<A>(outcome: () => () => A): () => A {
+    const commits = this.#commits;
+    try {
+      const answer = outcome();
+      this.#consequences.conclude(this.#turn);
+      return answer;
+    } catch (error) {
+      return this.#failed(error, this.#commits > commits);
+    }
+  }
+
+  /** Append, then apply. A change that was appended and cannot be applied is a bug, whatever is thrown. */
+  #commit(record: JournalRecord): void {
+    this.#journal.append(record);
+    this.#commits++;
+    this.#consequences.before(record);
+    try {
+      this.state.apply(record);
+    } catch (cause) {
+      const { message } = LeatError.from(cause);
+      throw new Error(`A record "${record.type}" cannot be applied: ${message}`, { cause });
+    }
+    this.#consequences.after(record);
+  }
+
+  /**
+   * A bug that has changed nothing costs its asker alone. One amid changes is the end of this life, and
+   * of the changes: the next life would read half of what was decided, or what it cannot apply.
+   */
+  #failed(error: unknown, hasChanged: boolean): () => never {
+    const { message, stack } = LeatError.from(error);
+    const failure = new LeatError("internal", `The dispatcher has failed: ${message}`, {
+      cause: error,
+    });
+    if (hasChanged) {
+      this.#opened.journal.abandon();
+      die(this.#context, failure);
+      throw failure;
+    }
+    this.#context.world.log("error", failure.message, { stack });
+    return () => {
+      throw failure;
+    };
+  }
+}
+
+/** What a decision comes to: an answer, or a known error. A bug is thrown. */
+function outcomeOf<A>(decide: () => A): () => A {
+  try {
+    const answer = decide();
+    return () => answer;
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function die(context: ActorContext, error: LeatError): void {
+  // Of what is cancelled nobody dies.
+  const cause = error.code === "cancelled"
+    ? new LeatError("internal", error.message, { cause: error })
+    : error;
+  context.run(() => Promise.reject(cause));
+}
