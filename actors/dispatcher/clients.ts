@@ -41,6 +41,20 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
 }
 
 /**
+ * What a client is told that was released when its save was over: whoever asks for the save next has it
+ * forgotten, and with two who did, each before the other had heard, neither would ever be told.
+ */
+export function newsOfSaveEnd(
+  state: DispatcherState,
+  clientId: number,
+): AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined {
+  const saveEnd = state.saveEndOfReleased(clientId);
+  if (saveEnd === undefined) return undefined;
+  const { error } = saveEnd;
+  return { tasks: [], finished: true, ...(error === null ? {} : { error }) };
+}
+
+/**
  * What a client is told at a heartbeat.
  *
  * @param known The schedules that it says it knows.

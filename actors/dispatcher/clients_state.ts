@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Iteration, SaveEnd } from "./entities.ts";
 import { join, leave } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
 import { need, type Tables } from "./tables.ts";
@@ -23,11 +24,19 @@ export function released(tables: Tables, record: RecordOf<"client_released">): v
   const client = need(tables.clients.get(record.clientId), record);
   const { clientId, iterationId, consumerIndex } = client;
   tables.removeClient(client);
-  tables.released.set(clientId, iterationId);
+  const iteration = need(tables.iterations.get(iterationId), record);
+  const { rounds, ordered } = iteration;
+  const saveEnd = saveEndOf(tables, iteration);
+  tables.released.set(clientId, { iterationId, ...(saveEnd === undefined ? {} : { saveEnd }) });
   trimOldest(tables.released, RELEASED_CLIENTS_KEPT);
-  const { rounds, ordered } = need(tables.iterations.get(iterationId), record);
   if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
   rounds.reached = Math.max(rounds.reached, record.nextRound ?? 0);
+}
+
+function saveEndOf(tables: Tables, iteration: Iteration): SaveEnd | undefined {
+  const { jobId, saving, splitsError: error } = iteration;
+  if (tables.jobs.get(jobId)?.parameters.save === undefined) return undefined;
+  return error !== null || saving?.isWhole === true ? { error } : undefined;
 }
 
 function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {

@@ -15,7 +15,7 @@ import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./client_hints.ts";
 import { ClientLinks } from "./client_links.ts";
-import { clientOf, endClient, newsFor } from "./clients.ts";
+import { clientOf, endClient, newsFor, newsOfSaveEnd } from "./clients.ts";
 import { type DispatcherConfig, type Settings, settingsOf } from "./config.ts";
 import { Consequences, type Parts } from "./consequences.ts";
 import { datasetOf, registerDataset } from "./datasets.ts";
@@ -190,6 +190,8 @@ class Dispatcher {
     const { lostTaskTimeoutMs, clientGraceMs } = this.#settings;
     return this.#turns.run((turn) => {
       const { state } = turn;
+      const saveEnd = newsOfSaveEnd(state, request.clientId);
+      if (saveEnd !== undefined) return saveEnd;
       const [client, iteration] = clientOf(state, request.clientId);
       const { clientId, iterationId } = client;
       silence.clientHeard(clientId);

@@ -148,6 +148,18 @@ export interface Client {
   firstVersion: number | null;
 }
 
+/** A client that was released, to be told what became of it. */
+export interface ReleasedClient {
+  readonly iterationId: number;
+  /** It was over by then, and the client may not have been told. */
+  readonly saveEnd?: SaveEnd;
+}
+
+/** How a save ended; null: all was written. */
+export interface SaveEnd {
+  readonly error: WireError | null;
+}
+
 /** A dataset as it was registered. */
 export type Dataset = DatasetDefinition;
 

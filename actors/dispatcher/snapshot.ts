@@ -7,7 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { copyBody } from "../runtime/body.ts";
-import type { Client, Dataset, Iteration, Job, Task, Worker } from "./entities.ts";
+import type { Client, Dataset, Iteration, Job, ReleasedClient, Task, Worker } from "./entities.ts";
 import { type LastIds, Tables } from "./tables.ts";
 
 const FORMAT = 1;
@@ -25,7 +25,7 @@ export interface StateSnapshot {
   readonly tasks: readonly Task[];
   readonly workers: readonly Worker[];
   readonly clients: readonly Client[];
-  readonly released: readonly { readonly clientId: number; readonly iterationId: number }[];
+  readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
 }
 
 /** All that the tables hold, as plain data that shares nothing with them. */
@@ -43,7 +43,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     tasks: [...tables.tasks.values()],
     workers: [...tables.workers.values()],
     clients: [...tables.clients.values()],
-    released: [...tables.released].map(([clientId, iterationId]) => ({ clientId, iterationId })),
+    released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
   }) as StateSnapshot;
 }
 
@@ -74,9 +74,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const worker of entities.workers) tables.addWorker(wholeWorker(worker));
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(wholeClient(client));
-  for (const { clientId, iterationId } of entities.released) {
-    tables.released.set(clientId, iterationId);
-  }
+  for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
   return tables;
 }
 

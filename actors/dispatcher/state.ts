@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Client, Dataset, Iteration, Job, Task, Worker } from "./entities.ts";
+import type { Client, Dataset, Iteration, Job, SaveEnd, Task, Worker } from "./entities.ts";
 import { NOTHING } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
 import { applyRecord } from "./record_changes.ts";
@@ -172,6 +172,11 @@ export class DispatcherState {
 
   /** The iteration that a released client was in, if that is still remembered. */
   iterationOfReleased(clientId: number): number | undefined {
-    return this.#tables.released.get(clientId);
+    return this.#tables.released.get(clientId)?.iterationId;
+  }
+
+  /** How the save of a released client had ended by then, if it had, and that is still remembered. */
+  saveEndOfReleased(clientId: number): SaveEnd | undefined {
+    return this.#tables.released.get(clientId)?.saveEnd;
   }
 }

@@ -6,7 +6,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Client, Dataset, Iteration, Job, Task, Worker } from "./entities.ts";
+import type { Client, Dataset, Iteration, Job, ReleasedClient, Task, Worker } from "./entities.ts";
 import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
@@ -38,8 +38,8 @@ export class Tables {
   readonly tasks: Map<number, Task> = new Map();
   readonly workers: Map<string, Worker> = new Map();
   readonly clients: Map<number, Client> = new Map();
-  /** Released clients and the iterations they were in, oldest first. */
-  readonly released: Map<number, number> = new Map();
+  /** Oldest first. */
+  readonly released: Map<number, ReleasedClient> = new Map();
 
   // Indices, which follow from the above.
   /** Of equal datasets, those that were registered first come first. */
