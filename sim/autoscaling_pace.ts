@@ -35,7 +35,11 @@ const SETTLED_DOWNS = 2;
 const LOOK_INTERVALS = 1.5;
 /** After a restart is looked for so many times what takes longest until something else is wanted. */
 const RESTART_TIMES = 2;
-/** Beside what a worker waits for acknowledgements, clients have so many of the longest steps to fetch. */
+/**
+ * A worker that is stopped has so long, as by default, and so many of the longest steps beside that in
+ * which clients fetch.
+ */
+const DRAIN_MS = 10_000;
 const DRAIN_STEPS = 0.6;
 /** A healed cluster has so many of them to get done. */
 const LIVENESS_STEPS = 60;
@@ -63,14 +67,9 @@ export interface AutoscalingPace {
   readonly livenessMaxMs: number;
 }
 
-/**
- * The pace for these times of scaling.
- *
- * @param acknowledgedWithinMs What a worker that is stopped waits for clients that are silent.
- */
+/** The pace for these times of scaling. */
 export function autoscalingPace(
   { intervalMs, measureMs, downAfterMs }: Required<ScalingOptions>,
-  acknowledgedWithinMs: number,
 ): AutoscalingPace {
   const slowStepMaxMs = Math.max(SLOW_STEP_MAX_MS, SLOW_STEP_SHARE * downAfterMs);
   const steadyWorkMs = measureMs / STEADY_ELEMENTS;
@@ -88,7 +87,7 @@ export function autoscalingPace(
     lookWithinMs: LOOK_INTERVALS * intervalMs,
     describeTimeoutMs: intervalMs,
     afterRestartMs: RESTART_TIMES * Math.max(downAfterMs, measureMs),
-    drainMs: acknowledgedWithinMs + DRAIN_STEPS * slowStepMaxMs,
+    drainMs: DRAIN_MS + DRAIN_STEPS * slowStepMaxMs,
     livenessMaxMs: LIVENESS_STEPS * slowStepMaxMs,
   };
 }

@@ -17,6 +17,8 @@ const START_MAX_MS = 300;
 const DRAIN_MS = 8_000;
 /** For an answer beside that, in ms. */
 const ANSWER_MS = 1_000;
+/** After how long a worker is asked again that may not have heard, in ms. */
+const ATTEMPT_MS = 300;
 /** The longest time between two changes by {@linkcode SimFleet.changeNowAndThen}, in ms. */
 const BETWEEN_MAX_MS = 400;
 
@@ -75,6 +77,7 @@ export class SimFleet implements WorkerFleet {
     this.#cluster.counters.tally("worker_left");
     try {
       const isDrained = await this.drain(name);
+      if (!isDrained) this.#cluster.counters.tally("drain_cut_short");
       if (!isDrained || node.lives !== life) this.hasCutShort = true;
       await node.stop();
     } finally {
@@ -87,7 +90,7 @@ export class SimFleet implements WorkerFleet {
     const { system } = this.#cluster.node(OPERATOR_NODE);
     const worker = workerAt(name);
     const timeoutMs = this.#drainMs;
-    const patience = { timeoutMs: timeoutMs + ANSWER_MS };
+    const patience = { timeoutMs: timeoutMs + ANSWER_MS, attemptMs: ATTEMPT_MS };
     const isDrained = await system.ask(worker, "drain", { timeoutMs }, patience)
       .catch(() => false);
     await system.ask(worker, "leave", null, { timeoutMs: ANSWER_MS }).catch(() => null);

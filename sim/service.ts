@@ -77,7 +77,6 @@ export type WorkerSettings =
     | "placement"
     | "tags"
     | "aheadBytesMax"
-    | "acknowledgedWithinMs"
   >
   & {
     /** Default: its node's. */

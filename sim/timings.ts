@@ -22,7 +22,7 @@ export interface ServiceTimings {
     DispatcherConfig,
     "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs" | "scaling"
   >;
-  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs" | "acknowledgedWithinMs">;
+  readonly worker: Pick<WorkerSettings, "heartbeatMs" | "skipAfterMs">;
   readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
 }
 

@@ -11,7 +11,6 @@
  */
 import { checkScaling, type ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
-import { ACKNOWLEDGED_WITHIN_MS } from "../actors/worker/task.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import { LeatError } from "../core/error.ts";
 import { Dataset } from "../data/dataset.ts";
@@ -56,7 +55,7 @@ const AWAY_MS = 500;
 
 /** Quick timings. */
 const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 4_000 };
-const WORKER = { heartbeatMs: 1_000, acknowledgedWithinMs: 5_000 };
+const WORKER = { heartbeatMs: 1_000 };
 const CLIENT = { refreshMs: 1_000, requestTimeoutMs: 2_000 };
 /** In so many of the runs with the timings of production an operator has it scale sooner. */
 const SOONER_PROBABILITY = 0.5;
@@ -128,10 +127,10 @@ class AutoscalingRun implements Disposable {
       worker: WORKER,
       client: CLIENT,
     });
-    const { dispatcher, worker: { acknowledgedWithinMs = ACKNOWLEDGED_WITHIN_MS } } = this.#timings;
+    const { dispatcher } = this.#timings;
     const operators = luck.fork("scaling").chance(SOONER_PROBABILITY) ? SOONER : {};
     this.#scaling = checkScaling(dispatcher.scaling ?? operators);
-    this.#pace = autoscalingPace(this.#scaling, acknowledgedWithinMs);
+    this.#pace = autoscalingPace(this.#scaling);
     this.#aheadMs = luck.between(0, this.#pace.fastMs);
     const config = { ...dispatcher, scaling: this.#scaling };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
