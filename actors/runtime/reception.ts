@@ -1,0 +1,179 @@
+/**
+ * What becomes of an envelope that has come to its node: it reaches a mailbox, settles an ask or ends a
+ * watch; or it is dropped, and who waits for an answer is refused.
+ *
+ * @module
+ */
+import { LeatError, type WireError } from "../../core/error.ts";
+import type { Answer, RepeatableAsk } from "./answers.ts";
+import type { Asks, Refusal } from "./asks.ts";
+import type { Cell } from "./cell.ts";
+import type { AskEnvelope, Envelope } from "./envelope.ts";
+import type { DropReason, InspectionEvent } from "./inspection.ts";
+import type { NodeId } from "./link.ts";
+import { type Life, nodeActorOf } from "./node_actor.ts";
+import type { Peers } from "./peers.ts";
+import { formatRef } from "./ref.ts";
+import type { World } from "./world.ts";
+
+/** How long a node may take to say which of its actors have ended, in ms; else it is asked another time. */
+const ENDED_TIMEOUT_MS = 5_000;
+
+/** The node that the envelopes come to. */
+export interface ReceptionOwner {
+  readonly id: NodeId;
+  readonly world: World;
+  /** Its actors, by path. */
+  readonly cells: ReadonlyMap<string, Cell>;
+  readonly root: Cell;
+  readonly asks: Asks;
+  readonly peers: Peers;
+  isLinked(node: string): boolean;
+  /** Whether that life of an actor of this node has ended. */
+  isEnded(life: Life): boolean;
+  answer(source: Cell, ask: AskEnvelope, answer: Answer): void;
+  /** Answers what nobody here can take. */
+  refuse(envelope: Envelope, error: WireError): void;
+  drop(envelope: Envelope, reason: DropReason): void;
+  emit(event: InspectionEvent): void;
+}
+
+/** See the module. */
+export class Reception {
+  readonly #owner: ReceptionOwner;
+
+  constructor(owner: ReceptionOwner) {
+    this.#owner = owner;
+  }
+
+  take(envelope: Envelope): void {
+    switch (envelope.kind) {
+      case "reply":
+      case "failure":
+        return this.#takeAnswer(envelope);
+      case "down":
+        return this.#owner.peers.watchEnded(
+          envelope.id,
+          () => LeatError.fromWire(envelope.error),
+          "ended",
+        );
+      default:
+        return this.#takeForActor(envelope);
+    }
+  }
+
+  #takeAnswer(envelope: Extract<Envelope, { kind: "reply" | "failure" }>): void {
+    const { cells, asks } = this.#owner;
+    const asker = cells.get(envelope.target.path);
+    if (asker !== undefined && !this.#accept(asker, envelope)) return;
+    const incarnation = envelope.target.incarnation;
+    const wanted = envelope.kind === "reply"
+      ? asks.answered(envelope.id, incarnation, envelope.body)
+      : asks.refused(envelope.id, incarnation, refusalOf(envelope.error));
+    if (wanted) this.#owner.emit({ type: "deliver", envelope });
+    else this.#owner.drop(envelope, "unwanted_reply");
+  }
+
+  #takeForActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
+    const { cells, root, peers } = this.#owner;
+    const { target } = envelope;
+    const cell = cells.get(target.path);
+    // The root stands for whoever asks from outside any actor: it is watched, and hears nothing.
+    const isHeard = cell !== root || envelope.kind === "watch" || envelope.kind === "unwatch";
+    if (
+      cell === undefined || !isHeard || cell.state === "stopping" || cell.state === "stopped"
+    ) {
+      return this.#refuseAsGone(envelope);
+    }
+    if (target.incarnation !== undefined && target.incarnation !== cell.self.incarnation) {
+      return this.#refuseAsStale(envelope, cell);
+    }
+    if (!this.#accept(cell, envelope)) return;
+    if (envelope.kind === "tell") cell.enqueue(envelope);
+    else if (envelope.kind === "ask") this.#takeAsk(cell, envelope);
+    else peers.watched(cell, envelope);
+  }
+
+  #refuseAsGone(envelope: Envelope): void {
+    const { target } = envelope;
+    const restarting = this.#isRestarting(target.path);
+    this.#owner.drop(envelope, restarting ? "restarting" : "no_such_actor");
+    this.#owner.refuse(
+      envelope,
+      restarting ? { code: "unavailable", message: `${formatRef(target)} is restarting` } : {
+        code: "not_found",
+        message: `There is no actor ${formatRef(target)}`,
+        details: { reason: "no_such_actor" },
+      },
+    );
+  }
+
+  #refuseAsStale(envelope: Envelope, { self }: Cell): void {
+    this.#owner.drop(envelope, "stale_incarnation");
+    this.#owner.refuse(envelope, {
+      code: "failed_precondition",
+      message: `${formatRef(envelope.target)} is gone; ${formatRef(self)} has taken its place`,
+      details: { reason: "stale_incarnation", incarnation: self.incarnation },
+    });
+  }
+
+  /** Whether the actor at that path may be there soon: it, or one above it, is ending or coming back. */
+  #isRestarting(path: string): boolean {
+    const { cells, root } = this.#owner;
+    if (path === root.self.path) return false;
+    if (cells.has(path)) return true;
+    const slash = Math.max(0, path.lastIndexOf("/"));
+    const parentPath = path.slice(0, slash) || root.self.path;
+    const parent = cells.get(parentPath);
+    if (parent === undefined) return this.#isRestarting(parentPath);
+    return parent.state !== "running" || parent.children.get(path.slice(slash + 1)) !== undefined;
+  }
+
+  #takeAsk(cell: Cell, envelope: AskEnvelope): void {
+    if (envelope.settledBelow !== undefined) {
+      const nowMs = this.#owner.world.nowMs();
+      const known = cell.answers.begin(envelope.source, envelope as RepeatableAsk, nowMs);
+      if (cell.answers.isLookDue(nowMs)) this.#findEndedAskers(cell, nowMs);
+      if (known === "pending") return;
+      if (known !== "new") return this.#owner.answer(cell, envelope, known);
+    }
+    cell.enqueue(envelope);
+  }
+
+  /**
+   * Finds out which of those that a cell has answered have ended. Only their own node knows: one that
+   * cannot be reached may live, and ask again.
+   */
+  #findEndedAskers(cell: Cell, nowMs: number): void {
+    const owner = this.#owner;
+    for (const [node, askers] of Map.groupBy(cell.answers.quiet(nowMs), ({ node }) => node)) {
+      if (node === owner.id.node) {
+        for (const asker of askers) if (owner.isEnded(asker)) cell.askerEnded(asker.incarnation);
+      } else if (owner.isLinked(node)) {
+        const lives = askers.map(({ path, incarnation }) => ({ path, incarnation }));
+        cell.ask(nodeActorOf(node), "ended", { lives }, { timeoutMs: ENDED_TIMEOUT_MS }).then(
+          (answer) => {
+            const ended = new Set(answer);
+            for (const { incarnation } of lives) {
+              if (ended.has(incarnation)) cell.askerEnded(incarnation);
+            }
+          },
+          // It is asked again, later.
+          () => {},
+        );
+      }
+    }
+  }
+
+  #accept(cell: Cell, envelope: Envelope): boolean {
+    const missing = cell.marks.accept(envelope.source.incarnation, envelope.number);
+    if (missing < 0) this.#owner.drop(envelope, "not_newer");
+    else if (missing > 0) this.#owner.emit({ type: "gap", envelope, missing });
+    return missing >= 0;
+  }
+}
+
+function refusalOf(wire: WireError): Refusal {
+  const { code, details } = wire;
+  return { code, details, error: () => LeatError.fromWire(wire) };
+}
