@@ -60,8 +60,10 @@ export function checkScaling(options: ScalingOptions = {}): Required<ScalingOpti
 
 /** What is known of a cluster at a moment. */
 export interface ClusterSigns {
-  /** Workers that are alive and can be reached. */
+  /** Workers that are taken to be alive and can be reached. */
   readonly workers: number;
+  /** Those of them that were heard of since the dispatcher began: of the others some may be dead. */
+  readonly heard: number;
   /** Jobs that somebody reads and that are not all produced. */
   readonly jobs: readonly JobSigns[];
 }
@@ -76,8 +78,9 @@ export interface ClusterSigns {
  * const autoscaler = new Autoscaler({ minWorkers: 1, maxWorkers: 8 });
  * const rates = { waitingShare: 0.4, busyShare: 1, demand: 50, delivered: 30, madeByOne: 15 };
  * const job = { jobId: 1, name: "resnet", serving: 2, shares: null, rates };
- * autoscaler.observe(0, { workers: 2, jobs: [job] });
- * console.log(autoscaler.observe(10_000, { workers: 2, jobs: [job] }).wanted); // 4
+ * const signs = { workers: 2, heard: 2, jobs: [job] };
+ * autoscaler.observe(0, signs);
+ * console.log(autoscaler.observe(10_000, signs).wanted); // 4
  * ```
  */
 export class Autoscaler {
@@ -86,18 +89,20 @@ export class Autoscaler {
   /** What was wanted in the time after which fewer may be, oldest first, falling. */
   readonly #recent: { readonly atMs: number; readonly wanted: number }[] = [];
   #beganMs: number | undefined;
+  /** How many workers it found there when it began. */
+  #found = 0;
 
   constructor(options: ScalingOptions = {}) {
     this.#settings = checkScaling(options);
   }
 
   /** What should be, by what is known now. Times never go back. */
-  observe(nowMs: number, { workers, jobs }: ClusterSigns): ScalingDescription {
+  observe(nowMs: number, { workers, heard, jobs }: ClusterSigns): ScalingDescription {
     const { minWorkers, maxWorkers } = this.#settings;
-    this.#beganMs ??= nowMs;
+    this.#find(nowMs, workers, heard);
     const scaled = this.#observeJobs(nowMs, jobs);
     const now = Math.max(0, ...scaled.map((job) => job.wanted));
-    const most = this.#mostOfLate(nowMs, now, workers);
+    const most = this.#mostOfLate(nowMs, now);
     const wanted = Math.min(maxWorkers, Math.max(minWorkers, most));
     const text = textOf({ workers, wanted, now, jobs: scaled, maxWorkers });
     return { workers, wanted, minWorkers, maxWorkers, text, jobs: scaled };
@@ -116,17 +121,30 @@ export class Autoscaler {
   }
 
   /**
-   * The most that was wanted of late. Who has not looked for as long does not know what was wanted
-   * before: it keeps the workers that are there.
+   * Who lives is heard of while the first rates are taken. What comes later was asked for: to keep that as
+   * well would be to ask for ever more, as long as one that is dead counts as there and is started anew.
    */
-  #mostOfLate(nowMs: number, now: number, workers: number): number {
+  #find(nowMs: number, workers: number, heard: number): void {
+    if (this.#beganMs === undefined) {
+      this.#beganMs = nowMs;
+      this.#found = workers;
+    } else if (nowMs - this.#beganMs < this.#settings.measureMs) {
+      this.#found = Math.max(this.#found, heard);
+    }
+  }
+
+  /**
+   * The most that was wanted of late. Who has not looked for as long does not know what was wanted
+   * before: it keeps the workers that it found.
+   */
+  #mostOfLate(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
     const recent = this.#recent;
     while (recent.length > 0 && recent[0]!.atMs <= nowMs - downAfterMs) recent.shift();
     while (recent.length > 0 && recent.at(-1)!.wanted <= now) recent.pop();
     recent.push({ atMs: nowMs, wanted: now });
     const most = recent[0]!.wanted;
-    return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, workers) : most;
+    return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#found) : most;
   }
 }
 

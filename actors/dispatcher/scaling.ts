@@ -49,6 +49,7 @@ function signsOf(state: DispatcherState, soft: SoftState, staleMs: number): Clus
   );
   return {
     workers: workers.length,
+    heard: workers.filter(({ name }) => soft.figures.ofWorker(name, soft.nowMs) !== null).length,
     jobs: [...state.jobs.values()].flatMap((job) => signsOfJob(state, soft, job, staleMs)),
   };
 }

@@ -78,6 +78,7 @@ class Cluster {
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += 5 * SECOND) {
       this.said = this.autoscaler.observe(this.nowMs, {
         workers: this.workers,
+        heard: this.workers,
         jobs: this.jobs.map((job, index) => this.#signsOf(job, index)),
       });
       if (this.history.at(-1) !== this.said.wanted) this.history.push(this.said.wanted);
@@ -123,8 +124,31 @@ Deno.test("a job without any worker wants one, and one without figures keeps tho
   const autoscaler = new Autoscaler();
   const signs = { jobId: 1, name: "a", serving: 5, shares: null, rates: null };
   for (let nowMs = 0; nowMs < 10 * MINUTE; nowMs += 5 * SECOND) {
-    assertEquals(autoscaler.observe(nowMs, { workers: 5, jobs: [signs] }).wanted, 5);
+    assertEquals(autoscaler.observe(nowMs, { workers: 5, heard: 5, jobs: [signs] }).wanted, 5);
   }
+});
+
+Deno.test("an autoscaler that begins anew asks for no more than it finds, though some of those are dead and are started anew", () => {
+  const autoscaler = new Autoscaler();
+  const signs = { jobId: 1, name: "a", serving: 2, shares: null, rates: null };
+  // Two live, and one that is dead is not missed yet: whoever starts workers starts a third.
+  let alive = 2;
+  for (let nowMs = 0; nowMs < MINUTE; nowMs += 5 * SECOND) {
+    const heard = nowMs === 0 ? 0 : alive;
+    const { wanted } = autoscaler.observe(nowMs, { workers: alive + 1, heard, jobs: [signs] });
+    assertEquals(wanted, 3);
+    alive = wanted;
+  }
+});
+
+Deno.test("an autoscaler that begins anew keeps the workers that come back while it takes its first rates", () => {
+  const autoscaler = new Autoscaler({ measureMs: 10 * SECOND });
+  const look = (nowMs: number, heard: number) =>
+    autoscaler.observe(nowMs, { workers: heard, heard, jobs: [] }).wanted;
+  assertEquals(look(0, 0), 0);
+  assertEquals(look(5 * SECOND, 4), 4);
+  assertEquals(look(20 * SECOND, 6), 4, "what comes later was asked for");
+  assertEquals(look(3 * MINUTE, 4), 0);
 });
 
 Deno.test("a job that its trainers limit wants no more, and fewer only after a while", () => {
