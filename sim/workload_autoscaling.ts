@@ -105,6 +105,8 @@ class AutoscalingRun implements Disposable {
   readonly #aheadMs: number;
   /** Looks of the scaler since it has changed the number of workers, or was not answered. */
   #looks = 0;
+  /** How many workers the dispatcher said are there when it was last asked. */
+  #counted = 0;
   /** When the look before was answered, if it was, in a healed cluster. */
   #answeredUs: number | undefined;
   #hasHealed = false;
@@ -223,6 +225,7 @@ class AutoscalingRun implements Disposable {
     const patience = { timeoutMs: this.#pace.describeTimeoutMs };
     const state = await system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, patience);
     this.#looks++;
+    this.#counted = state.scaling.workers;
     if (this.#hasHealed) this.#answeredUs = this.cluster.scheduler.nowUs;
     return state;
   }
@@ -250,7 +253,9 @@ class AutoscalingRun implements Disposable {
     this.#loadConstantly(node, () => isOver).catch((error) =>
       this.violations.by("training").add(LeatError.from(error).message)
     );
-    const hasSettled = () => this.#looks > settledLooks;
+    // A dispatcher that is restarted keeps as many as it counts: none of them may be dead.
+    const hasSettled = () =>
+      this.#looks > settledLooks && this.#counted === this.#fleet.names.length;
     const what = "the number of workers has settled";
     await runUntil(this.cluster, hasSettled, what, livenessMaxMs);
     const [size, stops] = [this.#fleet.names.length, this.#stops];
