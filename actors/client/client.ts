@@ -21,6 +21,7 @@ import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { FirstComeReader } from "./first_come.ts";
+import { joinIteration } from "./joining.ts";
 import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
 import type { ClientProtocol } from "./protocol.ts";
@@ -228,10 +229,14 @@ class Client {
       ...(startAt === undefined ? {} : { startAt }),
       ...(behind.length === 0 ? {} : { behind }),
     };
-    const { clientId } = await firstAnswer(
-      dispatcher,
-      firstAnswerTimeoutMs,
-      (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
+    const { clientId } = await joinIteration(
+      request,
+      (request) =>
+        firstAnswer(
+          dispatcher,
+          firstAnswerTimeoutMs,
+          (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
+        ),
     );
     return clientId;
   }

@@ -11,7 +11,7 @@ import { createTask, forgetIteration } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { checkName } from "./names.ts";
-import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
+import { type DispatcherProtocol, type JobParameters, TO_FOLLOW } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
@@ -50,7 +50,10 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const isAnew = found !== undefined && beginsAnew(turn, found, request, said);
-  if (isAnew) forgetIteration(turn, found);
+  if (isAnew) {
+    checkFollows(turn, found, request);
+    forgetIteration(turn, found);
+  }
   const running = isAnew ? undefined : found;
   if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
 
@@ -118,6 +121,26 @@ function beginsAnew(
   if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
   if (isLeft) return true;
   return startAt !== undefined && ordered?.consumers?.[consumerIndex]?.state !== "awaited";
+}
+
+/**
+ * Who takes over from others has to have heard of what it takes over: a request may be so late that its
+ * sender has died, and the next life of that one reads the stream.
+ */
+function checkFollows(
+  { state }: Turn,
+  { iterationId, jobId, repetition }: Iteration,
+  { follows }: OpenRequest,
+): void {
+  if (follows === iterationId || state.clientsOfIteration(iterationId).size === 0) return;
+  throw new LeatError(
+    "failed_precondition",
+    `Repetition ${repetition} of job "${
+      state.jobs.get(jobId)?.name
+    }" is being read. Who takes it over ` +
+      `from a place in it has to say that it follows iteration ${iterationId}`,
+    { details: { reason: TO_FOLLOW, follows: iterationId } },
+  );
 }
 
 function createIteration(

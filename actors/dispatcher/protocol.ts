@@ -161,7 +161,8 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or a static policy is asked
-   * for where no list of workers is set up.
+   * for where no list of workers is set up; with `details.reason` {@linkcode TO_FOLLOW} when the request
+   * has to say in `follows` what `details.follows` names.
    */
   openIteration(request: {
     readonly requestId: string;
@@ -176,6 +177,11 @@ export interface DispatcherProtocol {
      * client takes over: it is forgotten, and begins anew.
      */
     readonly startAt?: number;
+    /**
+     * The iteration that it takes over from others, as a refusal named it. A request that was on its way
+     * when its sender died cannot name it: it would take the stream from the life that has followed.
+     */
+    readonly follows?: number;
     /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
     readonly behind?: readonly number[];
   }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
@@ -434,6 +440,9 @@ export const SPARE_SERIES = 1;
 
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */
 export const TASK_ENDED = "task_ended";
+
+/** The `details.reason` with which `openIteration` has a client say which iteration it takes over. */
+export const TO_FOLLOW = "to_follow";
 
 /** Where a dispatcher lives on its node. */
 export const DISPATCHER_PATH = "/dispatcher";

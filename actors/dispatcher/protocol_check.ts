@@ -160,6 +160,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     consumerIndex: optional(count),
     process: optional(text),
     startAt: optional(count),
+    follows: optional(count),
     behind: optional(list(count)),
   }),
   clientHeartbeat: object({

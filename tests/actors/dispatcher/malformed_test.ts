@@ -155,6 +155,7 @@ async function fill(cluster: TestCluster): Promise<Requests> {
       consumerIndex: 1,
       process: "p",
       startAt: 2,
+      follows: 1,
       behind: [0, 1],
     },
     clientHeartbeat: {

@@ -5,10 +5,12 @@
  * @module
  */
 import fc from "fast-check";
+import { joinIteration } from "../../../actors/client/joining.ts";
 import { endClient } from "../../../actors/dispatcher/clients.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
 import type { OrderedConsumer } from "../../../actors/dispatcher/entities.ts";
 import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
+import { type DispatcherProtocol, TO_FOLLOW } from "../../../actors/dispatcher/protocol.ts";
 import {
   decodeRecords,
   type JournalRecord,
@@ -21,6 +23,7 @@ import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snaps
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
@@ -66,6 +69,11 @@ async function orderedCluster(splits: number) {
     take,
     received,
   };
+}
+
+/** Joins as a client does, which takes over what it has to. */
+function join(cluster: TestCluster, request: RequestOf<DispatcherProtocol, "openIteration">) {
+  return joinIteration(request, (asked) => cluster.ask("openIteration", asked));
 }
 
 /** What a promise has come to by now. */
@@ -181,12 +189,56 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
   const second = await cluster.refused("openIteration", request);
   assertEquals(second.code, "failed_precondition");
-  await cluster.ask("openIteration", { ...request, requestId: "restored", startAt: 6 });
+  await join(cluster, { ...request, requestId: "restored", startAt: 6 });
   const old = await cluster.refused("clientHeartbeat", { clientId });
   assertEquals(old.code, "failed_precondition");
   assert(old.message.includes("taken it over"), old.message);
   const [task = 0] = await worker.heartbeat();
   assertEquals([await take(task), await take(task)], [6, 7]);
+});
+
+Deno.test("a request to join that is late takes the stream from nobody who has taken it over since", async () => {
+  for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
+    await using cluster = await TestCluster.start();
+    const datasetId = await cluster.dataset();
+    const options = { ...ORDERED, jobName: "job", ...consumer };
+    const { iterationId } = await cluster.open(datasetId, options);
+    // Its trainer asks, and dies while it asks once more; the life after it is there first.
+    const late = { ...cluster.openRequest(datasetId, options), startAt: 3 };
+    const { details } = await cluster.refused("openIteration", late);
+    assertEquals(details, { reason: TO_FOLLOW, follows: iterationId });
+    const request = { ...cluster.openRequest(datasetId, options), startAt: 6 };
+    const { clientId, iterationId: taken } = await join(cluster, request);
+    for (const follows of [{}, { follows: iterationId }]) {
+      const refused = await cluster.refused("openIteration", { ...late, ...follows });
+      assertEquals(refused.details, { reason: TO_FOLLOW, follows: taken });
+    }
+    assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
+  }
+});
+
+Deno.test("joining goes on where others take the stream over meanwhile, and ends with any other refusal", async () => {
+  const refusal = (details: Record<string, unknown>) =>
+    new LeatError("failed_precondition", "refused", { details });
+  const toFollow = (follows: number) => refusal({ reason: TO_FOLLOW, follows });
+  const request = {
+    requestId: "r",
+    parameters: { datasetId: "d", ...ORDERED, sharing: false },
+    repetition: 0,
+    startAt: 1,
+  };
+  const joined = { jobId: 1, iterationId: 3, clientId: 5 };
+  for (const last of [joined, refusal({}), toFollow(2)]) {
+    const said: unknown[] = [];
+    const answers = [toFollow(1), toFollow(2), last];
+    const ask = ({ follows }: { readonly follows?: number }) => {
+      said.push(follows);
+      const answer = answers.shift()!;
+      return answer instanceof LeatError ? Promise.reject(answer) : Promise.resolve(answer);
+    };
+    const outcome = await joinIteration(request, ask).catch((error) => error);
+    assertEquals([outcome, said], [last, [undefined, 1, 2]]);
+  }
 });
 
 Deno.test("a restored reader is handed splits behind its place that it needs rows of, and none between", async () => {
@@ -195,7 +247,7 @@ Deno.test("a restored reader is handed splits behind its place that it needs row
   const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
   const wrong = { ...request, startAt: 50, behind: [7, 3] };
   assertEquals((await cluster.refused("openIteration", wrong)).code, "invalid_argument");
-  const { clientId } = await cluster.ask("openIteration", {
+  const { clientId } = await join(cluster, {
     ...request,
     requestId: "behind",
     startAt: 50,
@@ -301,10 +353,14 @@ class Decider implements Turn {
     const { state } = this;
     const iteration = pick(state.iterations, a);
     switch (kind) {
-      case "open":
+      case "open": {
+        const jobName = `job ${a % 3}`;
+        const job = state.jobNamed(jobName);
+        const found = job === undefined ? undefined : state.iterationOf(job.jobId, 0);
         openIteration(this, {
           requestId: `r${++this.#requests}`,
-          jobName: `job ${a % 3}`,
+          jobName,
+          ...(found === undefined ? {} : { follows: found.iterationId }),
           parameters: {
             datasetId: "1",
             sharing: false,
@@ -317,6 +373,7 @@ class Decider implements Turn {
           ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
         }, { placeOf: () => undefined, isUnreadable: () => false });
         return;
+      }
       case "release":
         return endClient(this, pick(state.clients, a)?.clientId ?? 0, "released", new Consumers());
       case "worker": {
