@@ -4,14 +4,22 @@
  * @module
  */
 import type { Link, NodeId } from "../actors/runtime/link.ts";
-import type { LeatError } from "../core/error.ts";
+import { LeatError, type WireError } from "../core/error.ts";
+
+/** Lives that have ended and are remembered for links that are still on their way. */
+const GONE_MAX = 1_024;
 
 /** The links of a node that lead to other nodes of a hub, to be closed when one of those is gone. */
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
+  /** As they travel: an error whose stack nobody has read keeps all that was on the stack. */
+  readonly #gone = new Map<string, WireError>();
 
+  /** One that leads to a life that is gone is closed: a node may hear of the end before it has the link. */
   track(link: Link): void {
     const key = keyOf(link.remote);
+    const gone = this.#gone.get(key);
+    if (gone !== undefined) return link.close(LeatError.fromWire(gone));
     const links = this.#links.get(key);
     if (links === undefined) this.#links.set(key, new Set([link]));
     else links.add(link);
@@ -22,8 +30,12 @@ export class HubLinks {
     });
   }
 
+  /** The life at the other end is over: no life comes again. */
   close(remote: NodeId, error: LeatError): void {
-    for (const link of this.#links.get(keyOf(remote)) ?? []) link.close(error);
+    const key = keyOf(remote);
+    this.#gone.set(key, error.toWire());
+    if (this.#gone.size > GONE_MAX) this.#gone.delete(this.#gone.keys().next().value!);
+    for (const link of this.#links.get(key) ?? []) link.close(error);
   }
 
   closeAll(error: LeatError): void {

@@ -100,6 +100,21 @@ Deno.test("a thread that dies is `unavailable` to everyone joined with it, at on
   assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
 });
 
+Deno.test("a link to a node that died while its dialler was busy is closed when it comes", async () => {
+  await using home = new Home();
+  const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
+  const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
+  // It hears of the end and of the link in one go, the end first.
+  const busy = home.main.ask(remoteOn("one"), "spin", 400, SOON);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  victim.terminate(new LeatError("unavailable", "ended for the test"));
+  await busy;
+  assertEquals((await watched).code, "unavailable");
+  await home.start("two");
+  const relay = { to: remoteOn("two"), value: "through" };
+  assertEquals(await home.main.ask(remoteOn("one"), "relay", relay, SOON), "through");
+});
+
 Deno.test("terminate ends a thread that spins, and its name can be used again", async () => {
   await using home = new Home();
   const first = await home.start("one");

@@ -1,0 +1,44 @@
+/**
+ * The links of a node of a hub: which of them are closed, and when.
+ *
+ * @module
+ */
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { LeatError } from "../../core/error.ts";
+import { HubLinks } from "../../transport/hub_links.ts";
+import { inlinePair } from "../../transport/inline.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+import { assertEquals } from "../assert.ts";
+
+const world = new DenoWorld({ logLevel: "off" });
+const HERE: NodeId = { node: "here", incarnation: "0" };
+
+function linkTo(node: string, incarnation: string): Link {
+  return inlinePair(world, HERE, world, { node, incarnation })[0];
+}
+
+/** Why each link is closed; undefined for one that is open. */
+async function endsOf(...links: Link[]): Promise<(string | undefined)[]> {
+  const ends = links.map((): string | undefined => undefined);
+  links.forEach((link, i) => link.closed.then(({ message }) => ends[i] = message));
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  return ends;
+}
+
+Deno.test("HubLinks closes the links to a life that is gone, those that come later too, and no others", async () => {
+  const links = new HubLinks();
+  const [before, other, later, next] = [
+    linkTo("a", "1"),
+    linkTo("b", "1"),
+    linkTo("a", "1"),
+    linkTo("a", "2"),
+  ];
+  links.track(before);
+  links.track(other);
+  links.close({ node: "a", incarnation: "1" }, new LeatError("unavailable", "ended"));
+  links.track(later);
+  links.track(next);
+  assertEquals(await endsOf(before, other, later, next), ["ended", undefined, "ended", undefined]);
+  links.closeAll(new LeatError("unavailable", "all"));
+  assertEquals(await endsOf(other, next), ["all", "all"]);
+});
