@@ -9,6 +9,7 @@ import type { ActorContext } from "../runtime/actor.ts";
 import type { Own, Place } from "./protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
+import type { TaskPipeline } from "./task_pipeline.ts";
 
 /** Produced ahead of any request: consumers read in turn, and others' splits are to be there by then. */
 const AHEAD_ELEMENTS_MAX = 2;
@@ -30,14 +31,9 @@ export interface HeldSplitOptions {
   readonly readers: number;
   /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
   readonly aheadBytesMax: number;
-  /** Takes the runner's next step in a split. */
-  readonly next: (runner: Runner, only: OnlySplit) => Promise<RunnerOutcome>;
-  /** Whether a runner is the task's still: what another says does not count, not even that it ends. */
-  readonly isCurrent: (runner: Runner) => boolean;
+  readonly pipeline: TaskPipeline;
   /** Something has become ready, or the split has been produced whole. */
   readonly onProgress: () => void;
-  /** The runner is gone, and with it what it had begun. */
-  readonly onRunnerDied: (runner: Runner, error: LeatError) => void;
 }
 
 /** See the module. */
@@ -83,14 +79,15 @@ export class HeldSplit {
   }
 
   /** Goes on producing where there is room: for so many who wait, and a few beyond. */
-  pump(runner: Runner, waiting: number): void {
+  pump(waiting: number): void {
+    const { readers, aheadBytesMax, pipeline, context: { world } } = this.#options;
+    const runner = pipeline.runner ?? pipeline.start();
     if (runner !== this.#runner) {
       this.#runner = runner;
       this.#pulling = 0;
       // It gives the same as the one before, and what that gave is passed over.
       this.#known = this.#produced;
     }
-    const { readers, aheadBytesMax, context: { world } } = this.#options;
     const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const most = waiting + (readers === 1 ? aheadMax : AHEAD_FOR_CONSUMERS_MAX);
     while (
@@ -103,21 +100,21 @@ export class HeldSplit {
 
   #pull(runner: Runner): void {
     this.#pulling++;
-    this.#options.context.run(async () => {
+    const { context, pipeline, grant, onProgress } = this.#options;
+    context.run(async () => {
       let outcome: RunnerOutcome | LeatError;
       try {
         const { index, start, stop } = this.#split;
-        const { grant } = this.#options;
-        outcome = await this.#options.next(runner, { index, start, stop, grant });
+        outcome = await pipeline.step(runner, { index, start, stop, grant });
       } catch (error) {
         outcome = LeatError.from(error, "unavailable");
       }
-      // What comes of a runner that is gone, or of steps asked for beyond the end, is nothing.
-      if (this.ended || !this.#options.isCurrent(runner)) return;
+      // What comes of a runner that is gone (not even that it ends), or of steps beyond the end, is nothing.
+      if (this.ended || runner !== pipeline.runner) return;
       this.#pulling--;
       if (outcome instanceof LeatError) this.#died(runner, outcome);
       else this.#came(outcome);
-      this.#options.onProgress();
+      onProgress();
     });
   }
 
@@ -147,7 +144,7 @@ export class HeldSplit {
   }
 
   #died(runner: Runner, error: LeatError): void {
-    this.#options.onRunnerDied(runner, error);
+    this.#options.pipeline.died(runner, error);
     if (this.#restarts++ < RESTARTS_MAX) return;
     const place = this.#place();
     this.#produced++;

@@ -10,18 +10,10 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Repeats } from "../elements/repeats.ts";
-import { Compressor } from "./compressor.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
-import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
-import {
-  nameOf,
-  type RunningTask,
-  taskActor,
-  type TaskOptions,
-  type TaskProtocol,
-} from "./task.ts";
-import { TaskMeter } from "./task_meter.ts";
+import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
+import { TaskPipeline } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
 /** Splits held beside the spare one: one is produced, the next is known when it ends. */
@@ -55,6 +47,7 @@ class OrderedTask implements RunningTask {
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
   readonly #splits: TaskSplits;
+  readonly #pipeline: TaskPipeline;
   /** How many read the task, each all of it or what is its own. */
   readonly #readers: number;
   /** Per reader the first split that it wants anything of. */
@@ -69,21 +62,24 @@ class OrderedTask implements RunningTask {
   #noMore = false;
   #ended = false;
   #drained: PromiseWithResolvers<void> | undefined;
-  #runner: Runner | undefined;
-  readonly #meter: TaskMeter;
-  readonly #compressor: Compressor;
-  #producedBytes = 0;
   #produced = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
+    const { definition, runners } = options;
     this.#options = options;
-    this.#readers = options.definition.parameters.numConsumers ?? 1;
+    this.#readers = definition.parameters.numConsumers ?? 1;
     this.#wantedFrom = Array<number>(this.#readers).fill(0);
-    this.#meter = new TaskMeter(() => context.world.nowMs());
-    this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
-    this.#splits = new TaskSplits(context, options.definition, options);
+    this.#splits = new TaskSplits(context, definition, options);
+    this.#pipeline = new TaskPipeline({
+      context,
+      definition,
+      runners,
+      // What goes to several is not to be moved away by one of them.
+      settings: { epoch: definition.repetition, splits: false, shared: this.#readers > 1 },
+      splits: this.#splits,
+    });
   }
 
   start(): void {
@@ -91,7 +87,7 @@ class OrderedTask implements RunningTask {
   }
 
   stop(): void {
-    this.#retireRunner();
+    this.#pipeline.retire();
     if (this.#waiting.length === 0) return;
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
     for (const { answer } of this.#waiting) answer.reject(gone);
@@ -107,10 +103,7 @@ class OrderedTask implements RunningTask {
   }
 
   getElement(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
-    const { way } = request;
-    if (way !== undefined) {
-      this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
-    }
+    this.#pipeline.heard(request.way);
     return this.#repeats.answer(request, () => this.#take(request));
   }
 
@@ -127,22 +120,13 @@ class OrderedTask implements RunningTask {
   }
 
   stats(): TaskStats {
-    const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
     const sum = (of: (held: HeldSplit) => number) =>
       this.#held.reduce((total, held) => total + of(held), 0);
-    return {
-      role: "task",
+    return this.#pipeline.stats({
       produced: this.#produced + sum((held) => held.produced),
-      served,
-      servedBytes,
       bufferedBytes: sum((held) => held.readyBytes),
-      bytesRead,
-      skipped: 0,
       waiting: this.#waiting.length,
-      busyMs,
-      runnerRestarts,
-      compression: this.#compressor.figures,
-    };
+    });
   }
 
   #take(request: GetElementRequest): ElementAnswer | Promise<ElementAnswer> {
@@ -200,7 +184,7 @@ class OrderedTask implements RunningTask {
 
   #takeFrom(held: HeldSplit, reader: number, own: Own | undefined): ElementAnswer {
     const answer = held.take(reader, own);
-    this.#meter.handOut(answer);
+    this.#pipeline.handOut(answer);
     this.#dropSpent();
     return answer;
   }
@@ -216,7 +200,7 @@ class OrderedTask implements RunningTask {
       return now === undefined;
     });
     const working = this.#held.find((held) => !held.ended);
-    working?.pump(this.#runner ??= this.#startRunner(), this.#waiting.length);
+    working?.pump(this.#waiting.length);
     if (!this.#noMore) this.#askForSplits();
     else if (this.#held.length === 0) this.#end();
   }
@@ -255,10 +239,8 @@ class OrderedTask implements RunningTask {
         grant: ++this.#grants,
         readers: this.#readers,
         aheadBytesMax: this.#options.aheadBytesMax,
-        next: (runner, only) => this.#next(runner, only),
-        isCurrent: (runner) => runner === this.#runner,
+        pipeline: this.#pipeline,
         onProgress: () => this.#progress(),
-        onRunnerDied: (runner, error) => this.#runnerDied(runner, error),
       });
       this.#held = [...this.#held, held].sort((a, b) => a.sequence - b.sequence);
       this.#wantedFrom.forEach((from, reader) => {
@@ -267,14 +249,6 @@ class OrderedTask implements RunningTask {
     } catch (error) {
       this.#refused(LeatError.from(error));
     }
-  }
-
-  async #next(runner: Runner, only: OnlySplit): Promise<RunnerOutcome> {
-    const outcome = await runner.next(only, this.#compressor.wish);
-    if ("frame" in outcome) {
-      this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
-    }
-    return outcome;
   }
 
   /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */
@@ -290,37 +264,9 @@ class OrderedTask implements RunningTask {
     }
   }
 
-  #startRunner(): Runner {
-    const { definition, runners } = this.#options;
-    const { dataset, seed, repetition } = definition;
-    const settings = {
-      graph: dataset.graph,
-      name: nameOf(definition),
-      seed,
-      epoch: repetition,
-      splits: false,
-      // What goes to several is not to be moved away by one of them.
-      shared: this.#readers > 1,
-    };
-    return this.#meter.watch(runners.start(settings, this.#splits));
-  }
-
-  #retireRunner(): void {
-    this.#runner?.dispose();
-    this.#runner = undefined;
-  }
-
-  #runnerDied(runner: Runner, error: LeatError): void {
-    if (runner !== this.#runner) return;
-    this.#retireRunner();
-    this.#context.world.log("error", `The runner of task ${this.#options.definition.taskId} died`, {
-      error: error.message,
-    });
-  }
-
   #end(): void {
     this.#ended = true;
-    this.#retireRunner();
+    this.#pipeline.retire();
     for (const { answer } of this.#waiting) answer.resolve({ kind: "end" });
     this.#waiting = [];
     this.#drained?.resolve();

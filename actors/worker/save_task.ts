@@ -10,11 +10,10 @@ import { decodeMessage } from "../../transport/codec.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import { Compressor } from "./compressor.ts";
 import type { TaskStats } from "./protocol.ts";
-import type { Runner, RunnerOutcome, RunnerSplits } from "./runner.ts";
-import { nameOf, type TaskOptions, type TaskProtocol } from "./task.ts";
-import { TaskMeter } from "./task_meter.ts";
+import type { RunnerOutcome, RunnerSplits } from "./runner.ts";
+import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { TaskPipeline } from "./task_pipeline.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
 type Said = Omit<SaveRequest, "taskId">;
@@ -51,10 +50,7 @@ export function createSaveTask(
 class SaveTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
-  readonly #meter: TaskMeter;
-  /** It sends no elements: its figures say that nothing was compressed. */
-  readonly #compressor = new Compressor("none");
-  #runner: Runner | undefined;
+  readonly #pipeline: TaskPipeline;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
   /** It has nothing to do and nothing to say, and waits for work. */
@@ -65,7 +61,14 @@ class SaveTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    this.#meter = new TaskMeter(() => context.world.nowMs());
+    const { definition, runners } = options;
+    this.#pipeline = new TaskPipeline({
+      context,
+      definition,
+      runners,
+      settings: { epoch: 0, splits: false, shared: false, save: definition.parameters.save! },
+      splits: NO_SPLITS,
+    });
   }
 
   start(): void {
@@ -92,20 +95,11 @@ class SaveTask {
   }
 
   stats(): TaskStats {
-    const { bytesRead, busyMs, runnerRestarts } = this.#meter;
     const { elements, sizeBytes } = this.#written;
     return {
-      role: "task",
-      produced: elements,
+      ...this.#pipeline.stats({ produced: elements, bufferedBytes: 0, waiting: 1 }),
       served: elements,
       servedBytes: sizeBytes,
-      bufferedBytes: 0,
-      bytesRead,
-      skipped: 0,
-      waiting: 1,
-      busyMs,
-      runnerRestarts,
-      compression: this.#compressor.figures,
     };
   }
 
@@ -174,41 +168,20 @@ class SaveTask {
   /** Has a runner do the work. One that dies has done nothing. */
   async #run(work: SaveWork): Promise<RunnerOutcome> {
     for (let restarts = 0;; restarts++) {
-      const runner = this.#runner ??= this.#startRunner();
+      const runner = this.#pipeline.runner ?? this.#pipeline.start();
       try {
-        return await runner.next(work);
+        return await this.#pipeline.step(runner, work);
       } catch (error) {
         const failure = LeatError.from(error, "unavailable");
-        runner.dispose();
-        this.#runner = undefined;
-        if (this.#ended) return { kind: "end" };
-        const { taskId } = this.#options.definition;
-        const what = { error: failure.message };
-        this.#context.world.log("error", `The runner of task ${taskId} died`, what);
+        if (!this.#pipeline.died(runner, failure)) return { kind: "end" };
         if (restarts >= RUNNER_RESTARTS_MAX) return { kind: "error", error: failure.toWire() };
       }
     }
   }
 
-  #startRunner(): Runner {
-    const { definition, runners } = this.#options;
-    const { dataset, seed, parameters } = definition;
-    const settings = {
-      graph: dataset.graph,
-      name: nameOf(definition),
-      seed,
-      epoch: 0,
-      splits: false,
-      shared: false,
-      save: parameters.save!,
-    };
-    return this.#meter.watch(runners.start(settings, NO_SPLITS));
-  }
-
   #end(): void {
     this.#ended = true;
-    this.#runner?.dispose();
-    this.#runner = undefined;
+    this.#pipeline.retire();
     this.#over.resolve();
   }
 }

@@ -21,10 +21,9 @@ import type {
 import { elementSourceChecks } from "./protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
-import { Compressor } from "./compressor.ts";
 import { LastCalls } from "./last_calls.ts";
-import type { Runner, RunnerFactory, RunnerOutcome, RunnerSettings } from "./runner.ts";
-import { TaskMeter } from "./task_meter.ts";
+import type { Runner, RunnerFactory, RunnerOutcome } from "./runner.ts";
+import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 import { type Waiting, WaitingRequests } from "./waiting.ts";
 
@@ -117,13 +116,13 @@ class Task implements RunningTask {
   readonly #repeats: Repeats;
   /** Outlives a runner that dies: its requests go on being numbered. */
   readonly #splits: TaskSplits;
+  readonly #pipeline: TaskPipeline;
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new WaitingRequests();
   #aheadBytes = 0;
   /** Size of the newest element. */
   #newestBytes = 0;
   #pulling = 0;
-  #runner: Runner | undefined;
   #restarts = 0;
   #ended = false;
   /**
@@ -135,16 +134,11 @@ class Task implements RunningTask {
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
   readonly #lastCalls: LastCalls;
-  readonly #meter: TaskMeter;
-  readonly #compressor: Compressor;
   #produced = 0;
-  #producedBytes = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    this.#meter = new TaskMeter(() => context.world.nowMs());
-    this.#compressor = new Compressor(options.definition.dataset.compression);
     this.#repeats = new Repeats(context.world);
     this.#lastCalls = new LastCalls({
       context,
@@ -152,16 +146,24 @@ class Task implements RunningTask {
       acknowledgedWithinMs: options.acknowledgedWithinMs,
       onChange: () => this.#noteDrained(),
     });
-    this.#splits = new TaskSplits(context, options.definition, options);
+    const { definition, runners } = options;
+    this.#splits = new TaskSplits(context, definition, options);
+    this.#pipeline = new TaskPipeline({
+      context,
+      definition,
+      runners,
+      settings: settingsOf(definition),
+      splits: this.#splits,
+    });
   }
 
   start(): void {
-    this.#startRunner();
+    this.#pipeline.start();
     this.#pull();
   }
 
   stop(): void {
-    this.#retireRunner();
+    this.#pipeline.retire();
     if (this.#waiting.length === 0) return;
     const gone = new LeatError("not_found", `Task ${this.#options.definition.taskId} has ended`);
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
@@ -189,10 +191,7 @@ class Task implements RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
-    const { way } = request;
-    if (way !== undefined) {
-      this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
-    }
+    this.#pipeline.heard(request.way);
     const answer = this.#repeats.answer(request, () => this.#take(request), asker);
     this.#noteDrained();
     return answer;
@@ -208,19 +207,12 @@ class Task implements RunningTask {
   }
 
   stats(): TaskStats {
-    const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
     return {
-      role: "task",
-      produced: this.#produced,
-      served,
-      servedBytes,
-      bufferedBytes: this.#aheadBytes,
-      bytesRead,
-      skipped: 0,
-      waiting: this.#waiting.length,
-      busyMs,
-      runnerRestarts,
-      compression: this.#compressor.figures,
+      ...this.#pipeline.stats({
+        produced: this.#produced,
+        bufferedBytes: this.#aheadBytes,
+        waiting: this.#waiting.length,
+      }),
       ...(this.#failure === undefined ? {} : { failure: this.#failure.error.message }),
     };
   }
@@ -229,7 +221,7 @@ class Task implements RunningTask {
     const ready = this.#ahead.shift();
     if (ready !== undefined) {
       if (ready.kind === "element") this.#aheadBytes -= ready.element.byteLength;
-      this.#meter.handOut(ready);
+      this.#pipeline.handOut(ready);
       this.#pull();
       return ready;
     }
@@ -254,7 +246,7 @@ class Task implements RunningTask {
 
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
   #pull(): void {
-    const runner = this.#runner;
+    const { runner } = this.#pipeline;
     const aheadMax = this.#context.world.fault("task.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const wanted = Math.min(this.#waiting.length, AHEAD_ELEMENTS_MAX) + aheadMax;
     while (
@@ -265,14 +257,14 @@ class Task implements RunningTask {
       this.#context.run(async () => {
         let outcome: RunnerOutcome;
         try {
-          outcome = await runner.next(undefined, this.#compressor.wish);
+          outcome = await this.#pipeline.step(runner);
         } catch (error) {
           this.#pulling--;
           this.#runnerDied(runner, LeatError.from(error, "unavailable"));
           return;
         }
         this.#pulling--;
-        if (runner === this.#runner) this.#came(outcome);
+        if (runner === this.#pipeline.runner) this.#came(outcome);
       });
     }
   }
@@ -287,10 +279,7 @@ class Task implements RunningTask {
     if (outcome.kind === "end") return this.#end();
     if (outcome.kind === "error" && outcome.isFinal === true) return this.#fail(outcome);
     this.#produced++;
-    if ("frame" in outcome) {
-      this.#newestBytes = outcome.frame.byteLength;
-      this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
-    }
+    if ("frame" in outcome) this.#newestBytes = outcome.frame.byteLength;
     const answer: ElementAnswer = "frame" in outcome
       ? { kind: "element", element: new Payload(outcome.frame, { isAlone: true }) }
       : { kind: "error", error: outcome.error };
@@ -300,7 +289,7 @@ class Task implements RunningTask {
       this.#ahead.push(answer);
       if (answer.kind === "element") this.#aheadBytes += answer.element.byteLength;
     } else {
-      this.#meter.handOut(answer);
+      this.#pipeline.handOut(answer);
       waiting.answer.resolve(answer);
     }
     this.#pull();
@@ -310,7 +299,7 @@ class Task implements RunningTask {
   #fenced(answer: ElementAnswer): boolean {
     if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
     if (this.#drained === undefined) {
-      this.#retireRunner();
+      this.#pipeline.retire();
       this.#options.onFenced();
     } else this.#end();
     return true;
@@ -321,7 +310,7 @@ class Task implements RunningTask {
     this.#ended = true;
     const { numConsumers } = this.#options.definition.parameters;
     this.#isCutShort = this.#drained !== undefined && numConsumers !== undefined;
-    this.#retireRunner();
+    this.#pipeline.retire();
     if (!this.#isCutShort) this.#answerAll({ kind: "end" });
     this.#noteDrained();
     // What is cut short is not complete: there may be more for others, or for this worker's next life.
@@ -335,7 +324,7 @@ class Task implements RunningTask {
     const { code, message } = failure.error;
     this.#context.world.log("error", `Task ${taskId} cannot read on: ${message}`, { code });
     onUnreadable();
-    this.#retireRunner();
+    this.#pipeline.retire();
     this.#answerAll(failure);
     this.#noteDrained();
   }
@@ -346,51 +335,33 @@ class Task implements RunningTask {
     }
   }
 
-  #startRunner(): void {
-    const { definition, runners } = this.#options;
-    const { dataset, parameters, repetition, seed, shard } = definition;
-    const { processingMode: mode, policy } = parameters;
-    const settings: RunnerSettings = {
-      graph: dataset.graph,
-      name: nameOf(definition),
-      seed,
-      task: hasElementsOfItsOwn(mode) ? definition.taskId : 0,
-      epoch: repetition,
-      splits: mode === ShardingPolicy.DYNAMIC,
-      ...(shard === undefined
-        ? {}
-        : { shard: { ...shard, mode, ...(policy === undefined ? {} : { policy }) } }),
-      shared: parameters.sharing,
-    };
-    this.#runner = this.#meter.watch(runners.start(settings, this.#splits));
-  }
-
-  #retireRunner(): void {
-    this.#runner?.dispose();
-    this.#runner = undefined;
-  }
-
   #runnerDied(runner: Runner, error: LeatError): void {
-    if (runner !== this.#runner) return;
-    this.#retireRunner();
-    this.#context.world.log("error", `The runner of task ${this.#options.definition.taskId} died`, {
-      error: error.message,
-    });
+    if (!this.#pipeline.died(runner, error)) return;
     const failure = { kind: "error", error: error.toWire() } as const;
     // What nobody can run has not ended: its trainers would take a part for the whole.
     if (this.#restarts++ >= RUNNER_RESTARTS_MAX) return this.#fail({ ...failure, isFinal: true });
     this.#came(failure);
-    this.#startRunner();
+    this.#pipeline.start();
     this.#pull();
   }
+}
+
+/** What is run of a pipeline, and with which luck. */
+function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
+  const { taskId, parameters, repetition, shard } = definition;
+  const { processingMode: mode, policy, sharing } = parameters;
+  return {
+    task: hasElementsOfItsOwn(mode) ? taskId : 0,
+    epoch: repetition,
+    splits: mode === ShardingPolicy.DYNAMIC,
+    ...(shard === undefined
+      ? {}
+      : { shard: { ...shard, mode, ...(policy === undefined ? {} : { policy }) } }),
+    shared: sharing,
+  };
 }
 
 /** Whether no other task has the same elements: then their numbers alone would give them one luck. */
 function hasElementsOfItsOwn(mode: ShardingMode): boolean {
   return mode === ShardingPolicy.DYNAMIC || mode === ShardingPolicy.FILE;
-}
-
-/** What people know a task's pipeline by. */
-export function nameOf({ taskId, jobId, dataset }: TaskDefinition): string {
-  return `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
 }

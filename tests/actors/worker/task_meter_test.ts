@@ -1,26 +1,9 @@
 /** What a task counts, by a clock that moves when told to. */
 
-import type { Runner, RunnerOutcome } from "../../../actors/worker/runner.ts";
 import { TaskMeter } from "../../../actors/worker/task_meter.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
-
-/** A runner that answers when it is told to. */
-class HeldRunner implements Runner {
-  readonly asked: PromiseWithResolvers<RunnerOutcome>[] = [];
-  bytesRead = 0;
-  disposed = 0;
-
-  next(): Promise<RunnerOutcome> {
-    const answer = Promise.withResolvers<RunnerOutcome>();
-    this.asked.push(answer);
-    return answer.promise;
-  }
-
-  dispose(): void {
-    this.disposed++;
-  }
-}
+import { HeldRunner } from "../lib/held_runner.ts";
 
 Deno.test("TaskMeter.busyMs is the time with anything to do, however much at once", async () => {
   let nowMs = 100;

@@ -1,0 +1,77 @@
+/** A task's pipeline over runners that die or are not wanted any more. */
+
+import type { TaskDefinition } from "../../../actors/dispatcher/protocol.ts";
+import type { ActorContext } from "../../../actors/runtime/actor.ts";
+import { TaskPipeline } from "../../../actors/worker/task_pipeline.ts";
+import { LeatError } from "../../../core/error.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { HeldRunner } from "../lib/held_runner.ts";
+
+const DEFINITION: TaskDefinition = {
+  taskId: 1,
+  iterationId: 1,
+  jobId: 1,
+  repetition: 0,
+  seed: "0000000000000001",
+  dataset: {
+    datasetId: "d",
+    graph: new Uint8Array(),
+    fingerprint: "f",
+    cardinality: -2,
+    compression: "gzip",
+  },
+  parameters: { datasetId: "d", processingMode: "OFF", sharing: false },
+};
+
+/** A pipeline, and the runners that it has started. */
+function pipelineOf() {
+  const runners: HeldRunner[] = [];
+  const context: Partial<ActorContext> = { world: new DenoWorld({ logLevel: "off" }) };
+  const pipeline = new TaskPipeline({
+    context: context as ActorContext,
+    definition: DEFINITION,
+    runners: {
+      start: () => {
+        runners.push(new HeldRunner());
+        return runners.at(-1)!;
+      },
+      listSplits: () => Promise.resolve([]),
+      close: () => Promise.resolve(),
+    },
+    settings: { epoch: 0, splits: false, shared: false },
+    splits: { next: () => Promise.resolve(null), total: () => Promise.resolve(0) },
+  });
+  return { pipeline, runners };
+}
+
+Deno.test("TaskPipeline.died is so once for a runner, however much it was asked, and not of another", async () => {
+  const { pipeline, runners } = pipelineOf();
+  const runner = pipeline.start();
+  const steps = [pipeline.step(runner), pipeline.step(runner)];
+  const error = new LeatError("unavailable", "it is gone");
+  for (const asked of runners[0]!.asked) asked.reject(error);
+  for (const step of steps) await assertRejects(() => step, LeatError, "it is gone");
+  assertEquals(steps.map(() => pipeline.died(runner, error)), [true, false]);
+  assertEquals([pipeline.runner, runners[0]!.disposed], [undefined, 1]);
+  const next = pipeline.start();
+  assertEquals([pipeline.died(runner, error), pipeline.runner], [false, next]);
+  assertEquals(pipeline.stats({ produced: 0, bufferedBytes: 0, waiting: 0 }).runnerRestarts, 1);
+});
+
+Deno.test("TaskPipeline counts nothing as compressed that comes of a runner which is not wanted any more", async () => {
+  const { pipeline, runners } = pipelineOf();
+  const runner = pipeline.start();
+  const compressed = () =>
+    pipeline.stats({ produced: 0, bufferedBytes: 0, waiting: 0 }).compression?.bytes;
+  const trial = { bytes: 100, compressedBytes: 10, ms: 1 };
+  const outcome = { kind: "element", frame: new Uint8Array(10), trial } as const;
+  const steps = [pipeline.step(runner), pipeline.step(runner)];
+  runners[0]!.asked[0]!.resolve(outcome);
+  await steps[0];
+  assertEquals(compressed(), 100);
+  pipeline.retire();
+  runners[0]!.asked[1]!.resolve(outcome);
+  await steps[1];
+  assertEquals(compressed(), 100);
+});
