@@ -61,13 +61,13 @@ interface Round {
   /** Whom it was last requested of; undefined while its task is not known. */
   askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
-  /** This consumer says that it holds its part, or has said so. */
-  confirmed: boolean;
+  /** The last time that this consumer has said that it holds its part; undefined: it is to say so (anew). */
+  telling: symbol | undefined;
   /** All consumers hold their part of it. */
   agreed: boolean;
 }
 
-const UNCONFIRMED = { confirmed: false, agreed: false };
+const UNCONFIRMED = { telling: undefined, agreed: false };
 
 /** See the module. */
 export class RoundReader implements Reader {
@@ -200,7 +200,7 @@ export class RoundReader implements Reader {
     const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
     this.#absent = absent;
     if (isSame) return;
-    for (const round of this.#rounds) round.confirmed = false;
+    for (const round of this.#rounds) round.telling = undefined;
     this.#confirmHeld();
   }
 
@@ -262,8 +262,7 @@ export class RoundReader implements Reader {
   #confirmHeld(): void {
     // Those that are agreed on leave the list.
     for (const round of [...this.#rounds]) {
-      if (round.answer === undefined || round.confirmed || this.#mayEndBefore(round)) continue;
-      round.confirmed = true;
+      if (round.answer === undefined || round.telling || this.#mayEndBefore(round)) continue;
       this.#confirm(round);
     }
   }
@@ -298,12 +297,15 @@ export class RoundReader implements Reader {
   /** Tells that this consumer holds the round, until it hears that all do. */
   #confirm(round: Round): void {
     const { askedOf: open } = round;
+    const telling = round.telling = Symbol();
     if (open === undefined || round.agreed) return;
     const { absent } = this.#absentIn(round.number);
     const { numConsumers = 1 } = this.#around.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
     this.#around.context.run(async () => {
-      const isWanted = () => round.askedOf === open && !round.agreed && this.#isListed(open);
+      const isWanted = () =>
+        round.telling === telling && round.askedOf === open && !round.agreed &&
+        this.#isListed(open);
       while (isWanted()) {
         const heard = await this.#hearConfirmed(round.number, open, absent);
         if (heard === "again" || !isWanted()) continue;

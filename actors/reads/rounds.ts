@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
 /** One round: what each consumer gets, or a skip for all of them. */
@@ -16,9 +17,15 @@ export interface Round {
   /** Consumers that hold what they were given. */
   readonly holders: Set<number>;
   /** Consumers that wait to hear that all hold it. */
-  readonly waiting: Set<{ readonly absent: readonly number[]; readonly resolve: () => void }>;
+  readonly waiting: Map<number, Waiting>;
   /** How many are absent for one of these, at most. */
   absentMax: number;
+}
+
+interface Waiting {
+  readonly absent: readonly number[];
+  readonly resolve: () => void;
+  readonly reject: (error: LeatError) => void;
 }
 
 /** See the module. */
@@ -60,7 +67,7 @@ export class Rounds {
 
   add(number: number, ready: Promise<void>): Round {
     const round = { number, ready, answers: [], holders: new Set<number>() };
-    const added: Round = { ...round, waiting: new Set(), absentMax: 0 };
+    const added: Round = { ...round, waiting: new Map(), absentMax: 0 };
     this.#rounds.set(number, added);
     this.#newest = Math.max(this.#newest, number);
     return added;
@@ -81,7 +88,12 @@ export class Rounds {
     return answer;
   }
 
-  /** The consumer holds its part: answers when all do, but for the absent. */
+  /**
+   * The consumer holds its part: answers when all do, but for the absent. Who says so anew waits for the
+   * new answer alone: asked again and again while another consumer is away, they would become ever more.
+   *
+   * @throws {LeatError} `cancelled` in the call before, when it says so anew.
+   */
   confirm(
     round: Round,
     consumerIndex: number,
@@ -90,14 +102,18 @@ export class Rounds {
     round.holders.add(consumerIndex);
     // Before the last of them nobody hears: those that wait are not looked at for each that comes.
     const mayBeHeld = round.holders.size + round.absentMax >= this.#numConsumers;
-    for (const waiting of mayBeHeld ? round.waiting : []) {
+    for (const [index, waiting] of mayBeHeld ? round.waiting : []) {
       if (!this.#isHeldByAll(round, waiting.absent)) continue;
-      round.waiting.delete(waiting);
+      round.waiting.delete(index);
       waiting.resolve();
     }
+    round.waiting.get(consumerIndex)?.reject(saidAnew(round, consumerIndex));
+    round.waiting.delete(consumerIndex);
     if (this.#isHeldByAll(round, absent)) return undefined;
     round.absentMax = Math.max(round.absentMax, absent.length);
-    return new Promise((resolve) => round.waiting.add({ absent, resolve }));
+    return new Promise((resolve, reject) =>
+      round.waiting.set(consumerIndex, { absent, resolve, reject })
+    );
   }
 
   /** A consumer wants nothing before `floor`, and the absent nothing up to and with `number`. */
@@ -128,6 +144,13 @@ export class Rounds {
     const others = absent.filter((index) => !holders.has(index));
     return holders.size + others.length >= this.#numConsumers;
   }
+}
+
+function saidAnew({ number }: Round, consumerIndex: number): LeatError {
+  return new LeatError(
+    "cancelled",
+    `Consumer ${consumerIndex} has said anew that it holds round ${number}`,
+  );
 }
 
 function sizeOf(answer: ElementAnswer | undefined): number {

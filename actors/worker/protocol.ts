@@ -213,7 +213,8 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
    * Says that this consumer holds what it was given of a round; answers when all of them have said so,
    * but for those that take no part in it. Only then does a training loop get it. Idempotent.
    *
-   * @throws `failed_precondition` for a round that was not begun here, or is long over.
+   * @throws `failed_precondition` for a round that was not begun here, or is long over; `cancelled` where
+   * the consumer has said so anew since.
    */
   confirm(request: {
     readonly consumerIndex: number;

@@ -1,15 +1,16 @@
 /** The rounds of a scheduler, whose work for each consumer is not to grow with their number. */
 import { Rounds } from "../../../actors/reads/rounds.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 
 /** Counts what is come by. */
-class WatchedSet<T> extends Set<T> {
+class WatchedMap<K, V> extends Map<K, V> {
   looks = 0;
 
-  override *[Symbol.iterator](): SetIterator<T> {
-    for (const item of super.values()) {
+  override *[Symbol.iterator](): MapIterator<[K, V]> {
+    for (const entry of super.entries()) {
       this.looks++;
-      yield item;
+      yield entry;
     }
   }
 }
@@ -18,7 +19,7 @@ Deno.test("Rounds.confirm: all hear when the last holds a round, and each is loo
   const CONSUMERS = 100;
   const rounds = new Rounds(CONSUMERS);
   const round = rounds.add(0, Promise.resolve());
-  const waiting = new WatchedSet<never>();
+  const waiting = new WatchedMap<never, never>();
   Object.assign(round, { waiting });
   const heard: number[] = [];
   for (let index = 0; index < CONSUMERS - 1; index++) {
@@ -39,8 +40,23 @@ Deno.test("Rounds.confirm: who knows of absent consumers hears without them, and
   for (const [index, absent] of [[0, []], [1, [3]]] as const) {
     rounds.confirm(round, index, absent)!.then(() => heard.push(index));
   }
-  rounds.confirm(round, 2, [])?.then(() => heard.push(2));
+  const before = rounds.confirm(round, 2, [])!;
   await Promise.resolve();
   assertEquals(heard, [1]);
   assertEquals(rounds.confirm(round, 2, [3]), undefined);
+  await assertRejects(() => before, LeatError, "Consumer 2 has said anew that it holds round 0");
+});
+
+Deno.test("Rounds.confirm: of a consumer that says again and again that it holds a round, one waits", async () => {
+  const rounds = new Rounds(2);
+  const round = rounds.add(7, Promise.resolve());
+  const ends: string[] = [];
+  for (let i = 0; i < 100; i++) {
+    rounds.confirm(round, 0, [])!.then(() => ends.push("held"), (error) => ends.push(error.code));
+  }
+  await Promise.resolve();
+  assertEquals(ends, Array(99).fill("cancelled"));
+  assertEquals(rounds.confirm(round, 1, []), undefined);
+  await Promise.resolve();
+  assertEquals(ends.at(-1), "held");
 });
