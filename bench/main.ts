@@ -4,13 +4,23 @@
  * @module
  */
 
-import { flag, integer, runProgram, text } from "../examples/lib/args.ts";
-import { INTERRUPTED_EXIT_STATUS, StopRequests } from "../examples/cluster/serving.ts";
+import {
+  EXIT_FAILURE,
+  flag,
+  integer,
+  milliseconds,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "../examples/lib/args.ts";
 import { requireWritable } from "../examples/lib/page.ts";
+import { StopRequests } from "../examples/lib/stop_requests.ts";
 import { LeatError } from "../core/error.ts";
 import { type Bench, type RatioResult, resultTable, runRatio } from "./lib/bench.ts";
 
-const PROGRAM = {
+/** What it takes and says of itself. */
+export const PROGRAM = {
   usage: "deno task bench",
   summary: "Runs Leat and the bare primitives in turns and prints the ratios. Ends with status 1 " +
     "if a ratio is below its floor.",
@@ -18,7 +28,7 @@ const PROGRAM = {
     filter: text({ help: "Runs only benches whose name contains this.", default: "" }),
     list: flag("Names the benches and runs none."),
     rounds: integer({ help: "Turns that each side takes.", default: 7, min: 1 }),
-    windowMs: integer({ help: "Length of a turn.", placeholder: "MS", default: 300, min: 1 }),
+    windowMs: milliseconds({ help: "Length of a turn.", default: 300, min: 1 }),
     json: text({
       help: "Also writes the results there, every round of them.",
       placeholder: "FILE",
@@ -26,30 +36,35 @@ const PROGRAM = {
   },
 };
 
-await runProgram(PROGRAM, async (values) => {
+if (import.meta.main) await runProgram(PROGRAM, main);
+
+async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const benches = (await discover()).filter(({ name }) => name.includes(values.filter));
   if (benches.length === 0) {
-    throw new LeatError("not_found", `no bench is called like '${values.filter}'; see --list`);
+    throw new UsageError(
+      `--filter is '${values.filter}', and no bench is called like it; see --list`,
+    );
   }
   if (values.list) {
     for (const bench of benches) console.log(`${bench.name} (at least ${bench.floor})`);
     return;
   }
-  if (values.json !== undefined) await requireWritable(values.json, "--json");
+  if (values.json !== undefined) requireWritable(values.json, "--json");
   const results: RatioResult[] = [];
   using requests = new StopRequests();
-  requests.first.then(async () => {
+  const runAll = async () => {
+    for (const bench of benches) {
+      console.error(`${bench.name} …`);
+      results.push(await runRatio(bench, { rounds: values.rounds, windowMs: values.windowMs }));
+    }
+  };
+  await requests.interrupting(runAll(), async () => {
     if (results.length > 0) await show(results, values.json);
-    console.error(`Interrupted after ${results.length} of ${benches.length} benches`);
-    Deno.exit(INTERRUPTED_EXIT_STATUS);
+    return `Interrupted after ${results.length} of ${benches.length} benches`;
   });
-  for (const bench of benches) {
-    console.error(`${bench.name} …`);
-    results.push(await runRatio(bench, { rounds: values.rounds, windowMs: values.windowMs }));
-  }
   await show(results, values.json);
-  if (!results.every((result) => result.passed)) Deno.exitCode = 1;
-});
+  if (!results.every((result) => result.passed)) Deno.exitCode = EXIT_FAILURE;
+}
 
 async function show(results: readonly RatioResult[], file: string | undefined): Promise<void> {
   console.log(resultTable(results));

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { integer, runProgram } from "../examples/lib/args.ts";
+import { EXIT_FAILURE, integer, runProgram, type Values } from "../examples/lib/args.ts";
 import { renderTable } from "../examples/lib/table.ts";
 import { encodeRecord } from "../data/formats/tfrecord.ts";
 import { Dataset } from "../mod.ts";
@@ -18,7 +18,8 @@ const RECORD_BYTES = 16 * 1024;
 const RECORDS_PER_FILE = 16 * 1024;
 const FOLDER = ".cache/bench-memory";
 
-const PROGRAM = {
+/** What it takes and says of itself. */
+export const PROGRAM = {
   usage: "deno task bench:memory",
   summary: "Streams TFRecords of 16 KB through shuffle(1000) and batch(64) and prints the memory " +
     "it takes. Ends with status 1 above the limit, or where it grows from epoch to epoch.",
@@ -29,12 +30,17 @@ const PROGRAM = {
       placeholder: "MB",
       default: 2048,
       min: 256,
+      max: 1_000_000,
     }),
     limitMb: integer({ help: "Resident memory allowed above the start.", default: 150, min: 1 }),
   },
 };
 
-await runProgram(PROGRAM, async ({ epochs, megabytes, limitMb }) => {
+if (import.meta.main) await runProgram(PROGRAM, main);
+
+async function main(
+  { epochs, megabytes, limitMb }: Values<typeof PROGRAM.options>,
+): Promise<void> {
   const count = Math.ceil(megabytes * 2 ** 20 / (RECORD_BYTES * RECORDS_PER_FILE));
   const files = await writeFiles(count);
   const records = Dataset.tfRecords(files).shuffle(1000).batch(64);
@@ -68,8 +74,8 @@ await runProgram(PROGRAM, async ({ epochs, megabytes, limitMb }) => {
       grown.toFixed(1)
     } MB above the first`,
   );
-  if (!passed) Deno.exitCode = 1;
-});
+  if (!passed) Deno.exitCode = EXIT_FAILURE;
+}
 
 /** Reads everything once, looking at resident memory after every batch. */
 async function readAll(

@@ -3,42 +3,56 @@
  *
  * @module
  */
-import { LeatError } from "../core/error.ts";
 import { autoscale, type ScalingStep } from "../world/scaler.ts";
-import { serviceAddress } from "../world/service_address.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
-import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
-import { StopRequests } from "./cluster/serving.ts";
+import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
+import { serveUntilStopped } from "./cluster/serving.ts";
 import { askForState } from "./cluster/state_request.ts";
-import { integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import {
+  integer,
+  milliseconds,
+  parseCommandLine,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+/** More processes than a host has room for. */
+const WORKERS_MAX = 10_000;
 
 const OPTIONS = {
-  dispatcher: text({
+  dispatcher: nodeAddress({
     help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
     required: true,
-    placeholder: "ADDRESS",
   }),
-  min: integer({ help: "Never have fewer workers here.", default: 0, min: 0 }),
-  max: integer({ help: "Never have more workers here.", default: 4, min: 1 }),
+  min: integer({ help: "Never have fewer workers here.", default: 0, min: 0, max: WORKERS_MAX }),
+  max: integer({ help: "Never have more workers here.", default: 4, min: 1, max: WORKERS_MAX }),
   name: text({
     help: "What the workers' names begin with; by default this host's name.",
     placeholder: "PREFIX",
   }),
-  drainMs: integer({
+  drainMs: milliseconds({
     help: "How long clients may go on fetching what is left from a worker that is stopped.",
     default: 600_000,
     min: 0,
   }),
-  intervalMs: integer({ help: "How often the dispatcher is asked.", default: 5_000, min: 10 }),
+  intervalMs: milliseconds({ help: "How often the dispatcher is asked.", default: 5_000, min: 10 }),
   ...CREDENTIAL_OPTIONS,
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:
     "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
     "wants. Workers that others have started count. What stands behind -- is given to each worker.",
   options: OPTIONS,
+  check({ min, max }) {
+    if (min > max) throw new UsageError(`--min is ${min} and --max ${max}: give no less`);
+  },
   notes: `Examples:
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8
   deno task autoscale --dispatcher ws://10.0.0.5:5050 --token-file token --max 16 -- --data-root /data
@@ -51,28 +65,26 @@ const separator = Deno.args.indexOf("--");
 const own = separator < 0 ? Deno.args : Deno.args.slice(0, separator);
 const forWorkers = separator < 0 ? [] : Deno.args.slice(separator + 1);
 
-await runProgram(PROGRAM, main, own);
+if (import.meta.main) await runProgram(PROGRAM, main, own);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { min, max, name = Deno.hostname(), drainMs, intervalMs } = values;
-  // An address that cannot be would be asked for ever, as one whose dispatcher is yet to start is.
-  const dispatcher = serviceAddress(values.dispatcher, "--dispatcher");
-  const { token, tokenFile, ca } = values;
-  if (min > max) {
-    throw new LeatError("invalid_argument", `--min is ${min} and --max ${max}: give no less`);
-  }
+  const { dispatcher, token, tokenFile, ca } = values;
   const credentials = await readCredentials(values);
+  const args = [
+    ...["--dispatcher", dispatcher],
+    // By an equals sign: a secret may begin with a dash.
+    ...(token === undefined ? [] : [`--token=${token}`]),
+    ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
+    ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
+    ...forWorkers,
+  ];
+  await checkWorkerArgs(args);
   using requests = new StopRequests();
   await using fleet = new ProcessFleet({
     prefix: name,
     drainMs,
-    args: [
-      ...["--dispatcher", dispatcher],
-      ...(token === undefined ? [] : ["--token", token]),
-      ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
-      ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
-      ...forWorkers,
-    ],
+    args,
     onLog: (line) => console.error(line),
   });
   const scaler = autoscale({
@@ -84,9 +96,27 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     onStep: (step) => console.log(lineOf(step)),
   });
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
-  console.log(`Stopping (${await requests.first})`);
-  // Side by side: the scaler waits for workers that it has begun to stop.
-  await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
+  const serving = {
+    failed: scaler.failed,
+    // Side by side: the scaler waits for workers that it has begun to stop.
+    close: async () => {
+      await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
+    },
+  };
+  await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
+}
+
+/** Before one is started with them, and again and again as it ends at once. */
+async function checkWorkerArgs(args: readonly string[]): Promise<void> {
+  const { PROGRAM: worker } = await import("./worker.ts");
+  try {
+    await parseCommandLine(worker, [...args, "--name", "any", "--drain-ms", "0"]);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(
+      `Workers would not take what they are given (behind --): ${error.message}`,
+    );
+  }
 }
 
 function lineOf({ action, worker, workers, reason }: ScalingStep): string {

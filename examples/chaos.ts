@@ -4,26 +4,26 @@
  *
  * @module
  */
-import { LeatError } from "../mod.ts";
 import { Campaign } from "./chaos/campaign.ts";
+import { jobOptions } from "./chaos/job_options.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS } from "./chaos/nemesis.ts";
 import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
 import { Stage } from "./chaos/stage.ts";
 import { StatusLine } from "./chaos/status_line.ts";
-import { StopRequests } from "./cluster/serving.ts";
 import {
   EXIT_FAILURE,
   integer,
+  milliseconds,
   number,
   type Program,
   runProgram,
   subset,
+  UsageError,
   type Values,
 } from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
 
-/** What a shell expects of a program that Ctrl-C has ended. */
-const INTERRUPTED_EXIT_STATUS = 130;
 const DEFAULT_MINUTES = 3;
 
 const OPTIONS = {
@@ -34,13 +34,22 @@ const OPTIONS = {
     min: 0.01,
     max: 10_000,
   }),
-  kills: integer({ help: "Ends once so many processes were killed.", min: 1 }),
+  kills: integer({
+    help: "Ends once so many processes were killed.",
+    min: 1,
+    max: 1_000_000,
+  }),
   faults: subset(FAULTS, {
     help: "What happens to processes: SIGKILL, SIGSTOP for a while, cut connections.",
   }),
   modes: subset(MODES, { help: "Which jobs run, one after the other." }),
   seed: integer({ help: "What the victims and their times are drawn from.", default: 1, min: 0 }),
-  faultsPerRun: integer({ help: "How many faults while one job runs.", default: 10, min: 1 }),
+  faultsPerRun: integer({
+    help: "How many faults while one job runs.",
+    default: 10,
+    min: 1,
+    max: 10_000,
+  }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
   maxWorkers: integer({
     help:
@@ -55,41 +64,47 @@ const OPTIONS = {
       "0: none.",
     default: 5,
     min: 0,
+    max: 1_000_000,
   }),
-  betweenMs: integer({ help: "The longest time between two faults.", default: 900, min: 1 }),
-  downMs: integer({
+  betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
+  downMs: milliseconds({
     help:
       "The longest time before a killed worker is started again: from two seconds on some are " +
       "given up before they are back.",
     default: 3_000,
     min: 0,
   }),
-  pauseMs: integer({
+  pauseMs: milliseconds({
     help:
       "The longest time that a process is paused or its connections are frozen; the same holds.",
     default: 5_000,
     min: 1,
   }),
-  elements: integer({ help: "How many elements a job has.", default: 20_000, min: 32 }),
-  work: integer({
-    help: "Steps of computation per element, about a nanosecond each.",
-    default: 100_000,
-    min: 0,
-  }),
-  patienceS: integer({
-    help: "A run that gets nothing for so long, in seconds, while nothing is wrong has failed.",
-    default: 180,
-    min: 1,
-  }),
+  ...jobOptions({ elements: 20_000, work: 100_000 }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task chaos",
   summary:
     "Starts a dispatcher and workers as processes of their own and runs jobs of every mode through " +
     "them while processes are killed, paused and cut off. Ends with status 1 at the first promise " +
     "that is not kept, and says the seed and where the logs of the processes are.",
   options: OPTIONS,
+  check({ kills, faults, workers, maxWorkers }) {
+    if (kills !== undefined && !faults.includes("kill")) {
+      throw new UsageError(
+        `--kills is ${kills}, but --faults ${
+          faults.join(",")
+        } has none: leave one of them out, or add kill`,
+      );
+    }
+    if (maxWorkers !== undefined && maxWorkers <= workers) {
+      throw new UsageError(
+        `--max-workers is ${maxWorkers} and --workers ${workers}: give more, or leave it out`,
+      );
+    }
+  },
   notes: `Examples:
   deno task chaos
   deno task chaos --minutes 30 --seed 7
@@ -110,38 +125,22 @@ victims are the seed's; what is under way when they come is not. Connections are
 each process, which needs no rights.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { kills, faults, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
-  if (kills !== undefined && !faults.includes("kill")) {
-    throw new LeatError(
-      "invalid_argument",
-      `--kills is ${kills}, but --faults ${
-        faults.join(",")
-      } has none: leave one of them out, or add kill`,
-    );
-  }
-  const { workers, maxWorkers } = values;
-  if (maxWorkers !== undefined && maxWorkers <= workers) {
-    throw new LeatError(
-      "invalid_argument",
-      `--max-workers is ${maxWorkers} and --workers ${workers}: give more, or leave it out`,
-    );
-  }
+  const { kills, maxWorkers, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
   using requests = new StopRequests();
   await using stage = new Stage(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
   using status = new StatusLine();
   const campaign = new Campaign({ ...values, minutes }, stage, status);
-  const played = campaign.toTheEnd();
-  const interrupted = requests.first.then(() => "interrupted" as const);
-  const end = await Promise.race([played, interrupted]);
+  const end = await requests.interrupting(campaign.toTheEnd(), async () => {
+    const said = campaign.interrupt();
+    await stage[Symbol.asyncDispose]();
+    status[Symbol.dispose]();
+    return said;
+  });
   // Whoever is paused would not hear that it is to end.
   campaign.letGo();
-  if (end === "interrupted") {
-    await stage[Symbol.asyncDispose]();
-    Deno.exit(INTERRUPTED_EXIT_STATUS);
-  }
   if (end === "kept") return;
   stage.keepsLogs = true;
   await stage[Symbol.asyncDispose]();

@@ -8,20 +8,18 @@ import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts"
 import { Deployment } from "./cluster/deployment.ts";
 import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
 import { Observer } from "./cluster/observer.ts";
-import { StopRequests } from "./cluster/serving.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
 import { LiveView } from "./cluster/view.ts";
 import {
   choice,
   EXIT_FAILURE,
+  EXIT_INTERRUPTED,
   integer,
   type Program,
   runProgram,
   type Values,
 } from "./lib/args.ts";
-
-/** What a shell expects of a program that Ctrl-C has ended. */
-const INTERRUPTED_EXIT_STATUS = 130;
+import { StopRequests } from "./lib/stop_requests.ts";
 
 const OPTIONS = {
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
@@ -35,6 +33,7 @@ const OPTIONS = {
     help: "Steps of computation per element, a few nanoseconds each.",
     default: 2_000,
     min: 0,
+    max: 10_000_000_000,
   }),
   mode: choice(["DYNAMIC", "OFF"], {
     help: "How workers share the job: splits first come first served, or everything on each.",
@@ -46,7 +45,8 @@ const OPTIONS = {
   }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task cluster",
   summary:
     "Starts a dispatcher and workers as processes of their own behind WebSockets, runs a job " +
@@ -61,7 +61,7 @@ Ctrl-C stops everything. For a cluster on several hosts see docs/cluster.md, den
 deno task worker.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { workers, elements, work } = values;
@@ -73,7 +73,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     return "interrupted" as const;
   });
   if (await Promise.race([stopped, deployment.start(workers)]) === "interrupted") {
-    Deno.exitCode = INTERRUPTED_EXIT_STATUS;
+    Deno.exitCode = EXIT_INTERRUPTED;
     return;
   }
   for (const child of [deployment.dispatcher, ...deployment.workers]) {
@@ -85,7 +85,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.log(summaryOf(outcome, deployment, ledger, observer));
   const { text, kept } = verdictOf(outcome, deployment, ledger);
   console.log(text);
-  if (outcome.interrupted) Deno.exitCode = INTERRUPTED_EXIT_STATUS;
+  if (outcome.interrupted) Deno.exitCode = EXIT_INTERRUPTED;
   else if (!kept) Deno.exitCode = EXIT_FAILURE;
 }
 

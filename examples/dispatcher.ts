@@ -7,9 +7,19 @@ import type { DispatcherDescription } from "../mod.ts";
 // Not mod.ts, which brings all that a trainer needs: a dispatcher would load it at each start.
 import { type DispatcherServer, serveDispatcher } from "../world/dispatcher_server.ts";
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
-import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
+import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { statusLine } from "./cluster/status.ts";
-import { integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import {
+  integer,
+  milliseconds,
+  names,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
 
 /** How often the program looks whether its status has changed, in ms. */
 const STATUS_MS = 1_000;
@@ -27,11 +37,10 @@ const OPTIONS = {
       "forgotten when the dispatcher stops.",
     placeholder: "DIR",
   }),
-  workers: text({
+  workers: names({
     help:
       "The names of the workers that share jobs of static policies (FILE, DATA, FILE_OR_DATA, " +
       "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
-    placeholder: "NAME,NAME,…",
   }),
   minWorkers: integer({
     help: "It never says that fewer workers are wanted: in /state, in metrics, to the autoscaler.",
@@ -43,24 +52,24 @@ const OPTIONS = {
     default: 1_000,
     min: 1,
   }),
-  workerTimeoutMs: integer({
+  workerTimeoutMs: milliseconds({
     help: "A worker silent for longer is lost, and its tasks end.",
     default: 60_000,
     min: 100,
   }),
-  clientTimeoutMs: integer({
+  clientTimeoutMs: milliseconds({
     help: "A client silent for longer is released.",
     default: 120_000,
     min: 100,
   }),
-  clientGraceMs: integer({
+  clientGraceMs: milliseconds({
     help:
       "A client whose connection was closed at its end, as when its process ends, is released if " +
       "it does not come back for so long.",
     default: 10_000,
     min: 100,
   }),
-  jobGcTimeoutMs: integer({
+  jobGcTimeoutMs: milliseconds({
     help: "A job without clients is forgotten after this; -1: never.",
     default: 300_000,
     min: -1,
@@ -73,11 +82,18 @@ const OPTIONS = {
   ...SERVER_OPTIONS,
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task dispatcher",
   summary: "Serves the dispatcher of a cluster: it knows workers and jobs, and hands out splits. " +
     "Workers and training processes reach it at the address that it prints.",
   options: OPTIONS,
+  check({ minWorkers, maxWorkers }) {
+    if (minWorkers <= maxWorkers) return;
+    throw new UsageError(
+      `--min-workers is ${minWorkers} and --max-workers ${maxWorkers}: give no less`,
+    );
+  },
   notes: `Examples:
   deno task dispatcher
   deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
@@ -86,7 +102,7 @@ const PROGRAM: Program<typeof OPTIONS> = {
 Ctrl-C stops it; with a journal it goes on from there when it is started again.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
@@ -94,19 +110,22 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { minWorkers, maxWorkers } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
-  const server = await serveDispatcher({
-    ...await readServerOptions(values),
-    hostname: host,
-    port,
-    workerTimeoutMs,
-    clientTimeoutMs,
-    clientGraceMs,
-    jobGcTimeoutMs,
-    windowSplits,
-    scaling: { minWorkers, maxWorkers },
-    ...(journal === undefined ? {} : { journal }),
-    ...(workers === undefined ? {} : { workers: workers.split(",").map((name) => name.trim()) }),
-  });
+  const options = await readServerOptions(values);
+  const server = await startServing(() =>
+    serveDispatcher({
+      ...options,
+      hostname: host,
+      port,
+      workerTimeoutMs,
+      clientTimeoutMs,
+      clientGraceMs,
+      jobGcTimeoutMs,
+      windowSplits,
+      scaling: { minWorkers, maxWorkers },
+      ...(journal === undefined ? {} : { journal }),
+      ...(workers === undefined ? {} : { workers }),
+    })
+  );
   console.log(`Dispatcher listening on ${server.address}`);
   console.log(`Live page at ${server.page}${values.token ?? values.tokenFile ? "?token=…" : ""}`);
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);

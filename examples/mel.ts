@@ -29,7 +29,8 @@ const OPTIONS = {
   stepMs: number({ help: "From one frame to the next.", default: 10, min: 1, max: 1_000 }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno run -P examples/mel.ts",
   summary:
     "Reads WAV files, makes mel spectrograms of them and batches these, the shorter ones padded; " +
@@ -38,7 +39,7 @@ const PROGRAM: Program<typeof OPTIONS> = {
   notes: "Files that cannot be read are named and left out.",
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const files = values.wavs === undefined

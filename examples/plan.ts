@@ -17,6 +17,7 @@ import {
   type Values,
 } from "./lib/args.ts";
 import { requireWritable } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";
 import { profilePipeline } from "./plan/profile.ts";
@@ -35,6 +36,7 @@ const OPTIONS = {
     help: "What an accelerator takes for a training step, one batch, in ms.",
     required: true,
     min: 0.01,
+    max: 3_600_000,
   }),
   export: text({
     help: "Which export. Default: 'default', or the only one that fits.",
@@ -48,6 +50,7 @@ const OPTIONS = {
     help: "Cores of a worker's machine, which workers may share.",
     default: PAPER_WORKER_MACHINE.cores,
     min: 1,
+    max: 4_096,
   }),
   networkMbps: number({
     help: "What a host's network card carries each way, in Mbit/s.",
@@ -58,6 +61,7 @@ const OPTIONS = {
     help: "What a short message takes from one host to another and back, in ms.",
     default: 1.2,
     min: 0,
+    max: 60_000,
   }),
   memoryGbPerWorker: number({
     help: "Memory of a worker, in GB. Default: what the pipeline took here.",
@@ -87,7 +91,8 @@ const OPTIONS = {
   out: text({ help: "Writes a page with plots.", placeholder: "FILE" }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task plan",
   summary:
     "Runs an input pipeline here for a few seconds, simulates clusters of workers with what it " +
@@ -101,14 +106,34 @@ The module may read files and decode images. What else it needs is granted with 
   deno run -P=plan --allow-net=data.example.org examples/plan.ts pipeline.ts --step-ms 120`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { module, seconds, json, out } = values;
-  if (out !== undefined) await requireWritable(out, "--out");
+  const { json, out } = values;
+  if (out !== undefined) requireWritable(out, "--out");
+  using requests = new StopRequests();
+  using status = new StatusLine();
+  let done = "nothing was measured yet";
+  const plan = await requests.interrupting(makePlan(values, status, (what) => done = what), () => {
+    status[Symbol.dispose]();
+    return `Interrupted: ${done}; there is no plan, and nothing is kept`;
+  });
+  status[Symbol.dispose]();
+  console.log(json ? JSON.stringify(plan, null, 2) : planText(plan));
+  if (out === undefined) return;
+  writePlan(plan, out);
+  status.note(`Plots: ${out}`);
+}
+
+/** @param onDone Told what has been done, of a few things in turn. */
+async function makePlan(
+  values: Values<typeof OPTIONS>,
+  status: StatusLine,
+  onDone: (what: string) => void,
+): Promise<Plan> {
+  const { module, seconds } = values;
   const startedAt = new Date().toISOString();
   const dataset = await loadPipeline(module, values.export);
-  using status = new StatusLine();
   status.note(`Running ${module} for ${seconds} s…`);
   const profile = await profilePipeline(dataset, {
     seconds,
@@ -120,27 +145,22 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       ),
   });
   const machines = machinesOf(values, memoryGBOf(profile));
-  const sweep = await sweepClusters(
-    profile,
-    machines,
-    (workers) => status.show(`simulating ${workers} workers`),
-  );
+  onDone("the pipeline was measured, and no cluster simulated");
+  const sweep = await sweepClusters(profile, machines, (workers) => {
+    status.show(`simulating ${workers} workers`);
+  });
   const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
+  onDone("the pipeline was measured, and clusters simulated");
   const verified: Verification[] = [];
   for (let workers = 1; workers <= values.verify; workers++) {
     status.show(`running ${workers} real workers`);
     verified.push(await verify(dataset, profile, machines, { workers, seconds }));
   }
-  const plan: Plan = {
+  return {
     ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines, verified },
     commandLine: `deno task plan ${Deno.args.join(" ")}`,
     modelled: { ...sweep, limits },
   };
-  status[Symbol.dispose]();
-  console.log(json ? JSON.stringify(plan, null, 2) : planText(plan));
-  if (out === undefined) return;
-  await writePlan(plan, out);
-  status.note(`Plots: ${out}`);
 }
 
 function machinesOf(values: Values<typeof OPTIONS>, measuredGB: number): Machines {

@@ -5,14 +5,24 @@
  * @module
  */
 import { LeatError } from "../core/error.ts";
-import { flag, integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import {
+  flag,
+  integer,
+  integers,
+  type Option,
+  type Program,
+  runProgram,
+  text,
+  type Values,
+} from "./lib/args.ts";
 import { sizeTable } from "./scale/growth.ts";
 import type { ScaleResults, Series, SizeRun } from "./scale/measurements.ts";
 import { PAPER_WORKERS, sweepSize } from "./scale/paper_sweep.ts";
 import { renderScaleReport, sweepTable } from "./scale/report.ts";
-import { afterWarmUp, measureAll, requireAll, type Wanted } from "./scale/series.ts";
+import { afterWarmUp, isToCome, measureAll, requireAll, type Wanted } from "./scale/series.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
 import { requireWritable, writePage } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
 import { Progress } from "./simulate/progress.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
 
@@ -24,8 +34,8 @@ const WARM_UP_WORKERS = 8;
 const WORKERS_MAX = 20_000;
 
 const OPTIONS = {
-  workers: text({
-    placeholder: "8,64,640,5000",
+  workers: integers({
+    ...{ placeholder: "8,64,640,5000", min: 1, max: WORKERS_MAX },
     help: `Sizes of clusters. Default: ${SIZES.join(",")}; with --quick ${QUICK_SIZES.join(",")}.`,
   }),
   clients: integer({
@@ -33,11 +43,11 @@ const OPTIONS = {
     max: WORKERS_MAX,
     help: "Clients of each cluster. Default: one for five workers.",
   }),
-  sweep: text({
-    placeholder: "8,64,512",
+  sweep: orNone(integers({
+    ...{ placeholder: "8,64,512", min: 1, max: WORKERS_MAX },
     help: `Sizes of the paper's worker sweep, or none. Default: ${PAPER_WORKERS.join(",")}; with ` +
       `--quick ${QUICK_SWEEP.join(",")}.`,
-  }),
+  })),
   out: text({
     placeholder: "FILE",
     default: "./scale.html",
@@ -46,7 +56,8 @@ const OPTIONS = {
   quick: flag("Small clusters: ends within a minute."),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task scale",
   summary:
     "Runs the service's actors in simulated clusters of growing size, and shows what the dispatcher has to do, " +
@@ -62,15 +73,13 @@ The page is written after each size. Where a size fails the others are measured 
 status is 1.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { quick, clients, out } = values;
-  const sizes = readSizes("workers", values.workers) ?? (quick ? QUICK_SIZES : SIZES);
-  const sweepSizes = values.sweep === "none"
-    ? []
-    : readSizes("sweep", values.sweep) ?? (quick ? QUICK_SWEEP : PAPER_WORKERS);
-  await requireWritable(out, "--out");
+  const sizes = values.workers ?? (quick ? QUICK_SIZES : SIZES);
+  const sweep = values.sweep ?? (quick ? QUICK_SWEEP : PAPER_WORKERS);
+  requireWritable(out, "--out");
   const startedAt = new Date();
   const write = (results: ScaleResults) =>
     writePage(
@@ -83,7 +92,20 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       }),
       out,
     );
-  const results = await measureWanted({ sizes, sweep: sweepSizes }, clients, write);
+  using requests = new StopRequests();
+  using progress = new Progress({ experiments: 2 });
+  const all = sizes.length + sweep.length;
+  let tried = 0;
+  const measuring = measureWanted({ sizes, sweep }, clients, progress, (results) => {
+    write(results);
+    tried = all - results.gaps.filter(isToCome).length;
+  });
+  const results = await requests.interrupting(measuring, () => {
+    progress.close();
+    return `Interrupted after ${tried} of ${all} sizes: ` +
+      (tried === 0 ? "nothing is kept" : `${out} has those, and none of the others`);
+  });
+  progress.close();
   if (results.sizes.length > 0) console.log(`\n${renderTable(sizeTable(results.sizes))}`);
   if (results.sweep.length > 0) console.log(`\n${renderTable(sweepTable(results.sweep))}`);
   console.log(`\nReport: ${await Deno.realPath(out)}`);
@@ -94,9 +116,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
 async function measureWanted(
   wanted: Wanted,
   clients: number | undefined,
-  onDone: (results: ScaleResults) => Promise<void>,
+  progress: Progress,
+  onDone: (results: ScaleResults) => void,
 ): Promise<ScaleResults> {
-  using progress = new Progress({ experiments: 2 });
   let shown: Series | undefined;
   const show =
     <R>(series: Series, runs: number, measure: (workers: number) => Promise<R>) =>
@@ -144,16 +166,7 @@ async function measureOne(workers: number, clients: number, progress: Progress):
   return run;
 }
 
-/** @throws LeatError `invalid_argument` for what is no list of sizes. */
-function readSizes(option: string, given: string | undefined): number[] | undefined {
-  if (given === undefined) return undefined;
-  const sizes = given.split(",").map((size) => /^\s*\d+\s*$/.test(size) ? Number(size) : NaN);
-  if (sizes.every((size) => size >= 1 && size <= WORKERS_MAX)) {
-    return [...new Set(sizes)].sort((a, b) => a - b);
-  }
-  throw new LeatError(
-    "invalid_argument",
-    `--${option} is '${given}', but has to be whole numbers from 1 to ${WORKERS_MAX} with commas between, as ` +
-      SIZES.join(","),
-  );
+/** The same list, or `none` for an empty one. */
+function orNone<T>(option: Option<readonly T[] | undefined>): Option<readonly T[] | undefined> {
+  return { ...option, read: (texts) => texts.join() === "none" ? [] : option.read(texts) };
 }

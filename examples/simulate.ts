@@ -12,9 +12,21 @@
 
 import { LeatError } from "../core/error.ts";
 import denoJson from "../deno.json" with { type: "json" };
-import { flag, number, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import {
+  EXIT_INTERRUPTED,
+  flag,
+  integers,
+  number,
+  type Program,
+  runProgram,
+  subset,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
 import { requireWritable } from "./lib/page.ts";
-import { CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+import { checkSources, CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
 import { coordinatedReads } from "./simulate/experiments/coordinated_reads.ts";
 import { scaleOut } from "./simulate/experiments/scale_out.ts";
 import { sharing } from "./simulate/experiments/sharing.ts";
@@ -25,7 +37,11 @@ import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
 
-const EXPERIMENTS: Record<string, (simulation: Simulation) => Promise<Experiment>> = {
+const LETTERS = ["a", "b", "c", "d"] as const;
+const EXPERIMENTS: Record<
+  typeof LETTERS[number],
+  (simulation: Simulation) => Promise<Experiment>
+> = {
   a: scaleOut,
   b: sharing,
   c: coordinatedReads,
@@ -35,7 +51,6 @@ const EXPERIMENTS: Record<string, (simulation: Simulation) => Promise<Experiment
 /** Most threads that the numbers of workers and trainers may ask for. */
 const COUNT_MAX = 64;
 const LINE_COLUMNS = 100;
-const INTERRUPTED_EXIT_STATUS = 130;
 
 const OPTIONS = {
   quick: flag(
@@ -59,19 +74,18 @@ const OPTIONS = {
     default: "./report.html",
     help: "Where to write the page of plots.",
   }),
-  only: text({
+  only: subset(LETTERS, {
     placeholder: "a,b,c,d",
-    default: "a,b,c,d",
     help:
       "Which experiments to run: (a) scale-out, (b) sharing, (c) coordinated reads, (d) a worker killed.",
   }),
-  workers: text({
-    placeholder: "1,2,4",
+  workers: integers({
+    ...{ placeholder: "1,2,4", min: 1, max: COUNT_MAX },
     help:
       "Numbers of workers in (a). Default: 1,2,4,8, with storage latency also 16; fewer with --quick.",
   }),
-  trainers: text({
-    placeholder: "1,2,4",
+  trainers: integers({
+    ...{ placeholder: "1,2,4", min: 1, max: COUNT_MAX },
     help: "Numbers of trainers in (b), 1 among them. Default: 1,2,4,8,16; fewer with --quick.",
   }),
   storageLatencyMs: number({
@@ -89,25 +103,35 @@ const OPTIONS = {
   }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task simulate",
   summary:
     "Runs the service on threads of this host, on real files, and shows what preprocessing on workers, sharing and " +
     "coordinated reads buy. Only the accelerators' step time is simulated.",
   options: OPTIONS,
+  check({ trainers }) {
+    if (trainers === undefined || trainers.includes(1)) return;
+    throw new UsageError(
+      `--trainers is '${trainers}': the others are held against one trainer, so 1 must be among them`,
+    );
+  },
   notes:
     "Progress goes to standard error, the tables to standard output. Ctrl-C stops and reports what there is.",
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const wanted = readExperiments(values.only);
-  await requireWritable(values.report, "--report");
+  const { images, text, only, report: path } = values;
+  const wanted = LETTERS.filter((letter) => only.includes(letter));
+  requireWritable(path, "--report");
+  await UsageError.where(() => checkSources({ images, text }));
   const interrupted = new AbortController();
   const startedAt = new Date();
-  const onInterrupt = () => interrupted.abort(new LeatError("cancelled", "Interrupted"));
-  const progress = new Progress({ experiments: wanted.length + 1, onInterrupt });
+  using requests = new StopRequests();
+  requests.first.then(() => interrupted.abort(new LeatError("cancelled", "Interrupted")));
+  const progress = new Progress({ experiments: wanted.length + 1 });
   const experiments: Experiment[] = [];
   let corpus: string[] = [];
   try {
@@ -116,7 +140,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     corpus = simulation.corpus.description;
     for (const letter of wanted) {
       interrupted.signal.throwIfAborted();
-      experiments.push(await EXPERIMENTS[letter]!(simulation));
+      experiments.push(await EXPERIMENTS[letter](simulation));
     }
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
@@ -124,9 +148,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     progress.close();
   }
   const report: SimulationReport = { run: describeRun(values, startedAt, corpus), experiments };
-  await finish(report, values.report, interrupted.signal.aborted, wanted.length);
+  await finish(report, path, interrupted.signal.aborted, wanted.length);
   // Files that were being made for the corpus would keep the process alive until all are there.
-  if (interrupted.signal.aborted) Deno.exit(INTERRUPTED_EXIT_STATUS);
+  if (interrupted.signal.aborted) Deno.exit(EXIT_INTERRUPTED);
 }
 
 /** Rejects with the signal's reason when it is aborted. */
@@ -142,15 +166,7 @@ async function prepare(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Simulation> {
-  const { quick, images, text, storageLatencyMs, stepTimeMs } = values;
-  const workers = readCounts("workers", values.workers);
-  const trainers = readCounts("trainers", values.trainers);
-  if (trainers !== undefined && !trainers.includes(1)) {
-    throw new LeatError(
-      "invalid_argument",
-      `--trainers is '${values.trainers}': the others are held against one trainer, so 1 must be among them`,
-    );
-  }
+  const { quick, images, text, workers, trainers, storageLatencyMs, stepTimeMs } = values;
   const corpus = await prepareCorpus({
     directory: values.corpus ?? CORPUS_DIRECTORY,
     quick,
@@ -188,7 +204,7 @@ async function finish(
   if (report.experiments.length === 0) return;
   // Not before: what draws takes as long to load as all the rest, also for `--help` and refusals.
   const { writeReport } = await import("./simulate/report.ts");
-  await writeReport(report, path);
+  writeReport(report, path);
   const seconds = formatNumber(report.run.durationSeconds, 0);
   console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
 }
@@ -208,31 +224,6 @@ function describeRun(
     corpus,
     quick,
   };
-}
-
-function readExperiments(only: string): string[] {
-  const letters = only.split(",").map((letter) => letter.trim());
-  const known = Object.keys(EXPERIMENTS);
-  const stray = letters.find((letter) => !known.includes(letter));
-  if (stray !== undefined) {
-    throw new LeatError(
-      "invalid_argument",
-      `--only is '${only}': '${stray}' is no experiment; name some of ${known.join(", ")}`,
-    );
-  }
-  return known.filter((letter) => letters.includes(letter));
-}
-
-function readCounts(option: string, given: string | undefined): number[] | undefined {
-  if (given === undefined) return undefined;
-  const counts = given.split(",").map((count) => /^\s*\d+\s*$/.test(count) ? Number(count) : NaN);
-  if (!counts.every((count) => count >= 1 && count <= COUNT_MAX)) {
-    throw new LeatError(
-      "invalid_argument",
-      `--${option} is '${given}', but has to be whole numbers from 1 to ${COUNT_MAX} with commas between, as 1,2,4`,
-    );
-  }
-  return [...new Set(counts)].sort((a, b) => a - b);
 }
 
 /** Lines of at most {@linkcode LINE_COLUMNS} characters. */

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { LeatError } from "../core/error.ts";
 import { Violations } from "../sim/checkers/checker.ts";
+import { jobOptions } from "./chaos/job_options.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
 import { Play } from "./chaos/play.ts";
@@ -15,23 +15,23 @@ import {
   choice,
   EXIT_FAILURE,
   integer,
+  milliseconds,
   number,
   type Program,
   runProgram,
   subset,
   text,
+  UsageError,
   type Values,
 } from "./lib/args.ts";
-import { StopRequests } from "./cluster/serving.ts";
 import { requireWritable } from "./lib/page.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
 import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";
 import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
-/** What a shell expects of a program that Ctrl-C has ended. */
-const INTERRUPTED_EXIT_STATUS = 130;
 const SECONDS_PER_MINUTE = 60;
 /** Jobs that are over are forgotten soon, or the dispatcher would only ever gather them. */
 const JOB_GC_TIMEOUT_MS = 5_000;
@@ -41,7 +41,12 @@ const FAULT_LASTS_MS = 3_000;
 const GENTLE_MS = 500;
 
 const OPTIONS = {
-  minutes: number({ help: "Begins no job after so many minutes.", default: 8, min: 0.05 }),
+  minutes: number({
+    help: "Begins no job after so many minutes.",
+    default: 8,
+    min: 0.05,
+    max: 10_000,
+  }),
   modes: subset(MODES, { help: "Which jobs run, in turn." }),
   lanes: integer({ help: "How many jobs run side by side.", default: 2, min: 1, max: 16 }),
   workers: integer({ help: "How many worker processes.", default: 2, min: 1, max: 64 }),
@@ -57,18 +62,8 @@ const OPTIONS = {
     max: 63,
   }),
   seed: integer({ help: "What is drawn is drawn from it.", default: 1, min: 0 }),
-  sampleMs: integer({ help: "The time between two looks.", default: 5_000, min: 100 }),
-  elements: integer({ help: "How many elements a job has.", default: 4_000, min: 32 }),
-  work: integer({
-    help: "Steps of computation per element, about a nanosecond each.",
-    default: 20_000,
-    min: 0,
-  }),
-  patienceS: integer({
-    help: "A job that gets nothing for so long, in seconds, has failed.",
-    default: 180,
-    min: 1,
-  }),
+  sampleMs: milliseconds({ help: "The time between two looks.", default: 5_000, min: 100 }),
+  ...jobOptions({ elements: 4_000, work: 20_000 }),
   report: text({
     help: "Where the page with the plots is written.",
     default: "soak-report.html",
@@ -76,13 +71,21 @@ const OPTIONS = {
   }),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task soak",
   summary:
     "Starts a dispatcher and workers as processes of their own, runs jobs of every mode through them " +
     "one after the other and side by side, and looks at resident memory, V8's heap, threads and " +
     "file handles of each process. Ends with status 1 if one of them grows, or a promise is broken.",
   options: OPTIONS,
+  check({ workers, chaos, spared }) {
+    if (chaos === "none" || spared < workers) return;
+    throw new UsageError(
+      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one to strike; ` +
+        "spare fewer, or have more --workers",
+    );
+  },
   notes: `Examples:
   deno task soak
   deno task soak --minutes 60 --lanes 4 --report /tmp/soak.html
@@ -103,18 +106,11 @@ What rises all the way, and no slower at the end, may be ${100 * CREEP_SHARE} % 
 Threads and file handles are read from /proc, and left out where there is none.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { workers, chaos, spared, seed, report: path } = values;
-  if (chaos !== "none" && spared >= workers) {
-    throw new LeatError(
-      "invalid_argument",
-      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one to strike; ` +
-        "spare fewer, or have more --workers",
-    );
-  }
-  await requireWritable(path, "--report");
+  const { chaos, spared, seed, report: path } = values;
+  requireWritable(path, "--report");
   using requests = new StopRequests();
   const samples = new Samples();
   const violations = new Violations();
@@ -124,7 +120,6 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
   });
   using status = new StatusLine();
-  await stage.deployment.start(workers);
   const nemesis = chaos === "none" ? undefined : new Nemesis(stage.deployment, {
     ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0, spared },
     ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
@@ -132,22 +127,18 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     findings: violations.by("processes"),
   });
   const soaked = soak(values, stage, { nemesis, samples, violations, status });
-  const interrupted = requests.first.then(() => "interrupted" as const);
-  const report = await Promise.race([soaked, interrupted]);
-  nemesis?.resumeAll();
-  if (report === "interrupted") {
-    status.note(
-      `Interrupted after ${
-        samples.seconds.toFixed(0)
-      } s: no promise was broken by then; what grows ` +
-        "was not judged, and no report was written",
-    );
+  const report = await requests.interrupting(soaked, async () => {
+    const said = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken by ` +
+      "then; what grows was not judged, and no report was written";
+    nemesis?.resumeAll();
     await stage[Symbol.asyncDispose]();
-    Deno.exit(INTERRUPTED_EXIT_STATUS);
-  }
+    status[Symbol.dispose]();
+    return said;
+  });
+  nemesis?.resumeAll();
   // Loaded only now: what draws takes memory that would be seen as the readers'.
   const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
-  await writeSoakReport(report, path);
+  writeSoakReport(report, path);
   console.log(renderTable(trendTable(report.trends)));
   console.log(`${findingOf(report)}. Plots: ${path}`);
   const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
@@ -170,6 +161,7 @@ async function soak(
 ): Promise<SoakReport> {
   const { minutes, modes, lanes, workers, seed, sampleMs, elements, work, patienceS } = values;
   const startedAt = new Date().toISOString();
+  await stage.deployment.start(workers);
   let runs = 0;
   const play = new Play(stage, nemesis, {
     ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },

@@ -4,9 +4,17 @@
  * @module
  */
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
-import { askForState } from "./cluster/state_request.ts";
+import { askForState, stateUrl } from "./cluster/state_request.ts";
 import { statusText } from "./cluster/status_text.ts";
-import { flag, integer, type Program, runProgram, text, type Values } from "./lib/args.ts";
+import {
+  flag,
+  milliseconds,
+  type Program,
+  runProgram,
+  text,
+  UsageError,
+  type Values,
+} from "./lib/args.ts";
 
 /** The screen and what was scrolled off away, and to its top. */
 const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";
@@ -19,11 +27,12 @@ const OPTIONS = {
   }),
   ...CREDENTIAL_OPTIONS,
   watch: flag("Shows it again and again, until Ctrl-C."),
-  intervalMs: integer({ help: "How often, with --watch.", default: 1_000, min: 100 }),
+  intervalMs: milliseconds({ help: "How often, with --watch.", default: 1_000, min: 100 }),
   json: flag("Prints all that is known, as JSON; with --watch, a line each time."),
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task status",
   summary:
     "Prints what a dispatcher knows: who waits for whom, jobs with their clients, and workers " +
@@ -35,10 +44,11 @@ const PROGRAM: Program<typeof OPTIONS> = {
   deno task status --json`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { dispatcher, watch, intervalMs, json } = values;
+  await UsageError.where(() => stateUrl(dispatcher));
   const credentials = await readCredentials(values);
   const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";
   do {

@@ -5,16 +5,33 @@
  */
 // Not mod.ts, which brings all that a trainer needs: a worker would load it at each start.
 import { serveWorker } from "../world/worker_server.ts";
-import { readServerOptions, readServiceTokens, SERVER_OPTIONS } from "./cluster/server_options.ts";
+import {
+  nodeAddress,
+  readServerOptions,
+  readServiceTokens,
+  SERVER_OPTIONS,
+} from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
-import { serveUntilStopped, StopRequests } from "./cluster/serving.ts";
-import { integer, type Program, runProgram, text, texts, type Values } from "./lib/args.ts";
+import { serveUntilStopped, startServing } from "./cluster/serving.ts";
+import {
+  integer,
+  milliseconds,
+  type Program,
+  runProgram,
+  text,
+  texts,
+  type Values,
+} from "./lib/args.ts";
+import { StopRequests } from "./lib/stop_requests.ts";
+
+const BYTES_PER_MIB = 2 ** 20;
+/** More bytes are no exact number. */
+const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {
-  dispatcher: text({
+  dispatcher: nodeAddress({
     help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
     required: true,
-    placeholder: "ADDRESS",
   }),
   host: text({
     help:
@@ -37,8 +54,8 @@ const OPTIONS = {
     help: "The file of the secret of another service that pipelines begin with.",
     placeholder: "ADDRESS=FILE",
   }),
-  heartbeatMs: integer({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
-  drainMs: integer({
+  heartbeatMs: milliseconds({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
+  drainMs: milliseconds({
     help: "How long clients may go on fetching what is left when the worker is asked to stop.",
     default: 10_000,
     min: 0,
@@ -48,12 +65,14 @@ const OPTIONS = {
       "What the sliding windows of tasks that trainers share may hold together, in MiB; by default " +
       "10,240, or a quarter of this host's memory if that is less.",
     min: 1,
+    max: MIB_MAX,
   }),
   roundsMib: integer({
     help:
       "What the rounds of one coordinated task may take that wait for trainers that lag, in MiB; beyond " +
       "it no later round is begun. By default 256.",
     min: 1,
+    max: MIB_MAX,
   }),
   runawayThreadsMax: integer({
     help:
@@ -61,7 +80,7 @@ const OPTIONS = {
       "end; by default as many as there are cores.",
     min: 1,
   }),
-  storageLatencyMs: integer({
+  storageLatencyMs: milliseconds({
     help: "Added to every open and read of a file: storage that is far away.",
     default: 0,
     min: 0,
@@ -70,7 +89,8 @@ const OPTIONS = {
   ...SERVER_OPTIONS,
 };
 
-const PROGRAM: Program<typeof OPTIONS> = {
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task worker --dispatcher ws://HOST:PORT",
   summary: "Serves a worker of a cluster: it runs pipelines and hands their elements to clients, " +
     "which have to reach it at the address that it prints.",
@@ -87,29 +107,34 @@ It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what 
 (--drain-ms), a second one stops at once.`,
 };
 
-await runProgram(PROGRAM, main);
+if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
   const { windowMib, roundsMib } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
-  const server = await serveWorker({
-    ...await readServerOptions(values),
-    dispatcher,
-    port,
-    tags: tag,
-    services: await readServiceTokens(values.serviceTokenFile),
-    heartbeatMs,
-    ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * 2 ** 20 }),
-    ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * 2 ** 20 }),
-    runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
-    storageLatencyMs,
-    ownProcess: true,
-    sandbox: await readSandbox(values),
-    ...(host === undefined ? {} : { hostname: host }),
-    ...(name === undefined ? {} : { name }),
-  });
+  const options = await readServerOptions(values);
+  const services = await readServiceTokens(values.serviceTokenFile);
+  const sandbox = await readSandbox(values);
+  const server = await startServing(() =>
+    serveWorker({
+      ...options,
+      dispatcher,
+      port,
+      tags: tag,
+      services,
+      heartbeatMs,
+      ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * BYTES_PER_MIB }),
+      ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
+      runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
+      storageLatencyMs,
+      ownProcess: true,
+      sandbox,
+      ...(host === undefined ? {} : { hostname: host }),
+      ...(name === undefined ? {} : { name }),
+    })
+  );
   console.log(`Worker "${server.name}" listening on ${server.address}`);
   const serving = {
     failed: server.failed,

@@ -11,6 +11,7 @@
 import {
   choice,
   EXIT_FAILURE,
+  EXIT_INTERRUPTED,
   flag,
   integer,
   number,
@@ -19,6 +20,7 @@ import {
   runProgram,
   type Values,
 } from "../examples/lib/args.ts";
+import { StopRequests } from "../examples/lib/stop_requests.ts";
 import { FAULTS } from "./counters.ts";
 import { counterOf, FAULT_POINTS } from "./fault_points.ts";
 import { NO_FAULTS } from "./options.ts";
@@ -51,7 +53,6 @@ const MUTANT_SEEDS_MAX = 500;
 const SHRUNK_MAX = 3;
 const SHRINK_RUNS_MAX = 200;
 const SHRINK_TIME_MAX_MS = 60_000;
-const EXIT_INTERRUPTED = 130;
 
 /** A text that is read by a function of its own. */
 function parsed<T>(help: string, placeholder: string, parse: (text: string) => T) {
@@ -64,7 +65,8 @@ function parsed<T>(help: string, placeholder: string, parse: (text: string) => T
   return option;
 }
 
-const PROGRAM = {
+/** What it takes and says of itself. */
+export const PROGRAM = {
   usage: "deno task vopr",
   summary:
     "Crashes simulated clusters, seed after seed. A seed is one run of one workload: both the " +
@@ -76,11 +78,12 @@ const PROGRAM = {
       min: 1,
     }),
     seed: integer({ help: "The first of them.", default: 1, min: 0, max: Number.MAX_SAFE_INTEGER }),
-    minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0 }),
+    minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0.001 }),
     jobs: integer({
       help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
       default: navigator.hardwareConcurrency,
       min: 0,
+      max: 1_024,
     }),
     workload: choice([ALL, ...Object.keys(WORKLOADS)], {
       help: "What the clusters do. One that is named has all seeds.",
@@ -117,6 +120,7 @@ const PROGRAM = {
       placeholder: "S",
       default: SEED_TIMEOUT_S,
       min: 1,
+      max: 1_000_000,
     }),
   },
   notes: `Workloads:
@@ -207,11 +211,11 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
   const total = Array.isArray(runs) ? runs.length : seedsOf(settings);
   let isInterrupted = false;
   using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
-  const interrupt = () => {
+  const requests = new StopRequests();
+  requests.first.then(() => {
     isInterrupted = true;
     pool.stop();
-  };
-  Deno.addSignalListener("SIGINT", interrupt);
+  });
   let elapsedMs: number;
   try {
     using progress = new CampaignProgress({ runs: total, timeMs });
@@ -227,7 +231,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
     });
     elapsedMs = progress.elapsedMs;
   } finally {
-    Deno.removeSignalListener("SIGINT", interrupt);
+    requests[Symbol.dispose]();
   }
   console.log(`\n${tally}`);
   if (!isInterrupted) await reportFailures(tally, pool, settings);

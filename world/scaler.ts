@@ -58,6 +58,11 @@ export interface ScalerOptions {
 
 /** A scaler that is at work. */
 export interface Scaler extends AsyncDisposable {
+  /**
+   * Resolves if it cannot go on: the dispatcher wants another token (`unauthenticated`), which it would be
+   * asked for in vain. It starts and stops nothing more then, and is to be closed.
+   */
+  readonly failed: Promise<LeatError>;
   /** Starts and stops nothing more; resolves when what it had begun has ended. Idempotent. */
   close(): Promise<void>;
 }
@@ -90,6 +95,7 @@ export function autoscale(options: ScalerOptions): Scaler {
 }
 
 class FleetScaler implements Scaler {
+  readonly failed: Promise<LeatError>;
   readonly #options: ScalerOptions;
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
   readonly #starting = new Set<Promise<void>>();
@@ -105,11 +111,13 @@ class FleetScaler implements Scaler {
   #hasFailed = false;
   #hasSucceeded = false;
   #closed = false;
+  readonly #refused: (error: LeatError) => void;
   #wake: () => void = () => {};
 
   constructor(options: ScalerOptions) {
     this.#options = options;
     this.#limits = checkLimits(options);
+    ({ promise: this.failed, resolve: this.#refused } = Promise.withResolvers<LeatError>());
     this.#looking = this.#look();
   }
 
@@ -143,7 +151,12 @@ class FleetScaler implements Scaler {
       const state = await this.#options.dispatcher.describe();
       this.#unanswered = 0;
       return state;
-    } catch (error) {
+    } catch (cause) {
+      const error = LeatError.from(cause);
+      if (error.code === "unauthenticated") {
+        this.#closed = true;
+        this.#refused(error);
+      }
       this.#unanswered++;
       if (!this.#closed) this.#fail("The dispatcher does not answer", error);
       return undefined;

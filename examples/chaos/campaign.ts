@@ -50,6 +50,9 @@ export class Campaign {
   readonly #startedMs = performance.now();
   readonly #violations = new Violations();
   readonly #runs = new Map<Mode, number>();
+  /** Runs that were played to their end. */
+  #judged = 0;
+  #isInterrupted = false;
   #longestWaitMs = 0;
   #shown = "";
 
@@ -77,6 +80,8 @@ export class Campaign {
     }
     // Who drains for nobody any more is ended with the others.
     void scaling?.close();
+    // The table would have what came of it that everything was ended.
+    if (this.#isInterrupted) return "kept";
     const outcome = {
       faults: nemesis.counts,
       hash: play.wanted?.hash,
@@ -99,6 +104,20 @@ export class Campaign {
   letGo(): void {
     this.#nemesis?.resumeAll();
     void this.#stage.scaling?.close();
+  }
+
+  /** Judges nothing more, and lets go; answers what was done by then. */
+  interrupt(): string {
+    this.#isInterrupted = true;
+    this.#nemesis?.enough();
+    this.letGo();
+    const { count } = this.#violations;
+    return `Interrupted after ${
+      this.#seconds.toFixed(0)
+    } s: ${this.#judged} runs were judged, with ` +
+      `${this.#nemesis?.total() ?? 0} faults so far, and ${
+        count === 0 ? "no promise was broken" : `promises were broken ${count} times`
+      }; what was under way is not judged, and there is no table`;
   }
 
   get #seconds(): number {
@@ -130,6 +149,7 @@ export class Campaign {
     const figures = await play.run(mode);
     if (this.#violations.count === 0) await nemesis.stop();
     else nemesis.enough();
+    this.#judged++;
     this.#longestWaitMs = Math.max(this.#longestWaitMs, figures.longestWaitMs);
     this.#say(`${this.#shown}: ${nemesis.total() - before} faults, ${textOf(figures)}`);
   }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";
 
@@ -52,6 +53,8 @@ export class Deployment implements AsyncDisposable {
   /** Workers that are stopped, or were. */
   readonly #leaving = new WeakSet<ChildProcess>();
   readonly #children = new Children<ChildProcess>();
+  /** Starts that are under way: each has a file with the token, which it removes. */
+  readonly #starting = new Set<Promise<void>>();
   #stopped: Promise<void> | undefined;
 
   /**
@@ -126,6 +129,17 @@ export class Deployment implements AsyncDisposable {
 
   /** By a file: the arguments of a process are there for all to see. */
   async #withToken(start: (tokenFile: string) => Promise<void>): Promise<void> {
+    this.#requireOpen();
+    const starting = this.#startWith(start);
+    this.#starting.add(starting);
+    try {
+      await starting;
+    } finally {
+      this.#starting.delete(starting);
+    }
+  }
+
+  async #startWith(start: (tokenFile: string) => Promise<void>): Promise<void> {
     const tokenFile = await Deno.makeTempFile({ prefix: "leat-cluster-" });
     try {
       await Deno.writeTextFile(tokenFile, this.token);
@@ -134,6 +148,11 @@ export class Deployment implements AsyncDisposable {
       await this.#children.running();
       await Deno.remove(tokenFile);
     }
+  }
+
+  #requireOpen(): void {
+    if (this.#stopped === undefined) return;
+    throw new LeatError("cancelled", "Nothing more is started: the cluster is being stopped");
   }
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
@@ -163,6 +182,7 @@ export class Deployment implements AsyncDisposable {
     ownPort: string,
     args: readonly string[],
   ): Promise<ChildProcess> {
+    this.#requireOpen();
     const { logLevel = "warn", frontOf, flags = [], onOutput } = this.#options;
     const front = frontOf?.(name);
     const place = front === undefined
@@ -188,5 +208,6 @@ export class Deployment implements AsyncDisposable {
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;
     await Promise.all(children.filter(isWorker).map((worker) => worker.stop()));
     await this.#dispatcher?.stop();
+    await Promise.allSettled(this.#starting);
   }
 }

@@ -3,9 +3,16 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../world/sandbox/grants.ts";
-import { flag, integer, type Options, texts, type Values } from "../lib/args.ts";
+import {
+  flag,
+  integer,
+  milliseconds,
+  type Options,
+  texts,
+  UsageError,
+  type Values,
+} from "../lib/args.ts";
 
 /** See the module. */
 export const SANDBOX_OPTIONS = {
@@ -32,8 +39,9 @@ export const SANDBOX_OPTIONS = {
     help: "Memory that JavaScript values of one task may take, in MiB; tensors lie outside.",
     default: 2_048,
     min: 64,
+    max: 1_048_576,
   }),
-  functionTimeoutMs: integer({
+  functionTimeoutMs: milliseconds({
     help: "How long a function may hold its thread without giving way, as an endless loop does.",
     default: 120_000,
     min: 100,
@@ -53,8 +61,7 @@ export async function readSandbox(
       list.length > 0
     );
     if (!granting) return false;
-    throw new LeatError(
-      "invalid_argument",
+    throw new UsageError(
       "There are --no-sandbox, which grants everything, and options that grant a part: give either",
     );
   }
@@ -80,8 +87,7 @@ async function requireOutside(key: string, roots: readonly string[]): Promise<vo
   for (const root of roots) {
     const folder = await Deno.realPath(root).catch(() => undefined);
     if (folder === undefined || !path.startsWith(folder === "/" ? "/" : `${folder}/`)) continue;
-    throw new LeatError(
-      "failed_precondition",
+    throw new UsageError(
       `--key ${key} is in the data root ${root}, where every function may read it: ` +
         "keep it elsewhere, or name the folders of the data with --data-root",
     );

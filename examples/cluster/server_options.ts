@@ -6,7 +6,24 @@
 import { LeatError } from "../../core/error.ts";
 import { serviceAddress } from "../../world/service_address.ts";
 import type { ServiceNodeConfig } from "../../world/service_node.ts";
-import { choice, flag, type Options, text, type Values } from "../lib/args.ts";
+import {
+  choice,
+  flag,
+  type Option,
+  type Options,
+  text,
+  UsageError,
+  type Values,
+} from "../lib/args.ts";
+
+/** The address of a dispatcher. */
+export function nodeAddress(
+  o: { readonly help: string; readonly required: true },
+): Option<string> {
+  const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
+  // One that cannot be would be asked for ever, as one whose dispatcher is yet to start is.
+  return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
+}
 
 /** Options by which a program shows who it is and whom it trusts. */
 export const CREDENTIAL_OPTIONS = {
@@ -46,13 +63,13 @@ export async function readCredentials(
 ): Promise<Pick<ServiceNodeConfig, "token" | "ca">> {
   const { token, tokenFile } = values;
   if (token !== undefined && tokenFile !== undefined) {
-    throw new LeatError("invalid_argument", "There are both --token and --token-file: give one");
+    throw new UsageError("There are both --token and --token-file: give one");
   }
   const secret = tokenFile === undefined
     ? token
     : (await readOptionFile("--token-file", tokenFile)).trim();
   if (secret === "") {
-    throw new LeatError("invalid_argument", `--token-file ${tokenFile} is empty: put a secret in`);
+    throw new UsageError(`--token-file ${tokenFile} is empty: put a secret in`);
   }
   return {
     ...(secret === undefined ? {} : { token: secret }),
@@ -68,12 +85,13 @@ export async function readServiceTokens(
   for (const value of values) {
     const at = value.indexOf("=");
     if (at <= 0) {
-      throw new LeatError(
-        "invalid_argument",
+      throw new UsageError(
         `--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token), got ${value}`,
       );
     }
-    const address = serviceAddress(value.slice(0, at), "--service-token-file");
+    const address = await UsageError.where(() =>
+      serviceAddress(value.slice(0, at), "--service-token-file")
+    );
     const token = await readOptionFile("--service-token-file", value.slice(at + 1));
     services[address] = { token: token.trim() };
   }
@@ -87,7 +105,7 @@ export async function readServerOptions(
   const { advertise, cert, key, insecure, logLevel } = values;
   if ((cert === undefined) !== (key === undefined)) {
     const [given, missing] = key === undefined ? ["--cert", "--key"] : ["--key", "--cert"];
-    throw new LeatError("invalid_argument", `${given} needs ${missing}: TLS takes both`);
+    throw new UsageError(`${given} needs ${missing}: TLS takes both`);
   }
   return {
     ...await readCredentials(values),
@@ -103,7 +121,7 @@ async function readOptionFile(option: string, path: string): Promise<string> {
   try {
     return await Deno.readTextFile(path);
   } catch (cause) {
-    const { code, message } = LeatError.from(cause, "internal");
-    throw new LeatError(code, `${option} ${path} cannot be read: ${message}`, { cause });
+    const { message } = LeatError.from(cause);
+    throw new UsageError(`${option} ${path} cannot be read: ${message}`, { cause });
   }
 }

@@ -3,58 +3,35 @@
  *
  * @module
  */
-import type { LeatError } from "../../mod.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { UsageError } from "../lib/args.ts";
+import type { StopRequests } from "../lib/stop_requests.ts";
 
-/** The signals that ask a program to stop. Windows knows the first alone. */
-const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
-  ? ["SIGINT"]
-  : ["SIGINT", "SIGTERM"];
-/** What a shell expects of a program that a second Ctrl-C has ended. */
-export const INTERRUPTED_EXIT_STATUS = 130;
-
-/** Listens to those who may ask a program to stop. */
-export class StopRequests implements Disposable {
-  /** Resolves at the first request, with who made it. */
-  readonly first: Promise<string>;
-  readonly #ask: (by: string) => void;
-  readonly #listeners: [Deno.Signal, () => void][] = [];
-  #asked = false;
-
-  constructor() {
-    const first = Promise.withResolvers<string>();
-    this.first = first.promise;
-    this.#ask = first.resolve;
-    for (const signal of SIGNALS) {
-      const listener = () => this.#signalled(signal);
-      Deno.addSignalListener(signal, listener);
-      this.#listeners.push([signal, listener]);
-    }
-  }
-
-  /** Takes the end of standard input for a request too. */
-  async watchStdin(): Promise<void> {
-    const bytes = new Uint8Array(1_024);
-    while (await Deno.stdin.read(bytes) !== null);
-    this.#asked = true;
-    this.#ask("the end of standard input");
-  }
-
-  [Symbol.dispose](): void {
-    for (const [signal, listener] of this.#listeners) Deno.removeSignalListener(signal, listener);
-  }
-
-  /** The second time at once: whoever asks again does not want to wait. */
-  #signalled(signal: Deno.Signal): void {
-    if (this.#asked) Deno.exit(INTERRUPTED_EXIT_STATUS);
-    this.#asked = true;
-    this.#ask(signal);
-  }
-}
+/** What a server that does not start says of its settings, and not of the machine or of others. */
+const OF_SETTINGS: ReadonlySet<LeatErrorCode> = new Set([
+  "invalid_argument",
+  "not_found",
+  "permission_denied",
+]);
 
 /** A server, as far as its life goes. */
 export interface Serving {
   readonly failed: Promise<LeatError>;
   close(): Promise<void>;
+}
+
+/**
+ * Starts a server.
+ *
+ * @throws {UsageError} for settings that cannot be.
+ */
+export async function startServing<S>(start: () => Promise<S>): Promise<S> {
+  try {
+    return await start();
+  } catch (error) {
+    if (!(error instanceof LeatError && OF_SETTINGS.has(error.code))) throw error;
+    throw new UsageError(error.message, { cause: error });
+  }
 }
 
 /**

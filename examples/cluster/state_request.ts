@@ -50,7 +50,12 @@ export async function askForState(
   throw refusal(address, response.status, token);
 }
 
-function stateUrl(address: string): URL {
+/**
+ * Where a dispatcher at an address shows its state.
+ *
+ * @throws {LeatError} `invalid_argument` for what is no address.
+ */
+export function stateUrl(address: string): URL {
   const url = URL.parse(address.replace(/^ws(s?):/, "http$1:"));
   if (url !== null && /^https?:$/.test(url.protocol)) return new URL("/state", url);
   throw new LeatError(

@@ -55,12 +55,33 @@ export interface Program<O extends Options> {
   readonly options: O;
   /** Printed below the options: examples, notes. */
   readonly notes?: string;
+  /** Throws a {@linkcode UsageError} for values that cannot stand together. */
+  readonly check?: (values: Values<O>) => void;
 }
 
-/** The exit status of a program that was called wrongly. */
+/** The exit status of a program that was called wrongly: nothing was begun. */
 export const EXIT_USAGE = 2;
-/** The exit status of a program that failed. */
+/** The exit status of a program that failed at what it was to do. */
 export const EXIT_FAILURE = 1;
+/** The exit status of a program that Ctrl-C has ended: what a shell expects. */
+export const EXIT_INTERRUPTED = 130;
+
+/** A command line that has to be changed: a value that cannot be, or a file that is not there. */
+export class UsageError extends LeatError {
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("invalid_argument", message, options);
+  }
+
+  /** What `read` gives. What it refuses is what an option says: its {@linkcode LeatError} becomes this. */
+  static async where<T>(read: () => T | Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof LeatError)) throw error;
+      throw new UsageError(error.message, { cause: error.cause });
+    }
+  }
+}
 
 /**
  * Runs a program: reads the command line, answers `--help`, calls `main` with the values and turns
@@ -75,28 +96,24 @@ export async function runProgram<O extends Options>(
     console.log(helpText(program));
     return;
   }
-  let values: Values<O>;
   try {
-    values = await parseCommandLine(program, args);
+    await main(await parseCommandLine(program, args));
   } catch (error) {
-    if (!(error instanceof LeatError)) throw error;
-    console.error(`error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`);
-    Deno.exitCode = EXIT_USAGE;
-    return;
-  }
-  try {
-    await main(values);
-  } catch (error) {
-    console.error(failureText(error));
+    const isUsage = error instanceof UsageError;
+    console.error(
+      isUsage
+        ? `error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`
+        : failureText(error),
+    );
     // Not `exitCode`: sockets and threads of what was half started would keep the process alive.
-    Deno.exit(EXIT_FAILURE);
+    Deno.exit(isUsage ? EXIT_USAGE : EXIT_FAILURE);
   }
 }
 
 /**
  * The values of a program's options.
  *
- * @throws {LeatError} `invalid_argument`, naming the option, the value and the remedy.
+ * @throws {UsageError} naming the option, the value and the remedy.
  */
 export async function parseCommandLine<O extends Options>(
   program: Program<O>,
@@ -116,7 +133,9 @@ export async function parseCommandLine<O extends Options>(
   for (const [name, { o }] of named) checkPresent(name, o, given.texts.get(name) ?? []);
   for (const name of given.unknown) throw refuseUnknown(name, [...named.keys()]);
   const stray = given.positionals[operands.length];
-  if (stray !== undefined) throw refuse(`'${stray}' is not an option: options begin with --`);
+  if (stray !== undefined) {
+    throw new UsageError(`'${stray}' is not an option: options begin with --`);
+  }
   const values: Record<string, unknown> = {};
   operands.forEach(([key, o], index) => {
     const word = given.positionals[index];
@@ -125,13 +144,14 @@ export async function parseCommandLine<O extends Options>(
   for (const [name, { key, o }] of named) {
     values[key] = readOption(`--${name}`, o, given.texts.get(name) ?? []);
   }
+  program.check?.(values as Values<O>);
   return values as Values<O>;
 }
 
 function checkPresent(name: string, option: Option<unknown>, texts: readonly string[]): void {
   const { placeholder } = option;
   if (placeholder === undefined || !texts.includes("")) return;
-  throw refuse(
+  throw new UsageError(
     `--${name} needs a value: --${name} ${placeholder} ` +
       `(or --${name}=${placeholder} if it begins with a dash)`,
   );
@@ -141,8 +161,9 @@ function readOption(name: string, option: Option<unknown>, texts: readonly strin
   try {
     return option.read(texts);
   } catch (error) {
-    if (!(error instanceof Misread)) throw error;
-    throw refuse(`${name} ${error.message}`);
+    if (error instanceof Misread) throw new UsageError(`${name} ${error.message}`);
+    if (error instanceof LeatError) throw new UsageError(error.message);
+    throw error;
   }
 }
 
@@ -160,6 +181,9 @@ export interface Described {
   readonly help: string;
   readonly placeholder?: string;
 }
+
+/** Deno's timers wait for up to 2^31 ms, and not at all where it is more; some is left for those who add to it. */
+const WAIT_MS_MAX = 2_000_000_000;
 
 /** An option that is given or not. */
 export function flag(help: string): Option<boolean> {
@@ -243,6 +267,25 @@ export function subset<const C extends string>(
   };
 }
 
+/** Names with commas between, each once; `undefined` if it is not given. */
+export function names(o: Described): Option<readonly string[] | undefined> {
+  return {
+    help: o.help,
+    placeholder: o.placeholder ?? "NAME,NAME,…",
+    remark: "",
+    read(texts) {
+      const given = single(texts);
+      const words = given?.split(",").map((word) => word.trim());
+      if (words?.includes("")) {
+        throw new Misread(`is '${given}', but has to be names with commas between`);
+      }
+      const twice = words?.find((word, index) => words.indexOf(word) < index);
+      if (twice !== undefined) throw new Misread(`has '${twice}' twice: give each name once`);
+      return words;
+    },
+  };
+}
+
 /** Bounds of a number, both inclusive. */
 export interface Bounds {
   readonly min?: number;
@@ -255,7 +298,41 @@ export function integer(o: Described & Bounds): Option<number | undefined>;
 export function integer(
   o: Described & Bounds & { readonly default?: number },
 ): Option<number | undefined> {
-  return numeric(o, "N", "a whole number", (text) => /^[+-]?\d+$/.test(text));
+  return numeric(o, "N", "a whole number", isInteger);
+}
+
+/** Some whole numbers with commas between them, each once and in order; `undefined` if it is not given. */
+export function integers(
+  o: Described & Bounds & { readonly placeholder: string },
+): Option<readonly number[] | undefined> {
+  const { min, max, placeholder, help } = o;
+  const one = integer({
+    help,
+    ...(min === undefined ? {} : { min }),
+    ...(max === undefined ? {} : { max }),
+  });
+  return {
+    ...{ help, placeholder, remark: one.remark },
+    read(texts) {
+      const given = single(texts);
+      if (given === undefined) return undefined;
+      try {
+        const numbers = given.split(",").map((text) => one.read([text.trim()])!);
+        return [...new Set(numbers)].sort((a, b) => a - b);
+      } catch (error) {
+        if (!(error instanceof Misread)) throw error;
+        const which = one.remark === "" ? "" : `, each ${one.remark}`;
+        throw new Misread(
+          `is '${given}', but has to be whole numbers with commas between${which}, as ${placeholder}`,
+        );
+      }
+    },
+  };
+}
+
+/** A length of time in ms, no longer than timers can wait. */
+export function milliseconds(o: Described & Bounds & { readonly default: number }): Option<number> {
+  return integer({ placeholder: "MS", max: WAIT_MS_MAX, ...o });
 }
 
 /** A number; `undefined` if it is not given and has no default. */
@@ -277,6 +354,11 @@ export function percent(o: Described & { readonly default: number }): Option<num
 
 function isNumber(text: string): boolean {
   return text.trim() !== "";
+}
+
+/** Beyond those that are exact, two texts would be the same number. */
+function isInteger(text: string): boolean {
+  return /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text));
 }
 
 function numeric(
@@ -379,18 +461,14 @@ function wrap(paragraph: string, columns: number): string[] {
   return lines;
 }
 
-function refuse(message: string): LeatError {
-  return new LeatError("invalid_argument", message);
-}
-
-function refuseUnknown(name: string, known: readonly string[]): LeatError {
+function refuseUnknown(name: string, known: readonly string[]): UsageError {
   const nearest = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((a, b) => a.distance - b.distance)[0];
   const hint = nearest !== undefined && nearest.distance <= Math.max(1, name.length / 3)
     ? `; did you mean --${nearest.candidate}?`
     : "";
-  return refuse(`there is no option ${name.length === 1 ? "-" : "--"}${name}${hint}`);
+  return new UsageError(`there is no option ${name.length === 1 ? "-" : "--"}${name}${hint}`);
 }
 
 /** Levenshtein's distance. */
@@ -518,7 +596,7 @@ function checkFlags(args: readonly string[], flags: readonly string[]): void {
   for (const arg of args) {
     const [, name = "", value = ""] = /^--([^=]+)=(.*)$/.exec(arg) ?? [];
     if (flags.includes(name) && value !== "true" && value !== "false") {
-      throw refuse(`--${name} is '${value}', but takes no value: write --${name} alone`);
+      throw new UsageError(`--${name} is '${value}', but takes no value: write --${name} alone`);
     }
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { LeatError } from "../../core/error.ts";
+import { UsageError } from "./args.ts";
 import type { Figure, LegendEntry } from "./line_chart.ts";
 import { REPORT_STYLE } from "./report_style.ts";
 import {
@@ -41,30 +42,39 @@ export interface PageSection {
  * Makes sure that a page can be written there: before minutes of work, not after them.
  *
  * @param option By which the file was named.
- * @throws {LeatError} naming the file, what is wrong with it, and the option.
+ * @throws {UsageError} naming the file, what is wrong with it, and the option.
  */
-export async function requireWritable(path: string, option: string): Promise<void> {
+export function requireWritable(path: string, option: string): void {
   const probe = temporaryOf(path);
   try {
-    const isFolder = await Deno.stat(path).then(({ isDirectory }) => isDirectory, () => false);
-    if (isFolder) throw new LeatError("invalid_argument", "it is a folder");
-    await Deno.writeTextFile(probe, "");
-    await Deno.remove(probe);
+    if (isFolder(path)) throw new LeatError("invalid_argument", "it is a folder");
+    Deno.writeTextFileSync(probe, "");
+    Deno.removeSync(probe);
   } catch (cause) {
-    const { code, message } = LeatError.from(cause);
-    throw new LeatError(
-      code,
+    const { message } = LeatError.from(cause);
+    throw new UsageError(
       `Cannot write the report '${path}': ${message}. Name another file with ${option}`,
       { cause },
     );
   }
 }
 
-/** Writes a page to a file, which is there whole or not at all; one that is there is replaced. */
-export async function writePage(html: string, path: string): Promise<void> {
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Writes a page to a file, which is there whole or not at all; one that is there is replaced. At one go: a
+ * program that is interrupted would leave a part behind.
+ */
+export function writePage(html: string, path: string): void {
   const temporary = temporaryOf(path);
-  await Deno.writeTextFile(temporary, html);
-  await Deno.rename(temporary, path);
+  Deno.writeTextFileSync(temporary, html);
+  Deno.renameSync(temporary, path);
 }
 
 function temporaryOf(path: string): string {

@@ -246,8 +246,8 @@ export function verifiedTable(verified: readonly Verification[]): Table {
 }
 
 /** Writes the page. */
-export async function writePlan(plan: Plan, path: string): Promise<void> {
-  await writePage(renderPlan(plan), path);
+export function writePlan(plan: Plan, path: string): void {
+  writePage(renderPlan(plan), path);
 }
 
 /** The page as HTML. */

@@ -6,6 +6,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Dataset, LeatError } from "../../mod.ts";
+import { UsageError } from "../lib/args.ts";
 import { withGrantHint } from "./grant_hint.ts";
 
 /** Operators that read a service: what is behind them runs elsewhere, and cannot be measured here. */
@@ -16,8 +17,8 @@ const REMOTE: ReadonlySet<string> = new Set(["distribute", "fromId"]);
  *
  * @param path Relative to the working directory.
  * @param name Which export. Default: `default`, else the only dataset or function that there is.
- * @throws {LeatError} `not_found` for a file or an export that is not there; `invalid_argument` for one
- * that is no dataset, or of which workers could not run a part; `failed_precondition` where the module
+ * @throws {UsageError} for a file or an export that is not there, or several of which none is named.
+ * @throws {LeatError} `invalid_argument` for one that is no dataset, or of which workers could not run a part; `failed_precondition` where the module
  * throws; `permission_denied`, with the flag that would grant it.
  *
  * @example
@@ -31,8 +32,7 @@ export async function loadPipeline(path: string, name?: string): Promise<Dataset
   const exports = await importModule(path);
   const chosen = name ?? chooseExport(path, exports);
   if (!Object.hasOwn(exports, chosen)) {
-    throw new LeatError(
-      "not_found",
+    throw new UsageError(
       `'${path}' exports no '${chosen}'; it exports ${listed(Object.keys(exports))}`,
     );
   }
@@ -61,7 +61,7 @@ async function importModule(path: string): Promise<Record<string, unknown>> {
     await Deno.stat(file);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw failed(`'${path}' cannot be read`, error);
-    throw new LeatError("not_found", `There is no file '${path}' (that would be ${file})`);
+    throw new UsageError(`There is no file '${path}' (that would be ${file})`);
   }
   try {
     return await import(pathToFileURL(file).href);
@@ -76,8 +76,7 @@ function chooseExport(path: string, exports: Record<string, unknown>): string {
     exports[key] instanceof Dataset || typeof exports[key] === "function"
   );
   if (fit.length === 1) return fit[0]!;
-  throw new LeatError(
-    "invalid_argument",
+  throw new UsageError(
     fit.length === 0
       ? `'${path}' exports neither a Dataset nor a function; it exports ` +
         listed(Object.keys(exports))

@@ -21,6 +21,11 @@ export interface Measure {
 /** Why a size has no figures, until it has failed or been measured. */
 const TO_COME = "not measured by the time this was written";
 
+/** Whether a size has not had its turn yet. */
+export function isToCome({ reason }: Gap): boolean {
+  return reason === TO_COME;
+}
+
 /**
  * Measures all that is wanted.
  *
@@ -30,7 +35,7 @@ const TO_COME = "not measured by the time this was written";
 export async function measureAll(
   wanted: Wanted,
   measure: Measure,
-  onDone: (results: ScaleResults) => Promise<void>,
+  onDone: (results: ScaleResults) => void,
 ): Promise<ScaleResults> {
   const gap = (series: Series) => (workers: number) => ({ series, workers, reason: TO_COME });
   const toCome: Gap[] = [
@@ -48,7 +53,7 @@ export async function measureAll(
     } catch (error) {
       failed.push({ series, workers, reason: LeatError.from(error).message });
     }
-    await onDone({ sizes, sweep, gaps: [...failed, ...toCome] });
+    onDone({ sizes, sweep, gaps: [...failed, ...toCome] });
   }
   return { sizes, sweep, gaps: failed };
 }

@@ -10,12 +10,13 @@ import {
   type ImageCorpus,
   measureDecodeMs,
   packImages,
+  requireImages,
   sampleImages,
 } from "./image_corpus.ts";
 import type { Progress } from "./progress.ts";
 import { countOf } from "./summary.ts";
 import { formatNumber } from "../lib/table.ts";
-import { generateText, packText, type TextCorpus } from "./text_corpus.ts";
+import { generateText, packText, readLines, type TextCorpus } from "./text_corpus.ts";
 
 /** Where corpora are kept unless said otherwise: beside the project, ignored by git. */
 export const CORPUS_DIRECTORY = join(import.meta.dirname ?? ".", "..", "..", ".cache/leat-corpus");
@@ -48,6 +49,18 @@ export interface Corpus {
   decodeMs: number;
   /** What a reader of the report should know of the data; one sentence or two for each corpus. */
   description: string[];
+}
+
+/**
+ * Looks at the user's folder and file, where there are any, before anything is made.
+ *
+ * @throws {LeatError} `not_found` and others where one is missing, cannot be read or holds nothing.
+ */
+export async function checkSources(
+  { images, text }: { readonly images: string | undefined; readonly text: string | undefined },
+): Promise<void> {
+  if (images !== undefined) await requireImages(images);
+  if (text !== undefined) await readLines(text);
 }
 
 /**

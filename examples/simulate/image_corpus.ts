@@ -115,7 +115,7 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
  */
 export async function packImages(options: PackImagesOptions): Promise<ImageCorpus> {
   const { directory, source, onProgress } = options;
-  const paths = (await listImages(source)).slice(0, USER_IMAGES_MAX);
+  const paths = (await requireImages(source)).slice(0, USER_IMAGES_MAX);
   const listing = await Promise.all(paths.map(describeFile));
   const parameters = { kind: "user-images", release: 1, listing };
   const corpus = await open(directory, parameters, async (folder) => {
@@ -135,11 +135,23 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
     return { statistics: shards.statistics, skipped };
   });
   if (corpus.statistics.count > 0) return corpus;
-  const [first] = corpus.skipped;
-  const why = first === undefined
-    ? "it holds no .jpg file"
-    : `none of its ${corpus.skipped.length} .jpg files can be decoded; ${first.path}: ${first.reason}`;
-  throw new LeatError("not_found", `No images in '${source}': ${why}`);
+  const { path, reason } = corpus.skipped[0]!;
+  throw new LeatError(
+    "not_found",
+    `No images in '${source}': none of its ${corpus.skipped.length} .jpg files can be decoded; ` +
+      `${path}: ${reason}`,
+  );
+}
+
+/**
+ * Paths of all `.jpg` and `.jpeg` files below a folder, sorted.
+ *
+ * @throws {LeatError} `not_found` where the folder is missing or there are none.
+ */
+export async function requireImages(source: string): Promise<string[]> {
+  const paths = await listImages(source);
+  if (paths.length > 0) return paths;
+  throw new LeatError("not_found", `No images in '${source}': it holds no .jpg file`);
 }
 
 /**
@@ -228,7 +240,6 @@ class ImageShards {
   }
 }
 
-/** Paths of all `.jpg` and `.jpeg` files below a folder, sorted. */
 async function listImages(source: string): Promise<string[]> {
   const paths: string[] = [];
   const folders = [source];

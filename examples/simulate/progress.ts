@@ -21,8 +21,6 @@ export interface ProgressOptions {
   stream?: ProgressStream;
   /** Least time between two plain lines about one run, in milliseconds; default 5,000. */
   plainIntervalMs?: number;
-  /** What Ctrl-C does once the terminal is as it was; default: exit with status 130. */
-  onInterrupt?: () => void;
 }
 
 /** How far a run is. */
@@ -53,7 +51,6 @@ interface View {
   close(): void;
 }
 
-const INTERRUPTED_EXIT_STATUS = 130;
 const PLAIN_INTERVAL_MS = 5_000;
 const NAME_WIDTH = 34;
 /** Shows the cursor and lets long lines wrap: what the bars switch off. */
@@ -63,7 +60,7 @@ const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
  * Progress through experiments, each of several runs, each of so many units of work.
  *
  * Bars are drawn when the stream is a terminal. Anywhere else one line is written when an experiment begins, one when a
- * run ends, and one every few seconds between.
+ * run ends, and one every few seconds between. A program that exits leaves the terminal as it was found, too.
  *
  * @example
  * ```ts
@@ -78,19 +75,11 @@ const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
  */
 export class Progress implements Disposable {
   readonly #view: View;
-  readonly #interrupt: () => void;
   #run: Run | undefined;
   #closed = false;
 
   constructor(options: ProgressOptions) {
-    const onInterrupt = options.onInterrupt ?? (() => Deno.exit(INTERRUPTED_EXIT_STATUS));
-    this.#interrupt = () => {
-      this.close();
-      onInterrupt();
-    };
-    Deno.addSignalListener("SIGINT", this.#interrupt);
     globalThis.addEventListener("unload", this.#closeOnUnload);
-    // Last: whoever sees the first bar may press Ctrl-C.
     const stream = options.stream ?? process.stderr;
     this.#view = stream.isTTY
       ? new BarView(stream, options.experiments)
@@ -132,7 +121,6 @@ export class Progress implements Disposable {
     if (this.#closed) return;
     this.#closed = true;
     this.#view.close();
-    Deno.removeSignalListener("SIGINT", this.#interrupt);
     globalThis.removeEventListener("unload", this.#closeOnUnload);
   }
 

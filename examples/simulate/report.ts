@@ -30,13 +30,13 @@ import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
  * import { writeReport } from "./report.ts";
  * import type { SimulationReport } from "./results.ts";
  *
- * async function save(report: SimulationReport) {
- *   await writeReport(report, "report.html");
+ * function save(report: SimulationReport) {
+ *   writeReport(report, "report.html");
  * }
  * ```
  */
-export async function writeReport(report: SimulationReport, path: string): Promise<void> {
-  await writePage(renderReport(report), path);
+export function writeReport(report: SimulationReport, path: string): void {
+  writePage(renderReport(report), path);
 }
 
 /** The report as an HTML page: no script, no link, no picture from elsewhere. */

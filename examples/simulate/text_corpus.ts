@@ -97,11 +97,7 @@ export async function generateText(options: GenerateTextOptions): Promise<TextCo
  */
 export async function packText(options: PackTextOptions): Promise<TextCorpus> {
   const { directory, source, onProgress } = options;
-  const text = await readText(source);
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "").slice(0, USER_TEXTS_MAX);
-  if (lines.length === 0) {
-    throw new LeatError("not_found", `No text in '${source}': every line of it is blank`);
-  }
+  const lines = await readLines(source);
   const { size, mtime } = await Deno.stat(source);
   const path = await Deno.realPath(source);
   const modified = mtime?.toISOString() ?? null;
@@ -114,6 +110,18 @@ export async function packText(options: PackTextOptions): Promise<TextCorpus> {
     }
     return shards.statistics;
   });
+}
+
+/**
+ * The lines of a text that are not blank, the first {@linkcode USER_TEXTS_MAX}.
+ *
+ * @throws {LeatError} `not_found` where the file is missing or blank.
+ */
+export async function readLines(source: string): Promise<string[]> {
+  const text = await readText(source);
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "").slice(0, USER_TEXTS_MAX);
+  if (lines.length > 0) return lines;
+  throw new LeatError("not_found", `No text in '${source}': every line of it is blank`);
 }
 
 /**

@@ -64,8 +64,8 @@ export function findingOf({ trends, violations, runs }: SoakReport): string {
 }
 
 /** Writes the page. */
-export async function writeSoakReport(report: SoakReport, path: string): Promise<void> {
-  await writePage(renderSoakReport(report), path);
+export function writeSoakReport(report: SoakReport, path: string): void {
+  writePage(renderSoakReport(report), path);
 }
 
 /** The page as HTML. */

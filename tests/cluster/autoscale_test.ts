@@ -46,3 +46,22 @@ Deno.test("deno task autoscale has as many worker processes as are wanted and ta
   assertEquals((await child.status).code, 0);
   await untilAlive(dispatcher, []);
 });
+
+Deno.test("deno task autoscale ends with the option to give when the dispatcher wants another token, and refuses what workers would not take", async () => {
+  await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off" });
+  const run = async (...args: string[]) => {
+    const all = ["--dispatcher", dispatcher.address, "--interval-ms", "100", ...args];
+    await using child = startChild("examples/autoscale.ts", { flags: ["-P=autoscale"], args: all });
+    const { code } = await child.status;
+    return { code, said: child.stderr.text };
+  };
+  const none = await run();
+  assertEquals(none.code, 1);
+  assertMatch(none.said, /^error: .* wants a token: give it with --token-file/m);
+  const wrong = await run("--token", "pepper");
+  assertEquals(wrong.code, 1);
+  assertMatch(wrong.said, /^error: .* has another token/m);
+  const workers = await run("--token", TOKEN, "--", "--colour", "red");
+  assertEquals(workers.code, 2);
+  assertMatch(workers.said, /^error: Workers would not take .*there is no option --colour/m);
+});

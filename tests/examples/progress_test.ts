@@ -5,6 +5,7 @@ import { Writable } from "node:stream";
 import { Progress } from "../../examples/simulate/progress.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 
+const STOP_REQUESTS_URL = import.meta.resolve("../../examples/lib/stop_requests.ts");
 const PROGRESS_URL = import.meta.resolve("../../examples/simulate/progress.ts");
 
 /** A stream that keeps what was written, as a terminal or as a file. */
@@ -120,20 +121,23 @@ Deno.test("Progress writes seldom where no terminal is", () => {
 
 Deno.test("Progress gives the terminal back on Ctrl-C and exits with status 130", async () => {
   const program = `
+    import { StopRequests } from ${JSON.stringify(STOP_REQUESTS_URL)};
     import { Progress } from ${JSON.stringify(PROGRESS_URL)};
     import process from "node:process";
     const stream = Object.assign(process.stdout, { isTTY: true });
+    const requests = new StopRequests();
     const progress = new Progress({ experiments: 1, stream });
     progress.beginExperiment("sharing", 1);
     progress.beginRun("16 trainers", 10);
-    setInterval(() => {}, 1000);
+    await requests.interrupting(new Promise(() => setInterval(() => {}, 1000)), () => "stopped");
   `;
   const child = new Deno.Command("deno", {
     args: ["run", "--no-prompt", "--ext=ts", "-"],
     stdin: "piped",
     stdout: "piped",
-    stderr: "null",
+    stderr: "piped",
   }).spawn();
+  const said = new Response(child.stderr).text();
   const stdin = child.stdin.getWriter();
   await stdin.write(new TextEncoder().encode(program));
   await stdin.close();
@@ -143,6 +147,7 @@ Deno.test("Progress gives the terminal back on Ctrl-C and exits with status 130"
     output += chunk;
   }
   assertEquals((await child.status).code, 130);
+  assertStringIncludes(await said, "stopped\n");
   assert(output.includes("\x1b[?25l"), "the cursor was hidden");
   assert(output.endsWith("\x1b[?25h\x1b[?7h"), "the cursor was given back");
 });

@@ -152,7 +152,7 @@ Deno.test("writeReport leaves the whole file and nothing beside it", async () =>
   const folder = await Deno.makeTempDir({ dir: "/tmp" });
   try {
     await Deno.writeTextFile(`${folder}/report.html`, "an older report");
-    await writeReport(sampleReport(), `${folder}/report.html`);
+    writeReport(sampleReport(), `${folder}/report.html`);
     assertEquals([...Deno.readDirSync(folder)].map((it) => it.name), ["report.html"]);
     assertMatch(
       await Deno.readTextFile(`${folder}/report.html`),

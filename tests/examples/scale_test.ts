@@ -29,7 +29,7 @@ Deno.test("scale answers --help, and names what is wrong with an option", async 
     assert(help.said.includes(option), option);
   }
   const cases: [string[], RegExp][] = [
-    [["--workers=-3"], /--workers is '-3', but has to be whole numbers from 1 to/],
+    [["--workers=-3"], /--workers is '-3', but has to be whole numbers with commas between/],
     [["--clients", "0"], /clients/],
     [["--quick", "--out", "/nowhere/scale.html"], /\/nowhere\/scale\.html.*--out/s],
   ];

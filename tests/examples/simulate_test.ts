@@ -160,7 +160,9 @@ for (const [name, args, message] of REFUSALS) {
   Deno.test(`simulate refuses ${name}`, async () => {
     await using child = simulate("--quick", ...args);
     const { code } = await child.status;
-    assert(code === 1 || code === 2, `exit status ${code}`);
+    assertEquals(code, 2);
     assertMatch(child.stderr.text, message);
+    // Nothing was made or run before it.
+    assertMatch(child.stderr.text, /^error: /);
   });
 }

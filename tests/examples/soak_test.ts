@@ -153,13 +153,13 @@ Deno.test("examples/soak.ts explains its options, and refuses what cannot be", a
     args: ["--chaos", "kill", "--spared", "2"],
     flags: FLAGS,
   });
-  assertEquals((await none.status).code, 1);
+  assertEquals((await none.status).code, 2);
   assertMatch(none.stderr.text, /--spared is 2 of 2 workers.*spare fewer/s);
   await using nowhere = startChild("examples/soak.ts", {
     args: ["--minutes", "0.05", "--report", "/tmp/leat-no-such-folder/soak.html"],
     flags: FLAGS,
   });
-  assertEquals((await nowhere.status).code, 1);
+  assertEquals((await nowhere.status).code, 2);
   // Before anything is started.
   assertMatch(nowhere.stderr.text, /^error: Cannot write the report '.*soak.html'.*with --report/s);
   assertMatch(wrong.stderr.text, /--chaos is 'fire', but has to be one of none, kill, pause, cut/);

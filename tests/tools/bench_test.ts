@@ -86,7 +86,7 @@ Deno.test("deno task bench says before it begins where its results cannot be wri
   const args = ["run", "-P=bench", "bench/main.ts", "--filter", "engine", "--json", file];
   const { code, stdout, stderr } = await new Deno.Command("deno", { args }).output();
   const said = new TextDecoder().decode(stderr);
-  assertEquals([code, stdout.length], [1, 0], said);
+  assertEquals([code, stdout.length], [2, 0], said);
   assertStringIncludes(said, `'${file}'`);
   assertStringIncludes(said, "Name another file with --json");
 });

@@ -1,0 +1,30 @@
+/**
+ * Options of the jobs that run while processes are in trouble, or watched.
+ *
+ * @module
+ */
+import { integer, type Options } from "../lib/args.ts";
+
+/** How large a job is, and how long it may stand still, with these defaults. */
+export function jobOptions(defaults: { readonly elements: number; readonly work: number }) {
+  return {
+    elements: integer({
+      help: "How many elements a job has.",
+      default: defaults.elements,
+      min: 32,
+      max: 100_000_000,
+    }),
+    work: integer({
+      help: "Steps of computation per element, about a nanosecond each.",
+      default: defaults.work,
+      min: 0,
+      max: 10_000_000_000,
+    }),
+    patienceS: integer({
+      help: "A job that gets nothing for so long, in seconds, while nothing is wrong has failed.",
+      default: 180,
+      min: 1,
+      max: 1_000_000,
+    }),
+  } satisfies Options;
+}
