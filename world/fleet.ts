@@ -7,6 +7,7 @@
 import type { NodeId } from "../actors/runtime/link.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { LogLevel } from "../actors/runtime/world.ts";
+import type { LeatError } from "../core/error.ts";
 import type { ThreadNode } from "../transport/thread_hub.ts";
 import type { Role } from "./roles.ts";
 
@@ -17,6 +18,8 @@ export type Carrier = "inline" | "thread" | "websocket";
 export interface FleetNode {
   readonly id: NodeId;
   readonly carrier: Carrier;
+  /** Settles, with the reason, if it ends without having been told to. */
+  readonly died: Promise<LeatError>;
   /** Stops its actors in order, then the node. */
   stop(): Promise<void>;
   /** Ends it as a crash would: nothing is said to anybody. */

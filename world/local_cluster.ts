@@ -20,6 +20,7 @@ import { show } from "../data/check.ts";
 import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { LocalFleet } from "./local_fleet.ts";
+import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
@@ -94,13 +95,6 @@ export interface LocalWorkerOptions extends
   > {
   /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
   readonly tags?: readonly string[];
-}
-
-interface LocalWorker {
-  readonly name: string;
-  readonly options: LocalWorkerOptions;
-  phase: "stopped" | "starting" | "running" | "stopping";
-  node: FleetNode | undefined;
 }
 
 let clusters = 0;
@@ -184,12 +178,7 @@ export class LocalCluster implements AsyncDisposable {
   async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
     checkWorkerOptions(options);
     const index = this.#workers.length;
-    this.#workers.push({
-      name: this.#nameOf(index),
-      options,
-      phase: "stopped",
-      node: undefined,
-    });
+    this.#workers.push(this.#newWorker(this.#nameOf(index), options));
     await this.restartWorker(index);
     return index;
   }
@@ -197,18 +186,15 @@ export class LocalCluster implements AsyncDisposable {
   /**
    * Ends a worker: as a crash would, or (`graceful`) after clients have fetched what it has produced
    * and will produce of the splits it holds, as far as they do so within `drainTimeoutMs` (default 5,000).
+   * One that is starting is ended once it has started; one that ends gracefully can be ended at once.
    */
   async stopWorker(
     index: number,
     { graceful = false, drainTimeoutMs = DRAIN_TIMEOUT_MS } = {},
   ): Promise<void> {
     const worker = this.#worker(index);
-    const { node } = worker;
-    if (node === undefined) return;
-    worker.node = undefined;
-    worker.phase = "stopping";
-    const ending = (graceful ? this.#retire(node, drainTimeoutMs) : node.kill())
-      .finally(() => worker.phase = "stopped");
+    const retire = (node: FleetNode) => this.#retire(node, drainTimeoutMs);
+    const ending = worker.stop(graceful ? retire : undefined);
     if (!graceful) this.#killing.add(ending);
     try {
       await ending;
@@ -227,7 +213,7 @@ export class LocalCluster implements AsyncDisposable {
     await node.stop();
   }
 
-  /** Starts a worker that was stopped, under its name; resolves once it is registered. */
+  /** Starts a worker that was stopped, or ended by itself, under its name; resolves once it is registered. */
   async restartWorker(index: number): Promise<void> {
     const worker = this.#worker(index);
     if (worker.phase !== "stopped") {
@@ -236,19 +222,7 @@ export class LocalCluster implements AsyncDisposable {
         `Worker ${index} is ${worker.phase}; it has to be stopped first`,
       );
     }
-    const { placement = {}, carrier = "thread" } = this.#options;
-    worker.phase = "starting";
-    try {
-      const role = this.#workerRole(worker);
-      worker.node = await this.#fleet.start(placement.worker ?? carrier, worker.name, role);
-      await this.#registered(worker);
-      worker.phase = "running";
-    } catch (error) {
-      await worker.node?.kill();
-      worker.node = undefined;
-      worker.phase = "stopped";
-      throw error;
-    }
+    await worker.start();
   }
 
   /** Ends the dispatcher as a crash would. */
@@ -403,7 +377,22 @@ export class LocalCluster implements AsyncDisposable {
     }
   }
 
-  #workerRole({ name, options }: LocalWorker): WorkerRole {
+  #newWorker(name: string, options: LocalWorkerOptions): LocalWorker {
+    const { placement = {}, carrier = "thread" } = this.#options;
+    const worker: LocalWorker = new LocalWorker(name, {
+      start: async () => {
+        const role = this.#workerRole(name, options);
+        return await this.#fleet.start(placement.worker ?? carrier, name, role);
+      },
+      registered: (node) => this.#registered(worker, node),
+      died: ({ message }) => {
+        this.#fleet.home.world.log("warn", `Worker "${name}" has ended: ${message}`);
+      },
+    });
+    return worker;
+  }
+
+  #workerRole(name: string, options: LocalWorkerOptions): WorkerRole {
     const { max } = workerRange(this.#options);
     const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } = {
       windowBytesMax: defaultWindowBytes(max),
@@ -432,13 +421,15 @@ export class LocalCluster implements AsyncDisposable {
     };
   }
 
-  async #registered({ name, node }: LocalWorker): Promise<void> {
+  async #registered(worker: LocalWorker, { id }: FleetNode): Promise<void> {
+    const { name } = worker;
     const { world } = this.#fleet.home;
     const deadlineMs = world.nowMs() + NODE_TIMEOUT_MS;
     while (world.nowMs() < deadlineMs) {
       const { workers } = await this.describe();
-      const known = workers.find((worker) => worker.name === name);
-      if (known?.alive && known.ref.incarnation?.startsWith(node!.id.incarnation)) return;
+      const known = workers.find((other) => other.name === name);
+      if (known?.alive && known.ref.incarnation?.startsWith(id.incarnation)) return;
+      if (worker.node === undefined) return;
       await new Promise<void>((resolve) => world.timer(REGISTRATION_POLL_MS, resolve));
     }
     throw new LeatError(

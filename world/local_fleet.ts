@@ -50,9 +50,11 @@ export class LocalFleet implements Fleet {
   }
 
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
-    const node = await this.#start(carrier, name, role);
-    this.#nodes.add(node);
-    return node;
+    if (carrier === "thread") return await this.#startOnThread(name, role);
+    const takeUp = await loadRole(role, PROGRAMS);
+    return carrier === "inline"
+      ? this.#startInline(name, role, takeUp)
+      : this.#startBehindSocket(name, role, takeUp);
   }
 
   carrierOf(name: string): Carrier | undefined {
@@ -74,14 +76,6 @@ export class LocalFleet implements Fleet {
     }
     await this.home.stop();
     await this.threads.close();
-  }
-
-  async #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
-    if (carrier === "thread") return await this.#startOnThread(name, role);
-    const takeUp = await loadRole(role, PROGRAMS);
-    return carrier === "inline"
-      ? this.#startInline(name, role, takeUp)
-      : this.#startBehindSocket(name, role, takeUp);
   }
 
   #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
@@ -125,9 +119,10 @@ export class LocalFleet implements Fleet {
       world: this.#worldOptions(role),
     });
     const { id } = thread;
-    return this.#forgetting({
+    return this.#enlist({
       id,
       carrier: "thread",
+      died: thread.closed,
       stop: () => thread.stop(),
       kill: () => Promise.resolve(thread.terminate()),
     });
@@ -140,9 +135,10 @@ export class LocalFleet implements Fleet {
     cut: () => void | Promise<void>,
     stop: () => Promise<void>,
   ): FleetNode {
-    return this.#forgetting({
+    return this.#enlist({
       id,
       carrier,
+      died: new Promise(() => {}),
       stop,
       kill: async () => {
         await cut();
@@ -151,14 +147,28 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  #forgetting(node: FleetNode): FleetNode {
+  /** @param node Its `died` may tell of any end. */
+  #enlist(node: FleetNode): FleetNode {
     let ended: Promise<void> | undefined;
+    const death = Promise.withResolvers<LeatError>();
+    node.died.then((reason) => {
+      if (ended !== undefined) return;
+      this.#nodes.delete(enlisted);
+      ended = Promise.resolve();
+      death.resolve(reason);
+    });
     const once = (end: () => Promise<void>) => () => {
-      this.#nodes.delete(forgetting);
+      this.#nodes.delete(enlisted);
       return ended ??= end();
     };
-    const forgetting = { ...node, stop: once(node.stop), kill: once(node.kill) };
-    return forgetting;
+    const enlisted = {
+      ...node,
+      died: death.promise,
+      stop: once(node.stop),
+      kill: once(node.kill),
+    };
+    this.#nodes.add(enlisted);
+    return enlisted;
   }
 
   /** Makes a system of this thread reachable for all others; the answer cuts it off. */

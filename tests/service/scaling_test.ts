@@ -59,21 +59,58 @@ testInline(
   },
 );
 
-testInline("workers that end by themselves are replaced, under their names", async (start) => {
-  await using cluster = await start({ workers: { min: 2, max: 3 }, scaling: QUICK });
-  const before = aliveOf(await cluster.describe());
-  await cluster.stopWorker(0);
+/** Resolves once the worker lives a life that `isMeant`; answers who is alive then. */
+async function untilAlive(
+  cluster: LocalCluster,
+  name: string,
+  isMeant: (incarnation: string) => boolean,
+): Promise<string[]> {
   for (let polls = 0;; polls++) {
-    const { workers } = await cluster.describe();
-    const [worker] = workers;
-    if (worker!.alive && worker!.lastHeardMs > 0 && cluster.workers === 2) {
-      const { alive, ref } = worker!;
-      if (alive && ref.node === `${before[0]}`) break;
-    }
-    assertEquals(polls < 1_000, true, "it was not replaced");
+    const state = await cluster.describe();
+    const { alive, ref } = state.workers.find((worker) => worker.name === name)!;
+    if (alive && isMeant(ref.incarnation!)) return aliveOf(state);
+    assertEquals(polls < 2_000, true, "it was not replaced");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  assertEquals(aliveOf(await cluster.describe()), before);
+}
+
+async function lifeOf(cluster: LocalCluster, name: string): Promise<string> {
+  const { workers } = await cluster.describe();
+  return workers.find((worker) => worker.name === name)!.ref.incarnation!;
+}
+
+testInline("workers that are stopped are replaced, under their names", async (start) => {
+  await using cluster = await start({ workers: { min: 2, max: 3 }, scaling: QUICK });
+  const before = aliveOf(await cluster.describe());
+  const life = await lifeOf(cluster, before[0]!);
+  await cluster.stopWorker(0);
+  assertEquals(await untilAlive(cluster, before[0]!, (one) => one !== life), before);
+  assertEquals(cluster.workers, 2);
+});
+
+Deno.test("a worker whose thread dies by itself is replaced, under its name", async () => {
+  await using cluster = await LocalCluster.start({
+    workers: { min: 1, max: 1 },
+    scaling: QUICK,
+    runners: "inline",
+    logLevel: "off",
+  });
+  const [name] = aliveOf(await cluster.describe());
+  const life = await lifeOf(cluster, name!);
+  // Nobody catches it: it ends the thread that the function runs on, which is the worker's.
+  const deadly = Dataset.range(3).map((x: number) => {
+    setTimeout(() => {
+      throw new Error("died of the test");
+    });
+    return x;
+  });
+  await using reading = deadly.distribute({ service: cluster, processingMode: "DYNAMIC" })
+    .iterator();
+  const taken = reading.next().catch(() => {});
+  const alive = await untilAlive(cluster, name!, (one) => one !== life);
+  assertEquals([alive, cluster.workers], [[name!], 1]);
+  await cluster.close();
+  await taken;
 });
 
 Deno.test("a range of workers that makes no sense is refused", async () => {

@@ -1,0 +1,99 @@
+/**
+ * One worker of a local cluster: one life after another, under one name.
+ *
+ * @module
+ */
+import { LeatError } from "../core/error.ts";
+import type { FleetNode } from "./fleet.ts";
+
+/** How the lives of a worker begin, and who hears of one that ended by itself. */
+export interface WorkerLives {
+  start(): Promise<FleetNode>;
+  /** Resolves once the dispatcher knows of that life, or it is over. */
+  registered(node: FleetNode): Promise<void>;
+  died(reason: LeatError): void;
+}
+
+/** See the module. */
+export class LocalWorker {
+  readonly name: string;
+  readonly #lives: WorkerLives;
+  #phase: "stopped" | "starting" | "running" | "stopping" = "stopped";
+  #node: FleetNode | undefined;
+  #starting: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(name: string, lives: WorkerLives) {
+    this.name = name;
+    this.#lives = lives;
+  }
+
+  get phase(): string {
+    return this.#phase;
+  }
+
+  /** Where it is, unless it is on its way out. */
+  get node(): FleetNode | undefined {
+    return this.#phase === "stopping" ? undefined : this.#node;
+  }
+
+  /** Begins a life of one that is stopped; resolves once it is registered. */
+  async start(): Promise<void> {
+    this.#phase = "starting";
+    this.#starting = this.#start();
+    await this.#starting;
+  }
+
+  /**
+   * Ends its life, if it has one; of one that is starting, once it has started. Without `retire` it ends
+   * at once, even where somebody else lets it retire.
+   */
+  async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
+    while (this.#starting !== undefined) await this.#starting.catch(() => {});
+    const node = this.#node;
+    if (node === undefined) return;
+    if (this.#stopping === undefined) {
+      this.#phase = "stopping";
+      const ending = retire === undefined ? node.kill() : retire(node);
+      this.#stopping = ending.finally(() => this.#over());
+    } else if (retire === undefined) await node.kill();
+    await this.#stopping;
+  }
+
+  async #start(): Promise<void> {
+    try {
+      const node = await this.#lives.start();
+      this.#node = node;
+      node.died.then((reason) => this.#died(node, reason));
+      await this.#lives.registered(node);
+      if (this.#node !== node) await this.#failStart(node);
+      this.#phase = "running";
+    } catch (error) {
+      await this.#node?.kill();
+      this.#over();
+      throw error;
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
+  async #failStart({ died }: FleetNode): Promise<never> {
+    const reason = await died;
+    const message = `Worker "${this.name}" ended before it was registered: ${reason.message}`;
+    throw new LeatError("unavailable", message, { cause: reason });
+  }
+
+  /** Of one that is starting its start tells; one that is stopping has what it is to have. */
+  #died(node: FleetNode, reason: LeatError): void {
+    if (this.#node !== node || this.#phase === "stopping") return;
+    this.#node = undefined;
+    if (this.#phase === "starting") return;
+    this.#over();
+    this.#lives.died(reason);
+  }
+
+  #over(): void {
+    this.#node = this.#stopping = undefined;
+    this.#phase = "stopped";
+  }
+}
