@@ -202,7 +202,7 @@ class Dispatcher {
         reviewRounds(turn, iterationId, consumers);
       }
       if (isOrdered(state, iteration)) noteReceived(turn, iteration, client, request);
-      figures.clientHeard(state, clientId, request.figures);
+      figures.clientHeard(state, clientId, request.figures, turn.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       return {
         ...newsFor(state, client, changed, request),

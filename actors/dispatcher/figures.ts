@@ -55,6 +55,8 @@ interface ClientEntry {
   window: RateWindow<ClientCounts>;
   readonly reads: ReadRates;
   figures: ClientFigures;
+  /** When it said so, by the dispatcher's clock. */
+  heardMs: number;
 }
 
 /** Sums for one job; `metered` once a worker with a process of its own has worked for it. */
@@ -110,14 +112,19 @@ export class Figures {
     this.#workers.delete(name);
   }
 
-  clientHeard(state: DispatcherState, clientId: number, figures: ClientFigures | undefined): void {
+  clientHeard(
+    state: DispatcherState,
+    clientId: number,
+    figures: ClientFigures | undefined,
+    nowMs: number,
+  ): void {
     if (figures === undefined) return;
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
       const window = new RateWindow<ClientCounts>(this.#windowMs);
       this.#clients.set(
         clientId,
-        entry = { window, reads: new ReadRates(this.#windowMs), figures },
+        entry = { window, reads: new ReadRates(this.#windowMs), figures, heardMs: nowMs },
       );
     } else if (figures.atMs <= entry.figures.atMs) return;
     const { iterationId } = state.clients.get(clientId)!;
@@ -139,6 +146,7 @@ export class Figures {
       wireBytes,
     });
     entry.figures = figures;
+    entry.heardMs = nowMs;
   }
 
   clientGone(clientId: number): void {
@@ -148,6 +156,12 @@ export class Figures {
   /** How long ago a worker has said something of itself, in ms; very long if it never has. */
   ageMs(worker: string, nowMs: number): number {
     const entry = this.#workers.get(worker);
+    return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
+  }
+
+  /** The same of a client. */
+  clientAgeMs(clientId: number, nowMs: number): number {
+    const entry = this.#clients.get(clientId);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
   }
 

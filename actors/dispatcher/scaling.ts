@@ -12,7 +12,7 @@ import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import type { DispatcherState } from "./state.ts";
 
-/** Figures older than so many looks are none: their worker may be doing anything now. */
+/** Figures older than so many looks are none: whoever gave them may be doing anything now. */
 const STALE_LOOKS = 3;
 
 /** See the module. */
@@ -70,9 +70,9 @@ function signsOfJob(
   const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);
   if (iteration === undefined) return [];
   const serving = servingOf(state, iteration);
-  const isStale = serving.tasks.some(({ worker }) =>
-    soft.figures.ageMs(worker, soft.nowMs) > staleMs
-  );
+  const { figures, nowMs } = soft;
+  const isStale = serving.tasks.some(({ worker }) => figures.ageMs(worker, nowMs) > staleMs) ||
+    serving.readers.some(({ clientId }) => figures.clientAgeMs(clientId, nowMs) > staleMs);
   return [{
     jobId,
     name: name ?? `${jobId}`,

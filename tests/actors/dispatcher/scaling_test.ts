@@ -29,28 +29,36 @@ class Job {
   }
 
   /** The worker makes 100 elements a second without rest; the client waits for this share of its time. */
-  async pass(ms: number, waitingShare: number, workerReports = true): Promise<void> {
+  async pass(
+    ms: number,
+    waitingShare: number,
+    { worker = true, client = true } = {},
+  ): Promise<void> {
     for (const endMs = this.#atMs + ms; this.#atMs < endMs;) {
       this.#atMs += 5 * SECOND;
       this.#taken += 500;
-      if (workerReports) await this.#report();
-      await this.cluster.ask("clientHeartbeat", {
-        clientId: this.#clientId,
-        figures: {
-          atMs: this.#atMs,
-          elements: this.#taken,
-          bytes: 0,
-          waitingMs: waitingShare * this.#atMs,
-          trainingMs: (1 - waitingShare) * this.#atMs,
-          inFlight: 0,
-          bufferedBytes: 0,
-        },
-      });
+      if (worker) await this.#workerReports();
+      if (client) await this.#clientReports(waitingShare);
       await this.cluster.world.advance(5 * SECOND);
     }
   }
 
-  async #report(): Promise<void> {
+  async #clientReports(waitingShare: number): Promise<void> {
+    await this.cluster.ask("clientHeartbeat", {
+      clientId: this.#clientId,
+      figures: {
+        atMs: this.#atMs,
+        elements: this.#taken,
+        bytes: 0,
+        waitingMs: waitingShare * this.#atMs,
+        trainingMs: (1 - waitingShare) * this.#atMs,
+        inFlight: 0,
+        bufferedBytes: 0,
+      },
+    });
+  }
+
+  async #workerReports(): Promise<void> {
     const { name, ref, tasks } = this.worker;
     const stats = {
       role: "task",
@@ -98,11 +106,29 @@ Deno.test("a dispatcher wants no more workers for a trainer that does not wait",
   assertEquals([wanted, jobs[0]!.kind], [1, "enough"]);
 });
 
+Deno.test("a dispatcher decides nothing on what a trainer said long ago, and decides once it says more", async () => {
+  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+  const job = await Job.start(cluster);
+  const decided = async () => {
+    const { wanted, jobs } = await job.scaling();
+    return [wanted, jobs[0]!.kind];
+  };
+  await job.pass(30 * SECOND, 0.02);
+  assertEquals(await decided(), [1, "enough"]);
+  // For less long than the dispatcher waits before it takes the trainer to be gone.
+  for (let looks = 0; looks < 3; looks++) {
+    await job.pass(35 * SECOND, 0, { client: false });
+    assertEquals(await decided(), [1, "unknown"]);
+  }
+  await job.pass(30 * SECOND, 0.6);
+  assertEquals(await decided(), [2, "more"]);
+});
+
 Deno.test("workers are asked for figures while somebody reads, and old figures decide nothing", async () => {
   await using cluster = await TestCluster.start();
   const job = await Job.start(cluster);
   const before = job.worker.wakes;
-  await job.pass(30 * SECOND, 0.6, false);
+  await job.pass(30 * SECOND, 0.6, { worker: false });
   assertEquals(job.worker.wakes - before >= 5, true);
   assertEquals((await job.scaling()).jobs[0]!.kind, "unknown");
 });
