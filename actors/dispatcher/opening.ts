@@ -14,6 +14,7 @@ import { checkName } from "./names.ts";
 import { type DispatcherProtocol, type JobParameters, TO_FOLLOW } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
+import { SPLITS_MAX } from "./split_table.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "./protocol_figures.ts";
 import type { DispatcherState } from "./state.ts";
@@ -237,6 +238,12 @@ function checkOrdered(
   }
   if (ordered === undefined || !/^[0-9a-f]{16}$/.test(ordered.seed)) {
     throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
+  }
+  if (startAt !== undefined && startAt > SPLITS_MAX) {
+    throw invalid(
+      `startAt must be a place among the splits, of which there are at most ${SPLITS_MAX}, got ` +
+        `${startAt}`,
+    );
   }
   const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
   if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);

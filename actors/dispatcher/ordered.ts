@@ -18,6 +18,9 @@ import { splitAt, splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
+/** Places that a refusal shows. */
+const PLACES_SHOWN = 10;
+
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
@@ -90,8 +93,10 @@ export function noteReceived(
   const ordered = orderedOf(iteration);
   const known = ordered.consumers?.[consumerIndex ?? 0] ?? ordered;
   if (mark === undefined || mark < known.mark) return;
-  const isNews = mark > known.mark || done.some((at) => !known.done.includes(at));
+  const knownDone = new Set(known.done);
+  const isNews = mark > known.mark || done.some((at) => !knownDone.has(at));
   if (!isNews) return;
+  checkReceived(iteration, ordered, mark, done);
   const { iterationId } = iteration;
   turn.commit({
     type: "sequences_received",
@@ -102,6 +107,24 @@ export function noteReceived(
   });
 }
 
+/** Nobody can have what there is not; what is noted of it would have to be looked through. */
+function checkReceived(
+  { iterationId, splits }: Iteration,
+  { next }: Ordered,
+  mark: number,
+  done: readonly number[],
+): void {
+  // One that was restored to a place in a longer table finds out by itself.
+  const stop = Math.max(next, splits === null ? 0 : splitCount(splits.bounds, 0));
+  const isNext = (at: number, i: number) => at > (done[i - 1] ?? mark - 1) && at < stop;
+  if (mark <= stop && done.every(isNext)) return;
+  throw new LeatError(
+    "invalid_argument",
+    `mark and done must be places among the ${stop} splits of iteration ${iterationId}, ascending, ` +
+      `got ${[mark, ...done.slice(0, PLACES_SHOWN)].join(", ")}`,
+  );
+}
+
 /** Lost splits come first: the reader waits for one of them. */
 function nextSequence(
   { lost, next, mark, assigned }: Ordered,
@@ -109,14 +132,16 @@ function nextSequence(
   { taskId, spare }: SplitRequest,
   windowSplits: number,
 ): number | undefined {
-  const [lowest] = lost;
+  const total = splitCount(bounds, 0);
+  // A reader may have been restored to a place in a table that was longer.
+  const lowest = lost[0]! < total ? lost[0] : undefined;
   if (spare === true) {
     const isHigher = (at: Ordered["assigned"][number]) =>
       at.taskId !== taskId || at.sequence > lowest!;
     return lowest !== undefined && assigned.every(isHigher) ? lowest : undefined;
   }
   if (lowest !== undefined) return lowest;
-  return next < Math.min(mark + windowSplits, splitCount(bounds, 0)) ? next : undefined;
+  return next < Math.min(mark + windowSplits, total) ? next : undefined;
 }
 
 const orders = new WeakMap<Splits, Uint32Array>();

@@ -26,13 +26,16 @@ export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: 
 /** A consumer has come. What it wants that all others have, or want nothing of, is handed out again. */
 export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
   const [mark = startAt] = behind;
+  const wanted = new Set(behind);
   const done: number[] = [];
-  for (let at = mark; at < startAt; at++) if (!behind.includes(at)) done.push(at);
+  for (let at = mark; at < startAt; at++) if (!wanted.has(at)) done.push(at);
   Object.assign(ordered.consumers![index]!, { state: "reading", mark, done });
-  const known = new Set([...ordered.assigned.map(({ sequence }) => sequence), ...ordered.lost]);
-  for (let at = mark; at < ordered.next; at++) {
-    if (!known.has(at) && !done.includes(at)) ordered.lost.push(at);
-  }
+  const known = new Set([
+    ...ordered.assigned.map(({ sequence }) => sequence),
+    ...ordered.lost,
+    ...done,
+  ]);
+  for (let at = mark; at < ordered.next; at++) if (!known.has(at)) ordered.lost.push(at);
   ordered.lost.sort((a, b) => a - b);
   receive(ordered, ...common(ordered));
 }
@@ -82,14 +85,16 @@ function receiveFor(
 ): void {
   const consumer = ordered.consumers![index]!;
   // What it never wanted is no news to it: it is done since it has come.
-  const earlier = consumer.done.filter((at) => at >= mark && !done.includes(at));
+  const news = new Set(done);
+  const earlier = consumer.done.filter((at) => at >= mark && !news.has(at));
   Object.assign(consumer, { mark, done: [...earlier, ...done].sort((a, b) => a - b) });
   receive(ordered, ...common(ordered));
 }
 
 /** The reader has these splits whole: nobody need produce them any more. */
 function receive(ordered: Ordered, mark: number, done: readonly number[]): void {
-  const isWanted = (sequence: number) => sequence >= mark && !done.includes(sequence);
+  const received = new Set(done);
+  const isWanted = (sequence: number) => sequence >= mark && !received.has(sequence);
   ordered.mark = mark;
   ordered.next = Math.max(ordered.next, mark);
   ordered.done = done;
@@ -101,11 +106,10 @@ function receive(ordered: Ordered, mark: number, done: readonly number[]): void 
 function common(ordered: Ordered): [mark: number, done: readonly number[]] {
   const present = ordered.consumers!.filter(({ state }) => state !== "left");
   if (present.length === 0) return [ordered.mark, ordered.done];
-  const mark = Math.min(...present.map((consumer) => consumer.mark));
-  const candidates = new Set(present.flatMap(({ done }) => done));
-  const furthest = Math.max(...present.map((consumer) => consumer.mark));
-  for (let at = mark + 1; at < furthest; at++) candidates.add(at);
-  const hasAll = (at: number) =>
-    present.every((consumer) => at < consumer.mark || consumer.done.includes(at));
-  return [mark, [...candidates].filter((at) => at > mark && hasAll(at)).sort((a, b) => a - b)];
+  // What all have beyond the first split that one of them lacks, that one has said that it has.
+  const { mark, done } = present.reduce((last, other) => other.mark < last.mark ? other : last);
+  if (done.length === 0) return [mark, done];
+  const had = present.map((consumer) => ({ mark: consumer.mark, done: new Set(consumer.done) }));
+  const isCommon = (at: number) => had.every((each) => at < each.mark || each.done.has(at));
+  return [mark, done.filter((at) => at > mark && isCommon(at))];
 }

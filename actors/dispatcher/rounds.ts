@@ -25,6 +25,7 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
 import type { Client, Iteration, Proposal } from "./entities.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
@@ -42,6 +43,9 @@ const ROUNDS_KEPT = 2 * ROUNDS_AHEAD_MAX;
 
 /** Rounds that a consumer may hold of lost tasks: those that it reads ahead. */
 const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
+
+/** Rounds are counted exactly up to twice as many; nobody reads so many. */
+const ROUNDS_MAX = 2 ** 52;
 
 /** What a consumer reports. */
 export interface ConsumerReport {
@@ -131,6 +135,7 @@ export function heardConsumer(
   const { state, nowMs } = turn;
   const { rounds } = state.iterations.get(iterationId)!;
   const { nextRound = 0, deliveredRound = 0, heldRounds = [], acceptedSchedule, endRound } = report;
+  checkRounds(clientId, [nextRound, deliveredRound, endRound ?? 0, ...heldRounds]);
   consumers.heard(clientId, report, nowMs);
   if (endRound !== undefined && rounds.ended === null) {
     turn.commit({ type: "rounds_ended", iterationId, round: endRound });
@@ -159,6 +164,15 @@ export function heardConsumer(
       replaceTask(turn, iterationId, taskId);
     }
   }
+}
+
+function checkRounds(clientId: number, rounds: readonly number[]): void {
+  const wrong = rounds.find((round) => round > ROUNDS_MAX);
+  if (wrong === undefined) return;
+  throw new LeatError(
+    "invalid_argument",
+    `Client ${clientId} speaks of round ${wrong}; rounds are counted up to ${ROUNDS_MAX}`,
+  );
 }
 
 /** Its worker lives as far as is known: it gets another task, which is read once it can be reached. */

@@ -10,6 +10,7 @@ import { endClient } from "../../../actors/dispatcher/clients.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
 import type { OrderedConsumer } from "../../../actors/dispatcher/entities.ts";
 import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
+import { join, orderedFrom } from "../../../actors/dispatcher/ordered_state.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../../../actors/dispatcher/protocol.ts";
 import {
   decodeRecords,
@@ -72,7 +73,10 @@ async function orderedCluster(splits: number) {
 }
 
 /** Joins as a client does, which takes over what it has to. */
-function join(cluster: TestCluster, request: RequestOf<DispatcherProtocol, "openIteration">) {
+function joinAsClient(
+  cluster: TestCluster,
+  request: RequestOf<DispatcherProtocol, "openIteration">,
+) {
   return joinIteration(request, (asked) => cluster.ask("openIteration", asked));
 }
 
@@ -189,7 +193,7 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
   const second = await cluster.refused("openIteration", request);
   assertEquals(second.code, "failed_precondition");
-  await join(cluster, { ...request, requestId: "restored", startAt: 6 });
+  await joinAsClient(cluster, { ...request, requestId: "restored", startAt: 6 });
   const old = await cluster.refused("clientHeartbeat", { clientId });
   assertEquals(old.code, "failed_precondition");
   assert(old.message.includes("taken it over"), old.message);
@@ -208,7 +212,7 @@ Deno.test("a request to join that is late takes the stream from nobody who has t
     const { details } = await cluster.refused("openIteration", late);
     assertEquals(details, { reason: TO_FOLLOW, follows: iterationId });
     const request = { ...cluster.openRequest(datasetId, options), startAt: 6 };
-    const { clientId, iterationId: taken } = await join(cluster, request);
+    const { clientId, iterationId: taken } = await joinAsClient(cluster, request);
     for (const follows of [{}, { follows: iterationId }]) {
       const refused = await cluster.refused("openIteration", { ...late, ...follows });
       assertEquals(refused.details, { reason: TO_FOLLOW, follows: taken });
@@ -247,7 +251,7 @@ Deno.test("a restored reader is handed splits behind its place that it needs row
   const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
   const wrong = { ...request, startAt: 50, behind: [7, 3] };
   assertEquals((await cluster.refused("openIteration", wrong)).code, "invalid_argument");
-  const { clientId } = await join(cluster, {
+  const { clientId } = await joinAsClient(cluster, {
     ...request,
     requestId: "behind",
     startAt: 50,
@@ -285,6 +289,47 @@ Deno.test("a consumer is handed what lies before the others' places, also where 
   await open(2, 3, 2);
   assertEquals([await assigned(true, 1), await assigned(false, 2)], [2, 3]);
   assertEquals([await assigned(false, 3), await assigned(false, 4)], [4, 5]);
+});
+
+Deno.test("places beyond what there is are refused, and their reader goes on", async () => {
+  const { cluster, tasks: [a], take, clientId, received, datasetId } = await orderedCluster(10);
+  await using _ = cluster;
+  const last = Number.MAX_SAFE_INTEGER;
+  for (const [startAt, behind] of [[last, [0]], [last, []], [2 ** 24 + 1, [3]]] as const) {
+    for (const consumer of [{}, { numConsumers: 2, consumerIndex: 0 }]) {
+      const options = { ...ORDERED, jobName: `from ${startAt}`, ...consumer };
+      const request = { ...cluster.openRequest(datasetId, options), startAt, behind };
+      const { code, message } = await cluster.refused("openIteration", request);
+      assertEquals([code, message.includes(`got ${startAt}`)], ["invalid_argument", true]);
+    }
+  }
+  const wrong = [[last], [11], [0, last], [0, 10], [0, 2, 2], [0, 3, 2], [2, 1]] as const;
+  for (const [mark, ...done] of wrong) {
+    const { code, message } = await cluster.refused("clientHeartbeat", { clientId, mark, done });
+    const shown = `got ${[mark, ...done].join(", ")}`;
+    assertEquals([code, message.includes(shown)], ["invalid_argument", true], message);
+  }
+  assertEquals([await take(a), await take(a)], [0, 1]);
+  await received(0, 1);
+  assertEquals((await received(10)).finished, false);
+});
+
+Deno.test("a consumer that begins far before another is handed all that lies between, and that one only its rows", () => {
+  const far = 2 ** 17;
+  const ordered = orderedFrom({ startAt: far, behind: [1, 3] }, 2);
+  join(ordered, 0, { startAt: far, behind: [1, 3] });
+  assertEquals(ordered.lost, [1, 3]);
+  join(ordered, 1, { startAt: 2 });
+  assertEquals(ordered.lost, Array.from({ length: far - 1 }, (_, i) => i + 1));
+});
+
+Deno.test("a reader that was restored to a place in a table that is shorter now is handed nothing of it", async () => {
+  const { cluster, workers: [worker], datasetId, take } = await orderedCluster(10);
+  await using _ = cluster;
+  const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "longer" });
+  await cluster.ask("openIteration", { ...request, startAt: 50, behind: [45] });
+  const tasks = await worker.heartbeat();
+  assertEquals(await take(tasks.at(-1)!), null);
 });
 
 /** Decides without an actor; numbers choose among what there is. */

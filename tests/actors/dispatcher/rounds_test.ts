@@ -382,6 +382,22 @@ Deno.test("who comes when the others have ended is told the end, whatever was re
   assertEquals(await endOf(await join(1), {}), 9, "alone, told by a dispatcher that was restarted");
 });
 
+Deno.test("rounds beyond what can be counted are refused, and harm no other consumer", async () => {
+  const { cluster, workers: [worker], join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const consumers = [await join(0), await join(1)] as const;
+  await worker!.heartbeat();
+  await readUntil(consumers, 5);
+  const [{ clientId }] = consumers;
+  const round = Number.MAX_SAFE_INTEGER;
+  for (const report of [{ nextRound: round }, { endRound: round }, { heldRounds: [3, round] }]) {
+    const { code, message } = await cluster.refused("clientHeartbeat", { clientId, ...report });
+    assertEquals([code, message.includes(`round ${round}`)], ["invalid_argument", true]);
+  }
+  await cluster.worker("late").heartbeat();
+  await readUntil(consumers, 20);
+});
+
 Deno.test("a consumer that has left holds up no schedule", async () => {
   const { cluster, workers, join } = await coordinatedCluster(1);
   await using _ = cluster;
