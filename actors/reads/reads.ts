@@ -11,7 +11,8 @@
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef } from "../runtime/ref.ts";
-import { ElementFetcher } from "../elements/fetcher.ts";
+import { ElementFetcher, type Wanted } from "../elements/fetcher.ts";
+import { refusedAnswer } from "../elements/refused.ts";
 import {
   type ElementAnswer,
   type ElementSourceProtocol,
@@ -233,18 +234,16 @@ class Reads {
       this.#skipped++;
       late.resolve(Array<ElementAnswer>(this.#config.numConsumers).fill({ kind: "skip" }));
     });
-    return Promise.race([
-      gathering.then((answers) => {
-        timer.cancel();
-        return answers;
-      }),
-      late.promise,
-    ]).then((answers) => {
+    return Promise.race([gathering, late.promise]).finally(() => timer.cancel()).then((answers) => {
       if (this.#next === gathering && answers[0]?.kind !== "skip") {
         this.#next = undefined;
         this.fill();
       }
       return answers;
+    }, (error) => {
+      // The round after it asks the task anew, or all rounds to come would fail as this one does.
+      if (this.#next === gathering) this.#next = undefined;
+      throw error;
     });
   }
 
@@ -253,7 +252,7 @@ class Reads {
     const wanted = this.#way === undefined ? {} : { way: this.#way };
     this.#way = undefined;
     const answers = await Promise.all(
-      Array.from({ length: numConsumers }, (_, i) => this.#fetcher.fetch(i === 0 ? wanted : {})),
+      Array.from({ length: numConsumers }, (_, i) => this.#fetch(i === 0 ? wanted : {})),
     );
     const failure = answers.find(isFinal);
     if (failure !== undefined) return answers.map(() => failure);
@@ -263,6 +262,17 @@ class Reads {
     // Elements that do not suffice for a round are left out, but what went wrong is told to all.
     const error = answers.find(({ kind }) => kind === "error");
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
+  }
+
+  /** A refusal of one element is its consumer's alone: the others of the round have theirs. */
+  async #fetch(wanted: Wanted): Promise<ElementAnswer> {
+    try {
+      return await this.#fetcher.fetch(wanted);
+    } catch (error) {
+      const answer = refusedAnswer(LeatError.from(error));
+      if (isFinal(answer)) throw error;
+      return answer;
+    }
   }
 
   #checkIndex(consumerIndex: number): void {

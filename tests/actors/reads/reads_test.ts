@@ -102,6 +102,80 @@ Deno.test("reads skips a late round for all consumers and gives its elements to 
   assertEquals(rounds, [[0, 1]]);
 });
 
+Deno.test("reads gives a refusal of one element to its consumer alone, any other to its round, and goes on behind both", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const refusals = new Map([
+    [3, new LeatError("resource_exhausted", "too large", { details: { bytes: 9, bytesMax: 8 } })],
+    [6, new LeatError("permission_denied", "not yours")],
+  ]);
+  const refusing = bench.spawn({
+    name: "refusing",
+    create: () => ({
+      handlers: {
+        getElement({ sequence }): ElementAnswer {
+          const refusal = refusals.get(sequence - 1);
+          if (refusal !== undefined) throw refusal;
+          return { kind: "element", element: new Payload(encodeMessage(sequence - 1)) };
+        },
+        leave: () => null,
+        stats: () => {
+          throw new LeatError("unimplemented", "a source without figures");
+        },
+      },
+    }),
+  });
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) =>
+      createReads(context, { task: refusing, numConsumers: 2, skipAfterMs: 60_000 }),
+  });
+  const read = (consumerIndex: number, round: number): Promise<unknown> =>
+    bench.get(reads, consumerIndex, { consumerIndex, round })
+      .then(opened, (error) => `refused: ${error.message}`);
+  const rounds: unknown[] = [];
+  for (let round = 0; round < 5; round++) {
+    rounds.push(await Promise.all([read(0, round), read(1, round)]));
+  }
+  assertEquals(rounds, [
+    [0, 1],
+    [2, "too large"],
+    [4, 5],
+    ["refused: not yours", "refused: not yours"],
+    [8, 9],
+  ]);
+});
+
+Deno.test("reads counts no round as skipped that was refused in time", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const gone = bench.spawn({
+    name: "gone",
+    create: () => ({
+      handlers: {
+        getElement(): ElementAnswer {
+          throw new LeatError("not_found", "gone");
+        },
+        leave: () => null,
+        stats: () => {
+          throw new LeatError("unimplemented", "a source without figures");
+        },
+      },
+    }),
+  });
+  const skipAfterMs = 500;
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) => createReads(context, { task: gone, numConsumers: 1, skipAfterMs }),
+  });
+  await assertRejects(
+    () => bench.get(reads, 0, { consumerIndex: 0, round: 0 }),
+    LeatError,
+    "gone",
+  );
+  await new Promise((resolve) => setTimeout(resolve, skipAfterMs + 100));
+  const { skipped } = await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 });
+  assertEquals(skipped, 0);
+});
+
 Deno.test("reads refuses a consumer index beyond the job's consumers", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;
