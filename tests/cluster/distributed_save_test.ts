@@ -6,9 +6,11 @@
 import { Dataset, distributedSave, LeatError } from "../../mod.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 Deno.test("a save by worker processes, one of them killed by SIGKILL, has each element once", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const path = `${folder}/saved`;
   const dataset = Dataset.range(6_000).map((x) => {
     // Slow enough to be met in the middle.
@@ -41,5 +43,4 @@ Deno.test("a save by worker processes, one of them killed by SIGKILL, has each e
   for (const part of ['Worker "w2"', elsewhere, "--allow-write"]) {
     assertStringIncludes(error.message, part);
   }
-  await Deno.remove(folder, { recursive: true });
 });

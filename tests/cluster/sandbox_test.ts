@@ -10,6 +10,7 @@ import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { ModuleHost } from "../world/module_host.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 /** What a worker of the service makes of each element: a value, or code and message of its error. */
 async function read(service: string, dataset: Dataset<unknown>): Promise<unknown[]> {
@@ -216,7 +217,8 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
 });
 
 Deno.test("a program without unstable features uses the library, and no sandbox", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const { unstable: _, permissions: __, ...config } = JSON.parse(
     await Deno.readTextFile("deno.json"),
   );
@@ -231,5 +233,4 @@ Deno.test("a program without unstable features uses the library, and no sandbox"
   await using confined = startChild(program, { flags, args: ["sandbox"] });
   assertEquals((await confined.status).success, false);
   assertStringIncludes(confined.stderr.text, "worker-options");
-  await Deno.remove(folder, { recursive: true });
 });

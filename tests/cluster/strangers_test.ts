@@ -9,6 +9,7 @@ import { Dataset, type DistributeOptions, LeatError } from "../../mod.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const DISPATCHER = "examples/dispatcher.ts";
 const WORKER = "examples/worker.ts";
@@ -74,7 +75,8 @@ Deno.test("a stranger without the token of a file is turned away, one with it is
 });
 
 Deno.test("a token's file that is missing or empty is named", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const file = join(folder, "token");
   assertStringIncludes(await failureOf(DISPATCHER, "--token-file", file), file);
   await Deno.writeTextFile(file, "\n");
@@ -83,7 +85,6 @@ Deno.test("a token's file that is missing or empty is named", async () => {
   assertMatch(await failureOf(DISPATCHER, "--token-file", file), /more than one line/);
   await Deno.writeTextFile(file, "sesame\n");
   assertMatch(await failureOf(DISPATCHER, "--token-file", file, "--token", "x"), /give one/);
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("with TLS the service is read by those who trust its authority", async () => {
@@ -110,7 +111,8 @@ Deno.test("a port in use is named with the remedy", async () => {
 });
 
 Deno.test("a journal that cannot be used is named: no folder, damaged, or another dispatcher's", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "leat-test-" });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const file = join(folder, "file");
   await Deno.writeTextFile(file, "no folder");
   const noFolder = await failureOf(DISPATCHER, "--port", "0", "--journal", file);
@@ -125,7 +127,6 @@ Deno.test("a journal that cannot be used is named: no folder, damaged, or anothe
     await using _dispatcher = await startDispatcher("--journal", held);
     assertMatch(await failureOf(DISPATCHER, "--port", "0", "--journal", held), /in use/);
   }
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("settings that make no sense are refused, naming them", async () => {

@@ -9,15 +9,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "./lib/collect.ts";
 import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../lib/temp_folder.ts";
 
 /** The names in a folder, those of chunks without what differs from run to run. */
 async function namesIn(folder: string): Promise<string[]> {

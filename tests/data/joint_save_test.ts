@@ -7,21 +7,9 @@ import { installedHost } from "../../data/host.ts";
 import { JointSave } from "../../data/stored/joint/joint_save.ts";
 import type { Begun, RunReport, SaveWork, WrittenRun } from "../../data/stored/joint/work.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { inFolder, namesIn } from "../lib/temp_folder.ts";
 
 const OWNER = "cluster/1";
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
-}
 
 function writerOf(folder: string, dataset: Dataset<unknown>, host: Host = installedHost()) {
   const chunkBytesMax = 1 << 20;

@@ -5,17 +5,9 @@ import { Dataset, type Host, LeatError, openIterator } from "../../mod.ts";
 import { installedHost } from "../../data/host.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
+import { inFolder } from "../lib/temp_folder.ts";
 
 const SOON = { wait: { pollMs: 1 } };
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 /** Large numbers, a chunk each, that are given one by one. */
 function gated(count: number) {

@@ -11,6 +11,7 @@ import { Dataset, LeatError } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { rounds } from "./lib/collect.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "./lib/outcomes.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const COUNT = 7;
 const GONE = new LeatError("unavailable", "its service is gone");
@@ -176,18 +177,15 @@ for (const [name, make] of Object.entries(PIPELINES)) {
 
 for (const numParallelReads of [1, 3]) {
   Deno.test(`files of names that cannot be read on keep their order, ${numParallelReads} at once`, async () => {
-    const folder = await Deno.makeTempDir();
-    try {
-      for (let i = 0; i < COUNT; i++) {
-        const lines = Array.from({ length: i % 3 }, (_, line) => `${i} ${line}\n`);
-        await Deno.writeTextFile(`${folder}/${i}`, lines.join(""));
-      }
-      await assertReadsOn((r) =>
-        Dataset.textLines(lossy(r).map((x) => `${folder}/${x}`), { numParallelReads })
-      );
-    } finally {
-      await Deno.remove(folder, { recursive: true });
+    await using temporary = await TempFolder.make();
+    const folder = temporary.path;
+    for (let i = 0; i < COUNT; i++) {
+      const lines = Array.from({ length: i % 3 }, (_, line) => `${i} ${line}\n`);
+      await Deno.writeTextFile(`${folder}/${i}`, lines.join(""));
     }
+    await assertReadsOn((r) =>
+      Dataset.textLines(lossy(r).map((x) => `${folder}/${x}`), { numParallelReads })
+    );
   });
 }
 

@@ -9,15 +9,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts"
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "./lib/collect.ts";
 import { outcomesOf, readOutcomes } from "./lib/outcomes.ts";
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../lib/temp_folder.ts";
 
 async function namesIn(folder: string): Promise<string[]> {
   const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);

@@ -6,6 +6,7 @@ import { Dataset, type ElementSpec, specOf, TensorSpec, udf } from "../../data/m
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { collect, collectWithErrors, plain } from "./lib/collect.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const leaf = (dtype: string, ...shape: (number | null)[]) => new TensorSpec(dtype as "int8", shape);
 const ragged = new RaggedTensor(tensor(new Float32Array(6)), new BigInt64Array([0n, 2n, 6n]));
@@ -163,13 +164,13 @@ Deno.test("an element with something undefined in it is refused where it leaves 
 });
 
 Deno.test("save refuses what has something undefined in it, and leaves nothing", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const dataset = Dataset.range(2).map((x) => ({ x, y: x === 0 ? 1 : undefined }));
   const error = await assertRejects(() => dataset.save(`${folder}/saved`), LeatError);
   assertEquals(error.code, "invalid_argument");
   assertStringIncludes(error.message, "element 1: component y is undefined");
   assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
-  await Deno.remove(folder);
 });
 
 Deno.test("a spec with components that nothing is known of keeps them when it travels", () => {

@@ -17,6 +17,7 @@ import { GREY, writePng } from "../world/png_writer.ts";
 import { npyBytes } from "./formats/npy_bytes.ts";
 import { tar } from "./formats/tar_writer.ts";
 import { failingOn, turn } from "./lib/collect.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 /** A pipeline whose last operator is of a kind, and how many elements each operator gives. */
 type Row = [dataset: Dataset<unknown>, ...elements: number[]];
@@ -222,20 +223,17 @@ async function assertFigures(name: string, [dataset, ...elements]: Row): Promise
 }
 
 Deno.test("stats of every kind of node count elements and bytes, and hold nothing in the end", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.mkdir(`${folder}/images/cat`, { recursive: true });
-    for (const [name, contents] of Object.entries(FILES)) {
-      const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
-      await Deno.writeFile(`${folder}/${name}`, bytes);
-    }
-    const rows = { ...IN_MEMORY, ...BELOW, ...await fileRows(folder) };
-    const missing = nodeKinds().filter((kind) => !(kind in rows) && !ELSEWHERE.includes(kind));
-    assertEquals(missing, [], "kinds without a row in these tables");
-    for (const [name, row] of Object.entries(rows)) await assertFigures(name, row);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  await Deno.mkdir(`${folder}/images/cat`, { recursive: true });
+  for (const [name, contents] of Object.entries(FILES)) {
+    const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
+    await Deno.writeFile(`${folder}/${name}`, bytes);
   }
+  const rows = { ...IN_MEMORY, ...BELOW, ...await fileRows(folder) };
+  const missing = nodeKinds().filter((kind) => !(kind in rows) && !ELSEWHERE.includes(kind));
+  assertEquals(missing, [], "kinds without a row in these tables");
+  for (const [name, row] of Object.entries(rows)) await assertFigures(name, row);
 });
 
 Deno.test("bytesOut is exact for what is all of one size, and near for what is not, one by one or in blocks", () => {
@@ -259,24 +257,21 @@ Deno.test("bytesOut is exact for what is all of one size, and near for what is n
 });
 
 Deno.test("bytesIn of file sources is what was read of files, compressed as it is", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const text = "a line\n".repeat(5000);
-    await Deno.writeTextFile(`${folder}/lines.txt`, text);
-    const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
-    await Deno.writeFile(`${folder}/lines.txt.gz`, packed);
-    const { size } = await Deno.stat(`${folder}/lines.txt.gz`);
-    for (const [name, bytesIn] of [["lines.txt", text.length], ["lines.txt.gz", size]] as const) {
-      const lines = Dataset.textLines(`${folder}/${name}`, { compression: "auto" });
-      assertEquals((await drain(lines)).stats[0]!.bytesIn, bytesIn);
-      // What opened the dataset has read it.
-      const opened = Dataset.from([`${folder}/${name}`])
-        .flatMap((path, { Dataset }) => Dataset.textLines(path, { compression: "auto" }));
-      const [flatMap, from] = (await drain(opened)).stats;
-      assertEquals(flatMap!.bytesIn, bytesIn + from!.bytesOut);
-    }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  const text = "a line\n".repeat(5000);
+  await Deno.writeTextFile(`${folder}/lines.txt`, text);
+  const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
+  await Deno.writeFile(`${folder}/lines.txt.gz`, packed);
+  const { size } = await Deno.stat(`${folder}/lines.txt.gz`);
+  for (const [name, bytesIn] of [["lines.txt", text.length], ["lines.txt.gz", size]] as const) {
+    const lines = Dataset.textLines(`${folder}/${name}`, { compression: "auto" });
+    assertEquals((await drain(lines)).stats[0]!.bytesIn, bytesIn);
+    // What opened the dataset has read it.
+    const opened = Dataset.from([`${folder}/${name}`])
+      .flatMap((path, { Dataset }) => Dataset.textLines(path, { compression: "auto" }));
+    const [flatMap, from] = (await drain(opened)).stats;
+    assertEquals(flatMap!.bytesIn, bytesIn + from!.bytesOut);
   }
 });
 

@@ -11,6 +11,7 @@ import { METRICS } from "../../world/dispatcher_metrics.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { numbersOf, sorted, upTo } from "../service/carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const DEPLOY = fileURLToPath(new URL("../../deploy/", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -174,38 +175,35 @@ Deno.test("a Deno of one version is in the image, and its user is that of the ma
 });
 
 Deno.test("the tasks, started as in the manifests, are a cluster, and SIGTERM ends them in order", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/token`, "sesame\n");
-    await using dispatcher = startTask("leat-dispatcher", {
-      port: "0",
-      advertise: "127.0.0.1",
-      "token-file": `${folder}/token`,
-      journal: folder,
-    });
-    const [, address] = await dispatcher.line(/listening on (\S+)/);
-    await using worker = startTask("leat-worker", {
-      dispatcher: address!,
-      port: "0",
-      advertise: "127.0.0.1",
-      "token-file": `${folder}/token`,
-      "data-root": folder,
-    }, { POD: "leat-worker-0" });
-    const numbers = await numbersOf(
-      Dataset.range(100).batch(10).distribute({
-        service: address!,
-        token: "sesame",
-        processingMode: "FILE_OR_DATA",
-      }),
-    );
-    assertEquals(sorted(numbers), upTo(100));
-    for (const child of [worker, dispatcher]) {
-      child.kill("SIGTERM");
-      assertEquals((await child.status).code, 0);
-      assertMatch(child.stdout.text, /Stopping \(SIGTERM\)/);
-    }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/token`, "sesame\n");
+  await using dispatcher = startTask("leat-dispatcher", {
+    port: "0",
+    advertise: "127.0.0.1",
+    "token-file": `${folder}/token`,
+    journal: folder,
+  });
+  const [, address] = await dispatcher.line(/listening on (\S+)/);
+  await using worker = startTask("leat-worker", {
+    dispatcher: address!,
+    port: "0",
+    advertise: "127.0.0.1",
+    "token-file": `${folder}/token`,
+    "data-root": folder,
+  }, { POD: "leat-worker-0" });
+  const numbers = await numbersOf(
+    Dataset.range(100).batch(10).distribute({
+      service: address!,
+      token: "sesame",
+      processingMode: "FILE_OR_DATA",
+    }),
+  );
+  assertEquals(sorted(numbers), upTo(100));
+  for (const child of [worker, dispatcher]) {
+    child.kill("SIGTERM");
+    assertEquals((await child.status).code, 0);
+    assertMatch(child.stdout.text, /Stopping \(SIGTERM\)/);
   }
 });
 

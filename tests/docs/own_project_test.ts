@@ -1,6 +1,7 @@
 /** Leat in a project of its own, set up as README.md says: with the types and the packages found from there. */
 
 import { assert, assertEquals } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 
@@ -21,26 +22,23 @@ Deno.test("README.md's way to import Leat into another project passes Deno's def
   assertEquals(config.links.length, 1);
   const program = blockBelow(readme, "In training code", "ts").replace("./mod.ts", "@leat/leat");
 
-  const folder = await Deno.makeTempDir();
-  try {
-    // The packages' versions are known from here, so that no registry is asked.
-    await Deno.copyFile(new URL("deno.lock", ROOT), `${folder}/deno.lock`);
-    const linked = { ...config, links: [ROOT.pathname] };
-    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));
-    await Deno.writeTextFile(`${folder}/train.ts`, program);
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  // The packages' versions are known from here, so that no registry is asked.
+  await Deno.copyFile(new URL("deno.lock", ROOT), `${folder}/deno.lock`);
+  const linked = { ...config, links: [ROOT.pathname] };
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));
+  await Deno.writeTextFile(`${folder}/train.ts`, program);
 
-    const run = async (...args: string[]) => {
-      const command = new Deno.Command("deno", { args, cwd: folder, env: { NO_COLOR: "1" } });
-      const { code, stdout, stderr } = await command.output();
-      assertEquals(code, 0, new TextDecoder().decode(stderr));
-      return new TextDecoder().decode(stdout).trim();
-    };
-    await run("check", "--quiet", "train.ts");
-    assertEquals(
-      await run("run", "--quiet", "--no-prompt", "--allow-read", "train.ts"),
-      "32 steps",
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  const run = async (...args: string[]) => {
+    const command = new Deno.Command("deno", { args, cwd: folder, env: { NO_COLOR: "1" } });
+    const { code, stdout, stderr } = await command.output();
+    assertEquals(code, 0, new TextDecoder().decode(stderr));
+    return new TextDecoder().decode(stdout).trim();
+  };
+  await run("check", "--quiet", "train.ts");
+  assertEquals(
+    await run("run", "--quiet", "--no-prompt", "--allow-read", "train.ts"),
+    "32 steps",
+  );
 });

@@ -29,16 +29,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "../assert.ts";
-
-/** A folder of the test's own, removed after it. */
-async function withFolder(test: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-corpus-" });
-  try {
-    await test(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../lib/temp_folder.ts";
 
 async function contentsOf(files: string[]): Promise<Map<string, Uint8Array>> {
   const contents = await Promise.all(files.map((file) => Deno.readFile(file)));
@@ -53,7 +44,7 @@ async function writeJpeg(path: string, width: number, height: number): Promise<U
 }
 
 Deno.test("generateImages has ImageNet's spread of sizes, in TFRecords that the engine reads", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const { files, statistics } = await generateImages({ directory, count: 96 });
     const { count, bytesMean, widthMean, heightMean } = statistics;
     assertEquals(count, 96);
@@ -77,7 +68,7 @@ Deno.test("generateImages has ImageNet's spread of sizes, in TFRecords that the 
   }));
 
 Deno.test("generateImages makes pictures that are neither flat nor noise", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const corpus = await generateImages({ directory, count: 8 });
     const images = new Images();
     for (const jpeg of await sampleImages(corpus, 8)) {
@@ -104,7 +95,7 @@ Deno.test("generateImages makes pictures that are neither flat nor noise", () =>
   }));
 
 Deno.test("generateImages gives the same bytes for a seed and others for another", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const make = async (name: string, seed: number) =>
       await contentsOf(
         (await generateImages({ directory: join(folder, name), count: 3, seed })).files,
@@ -115,7 +106,7 @@ Deno.test("generateImages gives the same bytes for a seed and others for another
   }));
 
 Deno.test("generateImages uses again what is whole", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const first = await generateImages({ directory, count: 2 });
     const modified = (await Deno.stat(first.files[0]!)).mtime?.getTime();
     const second = await generateImages({
@@ -129,7 +120,7 @@ Deno.test("generateImages uses again what is whole", () =>
   }));
 
 Deno.test("generateImages makes anew what is of other parameters, and keeps the first", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     await generateImages({ directory, count: 2 });
     assertEquals((await generateImages({ directory, count: 3 })).reused, false);
     assertEquals((await generateImages({ directory, count: 2 })).reused, true);
@@ -151,7 +142,7 @@ const DAMAGES: Record<string, (file: string) => Promise<void>> = {
 
 for (const [damage, inflict] of Object.entries(DAMAGES)) {
   Deno.test(`openCorpus makes a corpus anew after ${damage}`, () =>
-    withFolder(async (directory) => {
+    inFolder(async (directory) => {
       const first = await generateText({ directory, count: 20 });
       const contents = await contentsOf(first.files);
       await inflict(first.files[0]!);
@@ -163,7 +154,7 @@ for (const [damage, inflict] of Object.entries(DAMAGES)) {
 }
 
 Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache as it was", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const parameters = { kind: "test", release: 1 };
     const failing = openCorpus(directory, parameters, async (folder) => {
       await folder.create("a").write(new Uint8Array(2_000_000));
@@ -174,7 +165,7 @@ Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache
   }));
 
 Deno.test("openCorpus lets two writers of one corpus finish, with one result", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const both = await Promise.all([
       generateText({ directory, count: 50 }),
       generateText({ directory, count: 50 }),
@@ -185,7 +176,7 @@ Deno.test("openCorpus lets two writers of one corpus finish, with one result", (
   }));
 
 Deno.test("generateText is log-normal in length, and its tokens are of the vocabulary", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const { files, statistics } = await generateText({ directory, count: 4_000 });
     assertEquals(statistics.count, 4_000);
     assert(statistics.lengthMedian > 54 && statistics.lengthMedian < 66);
@@ -213,7 +204,7 @@ Deno.test("generateText is log-normal in length, and its tokens are of the vocab
   }));
 
 Deno.test("packImages takes the folders' images in order and names those that are none", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const source = join(folder, "source");
     await Deno.mkdir(join(source, "class"), { recursive: true });
     const cat = await writeJpeg(join(source, "class", "cat.JPEG"), 40, 30);
@@ -236,7 +227,7 @@ Deno.test("packImages takes the folders' images in order and names those that ar
   }));
 
 Deno.test("packImages packs anew when an image has changed, and not otherwise", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const source = join(folder, "source");
     const directory = join(folder, "cache");
     await Deno.mkdir(source);
@@ -250,7 +241,7 @@ Deno.test("packImages packs anew when an image has changed, and not otherwise", 
   }));
 
 Deno.test("packImages says what is wrong with a folder without images", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const directory = join(folder, "cache");
     const missing = await assertRejects(
       () => packImages({ directory, source: join(folder, "nowhere") }),
@@ -273,7 +264,7 @@ Deno.test("packImages says what is wrong with a folder without images", () =>
   }));
 
 Deno.test("packText makes a sample of each line that is not blank", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const source = join(folder, "text.txt");
     await Deno.writeTextFile(source, `one two one\r\n\n  \nthree\n${"word ".repeat(600)}`);
     const { files, statistics } = await packText({ directory: join(folder, "cache"), source });
@@ -296,7 +287,7 @@ Deno.test("packText makes a sample of each line that is not blank", () =>
   }));
 
 Deno.test("packText says what is wrong with a file without text", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const source = join(folder, "text.txt");
     const directory = join(folder, "cache");
     const missing = await assertRejects(
@@ -326,7 +317,7 @@ Deno.test("generateImages and generateText refuse a count that is none", async (
 });
 
 Deno.test("measureDecodeMs decodes what it is given", () =>
-  withFolder(async (directory) => {
+  inFolder(async (directory) => {
     const corpus = await generateImages({ directory, count: 2 });
     const jpegs = await sampleImages(corpus, 1);
     assertEquals(jpegs.length, 1);
@@ -335,7 +326,7 @@ Deno.test("measureDecodeMs decodes what it is given", () =>
   }));
 
 Deno.test("prepareCorpus takes the user's own and says what it is", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const images = join(folder, "images");
     await Deno.mkdir(images);
     await writeJpeg(join(images, "a.jpg"), 64, 48);

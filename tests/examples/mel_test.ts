@@ -5,7 +5,7 @@ import { drawSpectrogram } from "../../examples/mel/drawing.ts";
 import { SWEEP_SAMPLE_RATE, writeSweeps } from "../../examples/mel/sweeps.ts";
 import { Dataset, Tensor } from "../../mod.ts";
 import { startChild } from "../lib/child.ts";
-import { withFiles } from "../data/sources/temp_files.ts";
+import { withFiles } from "../lib/temp_folder.ts";
 
 Deno.test("drawSpectrogram draws time to the right, pitch upwards, and the loudest of each part", () => {
   const mel = (frames: number, bins: number, loud: Record<number, number>) => {

@@ -15,6 +15,7 @@ import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { verify } from "../../examples/plan/verification.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const MOD = new URL("../../mod.ts", import.meta.url).href;
 const FLAGS = ["--no-prompt", "-P=plan"];
@@ -46,14 +47,11 @@ const MACHINES: Machines = {
 };
 
 async function withModule(code: string, use: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-plan-" });
-  try {
-    const path = join(folder, "pipeline.ts");
-    await Deno.writeTextFile(path, `import { Dataset } from ${JSON.stringify(MOD)};\n${code}`);
-    await use(path);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  const path = join(folder, "pipeline.ts");
+  await Deno.writeTextFile(path, `import { Dataset } from ${JSON.stringify(MOD)};\n${code}`);
+  await use(path);
 }
 
 function waiting(elements: number, ms: number): Dataset<unknown> {

@@ -6,6 +6,7 @@ import { generateText } from "../../examples/simulate/text_corpus.ts";
 import { pipelineOf, type TextPipeline } from "../../examples/simulate/pipelines.ts";
 import { Payload } from "../../transport/payload.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const STEPS = 20;
 
@@ -16,7 +17,8 @@ function holdsPayload(value: unknown): boolean {
 }
 
 Deno.test("a trainer's batches come straight from the workers, none through the main thread", async () => {
-  const directory = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-trainer-" });
+  await using temporary = await TempFolder.make();
+  const directory = temporary.path;
   const { files } = await generateText({ directory, count: 200 });
   const pipeline: TextPipeline = { kind: "text", files, batchSize: 8 };
   {
@@ -50,5 +52,4 @@ Deno.test("a trainer's batches come straight from the workers, none through the 
     await iterator.next();
     assert(payloads() > 0);
   }
-  await Deno.remove(directory, { recursive: true });
 });

@@ -6,6 +6,7 @@
 import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { testInline, testOnEach } from "./carriers.ts";
+import { until } from "../lib/until.ts";
 
 /**
  * Three elements, and one that is never made: the function keeps its thread for itself. (It does not
@@ -84,9 +85,7 @@ testInline("many iterators are disposed at once, begun or not", async (start) =>
   await Promise.all(iterators.slice(15).map((iterator) => iterator.next()));
   await Promise.all(iterators.map((iterator) => iterator.return!()));
   await Promise.allSettled(open);
-  while ((await cluster.actors()).some(({ kind }) => kind === "client")) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await until(async () => !(await cluster.actors()).some(({ kind }) => kind === "client"));
 });
 
 for (const first of ["dispatcher", "worker"] as const) {

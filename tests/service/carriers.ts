@@ -5,6 +5,7 @@
  */
 import { LocalCluster, type LocalClusterOptions, type Tensor } from "../../mod.ts";
 import type { Carrier } from "../../world/fleet.ts";
+import { until } from "../lib/until.ts";
 
 /** Timings that keep tests short. */
 const SHORT = {
@@ -78,4 +79,9 @@ export function upTo(n: number, times = 1): number[] {
 /** Ascending. */
 export function sorted(numbers: readonly number[]): number[] {
   return [...numbers].sort((a, b) => a - b);
+}
+
+/** Waits until the dispatcher knows of no job. */
+export async function untilForgotten(cluster: LocalCluster): Promise<void> {
+  await until(async () => (await cluster.describe()).jobs.length === 0);
 }

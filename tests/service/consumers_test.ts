@@ -8,6 +8,7 @@ import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { testInline, testOnEach } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 /** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
 function makeDataset(): Dataset<unknown> {
@@ -117,7 +118,8 @@ testInline("consumers lose and repeat nothing when workers die", async (start) =
 });
 
 testInline("consumers go on when the dispatcher restarts on its journal", async (start) => {
-  const journal = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
   const dataset = makeDataset();
   const stream = await orderedReference(dataset);
   {
@@ -131,7 +133,6 @@ testInline("consumers go on when the dispatcher restarts on its journal", async 
     );
     assertEquals(found, partsOf(stream, 2));
   }
-  await Deno.remove(journal, { recursive: true });
 });
 
 testInline(

@@ -9,6 +9,7 @@ import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { rounds } from "../data/lib/collect.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { testInline, testOnEach } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 /** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
 function makeDataset(): Dataset<unknown> {
@@ -70,7 +71,8 @@ testOnEach("DETERMINISTIC loses and repeats nothing when workers die", async (st
 });
 
 testOnEach("DETERMINISTIC goes on when the dispatcher restarts on its journal", async (start) => {
-  const journal = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
   const dataset = makeDataset();
   const wanted = await orderedReference(dataset);
   {
@@ -82,7 +84,6 @@ testOnEach("DETERMINISTIC goes on when the dispatcher restarts on its journal", 
     found.push(...await outcomesOf(iterator));
     assertEquals(found, wanted);
   }
-  await Deno.remove(journal, { recursive: true });
 });
 
 testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", async (start) => {
@@ -151,7 +152,8 @@ testInline(
 );
 
 testInline("a token is refused where the dataset has other splits by now", async (start) => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const write = (name: string) => Deno.writeTextFile(`${folder}/${name}.txt`, "");
   for (const name of ["a", "b", "c"]) await write(name);
   // Their names alone: a file that is being opened would outlive its cluster.
@@ -169,7 +171,6 @@ testInline("a token is refused where the dataset has other splits by now", async
   assertEquals((await iterator.next()).done, true, "told once");
   await saver.return!();
   await cluster.close();
-  await Deno.remove(folder, { recursive: true });
 });
 
 testInline(

@@ -12,19 +12,8 @@ import {
 } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { testInline, testOnEach, upTo } from "./carriers.ts";
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
-}
+import { inFolder, namesIn } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
 
 /** What a folder holds beside the manifest and the chunks that it lists. */
 async function leftIn(folder: string): Promise<string[]> {
@@ -82,11 +71,10 @@ async function open(gate: string): Promise<void> {
 
 /** Resolves when something in the folder can be read, and not all yet. */
 async function begun(path: string): Promise<void> {
-  for (;;) {
+  await until(async () => {
     const names = await namesIn(path).catch(() => []);
-    if (names.some((name) => name.endsWith(".ledger"))) return;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+    return names.some((name) => name.endsWith(".ledger"));
+  }, 2);
 }
 
 testOnEach(
@@ -188,7 +176,7 @@ testInline("distributedSave goes on where it was after everything has died", asy
     const saving = distributedSave(gated(gate), path, cluster, {
       onProgress: (progress) => told.push(progress),
     });
-    while (told.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await until(() => told.length > 0, 2);
     assert(told[0]!.splitsDone > 0, JSON.stringify(told));
     await open(gate);
     await saving;

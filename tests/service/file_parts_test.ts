@@ -10,6 +10,7 @@ import { FixedLengthRecordsNode } from "../../data/sources/fixed_length_records.
 import { TextLinesNode } from "../../data/sources/text_lines.ts";
 import { Dataset, type DatasetIterator } from "../../mod.ts";
 import { sorted, testOnEach, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const COUNT = 5_000;
 
@@ -30,32 +31,29 @@ testOnEach(
   "DYNAMIC reads every line of a large file once, in parts of odd sizes",
   async (start) => {
     await using cluster = await start({ workers: 3 });
-    const folder = await Deno.makeTempDir();
-    try {
-      const text = LINES.join("\r\n");
-      await Deno.writeTextFile(`${folder}/a.csv`, text);
-      await Deno.writeFile(`${folder}/b.csv.gz`, gzipSync(text));
-      const files = Dataset.listFiles(`${folder}/*`);
-      const options = { compression: "auto", numParallelReads: 2 } as const;
-      const lines = new TextLinesNode(files, { ...options, partBytes: 9_999 });
-      const rows = new CsvNode(files, {
-        ...options,
-        partBytes: 65_537,
-        header: false,
-        useQuoteDelim: false,
-        columns: ["int32", "string"],
-      });
-      const datasets = [
-        new Dataset<string>(lines).map((line) => Number(line.split(",")[0])),
-        new Dataset<[number, string]>(rows).map(([number]) => number),
-      ];
-      for (const dataset of datasets) {
-        const distributed = dataset.batch(50).map((batch) => [...batch.data] as number[])
-          .distribute({ service: cluster, processingMode: "DYNAMIC" });
-        assertEquals(sorted(await read(distributed.iterator())), upTo(COUNT, 2));
-      }
-    } finally {
-      await Deno.remove(folder, { recursive: true });
+    await using temporary = await TempFolder.make();
+    const folder = temporary.path;
+    const text = LINES.join("\r\n");
+    await Deno.writeTextFile(`${folder}/a.csv`, text);
+    await Deno.writeFile(`${folder}/b.csv.gz`, gzipSync(text));
+    const files = Dataset.listFiles(`${folder}/*`);
+    const options = { compression: "auto", numParallelReads: 2 } as const;
+    const lines = new TextLinesNode(files, { ...options, partBytes: 9_999 });
+    const rows = new CsvNode(files, {
+      ...options,
+      partBytes: 65_537,
+      header: false,
+      useQuoteDelim: false,
+      columns: ["int32", "string"],
+    });
+    const datasets = [
+      new Dataset<string>(lines).map((line) => Number(line.split(",")[0])),
+      new Dataset<[number, string]>(rows).map(([number]) => number),
+    ];
+    for (const dataset of datasets) {
+      const distributed = dataset.batch(50).map((batch) => [...batch.data] as number[])
+        .distribute({ service: cluster, processingMode: "DYNAMIC" });
+      assertEquals(sorted(await read(distributed.iterator())), upTo(COUNT, 2));
     }
   },
 );

@@ -5,7 +5,8 @@
  */
 import { Dataset, type LocalCluster, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertNotEquals } from "../assert.ts";
-import { numbersOf, sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { numbersOf, sorted, testInline, testOnEach, untilForgotten, upTo } from "./carriers.ts";
+import { until } from "../lib/until.ts";
 
 /** Forty numbers, each worker's share of them being read at once as far as clients let it. */
 function job(service: LocalCluster, jobName?: string): Dataset<number> {
@@ -15,13 +16,6 @@ function job(service: LocalCluster, jobName?: string): Dataset<number> {
     maxOutstandingRequests: 1,
     ...(jobName === undefined ? {} : { jobName }),
   });
-}
-
-/** Waits until the dispatcher knows of no job. */
-async function untilForgotten(cluster: LocalCluster): Promise<void> {
-  while ((await cluster.describe()).jobs.length > 0) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 testOnEach("a client that leaves leaves the rest to the others of its job", async (start) => {
@@ -86,9 +80,7 @@ testInline("a named job is kept while somebody reads it, however slowly", async 
     const other = job(cluster, "k").iterator();
     await other.next();
     await other.return();
-    while ((await cluster.describe()).jobs.length > 1) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
+    await until(async () => (await cluster.describe()).jobs.length <= 1);
   }
   assertEquals((await Array.fromAsync(reader)).length, 39);
 });

@@ -6,7 +6,7 @@
 import { Dataset, Tensor, tensor, TensorSpec } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { outcomesOf } from "../data/lib/outcomes.ts";
-import { sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { sorted, testInline, testOnEach, untilForgotten, upTo } from "./carriers.ts";
 
 const MODES = ["OFF", "DYNAMIC", "DATA", "DETERMINISTIC"] as const;
 
@@ -175,7 +175,7 @@ testInline("of what never ends the reader takes what it wants, and goes", async 
       assertEquals((await Array.fromAsync(distributed.take(9))).length, 9, processingMode);
     }
   }
-  while ((await cluster.describe()).jobs.length > 0) await new Promise((r) => setTimeout(r, 1));
+  await untilForgotten(cluster);
 });
 
 testInline(

@@ -15,6 +15,8 @@ import {
 } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
 
 const held = udf<typeof import("./fixture_gate.ts").held>(
   import.meta.resolve("./fixture_gate.ts"),
@@ -29,13 +31,10 @@ async function withJournal(
   options: LocalClusterOptions,
   use: (cluster: LocalCluster) => Promise<void>,
 ): Promise<void> {
-  const journal = await Deno.makeTempDir();
-  try {
-    await using cluster = await start({ ...options, journal });
-    await use(cluster);
-  } finally {
-    await Deno.remove(journal, { recursive: true });
-  }
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
+  await using cluster = await start({ ...options, journal });
+  await use(cluster);
 }
 
 function numbers(
@@ -192,7 +191,8 @@ testInline(
 testInline("a stuck worker keeps no element of the others back", async (start) => {
   await using cluster = await start({ workers: 3 });
   // Whichever worker is given the number 29 is stuck with it.
-  const gate = `${await Deno.makeTempDir()}/gate`;
+  await using temporary = await TempFolder.make();
+  const gate = `${temporary.path}/gate`;
   const stuck = Dataset.range(30).map(held, { captures: { from: 29, gate } }).distribute({
     service: cluster,
     processingMode: "DYNAMIC",
@@ -257,9 +257,7 @@ testInline(
         captures: { table },
       });
       const reading = Array.fromAsync(texts.distribute({ service: cluster }));
-      while ((await cluster.describe()).jobs.length === 0) {
-        await new Promise((r) => setTimeout(r, 1));
-      }
+      await until(async () => (await cluster.describe()).jobs.length > 0);
       await restartDispatcher(cluster);
       await cluster.addWorker();
       assertEquals(await reading, [0, 1, 2].map((x) => table[x * 10_000]!));
@@ -270,7 +268,8 @@ testInline(
   "a save and a named job go on over a dispatcher that restarts under both",
   (start) =>
     withJournal(start, { workers: 2 }, async (cluster) => {
-      const folder = await Deno.makeTempDir();
+      await using temporary = await TempFolder.make();
+      const folder = temporary.path;
       const saving = distributedSave(Dataset.range(400).batch(4), `${folder}/saved`, cluster);
       const seen: number[] = [];
       for await (const x of numbers(cluster, 100, { processingMode: "DETERMINISTIC" })) {
@@ -280,7 +279,6 @@ testInline(
       assertEquals(seen, upTo(100));
       const saved = await Dataset.load<number[]>(`${folder}/saved`);
       assertEquals(saved.cardinality(), 100);
-      await Deno.remove(folder, { recursive: true });
     }),
 );
 
@@ -297,9 +295,7 @@ testOnEach(
       answer.then(({ done }) => done, (error) => LeatError.from(error).code)
     );
     // One that begins after its cluster was closed is told that there is none.
-    while ((await cluster.describe()).jobs.length < iterators.length) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
+    await until(async () => (await cluster.describe()).jobs.length >= iterators.length);
     await iterators[0]!.return();
     assertEquals(await Promise.all(answers.slice(0, 2)), [true, true]);
     await cluster.close();

@@ -6,7 +6,8 @@
 import { Dataset, type DistributeOptions, LeatError, type LocalCluster } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { sorted, testInline, testOnEach, untilForgotten, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const MODES = ["OFF", "DYNAMIC", "DATA", "DETERMINISTIC"] as const;
 
@@ -19,12 +20,6 @@ function numbers(service: LocalCluster, count: number, options: Options = {}): D
 
 /** How often each number comes in an epoch. */
 const timesOf = (mode: string, workers: number) => mode === "OFF" ? workers : 1;
-
-async function untilForgotten(cluster: LocalCluster): Promise<void> {
-  while ((await cluster.describe()).jobs.length > 0) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 
 testInline("a dataset is read epoch by epoch, by loops or by repeat()", async (start) => {
   await using cluster = await start({ workers: 2 });
@@ -231,7 +226,8 @@ testOnEach(
 testInline(
   "epochs of a named job go on over a dispatcher's restart between them",
   async (start) => {
-    const journal = await Deno.makeTempDir();
+    await using temporary = await TempFolder.make();
+    const journal = temporary.path;
     await using cluster = await start({ workers: 2, journal });
     const modes = MODES.filter((mode) => mode !== "OFF");
     const datasets = modes.map((processingMode) =>
@@ -244,7 +240,6 @@ testInline(
       await cluster.stopDispatcher();
       await cluster.restartDispatcher();
     }
-    await Deno.remove(journal, { recursive: true });
   },
 );
 

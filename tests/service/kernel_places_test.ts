@@ -15,6 +15,7 @@ import {
 import { assert, assertEquals, assertNotEquals, assertRejects } from "../assert.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 /** Modes whose iterators have no place that could be saved. */
 const PLACELESS = ["OFF", "DYNAMIC", "FILE_OR_DATA", "DATA", "HINT"] as const;
@@ -145,7 +146,8 @@ testInline(
   "a service saves every kind of dataset, and what is loaded is distributed again",
   async (start) => {
     await using cluster = await start({ workers: 2 });
-    const folder = await Deno.makeTempDir();
+    await using temporary = await TempFolder.make();
+    const folder = temporary.path;
     for (const [name, dataset] of Object.entries(SAVED)) {
       for (const compression of [undefined, "gzip"] as const) {
         const path = `${folder}/${name} ${compression}`;
@@ -167,13 +169,13 @@ testInline(
         }
       }
     }
-    await Deno.remove(folder, { recursive: true });
   },
 );
 
 testInline("several datasets are saved at once, each whole", async (start) => {
   await using cluster = await start({ workers: 2 });
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const datasets = [3, 300, 40].map((count) => Dataset.range(count).batch(3));
   await Promise.all(
     datasets.map((dataset, i) => distributedSave(dataset, `${folder}/${i}`, cluster)),
@@ -184,7 +186,6 @@ testInline("several datasets are saved at once, each whole", async (start) => {
   }
   const missing = await assertRejects(() => Dataset.load(`${folder}/none`), LeatError);
   assertEquals(missing.code, "not_found");
-  await Deno.remove(folder, { recursive: true });
 });
 
 testOnEach(

@@ -13,6 +13,7 @@ import {
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { sorted, testInline, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 type Mode = NonNullable<DistributeOptions["processingMode"]>;
 
@@ -20,16 +21,13 @@ const LINES = 5;
 
 /** A folder of text files with five numbers each, from 0 on. */
 async function withFiles(files: number, use: (pattern: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (let file = 0; file < files; file++) {
-      const numbers = Array.from({ length: LINES }, (_, i) => `${file * LINES + i}\n`);
-      await Deno.writeTextFile(`${folder}/${String(file).padStart(3, "0")}.txt`, numbers.join(""));
-    }
-    await use(`${folder}/*.txt`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  for (let file = 0; file < files; file++) {
+    const numbers = Array.from({ length: LINES }, (_, i) => `${file * LINES + i}\n`);
+    await Deno.writeTextFile(`${folder}/${String(file).padStart(3, "0")}.txt`, numbers.join(""));
   }
+  await use(`${folder}/*.txt`);
 }
 
 const linesOf = (pattern: string) =>

@@ -7,6 +7,7 @@ import { Dataset, type DistributeOptions, LeatError, type LocalCluster } from ".
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { readOutcomes } from "../data/lib/outcomes.ts";
 import { testInline, testOnEach, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const PATIENT = { skipAfterMs: 60_000, workerTimeoutMs: 400 } as const;
 
@@ -87,7 +88,8 @@ testInline(
 );
 
 testInline("rounds go on over a dispatcher that restarts on its journal", async (start) => {
-  const journal = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
   {
     await using cluster = await start({ workers: 2, journal, ...PATIENT });
     const readers = consumers(cluster, 2, Dataset.range(10).repeat()).map((one) => one.iterator());
@@ -100,7 +102,6 @@ testInline("rounds go on over a dispatcher that restarts on its journal", async 
     }
     for (const reader of readers) await reader.return();
   }
-  await Deno.remove(journal, { recursive: true });
 });
 
 testOnEach("trainers and consumers of one cluster do not disturb each other", async (start) => {

@@ -8,6 +8,7 @@ import { dtypeOf, isTypedArray } from "../../core/dtype.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { assertEquals } from "../assert.ts";
 import { testInline } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const HALF = new Float16Array([1.5, -0, NaN, 65504, 6e-8]);
 const MIN_64 = -(2n ** 63n);
@@ -114,7 +115,8 @@ Deno.test("elements at the edge of what there is come through stacking unchanged
 testInline(
   "elements at the edge of what there is come back from files and saved iterators",
   async () => {
-    const folder = await Deno.makeTempDir();
+    await using temporary = await TempFolder.make();
+    const folder = temporary.path;
     const elements = Object.values({ ...ELEMENTS, ...RAGGED });
     const wanted = elements.map(exactly);
     const dataset = Dataset.from(elements);
@@ -132,7 +134,6 @@ testInline(
     await other.restore(await iterator.save());
     assertEquals(await readAll(other), await readAll(iterator));
     assertEquals(wanted.some((at) => JSON.stringify(at) === JSON.stringify(exactly(first))), true);
-    await Deno.remove(folder, { recursive: true });
   },
 );
 

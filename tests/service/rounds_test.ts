@@ -9,6 +9,7 @@ import { Dataset, LeatError, type LocalCluster, udf } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { testInline } from "./carriers.ts";
 import { returned } from "./fixture_slow.ts";
+import { until } from "../lib/until.ts";
 
 /** Longer than any test: no round is skipped unless that is the point. */
 const PATIENT = { skipAfterMs: 60_000, workerTimeoutMs: 400 } as const;
@@ -85,7 +86,7 @@ testInline(
     const readers = consumers(cluster, 2);
     const two = new Set<number>();
     while (two.size < 2) two.add(await step(readers));
-    const until = async (count: number, isOver: (tasks: Set<number>) => boolean) => {
+    const readUntil = async (count: number, isOver: (tasks: Set<number>) => boolean) => {
       for (;;) {
         const tasks = new Set<number>();
         for (let i = 0; i < count; i++) tasks.add(await step(readers));
@@ -93,13 +94,13 @@ testInline(
       }
     };
     await cluster.stopWorker(0);
-    const [left] = await until(6, ({ size }) => size === 1);
+    const [left] = await readUntil(6, ({ size }) => size === 1);
     assert(two.has(left!));
     await cluster.restartWorker(0);
-    const again = await until(6, ({ size }) => size === 2);
+    const again = await readUntil(6, ({ size }) => size === 2);
     assertEquals(again.intersection(two), new Set([left]), "its place in the data was lost");
     await cluster.stopWorker(1, { graceful: true });
-    const [last] = await until(6, ({ size }) => size === 1);
+    const [last] = await readUntil(6, ({ size }) => size === 1);
     assert(last !== left);
     await leave(readers);
   },
@@ -298,7 +299,7 @@ testInline(
     const [first] = await Promise.all(readers.map((reader) => reader.next()));
     assertEquals(first!.value, 0);
     const isFinished = async () => (await cluster.describe()).jobs[0]!.iterations[0]!.finished;
-    while (!await isFinished()) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => isFinished(), 5);
     await cluster.stopWorker(0);
     const counts = await Promise.all(readers.map(async (reader) => {
       let count = 1;

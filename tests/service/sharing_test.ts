@@ -13,6 +13,7 @@ import {
 } from "../../mod.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { testInline, testOnEach } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 type Trained = { readonly x: number; readonly ballast: Uint8Array };
 
@@ -159,20 +160,17 @@ testInline(
 );
 
 testInline("windows do not notice that the dispatcher goes and comes back", async (start) => {
-  const journal = await Deno.makeTempDir({ dir: "/tmp" });
-  try {
-    await using cluster = await start({ workers: 1, journal });
-    await using a = trainer(cluster, "a");
-    await take(a, 20);
-    await cluster.stopDispatcher();
-    assertEquals((await take(a, 20))[0], 20);
-    await cluster.restartDispatcher();
-    assertEquals((await take(a, 20))[0], 40);
-    await using b = trainer(cluster, "b");
-    assertEquals((await take(b, 1))[0], 0, "it is the window of before");
-  } finally {
-    await Deno.remove(journal, { recursive: true });
-  }
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
+  await using cluster = await start({ workers: 1, journal });
+  await using a = trainer(cluster, "a");
+  await take(a, 20);
+  await cluster.stopDispatcher();
+  assertEquals((await take(a, 20))[0], 20);
+  await cluster.restartDispatcher();
+  assertEquals((await take(a, 20))[0], 40);
+  await using b = trainer(cluster, "b");
+  assertEquals((await take(b, 1))[0], 0, "it is the window of before");
 });
 
 testInline("the windows of a worker's jobs divide what it has for them", async (start) => {

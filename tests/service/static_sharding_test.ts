@@ -8,22 +8,20 @@ import { Dataset, LeatError, SHARD_HINT, shardingPolicy } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { outcomesOf } from "../data/lib/outcomes.ts";
 import { numbersOf, sorted, testInline, testOnEach, upTo } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const FILES = 7;
 const LINES = 20;
 
 /** Seven files of twenty numbers each, from 0 on. */
 async function withFiles(use: (pattern: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (let file = 0; file < FILES; file++) {
-      const numbers = Array.from({ length: LINES }, (_, i) => `${file * LINES + i}\n`);
-      await Deno.writeTextFile(`${folder}/${file}.txt`, numbers.join(""));
-    }
-    await use(`${folder}/*.txt`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  for (let file = 0; file < FILES; file++) {
+    const numbers = Array.from({ length: LINES }, (_, i) => `${file * LINES + i}\n`);
+    await Deno.writeTextFile(`${folder}/${file}.txt`, numbers.join(""));
   }
+  await use(`${folder}/*.txt`);
 }
 
 testOnEach("FILE, DATA, FILE_OR_DATA and HINT give every element once", async (start) => {

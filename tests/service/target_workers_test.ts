@@ -18,6 +18,7 @@ import { ServiceNode } from "../../world/service_node.ts";
 import { takeUpWorker } from "../../world/worker_role.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { numbersOf, sorted, testInline, upTo } from "./carriers.ts";
+import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -43,9 +44,7 @@ function serveElsewhere({ address }: DispatcherServer, tags: string[] = []) {
 
 /** Waits until the dispatcher knows so many workers. */
 async function untilRegistered(dispatcher: DispatcherServer, count: number): Promise<void> {
-  while ((await dispatcher.describe()).workers.length < count) {
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+  await until(async () => (await dispatcher.describe()).workers.length >= count, 2);
 }
 
 /** The names of the workers that have a task of the dispatcher's only iteration. */
@@ -189,9 +188,7 @@ testInline("a job that wants a tag nobody carries waits for a worker with it", a
       targetTags: ["big"],
     }),
   );
-  while ((await cluster.describe()).jobs.length === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await until(async () => (await cluster.describe()).jobs.length > 0);
   await cluster.addWorker({ tags: ["big"] });
   assert((await reading).length === 40);
 });

@@ -8,6 +8,8 @@ import { Dataset, type DistributeOptions, type LocalCluster } from "../../mod.ts
 import { assert, assertEquals } from "../assert.ts";
 import { type Outcome, outcomesOf } from "../data/lib/outcomes.ts";
 import { testInline } from "./carriers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
 
 type Mode = Omit<DistributeOptions, "service">;
 
@@ -100,40 +102,34 @@ testInline(
   async (start) => {
     for (const processingMode of ["OFF", "DYNAMIC"] as const) {
       await using cluster = await start({ workers: 1 });
-      const folder = await Deno.makeTempDir();
-      try {
-        await failThenReadAll(cluster, `${folder}/late`, processingMode);
-      } finally {
-        await Deno.remove(folder, { recursive: true });
-      }
+      await using temporary = await TempFolder.make();
+      const folder = temporary.path;
+      await failThenReadAll(cluster, `${folder}/late`, processingMode);
     }
   },
 );
 
 testInline("a DETERMINISTIC stream reads on from before what could not be read", async (start) => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const path = `${folder}/late`;
-    await using cluster = await start({ workers: 1 });
-    const dataset = Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
-      if (x !== 2) return Dataset.range(10 * x, 10 * x + 2);
-      return await Dataset.load<number>(path, { wait: { pollMs: 1, timeoutMs: 20 } });
-    }, { captures: { path } }).batch(3)
-      .distribute({ service: cluster, processingMode: "DETERMINISTIC" }).unbatch();
-    await using iterator = dataset.iterator();
-    const before = await outcomesOf(iterator);
-    assert("error" in before.pop()!);
-    const state = await iterator.save();
-    await Dataset.range(20, 23).save(path);
-    await using restored = dataset.iterator();
-    await restored.restore(state);
-    const after = await outcomesOf(restored);
-    const wanted = await outcomesOf(dataset.iterator());
-    assertEquals(wanted.length, 11);
-    assertEquals([...before, ...after], wanted);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  const path = `${folder}/late`;
+  await using cluster = await start({ workers: 1 });
+  const dataset = Dataset.range(5).flatMap(async (x, { Dataset, path }) => {
+    if (x !== 2) return Dataset.range(10 * x, 10 * x + 2);
+    return await Dataset.load<number>(path, { wait: { pollMs: 1, timeoutMs: 20 } });
+  }, { captures: { path } }).batch(3)
+    .distribute({ service: cluster, processingMode: "DETERMINISTIC" }).unbatch();
+  await using iterator = dataset.iterator();
+  const before = await outcomesOf(iterator);
+  assert("error" in before.pop()!);
+  const state = await iterator.save();
+  await Dataset.range(20, 23).save(path);
+  await using restored = dataset.iterator();
+  await restored.restore(state);
+  const after = await outcomesOf(restored);
+  const wanted = await outcomesOf(dataset.iterator());
+  assertEquals(wanted.length, 11);
+  assertEquals([...before, ...after], wanted);
 });
 
 testInline("a pipeline that no worker can run is no end past ignoreErrors", async (start) => {
@@ -159,9 +155,8 @@ async function failThenReadAll(
 
 /** Why the only task cannot read on, once its worker has told. */
 async function untilFailed(cluster: LocalCluster): Promise<string> {
-  for (;;) {
+  return await until(async () => {
     const { state, figures } = (await cluster.describe()).jobs[0]!.iterations[0]!.tasks[0]!;
-    if (state === "failed") return figures!.failure!;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+    return state === "failed" && figures!.failure!;
+  }, 5);
 }

@@ -13,6 +13,7 @@ import { DenoWorld } from "../../world/deno_world.ts";
 import { rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import type { Remote } from "./fixture_node.ts";
+import { until } from "../lib/until.ts";
 
 const MODULE = import.meta.resolve("./fixture_node.ts");
 const ENTRY = new URL("../../world/thread_entry.ts", import.meta.url);
@@ -160,7 +161,7 @@ Deno.test("stop ends a node in order, its links with it", async () => {
   const thread = await home.start("one", "slow to stop");
   const ref = await thread.spawn<Remote>("remote", "remote", {});
   const waiting = rejection(home.main.ask(ref, "wait", null, SOON), "unavailable");
-  while (!home.main.linkedNodes.includes("one")) await new Promise((r) => setTimeout(r, 1));
+  await until(() => home.main.linkedNodes.includes("one"));
   await thread.stop();
   await waiting;
   assertStringIncludes((await thread.closed).message, "has stopped");
@@ -198,7 +199,7 @@ Deno.test("a system of the hub's thread can be cut off as if it had died", async
   const cut = home.hub.add(other);
   const asked = rejection(other.ask(remoteOn("one"), "wait", null, SOON), "unavailable");
   const ended = home.main.ask(remoteOn("one"), "watchEnd", nodeActorOf("other"), SOON);
-  while (other.linkedNodes.length === 0) await new Promise((r) => setTimeout(r, 1));
+  await until(() => other.linkedNodes.length > 0);
   cut();
   await asked;
   assertEquals((await ended).code, "unavailable");

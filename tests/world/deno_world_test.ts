@@ -6,6 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 Deno.test("macrotask keeps the order of calls, and what is added meanwhile comes after", async () => {
   const world = new DenoWorld();
@@ -63,7 +64,8 @@ Deno.test("random repeats for a seed, forks apart from draws, and differs withou
 });
 
 Deno.test("openLog keeps a log in the folder, and refuses names that leave it", async () => {
-  const logFolder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const logFolder = temporary.path;
   const world = new DenoWorld({ logFolder });
   const log = await world.openLog("dispatcher");
   log.append(new Uint8Array([1, 2]));
@@ -77,7 +79,6 @@ Deno.test("openLog keeps a log in the folder, and refuses names that leave it", 
   }
   const homeless = await assertRejects(() => new DenoWorld().openLog("x"), LeatError, "logFolder");
   assertEquals(homeless.code, "failed_precondition");
-  await Deno.remove(logFolder, { recursive: true });
 });
 
 Deno.test("log writes one line per call, at its level and above", async () => {

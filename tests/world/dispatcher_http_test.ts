@@ -9,6 +9,7 @@ import {
 } from "../../mod.ts";
 import { METRICS } from "../../world/dispatcher_metrics.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 /** How long to leave the cluster in peace before it is looked at again. */
@@ -43,11 +44,10 @@ async function stateWith(
   dispatcher: DispatcherServer,
   shows: (state: DispatcherDescription) => boolean,
 ): Promise<DispatcherDescription> {
-  for (;;) {
+  return await until(async () => {
     const state: DispatcherDescription = JSON.parse((await get(dispatcher, "state")).text);
-    if (shows(state)) return state;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+    return shows(state) && state;
+  }, POLL_MS);
 }
 
 interface ParsedSample {

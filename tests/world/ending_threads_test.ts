@@ -2,6 +2,7 @@
 
 import { assertEquals } from "../assert.ts";
 import { EndingThreads } from "../../world/ending_threads.ts";
+import { until } from "../lib/until.ts";
 
 /** A thread that gives way to nothing until its flag is set. */
 class StubbornThread {
@@ -54,7 +55,7 @@ Deno.test("EndingThreads counts a thread until it has ended, as a runaway when t
   assertEquals(await told.promise, "task 7");
   assertEquals(ending.runaways, 1);
   thread.giveWay();
-  while (ending.count > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => ending.count === 0);
   assertEquals(ending.runaways, 0);
   ending.close();
 });

@@ -9,29 +9,11 @@ import {
 } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { DenoFiles, withStorageLatency } from "../../world/files.ts";
-
-/** Runs `fn` in a temporary folder that holds `files` (name to contents), then removes it. */
-async function withFolder(
-  files: Record<string, string | Uint8Array>,
-  fn: (folder: string) => Promise<void>,
-): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const [name, contents] of Object.entries(files)) {
-      const path = `${folder}/${name}`;
-      await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-      const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
-      await Deno.writeFile(path, bytes);
-    }
-    await fn(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { withFiles } from "../lib/temp_folder.ts";
 
 Deno.test("DenoFiles reads at any offset, in any order, and counts", async () => {
   const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
-  await withFolder({ data: bytes }, async (folder) => {
+  await withFiles({ data: bytes }, async (folder) => {
     const files = new DenoFiles();
     const file = await files.open(`${folder}/data`);
     assertEquals(file.sizeBytes, 1000);
@@ -52,7 +34,7 @@ Deno.test("DenoFiles reads at any offset, in any order, and counts", async () =>
 });
 
 Deno.test("DenoFiles.open names the path and the reason", async () => {
-  await withFolder({ "folder/file": "x" }, async (folder) => {
+  await withFiles({ "folder/file": "x" }, async (folder) => {
     const files = new DenoFiles();
     const cases: [string, string][] = [
       [`${folder}/missing`, "not_found"],
@@ -91,7 +73,7 @@ Deno.test("DenoFiles.list finds what the pattern matches, sorted", async () => {
   const odd = ["[x].txt", "a/s p.txt", "é.txt", "b/1.txt", ".git/5.txt", "a*b/6.txt"];
   odd.push("[0]/[1].rec", "[0]/{2}.rec", "[0]/3.rec");
   const all = Object.fromEntries([...names, ...odd].map((name) => [name, ""]));
-  await withFolder(all, async (folder) => {
+  await withFiles(all, async (folder) => {
     const cases: [pattern: string, ...found: string[]][] = [
       ["*.txt", "10.txt", "9.txt", "[x].txt", "é.txt"],
       ["?.txt", "9.txt", "é.txt"],
@@ -146,7 +128,7 @@ async function link(folder: string, links: Record<string, string>): Promise<void
 
 Deno.test("DenoFiles.list follows links, but ** enters no linked folder", async () => {
   const names = ["a/1.txt", "b/1.txt"];
-  await withFolder(Object.fromEntries(names.map((name) => [name, ""])), async (folder) => {
+  await withFiles(Object.fromEntries(names.map((name) => [name, ""])), async (folder) => {
     await link(folder, {
       "b/link": "../a",
       "b/up": "..",
@@ -179,7 +161,7 @@ Deno.test("DenoFiles.list answers relative to the current folder, as the pattern
 });
 
 Deno.test("withStorageLatency delays every request, and requests wait side by side", async () => {
-  await withFolder({ data: "0123456789" }, async (folder) => {
+  await withFiles({ data: "0123456789" }, async (folder) => {
     const near = new DenoFiles();
     const far = withStorageLatency(near, 5);
     const opening = far.open(`${folder}/data`);

@@ -10,6 +10,7 @@ import {
   type Tensor,
 } from "../../mod.ts";
 import { assertEquals } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -113,7 +114,8 @@ async function numbersOf(
 }
 
 Deno.test("a dispatcher that comes back on another port behind its address goes on: exactly once", async () => {
-  const journal = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
   await using door = new Door();
   const service = `ws://${door.address}`;
   let dispatcher = await behind(door, journal);
@@ -134,7 +136,6 @@ Deno.test("a dispatcher that comes back on another port behind its address goes 
   } finally {
     await worker.close();
     await dispatcher.server.close();
-    await Deno.remove(journal, { recursive: true });
   }
 });
 

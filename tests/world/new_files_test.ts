@@ -4,22 +4,10 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { DenoNewFiles, PARTIAL_SUFFIX } from "../../world/new_files.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { inFolder, namesIn } from "../lib/temp_folder.ts";
 
 const files = new DenoNewFiles();
 const bytes = (text: string) => new TextEncoder().encode(text);
-
-async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
-}
 
 Deno.test("DenoNewFiles.create makes a file that is there once it is committed", async () => {
   await inFolder(async (folder) => {

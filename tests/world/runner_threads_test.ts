@@ -10,6 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import { startThread } from "../../transport/start_thread.ts";
 import { RunnerThreads } from "../../world/runner_threads.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
+import { until } from "../lib/until.ts";
 
 const NO_SPLITS: RunnerSplits = {
   next: () => Promise.resolve(null),
@@ -204,6 +205,6 @@ Deno.test("RunnerThreads counts a function that goes on after its thread was ter
   assertEquals(await told.promise, "task 7");
   assertEquals(runners.runaways, 1);
   await Deno.remove(path);
-  while (runners.runaways > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => runners.runaways === 0);
   await runners.close();
 });

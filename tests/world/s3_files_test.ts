@@ -11,6 +11,7 @@ import { StorageFiles, type StorageOptions, workerFiles } from "../../world/stor
 import { FaultyWire } from "./faulty_wire.ts";
 import { noise } from "./range_server.ts";
 import { S3Server } from "./s3_server.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 const MIB = 1024 * 1024;
 const text = (value: string) => new TextEncoder().encode(value);
@@ -77,7 +78,8 @@ Deno.test("s3:// patterns match as local ones do", async () => {
     "train-1-of-2",
     "train-2-of-2",
   ];
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   await Deno.mkdir(`${folder}/b/c`, { recursive: true });
   for (const name of names) {
     await Deno.writeTextFile(`${folder}/${name}`, name);
@@ -101,7 +103,6 @@ Deno.test("s3:// patterns match as local ones do", async () => {
     const names = (paths: string[], root: string) => paths.map((path) => path.slice(root.length));
     assertEquals(names(far, "s3://bucket/glob/"), names(near, `${folder}/`), pattern);
   }
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("a listing of more than one page is whole", async () => {
@@ -129,7 +130,8 @@ Deno.test("an empty object has no bytes", async () => {
 });
 
 Deno.test("datasets over s3:// give what they give over local files", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   const records = Array.from(
     { length: 3 },
     (_, shard) =>
@@ -157,7 +159,6 @@ Deno.test("datasets over s3:// give what they give over local files", async () =
     assert(elements.length >= 4);
     assertEquals(elements, await elementsOf<unknown>(near[i] as Dataset<unknown>));
   }
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("a cluster's workers read from the store that it was told of", async () => {

@@ -13,6 +13,7 @@ import {
 } from "../../world/sandbox/confined_runners.ts";
 import { sandboxGrants, type SandboxOptions } from "../../world/sandbox/grants.ts";
 import type { WorkerStorage } from "../../world/storage.ts";
+import { until } from "../lib/until.ts";
 
 /** What came of an element. */
 export type Came = { readonly value: unknown } | {
@@ -67,7 +68,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Resolves when no thread runs any more that was told to end. */
   async threadsEnded(): Promise<void> {
-    while (this.runners.ending > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => this.runners.ending === 0, 10);
   }
 
   /** Everything that comes of a pipeline, up to the end, or to the death of its thread. */

@@ -9,6 +9,7 @@ import { openSqliteLog } from "../../world/sqlite_log.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { type LogPlace, testDurableLog } from "../lib/log_conformance.ts";
+import { inFolder } from "../lib/temp_folder.ts";
 
 /** Crashes by going on with a copy of the files as they lie on the disk while the log is open. */
 class SqlitePlace implements LogPlace {
@@ -51,15 +52,6 @@ class SqlitePlace implements LogPlace {
 
 testDurableLog("SqliteLog", () => Promise.resolve(new SqlitePlace()));
 
-async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "leat-log-" });
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
 /** A closed log of 200 records of 1,000 bytes each. */
 async function filledLog(path: string): Promise<void> {
   const log = await openSqliteLog(path);
@@ -68,7 +60,7 @@ async function filledLog(path: string): Promise<void> {
 }
 
 Deno.test("openSqliteLog says of a place that can hold no log what is wrong with it", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/file`, "");
     for (const path of [`${folder}/file/a.log`, `${folder}/file/below/a.log`]) {
       const error = await assertRejects(() => openSqliteLog(path), LeatError, "below a file");
@@ -81,7 +73,7 @@ Deno.test("openSqliteLog says of a place that can hold no log what is wrong with
   }));
 
 Deno.test("openSqliteLog refuses a second opener and names the file", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     const log = await openSqliteLog(path);
     const error = await assertRejects(() => openSqliteLog(path), LeatError);
@@ -95,7 +87,7 @@ Deno.test("openSqliteLog refuses a second opener and names the file", () =>
   }));
 
 Deno.test("openSqliteLog creates the folder and leaves nothing but the log there", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const log = await openSqliteLog(`${folder}/deep/down/a.log`);
     await log.close();
     const names = [...Deno.readDirSync(`${folder}/deep/down`)].map(({ name }) => name);
@@ -103,7 +95,7 @@ Deno.test("openSqliteLog creates the folder and leaves nothing but the log there
   }));
 
 Deno.test("openSqliteLog answers a damaged, truncated, emptied or foreign file with data_loss", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     await filledLog(path);
     const whole = await Deno.readFile(path);
@@ -128,7 +120,7 @@ Deno.test("openSqliteLog answers a damaged, truncated, emptied or foreign file w
   }));
 
 Deno.test("openSqliteLog answers a lost file whose write-ahead file is left with data_loss", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     await Deno.writeFile(`${path}-wal`, new Uint8Array(100));
     const error = await assertRejects(() => openSqliteLog(path), LeatError);
@@ -282,14 +274,14 @@ Deno.test("openSqliteLog says permission_denied where it may not write", async (
 });
 
 Deno.test("openSqliteLog names the path when its folder is a file", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/file`, "");
     const error = await assertRejects(() => openSqliteLog(`${folder}/file/a.log`), LeatError);
     assertStringIncludes(error.message, `${folder}/file/a.log`);
   }));
 
 Deno.test("a full disk is resource_exhausted, and the log is unusable afterwards", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     let log = await openSqliteLog(path, { bytesMax: 64 * 1024 });
     log.append(new Uint8Array(1000).fill(1));
@@ -310,7 +302,7 @@ Deno.test("a full disk is resource_exhausted, and the log is unusable afterwards
   }));
 
 Deno.test("compaction keeps the file from growing with the records ever appended", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     const log = await openSqliteLog(path);
     for (let round = 0; round < 20; round++) {
@@ -324,7 +316,7 @@ Deno.test("compaction keeps the file from growing with the records ever appended
   }));
 
 Deno.test("what a process said was durable is there after SIGKILL", () =>
-  withFolder(async (folder) => {
+  inFolder(async (folder) => {
     const path = `${folder}/a.log`;
     let said = 0;
     {

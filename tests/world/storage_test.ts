@@ -7,6 +7,7 @@ import { openIterator } from "../../data/dataset_iterator.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { StorageFiles } from "../../world/storage.ts";
 import { RangeServer } from "./range_server.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 
 async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promise<string> {
   const error = await assertRejects(work, LeatError);
@@ -15,7 +16,8 @@ async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promi
 }
 
 Deno.test("plain paths and file: URLs lead to this machine", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
   for (const name of ["a b.txt", "é.txt", "100%.txt"]) {
     await Deno.writeTextFile(`${folder}/${name}`, name);
   }
@@ -34,7 +36,6 @@ Deno.test("plain paths and file: URLs lead to this machine", async () => {
   assertEquals(files.stats().opens, 6);
   await failure(() => files.open(`file://${folder}/100%.txt`), "invalid_argument");
   await failure(() => files.open(`file://${folder}/none`), "not_found");
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("a scheme that nobody knows is named, with those there are", async () => {

@@ -22,6 +22,7 @@ import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { InlineHub } from "../../../world/inline_hub.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 
 type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
 
@@ -183,7 +184,7 @@ Deno.test("maxOutstandingRequests holds from the first element", async () => {
   };
   await using bench = new ReaderBench(Array.from({ length: 8 }, () => ({ answer })), 3);
   const first = bench.next();
-  while (bench.open < 3) await new Promise((resolve) => setTimeout(resolve, 0));
+  await until(() => bench.open >= 3, 0);
   held.resolve();
   await first;
   for (let element = 0; element < 100; element++) await bench.next();
@@ -197,11 +198,11 @@ Deno.test("before it is known how large an element is, no more are asked for tha
     return givesAtOnce(1)(request);
   };
   await using bench = new ReaderBench(Array.from({ length: 100 }, () => ({ answer })));
-  while (bench.open < 16) await new Promise((resolve) => setTimeout(resolve, 0));
+  await until(() => bench.open >= 16, 0);
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(bench.outstandingMax, 16);
   held.resolve();
-  while (bench.feed.length < 100) await new Promise((resolve) => setTimeout(resolve, 0));
+  await until(() => bench.feed.length >= 100, 0);
 });
 
 Deno.test("tasks that say nothing for long do not keep a client from asking others for its first element", async () => {
@@ -224,7 +225,7 @@ Deno.test("clients do not all begin with the same tasks", async () => {
       return { answer };
     });
     await using _bench = new ReaderBench(tasks);
-    while (asked.length < 16) await new Promise((resolve) => setTimeout(resolve, 0));
+    await until(() => asked.length >= 16, 0);
     begins.add(`${asked}`);
   }
   assertEquals(begins.size, 3);

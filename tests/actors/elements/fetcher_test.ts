@@ -19,6 +19,7 @@ import { portLink } from "../../../transport/web_worker.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { opened } from "../lib/task_bench.ts";
 import { TestNode } from "../runtime/nodes.ts";
+import { until } from "../../lib/until.ts";
 
 /** Long beside how late a busy machine may be with a message: after several of them an answer is too late. */
 const REQUEST_TIMEOUT_MS = 120;
@@ -86,7 +87,7 @@ Deno.test("ElementFetcher gets an element that takes longer than its requests ma
   };
   await using bench = new FetchBench(produce);
   const fetching = bench.fetcher.fetch();
-  while (bench.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => bench.requests.length >= 3);
   ready.resolve();
   assertEquals(opened(await fetching), "late");
   assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
@@ -103,7 +104,7 @@ Deno.test("ElementFetcher asks again when it is told to for what has not arrived
   const fetching = [fetcher.fetch(), fetcher.fetch(), fetcher.fetch()];
   await fetching[0];
   assertEquals(fetcher.askAgain(), 1);
-  while (requests.length < 5) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => requests.length >= 5);
   assertEquals(requests.map(({ sequence, acknowledged }) => [sequence, acknowledged]), [
     ...[[1, 0], [2, 0], [3, 0]],
     ...[[2, 1], [3, 1]],

@@ -19,6 +19,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
@@ -142,15 +143,6 @@ class OrderedBench implements AsyncDisposable {
 
 function never(): never {
   throw new Error("not asked here");
-}
-
-/** What comes to be there. */
-async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 /** Kind and place, in short. */

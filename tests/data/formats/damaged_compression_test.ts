@@ -15,7 +15,8 @@ import { encodeRecord } from "../../../data/formats/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
-import { collect, withFiles } from "../sources/temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect } from "../sources/running.ts";
 
 type Compression = "gzip" | "zlib" | "zstd";
 

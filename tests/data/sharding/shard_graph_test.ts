@@ -13,18 +13,16 @@ import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_grap
 import { DenoHost } from "../../../world/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import "../lib/collect.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
 
 /** Ten files: file i holds the lines `i/0` to `i/2`. */
 async function withFiles(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (let i = 0; i < 10; i++) {
-      await Deno.writeTextFile(`${folder}/${i}.txt`, `${i}/0\n${i}/1\n${i}/2\n`);
-    }
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await TempFolder.make();
+  const folder = temporary.path;
+  for (let i = 0; i < 10; i++) {
+    await Deno.writeTextFile(`${folder}/${i}.txt`, `${i}/0\n${i}/1\n${i}/2\n`);
   }
+  await use(folder);
 }
 
 /** What each of `count` workers gives, all with one luck. */

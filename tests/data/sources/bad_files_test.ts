@@ -8,7 +8,8 @@ import { encodeRecord } from "../../../data/formats/tfrecord.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import "../lib/collect.ts";
-import { collect, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect } from "./running.ts";
 
 const ROWS = 40_000;
 

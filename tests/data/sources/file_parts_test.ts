@@ -18,7 +18,8 @@ import {
 } from "../../../data/splits.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import "../lib/collect.ts";
-import { collect, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect } from "./running.ts";
 
 const host = new DenoHost();
 

@@ -8,7 +8,8 @@ import { Dataset, openIterator } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { concat } from "../formats/reading.ts";
 import "../lib/collect.ts";
-import { splitsOf, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { splitsOf } from "./running.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 

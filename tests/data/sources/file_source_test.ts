@@ -31,7 +31,8 @@ import { DenoHost } from "../../../world/deno_host.ts";
 import { DenoFiles, withStorageLatency } from "../../../world/files.ts";
 import { concat } from "../formats/reading.ts";
 import "../lib/collect.ts";
-import { collect, splitsOf, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect, splitsOf } from "./running.ts";
 
 const records = (...texts: string[]) =>
   concat(...texts.map((text) => encodeRecord(new TextEncoder().encode(text))));

@@ -9,7 +9,7 @@ import { StorageFiles } from "../../../world/storage.ts";
 import { assertEquals } from "../../assert.ts";
 import { RangeServer } from "../../world/range_server.ts";
 import { turn } from "../lib/collect.ts";
-import { splitsOf } from "./temp_files.ts";
+import { splitsOf } from "./running.ts";
 
 /** Storage that never answers what begins with "silent", and counts what it is asked for and what is given up. */
 class SilentFiles implements Files {

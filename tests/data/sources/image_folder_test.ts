@@ -15,7 +15,8 @@ import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { Images } from "../../../world/images.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { GREY, RGB, writePng } from "../../world/png_writer.ts";
-import { collect, splitsOf } from "./temp_files.ts";
+import { type Files, withFiles } from "../../lib/temp_folder.ts";
+import { collect, splitsOf } from "./running.ts";
 
 /** Every pixel of it is `level`. */
 const png = (level: number, width = 3, height = 2) =>
@@ -36,23 +37,10 @@ const IMAGES = {
 };
 
 /** Runs `fn` with a folder whose name is full of signs that mean something in a pattern. */
-async function withTree(
-  files: Record<string, string | Uint8Array>,
-  fn: (root: string) => Promise<void>,
-): Promise<void> {
-  const parent = await Deno.makeTempDir();
-  const root = `${parent}/im{a,b}ges (1) [x]*`;
-  try {
-    for (const [name, contents] of Object.entries(files)) {
-      const path = `${root}/${name}`;
-      await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-      const bytes = typeof contents === "string" ? new TextEncoder().encode(contents) : contents;
-      await Deno.writeFile(path, bytes);
-    }
-    await fn(root);
-  } finally {
-    await Deno.remove(parent, { recursive: true });
-  }
+async function withTree(files: Files, fn: (root: string) => Promise<void>): Promise<void> {
+  const name = "im{a,b}ges (1) [x]*";
+  const inside = Object.entries(files).map(([path, contents]) => [`${name}/${path}`, contents]);
+  await withFiles(Object.fromEntries(inside), (folder) => fn(`${folder}/${name}`));
 }
 
 /** Label and first byte of each image; errors as their codes. */

@@ -13,7 +13,8 @@ import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
-import { collect, splitsOf, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect, splitsOf } from "./running.ts";
 
 const NAMES = Array.from({ length: 20 }, (_, i) => `${String(i).padStart(2, "0")}.rec`);
 const FILES = { ...Object.fromEntries(NAMES.map((name) => [name, ""])), "other.txt": "" };

@@ -12,7 +12,8 @@ import { listSplitTable } from "../../../data/splits.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { collect as collectPlain, collectWithErrors } from "../lib/collect.ts";
-import { collect, splitsOf, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect, splitsOf } from "./running.ts";
 
 const numbers = (start: number, count: number) =>
   Array.from({ length: count }, (_, i) => start + i);

@@ -9,7 +9,8 @@ import { Dataset, TensorSpec } from "../../../mod.ts";
 import { WavNode } from "../../../data/sources/wav.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
-import { collect, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect } from "./running.ts";
 
 /** A WAV file of 16-bit samples. */
 function wav(samples: number[]): Uint8Array {

@@ -9,7 +9,8 @@ import { WebDatasetNode } from "../../../data/sources/web_dataset.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { tar } from "../formats/tar_writer.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
-import { collect, splitsOf, withFiles } from "./temp_files.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { collect, splitsOf } from "./running.ts";
 
 /** Two samples in each archive; the second archive is cut in its second sample. */
 const FIRST = tar(
