@@ -26,7 +26,7 @@ import {
 } from "./lib/args.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
-import { checkSources, CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
+import { checkFolders, CORPUS_DIRECTORY, prepareCorpus } from "./simulate/corpus.ts";
 import { coordinatedReads } from "./simulate/experiments/coordinated_reads.ts";
 import { scaleOut } from "./simulate/experiments/scale_out.ts";
 import { sharing } from "./simulate/experiments/sharing.ts";
@@ -126,7 +126,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { images, text, only, report: path } = values;
   const wanted = LETTERS.filter((letter) => only.includes(letter));
   requireWritable(path, "--report");
-  await UsageError.where(() => checkSources({ images, text }));
+  await UsageError.where(() => checkFolders({ images, text, corpus: values.corpus }));
   const interrupted = new AbortController();
   const startedAt = new Date();
   using requests = new StopRequests();

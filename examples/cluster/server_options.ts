@@ -68,9 +68,6 @@ export async function readCredentials(
   const secret = tokenFile === undefined
     ? token
     : (await readOptionFile("--token-file", tokenFile)).trim();
-  if (secret === "") {
-    throw new UsageError(`--token-file ${tokenFile} is empty: put a secret in`);
-  }
   return {
     ...(secret === undefined ? {} : { token: secret }),
     ...(values.ca === undefined ? {} : { ca: await readOptionFile("--ca", values.ca) }),
@@ -118,10 +115,13 @@ export async function readServerOptions(
 }
 
 async function readOptionFile(option: string, path: string): Promise<string> {
+  let text;
   try {
-    return await Deno.readTextFile(path);
+    text = await Deno.readTextFile(path);
   } catch (cause) {
     const { message } = LeatError.from(cause);
     throw new UsageError(`${option} ${path} cannot be read: ${message}`, { cause });
   }
+  if (text.trim() === "") throw new UsageError(`${option} ${path} is empty: name another file`);
+  return text;
 }

@@ -58,8 +58,10 @@ export async function loadPipeline(path: string, name?: string): Promise<Dataset
 async function importModule(path: string): Promise<Record<string, unknown>> {
   const file = resolve(path);
   try {
-    await Deno.stat(file);
+    const { isDirectory } = await Deno.stat(file);
+    if (isDirectory) throw new UsageError(`'${path}' is a folder: name a module in it`);
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     if (!(error instanceof Deno.errors.NotFound)) throw failed(`'${path}' cannot be read`, error);
     throw new UsageError(`There is no file '${path}' (that would be ${file})`);
   }

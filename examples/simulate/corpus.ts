@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { LeatError } from "../../core/error.ts";
 import {
   generateImages,
   type ImageCorpus,
@@ -52,13 +53,23 @@ export interface Corpus {
 }
 
 /**
- * Looks at the user's folder and file, where there are any, before anything is made.
+ * Looks at the user's folder and file, where there are any, and at the cache folder, before anything is made.
  *
- * @throws {LeatError} `not_found` and others where one is missing, cannot be read or holds nothing.
+ * @throws {LeatError} `not_found` and others where one is missing, cannot be read or holds nothing, or the
+ * cache folder cannot be made.
  */
-export async function checkSources(
-  { images, text }: { readonly images: string | undefined; readonly text: string | undefined },
+export async function checkFolders(
+  { images, text, corpus }: Readonly<Record<"images" | "text" | "corpus", string | undefined>>,
 ): Promise<void> {
+  try {
+    if (corpus !== undefined) await Deno.mkdir(corpus, { recursive: true });
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    throw new LeatError(
+      code,
+      `Nothing can be kept in '${corpus}': ${message}. Name another folder`,
+    );
+  }
   if (images !== undefined) await requireImages(images);
   if (text !== undefined) await readLines(text);
 }

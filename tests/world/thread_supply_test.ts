@@ -12,7 +12,13 @@ import { sandboxGrants } from "../../world/sandbox/grants.ts";
 import { EndingThreads } from "../../world/ending_threads.ts";
 import { HostThreads } from "../../world/sandbox/host_threads.ts";
 import { type SuppliedThread, ThreadSupply } from "../../world/sandbox/thread_supply.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 /** A thread that loads when the test says so. */
@@ -211,4 +217,25 @@ Deno.test("a confined thread that never loads ends its pipeline by an error that
   assertEquals(came.code, "unavailable");
   assertStringIncludes(came.message, "has not loaded its program within 0.001 s");
   assertStringIncludes(came.message, "restart the worker if this goes on");
+});
+
+Deno.test("ThreadSupply tries a thread that cannot even begin once for each who asks, and goes on", async () => {
+  let starts = 0;
+  const supply = new ThreadSupply<Thread>(() => {
+    starts++;
+    throw new LeatError("invalid_argument", "no such permission");
+  }, 2);
+  assertEquals(starts, 1);
+  const asked = [supply.take(), supply.take(), supply.take()];
+  for (const take of asked) await assertRejects(() => take, LeatError, "no such permission");
+  assert(starts <= 8, `${starts} starts for three who asked`);
+  supply.close();
+});
+
+Deno.test("sandboxGrants refuses what is no host, and takes names, addresses and ranges", () => {
+  for (const host of ["a b", "http//a", ""]) {
+    assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);
+  }
+  const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
+  assertEquals(sandboxGrants({ net }).net, net);
 });

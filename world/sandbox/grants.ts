@@ -79,6 +79,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const writable = writeRoots.map(folderOf);
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
   const hosts = imports.map(hostOf);
+  for (const host of [...net, ...hosts]) requireHost(host);
   for (const { path } of readable) requireOwn({ name: "read", path }, "--allow-read", path);
   for (const { path } of writable) requireOwn({ name: "write", path }, "--allow-write", path);
   for (const host of net) requireOwn({ name: "net", host }, "--allow-net", host);
@@ -155,6 +156,15 @@ export function hostOf(source: string): string {
   if (!source.includes("://")) return source;
   const { host, protocol, port } = new URL(source);
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
+}
+
+/** A name or an address, with a port or without; of addresses also a range. */
+function requireHost(host: string): void {
+  if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
+  throw new LeatError(
+    "invalid_argument",
+    `User functions cannot be granted "${host}", which is no host: write HOST or HOST:PORT`,
+  );
 }
 
 function requireOwn(

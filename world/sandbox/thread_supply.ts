@@ -77,9 +77,11 @@ export class ThreadSupply<T extends SuppliedThread> {
     this.#waiting.clear();
   }
 
-  /** As many load as are wanted, up to the limit. */
+  /** As many load as are wanted, up to the limit. One that cannot even begin leaves as many wanted: each is tried once. */
   #fill(): void {
-    while (!this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing)) this.#load();
+    const isWanted = () =>
+      !this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing);
+    for (let tries = this.#missing; tries > 0 && isWanted(); tries--) this.#load();
   }
 
   get #missing(): number {
