@@ -287,8 +287,7 @@ export class OrderedReader implements Reader {
       const split = this.#splits.get(this.#head);
       const item = split?.items.shift();
       if (item === undefined) return;
-      this.#elements--;
-      if ("element" in item) this.#bytes -= item.element.byteLength;
+      this.#letGo(item);
       const counted = this.#isCounted ? this.#numbers!.count(item) : undefined;
       if (item.kind === "split_end") {
         this.#splits.delete(this.#head);
@@ -371,7 +370,13 @@ export class OrderedReader implements Reader {
       split = { items: [], early: new Map(), arrived: 0, whole: false };
       this.#splits.set(sequence, split);
     }
-    if (endOf(answer) <= split.arrived || split.whole || split.early.has(index)) return;
+    if (endOf(answer) <= split.arrived || split.whole) return;
+    const known = split.early.get(index);
+    if (known !== undefined) {
+      // Produced again, a run of what is passed over may be longer: the rest of it comes with nothing else.
+      if (endOf(answer) <= endOf(known)) return;
+      this.#letGo(known);
+    }
     this.#elements++;
     if ("element" in answer) this.#bytes += answer.element.byteLength;
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#around.feed.bytes);
@@ -382,7 +387,23 @@ export class OrderedReader implements Reader {
       split.items.push(next);
       split.whole ||= next.kind === "split_end";
     }
+    this.#dropArrived(split);
     if (split.whole) this.#moveMark();
+  }
+
+  /** What had overtaken something, and has come once more within a longer run of what is passed over. */
+  #dropArrived({ early, arrived }: ArrivedSplit): void {
+    for (const [index, item] of early) {
+      if (endOf(item) > arrived) continue;
+      early.delete(index);
+      this.#letGo(item);
+    }
+  }
+
+  /** It waits here no more. */
+  #letGo(item: Placed): void {
+    this.#elements--;
+    if ("element" in item) this.#bytes -= item.element.byteLength;
   }
 
   #moveMark(): void {

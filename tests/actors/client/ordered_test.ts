@@ -238,6 +238,35 @@ Deno.test("a reader of no splits comes to the end without any task", async () =>
   assertEquals(await bench.rest(), []);
 });
 
+Deno.test("a reader keeps of runs that overtake each other the longest, and nothing of the others", async () => {
+  const passed = (index: number, count: number): ElementAnswer => {
+    return { kind: "passed", place: { sequence: 0, split: 0, index }, count };
+  };
+  for (
+    const runs of [
+      [passed(1, 1), passed(0, 3), splitEnd(0, 3)],
+      [passed(1, 1), passed(1, 3), passed(0, 1), splitEnd(0, 4)],
+      [passed(1, 3), passed(1, 1), passed(0, 1), splitEnd(0, 4)],
+    ]
+  ) {
+    const world = new SteppedWorld(() => Promise.reject(new Error("there is no journal")));
+    const refreshMs = 1_000;
+    await using bench = new ReaderBench({ total: 2, bufferBytesMax: 10_000, refreshMs, world });
+    const end = runs.at(-1) as { place: { index: number } };
+    const missing = Promise.withResolvers<ElementAnswer>();
+    bench.addTask(() => runs.shift() ?? missing.promise);
+    const fed: unknown[] = [];
+    const rest = bench.rest().then((all) => fed.push(...all), (error) => fed.push(codeOf(error)));
+    await settle();
+    await world.advance(3 * refreshMs);
+    const { mark, figures } = bench.heartbeats.at(-1)!;
+    assertEquals([mark, figures!.headOfLineMs], [1, 0], "nothing waits for the second split");
+    missing.resolve(splitEnd(1, 0));
+    await rest;
+    assertEquals(fed, [`split_end 0.${end.place.index}`, "split_end 1.0"]);
+  }
+});
+
 Deno.test("a reader tells what it has whole, and what it has beyond something that is missing", async () => {
   await using bench = new ReaderBench({ total: 4, bufferBytesMax: 10_000 });
   const missing = Promise.withResolvers<ElementAnswer>();
