@@ -65,6 +65,8 @@ interface Iteration {
   readonly pacer: Pacer;
   readonly pause: Pause;
   readonly deterministic: boolean;
+  /** While it is restored: what puts back what that has overwritten. */
+  readonly overwritten: (() => void)[];
 }
 
 /** How the contexts of an iteration are made. */
@@ -104,7 +106,7 @@ export class IteratorContext {
     { luck, deterministic, splits }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
-      { host, pacer: new Pacer(host), pause: new Pause(), deterministic },
+      { host, pacer: new Pacer(host), pause: new Pause(), deterministic, overwritten: [] },
       luck,
       placesOf(node),
       splits === undefined ? undefined : new SplitProgress(splits),
@@ -206,10 +208,14 @@ export class IteratorContext {
     );
   }
 
-  /** The context of a dataset that a user function made; it has its own luck and no splits. */
+  /**
+   * The context of a dataset that a user function made; it has its own luck and no splits. The luck is
+   * that of the call even where nobody chose a seed: a restored iterator has later calls made in its
+   * own process, where what a dataset draws for itself would be something else.
+   */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
-    const { seeded, salt } = this.luck;
-    const luck = { root, seeded, salt, epoch: 0, split: 0 };
+    const { salt } = this.luck;
+    const luck = { root, seeded: true, salt, epoch: 0, split: 0 };
     return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
   }
 
@@ -235,6 +241,18 @@ export class IteratorContext {
   /** Whether this task reads splits, or is one, and so sees but a part of the sources. */
   get readsSplits(): boolean {
     return this.#splits !== undefined || this.luck.split !== 0;
+  }
+
+  /** Told, while the iteration is restored, how to put back what is overwritten beyond its iterators. */
+  overwrites(putBack: () => void): void {
+    this.#iteration.overwritten.push(putBack);
+  }
+
+  /** The iteration is restored, or cannot be: then all that was overwritten for it is put back. */
+  endRestoring(isRestored: boolean): void {
+    const overwritten = this.#iteration.overwritten.splice(0);
+    if (isRestored) return;
+    for (const putBack of overwritten.toReversed()) putBack();
   }
 
   /** What all iterators of this operator share during this iteration; made by the first. */

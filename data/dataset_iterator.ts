@@ -162,8 +162,10 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    * Where the iteration stands, as bytes from which `restore()` goes on with the element after: the
    * position of every operator, the luck, the epoch, and what operators hold. What they hold is
    * saved as numbers of elements where these can be had again from a source with random access
-   * (ranges, tensors in memory, and one-to-one functions of them), and by content otherwise;
-   * `stats()` says how many bytes are held.
+   * (ranges, tensors in memory, names of files, and one-to-one functions of them), and by content
+   * otherwise; `stats()` says how many bytes are held. What is drawn once for all iterations of a
+   * dataset, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed, is
+   * saved with each of them.
    *
    * Reading ahead and calls in flight go on afterwards as if nothing had been. A call in flight is
    * waited for where its element cannot be had again; otherwise `restore()` makes it again, with the
@@ -267,7 +269,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   async #save(): Promise<Uint8Array<ArrayBuffer>> {
     try {
       const state = this.#ended ? null : await this.#elements.save();
-      const shared = saveShared(this.#node);
+      const shared = saveShared(this.#node, this.#context);
       return encodeIteration(this.#node, { ...this.#coordinates, shared, state });
     } catch (error) {
       throw toldOf(error);
@@ -278,15 +280,18 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   async #restore(bytes: Uint8Array): Promise<void> {
     const { state, shared, ...coordinates } = decodeIteration(this.#node, bytes);
-    restoreShared(this.#node, shared);
     const context = rootContext(this.#node, this.#options, coordinates);
-    const elements = context.makeIterator();
+    let elements: ElementIterator | undefined;
     try {
+      restoreShared(this.#node, shared, context);
+      elements = context.makeIterator();
       await elements.restore(state);
     } catch (error) {
-      elements.dispose();
+      elements?.dispose();
+      context.endRestoring(false);
       throw toldOf(error);
     }
+    context.endRestoring(true);
     this.#elements.dispose();
     this.#coordinates = coordinates;
     this.#context = context;

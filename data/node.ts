@@ -7,6 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ElementIterator, Token } from "./iterator.ts";
+import type { Shared } from "./shared_state.ts";
 import type { ElementSpec } from "./spec.ts";
 
 /** What `cardinality()` answers when only iterating would tell. */
@@ -64,16 +65,10 @@ export abstract class DatasetNode {
     return undefined;
   }
 
-  /**
-   * What the iterators of this node share, as plain data and elements, where it outlives them: saved
-   * beside their own states. `undefined` for nothing.
-   */
-  saveShared(): unknown {
+  /** What the iterators of this node share, where it outlives them. */
+  get shared(): Shared | undefined {
     return undefined;
   }
-
-  /** Takes over what an equal node answered to `saveShared()`. */
-  restoreShared(_state: unknown): void {}
 }
 
 /** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */

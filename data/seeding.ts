@@ -3,18 +3,21 @@
  */
 import type { RandomStream } from "../core/philox.ts";
 import type { IteratorContext } from "./context.ts";
+import type { Shared } from "./shared_state.ts";
 import { wholeState } from "./whole_state.ts";
 
 /**
  * The seed of an operator. Two operators with the same one draw the same; without one an operator
  * draws its own luck from the pipeline's.
  */
-export class Seeding {
+export class Seeding implements Shared {
   readonly seed: bigint | undefined;
   /** Whether every iteration and repetition draws anew. */
   readonly anewEachIteration: boolean;
   /** Drawn once when nobody chose a seed, but all iterations shall draw the same. */
   #drawn: bigint | undefined;
+  /** The same of a dataset that a function made, as earlier versions drew and saved it. */
+  #drawnInCall: bigint | undefined;
 
   constructor(seed: bigint | undefined, anewEachIteration: boolean) {
     this.seed = seed;
@@ -24,25 +27,46 @@ export class Seeding {
   /** The luck of one iteration. */
   streamOf(context: IteratorContext): RandomStream {
     const epoch = this.anewEachIteration ? context.luck.epoch : 0;
-    const seed = this.seed ?? this.drawnSeed(context);
+    const seed = this.seed ?? this.#drawnSeed(context);
     return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
   }
 
-  /** The seed that iterations share only because they shall draw the same; `undefined` for others. */
-  drawnSeed(context: IteratorContext): bigint | undefined {
-    if (this.seed !== undefined || this.anewEachIteration || context.luck.seeded) return undefined;
-    return this.#drawn ??= context.host.entropy64();
+  /** What is not drawn yet is drawn now: iterators made later shall draw the same as restored ones. */
+  save(context: IteratorContext): unknown {
+    const drawnSeed = this.#drawnSeed(context);
+    return drawnSeed === undefined ? undefined : { drawnSeed };
   }
 
-  /** Has later iterations share the seed of one that is restored. */
-  adopt(drawnSeed: bigint): void {
-    this.#drawn = drawnSeed;
+  /** Has iterations share the seed of one that is restored. */
+  restore(state: unknown, context: IteratorContext): void {
+    const { drawnSeed } = state as { drawnSeed: bigint };
+    if (context.luck.seeded) this.#drawnInCall = drawnSeed;
+    else this.#drawn = drawnSeed;
+  }
+
+  /** The same with the state of a single iterator, which had the seed in it in earlier versions. */
+  restoreFrom(state: object, context: IteratorContext): void {
+    if ("drawnSeed" in state && state.drawnSeed !== undefined) this.restore(state, context);
+  }
+
+  keep(): () => void {
+    const [drawn, drawnInCall] = [this.#drawn, this.#drawnInCall];
+    return () => {
+      this.#drawn = drawn;
+      this.#drawnInCall = drawnInCall;
+    };
+  }
+
+  /** The seed that iterations share only because they shall draw the same; `undefined` for others. */
+  #drawnSeed(context: IteratorContext): bigint | undefined {
+    if (this.seed !== undefined || this.anewEachIteration) return undefined;
+    if (context.luck.seeded) return this.#drawnInCall;
+    return this.#drawn ??= context.host.entropy64();
   }
 }
 
 /** What is saved of `Draws`. */
 interface DrawsState {
-  readonly drawnSeed: bigint | undefined;
   /** How much was drawn. */
   readonly position: number;
 }
@@ -64,16 +88,14 @@ export class Draws {
   }
 
   save(): DrawsState {
-    return {
-      drawnSeed: this.#seeding.drawnSeed(this.#context),
-      position: this.#stream?.position ?? 0,
-    };
+    return { position: this.#stream?.position ?? 0 };
   }
 
   /** Goes on from what `save()` answered. */
   restore(state: unknown): void {
-    const { drawnSeed, position } = wholeState(state) as DrawsState;
-    if (drawnSeed !== undefined) this.#seeding.adopt(drawnSeed);
+    const saved = wholeState(state) as DrawsState;
+    const { position } = saved;
+    this.#seeding.restoreFrom(saved, this.#context);
     this.#stream = this.#seeding.streamOf(this.#context);
     this.#stream.seek(position);
   }

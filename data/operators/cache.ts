@@ -6,18 +6,32 @@ import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { ReadingFailure } from "../reading_failure.ts";
+import type { Shared } from "../shared_state.ts";
 import { BufferMeter } from "../stats.ts";
 import { fileCacheIterator } from "./file_cache.ts";
 import { SameElementsNode } from "./unary.ts";
 
 /** The elements of a complete pass; empty until there was one. */
-interface Store {
+class Store implements Shared {
   elements: readonly unknown[] | undefined;
+
+  save(): unknown {
+    return { elements: this.elements };
+  }
+
+  restore(state: unknown): void {
+    this.elements = (state as Store).elements;
+  }
+
+  keep(): () => void {
+    const { elements } = this;
+    return () => this.elements = elements;
+  }
 }
 
 export class CacheNode extends SameElementsNode {
   /** Shared by the iterators of this dataset. */
-  readonly #store: Store = { elements: undefined };
+  readonly #store = new Store();
   /** The folder of the files that it is kept in; in memory without. */
   readonly path: string | undefined;
 
@@ -35,18 +49,12 @@ export class CacheNode extends SameElementsNode {
     if (this.path !== undefined) {
       return fileCacheIterator(context, this.path, this.input.elementSpec);
     }
-    const store = context.readsSplits
-      ? context.shared<Store>(() => ({ elements: undefined }))
-      : this.#store;
+    const store = context.readsSplits ? context.shared(() => new Store()) : this.#store;
     return new CacheIterator(context, store);
   }
 
-  override saveShared(): unknown {
-    return this.path !== undefined ? undefined : { elements: this.#store.elements };
-  }
-
-  override restoreShared(state: unknown): void {
-    this.#store.elements = (state as Store).elements;
+  override get shared(): Shared | undefined {
+    return this.path === undefined ? this.#store : undefined;
   }
 }
 

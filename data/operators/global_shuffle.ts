@@ -41,6 +41,10 @@ export class GlobalShuffleNode extends IndexedNode {
     return this.inputs[0]!.cardinality;
   }
 
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
   override makeIterator(context: IteratorContext): GlobalShuffleIterator {
     return new GlobalShuffleIterator(context, this);
   }
@@ -48,9 +52,8 @@ export class GlobalShuffleNode extends IndexedNode {
 
 registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(input!, a) });
 
-/** What is saved beside the position. */
+/** What is saved: the position, in a field of its own. */
 interface GlobalShuffleState {
-  readonly drawnSeed: bigint | undefined;
   readonly indexed: unknown;
 }
 
@@ -75,15 +78,13 @@ class GlobalShuffleIterator extends IndexedIterator {
   }
 
   protected override async saveState(): Promise<GlobalShuffleState> {
-    return {
-      drawnSeed: this.#node.seeding.drawnSeed(this.#context),
-      indexed: await super.saveState(),
-    };
+    return { indexed: await super.saveState() };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { drawnSeed, indexed } = state as GlobalShuffleState;
-    if (drawnSeed !== undefined) this.#node.seeding.adopt(drawnSeed);
+    const saved = state as GlobalShuffleState;
+    const { indexed } = saved;
+    this.#node.seeding.restoreFrom(saved, this.#context);
     await super.restoreState(indexed);
   }
 

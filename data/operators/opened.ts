@@ -16,10 +16,12 @@ import { wholeState } from "../whole_state.ts";
 export class Nested {
   readonly iterator: ElementIterator;
   readonly #node: DatasetNode;
+  readonly #context: IteratorContext;
 
   constructor(node: DatasetNode, luck: () => RandomStream, context: IteratorContext) {
     this.#node = node;
-    this.iterator = context.nested(node, luck).makeIterator();
+    this.#context = context.nested(node, luck);
+    this.iterator = this.#context.makeIterator();
   }
 
   /** Opens what the call with this index made: `invalid_argument` unless that is a dataset. */
@@ -35,12 +37,13 @@ export class Nested {
   }
 
   async save(): Promise<unknown> {
-    return { shared: saveShared(this.#node), iterator: await this.iterator.save() };
+    const iterator = await this.iterator.save();
+    return { shared: saveShared(this.#node, this.#context), iterator };
   }
 
   async restore(state: unknown): Promise<void> {
     const { shared, iterator } = wholeState(state) as { shared: unknown; iterator: unknown };
-    restoreShared(this.#node, shared);
+    restoreShared(this.#node, shared, this.#context);
     try {
       await this.iterator.restore(iterator);
     } catch (error) {

@@ -44,6 +44,10 @@ export class RandomNode extends DatasetNode implements Replicated {
     return true;
   }
 
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
   override makeIterator(context: IteratorContext): RandomIterator {
     return new RandomIterator(context, this.seeding);
   }

@@ -85,6 +85,10 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     return this.weights === undefined ? this.count : undefined;
   }
 
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
   override makeIterator(context: IteratorContext): DirectedIterator {
     const { count, weights } = this;
     const draws = new Draws(this.seeding, context);

@@ -39,6 +39,10 @@ export class ShuffleNode extends SameElementsNode {
     };
   }
 
+  override get shared(): Seeding {
+    return this.seeding;
+  }
+
   override makeIterator(context: IteratorContext): ShuffleIterator {
     return new ShuffleIterator(context, this);
   }

@@ -112,6 +112,8 @@ class ListFilesIterator extends ElementIterator {
   #known: ListingFingerprint | undefined;
   #position = 0;
   #stop = 0;
+  /** The name given last: its own token, so that it is told whatever has become of the listing. */
+  #given: string | undefined;
 
   constructor(context: IteratorContext, node: ListFilesNode) {
     super();
@@ -128,11 +130,22 @@ class ListFilesIterator extends ElementIterator {
   }
 
   override token(): Token | undefined {
-    return this.#splits === undefined ? this.#position - 1 : undefined;
+    return this.#given;
   }
 
   override again(token: Token): unknown {
-    return this.#paths![token as number];
+    return typeof token === "string" ? token : this.#numbered(token as number);
+  }
+
+  /** Earlier versions saved a name as its number, which tells it as long as the listing is there. */
+  #numbered(number: number): string {
+    const path = this.#paths?.[number];
+    if (path !== undefined) return path;
+    throw new LeatError(
+      "failed_precondition",
+      `listFiles: this iterator was saved by another version of Leat, which did not write the name of ` +
+        `file ${number} of ${this.#node.description}. Begin anew.`,
+    );
   }
 
   protected override saveState(): Promise<ListFilesState> {
@@ -210,7 +223,8 @@ class ListFilesIterator extends ElementIterator {
   }
 
   #give(paths: readonly string[]): unknown {
-    return this.#context.stats.gave(paths[this.#position++]);
+    this.#given = paths[this.#position++];
+    return this.#context.stats.gave(this.#given);
   }
 
   protected override release(): void {

@@ -240,11 +240,35 @@ Deno.test("a state that lacks a field is refused by the field's name, and the it
   assertEquals((await iterator.next()).value, 3);
 });
 
-/** As they were written before `zip` and the choosing operators knew of inputs that cannot be read. */
-const OLDER = [
+/** One order for all iterations, which is drawn where nobody chose a seed. */
+const once = { reshuffleEachIteration: false };
+
+/** One that stands in the first of two repetitions. */
+const inFirst = (input: unknown) => ({ repetition: 0, gave: true, ended: false, input });
+
+/** As it was written when iterators were saved with the seed that is drawn once for a dataset. */
+const shuffledInFirst = inFirst({
+  held: { tokens: [3, 2] },
+  draws: { drawnSeed: 42n, position: 2 },
+  inputEnded: false,
+  input: { position: 4 },
+});
+
+/** `state` as earlier versions wrote it, where `seeded` says whether somebody chose the seed. */
+interface Older {
+  readonly name: string;
+  readonly make: () => Dataset<unknown>;
+  readonly seeded: boolean;
+  readonly state: unknown;
+  readonly rest: unknown[];
+}
+
+/** The first two: before `zip` and the choosing operators knew of inputs that cannot be read. */
+const OLDER: Older[] = [
   {
     name: "zip",
     make: () => Dataset.range(12).zip(Dataset.range(100, 112).shuffle(4)).prefetch(2),
+    seeded: true,
     state: {
       buffer: [],
       input: {
@@ -265,6 +289,7 @@ const OLDER = [
       Dataset.sampleFromDatasets([Dataset.range(9).shuffle(3), Dataset.range(100, 109)], {
         weights: [0.5, 0.5],
       }),
+    seeded: true,
     state: {
       inputs: [{
         held: { tokens: [2, 1] },
@@ -276,15 +301,102 @@ const OLDER = [
     },
     rest: [1, 101, 102, 2, 6, 103, 5, 104, 105, 106, 107, 108, 7, 8],
   },
+  {
+    name: "shuffle, in an order that is drawn once,",
+    make: () => Dataset.range(5).shuffle(3, once).repeat(2),
+    seeded: false,
+    state: shuffledInFirst,
+    rest: [4, 2, 3, 1, 0, 4, 2, 3],
+  },
+  {
+    name: "globalShuffle, in an order that is drawn once,",
+    make: () => Dataset.range(5).globalShuffle(once).repeat(2),
+    seeded: false,
+    state: inFirst({ drawnSeed: 44n, indexed: { position: 2 } }),
+    rest: [1, 2, 0, 4, 3, 1, 2, 0],
+  },
+  {
+    name: "sampleFromDatasets, with draws that are the same each time,",
+    make: () =>
+      Dataset.sampleFromDatasets([Dataset.range(3), Dataset.range(10, 13)])
+        .repeat(2),
+    seeded: false,
+    state: inFirst({
+      inputs: [{ position: 0 }, { position: 1 }],
+      selector: { drawnSeed: 46n, position: 2 },
+    }),
+    rest: [11, 0, 1, 12, 2, 10, 11, 0, 1, 12, 2],
+  },
+  {
+    name: "a shuffle that a function made, in an order that was drawn once,",
+    make: () =>
+      Dataset.range(1).flatMap((_, { Dataset }) => Dataset.range(5).shuffle(3, once).repeat(2)),
+    seeded: false,
+    state: {
+      current: {
+        index: 0,
+        outer: { tokens: [0] },
+        nested: { shared: [], iterator: shuffledInFirst },
+      },
+      calls: 1,
+      input: { position: 1 },
+    },
+    rest: [4, 2, 3, 1, 0, 4, 2, 3],
+  },
+  {
+    name: "listFiles, by the numbers of names,",
+    make: () => Dataset.listFiles("/lines/*", { shuffle: false }).shuffle(2, { seed: 1 }),
+    seeded: false,
+    state: {
+      held: { tokens: [1] },
+      draws: { drawnSeed: undefined, position: 1 },
+      inputEnded: true,
+      input: {
+        position: 3,
+        listing: {
+          count: 3,
+          digest: "104908fe3316572646d5edd7161a65825756cd62c8d0bc73dcede2833fd39fc1",
+        },
+      },
+    },
+    rest: ["/lines/b"],
+  },
 ];
 
-for (const { name, make, state, rest } of OLDER) {
-  Deno.test(`restore of ${name} reads a state without the fields that came since`, async () => {
-    const dataset: Dataset<unknown> = make();
-    const coordinates = { seed: SEED, seeded: true, salt: 0n, epoch: 0, split: 0, shared: [] };
-    const bytes = encodeIteration(dataset.node, { ...coordinates, state });
-    await using iterator = open(dataset);
-    await iterator.restore(bytes);
-    assertEquals(await Array.fromAsync(iterator), rest);
+/** Restores an older state in a dataset of now. */
+async function restoredOlder(
+  { make, seeded, state }: Pick<Older, "make" | "seeded" | "state">,
+): Promise<DatasetIterator<unknown>> {
+  const dataset = make();
+  const coordinates = { seed: SEED, seeded, salt: 0n, epoch: 0, split: 0, shared: [] };
+  const bytes = encodeIteration(dataset.node, { ...coordinates, state });
+  const iterator = openIterator(dataset.node, { host: new MemoryHost(FILES) });
+  await iterator.restore(bytes);
+  return iterator;
+}
+
+for (const older of OLDER) {
+  Deno.test(`restore of ${older.name} reads a state as earlier versions wrote it`, async () => {
+    await using iterator = await restoredOlder(older);
+    await using again = openIterator(older.make().node, { host: new MemoryHost(FILES) });
+    await again.restore(await iterator.save());
+    assertEquals(await Array.fromAsync(iterator), older.rest);
+    assertEquals(await Array.fromAsync(again), older.rest);
   });
 }
+
+Deno.test("restore refuses the number of a name whose listing is gone", async () => {
+  const error = await assertRejects(() =>
+    restoredOlder({
+      make: () => Dataset.listFiles("/lines/*", { shuffle: false }).take(2).shuffle(9, { seed: 1 }),
+      seeded: false,
+      state: {
+        held: { tokens: [1] },
+        draws: { drawnSeed: undefined, position: 1 },
+        inputEnded: true,
+        input: { left: 0, input: null },
+      },
+    }), LeatError);
+  assertEquals(error.code, "failed_precondition");
+  assertMatch(error.message, /another version.*file 1 of "\/lines\/\*"/);
+});
