@@ -54,12 +54,13 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       const dataset = apply(Dataset.range(20), calls.call, { numParallelCalls });
       await using iterator = dataset.iterator();
       const first = iterator.next();
+      // It may give way to the event loop before it begins, and between two calls.
+      while (calls.inFlight === 0) await new Promise((resolve) => setTimeout(resolve));
       assertEquals(calls.inFlight, limit);
       await calls.finish();
       assertEquals(await first, { done: false, value: 0 });
       let isOver = false;
       const rest = Array.fromAsync(iterator).finally(() => isOver = true);
-      // Between two calls it may give way to the event loop.
       while (!isOver) {
         if (calls.inFlight > 0) await calls.finish(calls.begun % calls.inFlight);
         else await new Promise((resolve) => setTimeout(resolve));
