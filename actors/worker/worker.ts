@@ -420,7 +420,8 @@ class Worker {
   /** What one of the windows may hold. */
   get #windowPart(): number {
     const { windowBytesMax = 2 ** 30 } = this.#options;
-    return Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length));
+    // One of no bytes would never be full: nothing in it counts for more than all that it holds.
+    return Math.max(1, Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 
   #divideWindows(): void {

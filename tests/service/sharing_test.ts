@@ -194,6 +194,25 @@ testInline("the windows of a worker's jobs divide what it has for them", async (
 });
 
 testInline(
+  "windows of more jobs than a worker has bytes for keep one element, and give each its error",
+  async (start) => {
+    await using cluster = await start({ workers: 1, windowBytesMax: 1 });
+    await using one = trainer(cluster, "t", { jobName: "one" });
+    await using other = trainer(cluster, "t", { jobName: "other" });
+    for (let i = 0; i < 20; i++) {
+      for (const reader of [one, other]) {
+        await assertRejects(() => reader.next(), LeatError, "window of 1 bytes");
+      }
+    }
+    const windows = (await cluster.sources()).flatMap(({ sharing }) => sharing ?? []);
+    assertEquals(windows.map(({ windowBytesMax, elements }) => [windowBytesMax, elements]), [
+      [1, 1],
+      [1, 1],
+    ]);
+  },
+);
+
+testInline(
   "an element that no window holds is an error of its own, with the remedy",
   async (start) => {
     await using cluster = await start({ workers: 1, windowBytesMax: 2_000 });
