@@ -4,7 +4,6 @@
  * @module
  */
 import { Autoscaler } from "../../actors/dispatcher/autoscaler.ts";
-import { LastCalls } from "../../actors/worker/last_calls.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
@@ -21,15 +20,6 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
     seed: 14,
     crashes: [],
     install: () => changed(SimFleet.prototype, { drain: () => Promise.resolve(true) }),
-  },
-  {
-    name: "leave-unheard",
-    wrong: "a worker that leaves before clients have said that all it gave them has arrived",
-    workload: "autoscaling",
-    seed: 98,
-    crashes: [],
-    faults: { lossProbability: 0.3, healAfterMaxMs: 60_000 },
-    install: () => changed(LastCalls.prototype, { settle: () => true }),
   },
   {
     name: "start-two",
