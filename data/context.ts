@@ -219,10 +219,14 @@ export class IteratorContext {
     return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
   }
 
-  /** The context of a graph that runs in place of this operator, with the same epoch and this luck. */
+  /**
+   * The context of a graph that runs in place of this operator, with the same epoch and this luck. What its
+   * last operator gives is what this one gives.
+   */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const luck = { ...this.luck, root: () => root, seeded: true, salt: 0n };
-    return new IteratorContext(this.#iteration, luck, placesOf(node, this.stats), undefined);
+    const place = { ...placesOf(node, this.stats), stats: this.stats };
+    return new IteratorContext(this.#iteration, luck, place, undefined);
   }
 
   /**

@@ -37,11 +37,19 @@ export function orderedIterator(
   access: ServiceAccess,
 ): ElementIterator {
   const { jobName, numConsumers, consumerIndex } = options;
-  const root = distributeChains(input, (chain, number) =>
-    new StreamNode(chain, {
-      ...options,
-      ...(jobName === undefined || chain === input ? {} : { jobName: `${jobName}/${number}` }),
-    }, access));
+  const streams: StreamNode[] = [];
+  // Of several streams none says how it goes with all of them.
+  const onFeed = (feed: Feed) => {
+    if (streams.length === 1) context.stats.serves(() => feed.stats());
+  };
+  const root = distributeChains(input, (chain, number) => {
+    const named = jobName === undefined || chain === input
+      ? options
+      : { ...options, jobName: `${jobName}/${number}` };
+    const stream = new StreamNode(chain, named, access, onFeed);
+    streams.push(stream);
+    return stream;
+  });
   const seed = seedOf(input) ?? 0n;
   if (root instanceof StreamNode) {
     return streamIterator(root.inputs[0]!, { seed, options, access, context, ownOnly: true });
@@ -57,11 +65,18 @@ export function orderedIterator(
 class StreamNode extends UnaryNode {
   readonly options: DistributeOptions;
   readonly #access: ServiceAccess;
+  readonly #onFeed: (feed: Feed) => void;
 
-  constructor(chain: DatasetNode, options: DistributeOptions, access: ServiceAccess) {
+  constructor(
+    chain: DatasetNode,
+    options: DistributeOptions,
+    access: ServiceAccess,
+    onFeed: (feed: Feed) => void,
+  ) {
     super("distribute", chain);
     this.options = options;
     this.#access = access;
+    this.#onFeed = onFeed;
   }
 
   override get attributes(): Attributes {
@@ -85,6 +100,7 @@ class StreamNode extends UnaryNode {
       access: this.#access,
       context,
       ownOnly: false,
+      onFeed: this.#onFeed,
     });
   }
 }
@@ -96,10 +112,12 @@ interface StreamOptions {
   readonly context: IteratorContext;
   /** With consumers: gives what is this one's own, and nothing else. */
   readonly ownOnly: boolean;
+  /** Told of what elements come through, when they do. */
+  readonly onFeed?: (feed: Feed) => void;
 }
 
 function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
-  const { seed, options, access, context, ownOnly } = stream;
+  const { seed, options, access, context, ownOnly, onFeed } = stream;
   const { numConsumers, consumerIndex } = options;
   const chain = chainOf(node)!;
   return new OrderedIterator({
@@ -110,6 +128,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
       : {}),
     start: (ordered, feed) => {
+      onFeed?.(feed);
       const dataset = definitionOf(node, options.compression);
       const reading = clientOptions(dataset, options, context.luck.epoch);
       const parameters = {

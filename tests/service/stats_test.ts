@@ -19,6 +19,25 @@ Deno.test("distribute counts elements, the bytes that came, and how long workers
   }
 });
 
+Deno.test("distribute counts what it gives where its reader does a part of the pipeline, in each repetition", async () => {
+  await using cluster = await LocalCluster.start({
+    workers: 1,
+    carrier: "inline",
+    runners: "inline",
+    logLevel: "off",
+  });
+  const dataset = Dataset.range(40).batch(10).take(3)
+    .distribute({ service: cluster, processingMode: "DETERMINISTIC" }).repeat(2);
+  await using iterator = dataset.iterator();
+  for await (const _ of iterator);
+  const [repeat, distribute, take] = iterator.stats();
+  assertEquals([distribute!.operator, take!.operator], ["distribute", "take"]);
+  assertEquals([repeat!.elements, distribute!.elements, take!.elements], [6, 6, 0]);
+  assertEquals(distribute!.bytesOut, 6 * 80);
+  assert(distribute!.bytesIn >= distribute!.bytesOut, "what workers sent counts there");
+  assert(distribute!.service!.elements >= 3, "and how it goes with them");
+});
+
 Deno.test("distribute tells where a training loop's time goes, and how it goes with each worker", async () => {
   await using cluster = await LocalCluster.start({
     workers: 2,
