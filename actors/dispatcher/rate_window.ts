@@ -7,6 +7,9 @@
 /** Into how many places a window is divided: closer reports share one, so that it holds few. */
 const PLACES = 20;
 
+/** Beyond what anybody counts, and far from where sums and quotients are no numbers any more. */
+const COUNT_MAX = 2 ** 80;
+
 interface Sample<K extends string> {
   readonly atMs: number;
   readonly counts: Readonly<Record<K, number>>;
@@ -40,10 +43,14 @@ export class RateWindow<K extends string> {
     return this.#samples.at(-1);
   }
 
-  /** Adds a report. One that is no newer than the newest is dropped: it was overtaken. */
+  /**
+   * Adds a report. One that is no newer than the newest is dropped: it was overtaken. So is one with a
+   * number that nothing can be reckoned from: rates would be none for as long as it is in the window.
+   */
   add(atMs: number, counts: Readonly<Record<K, number>>): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
+    if (!isReckonable(atMs) || !Object.values<number>(counts).every(isReckonable)) return;
     const before = samples.at(-2);
     if (before !== undefined && atMs - before.atMs < this.#windowMs / PLACES) samples.pop();
     samples.push({ atMs, counts });
@@ -77,4 +84,8 @@ export class RateWindow<K extends string> {
     const counts = this.newest?.counts;
     return counts === undefined || counts[of] <= 0 ? null : counts[key] / counts[of];
   }
+}
+
+function isReckonable(count: number): boolean {
+  return Math.abs(count) <= COUNT_MAX;
 }

@@ -42,6 +42,17 @@ Deno.test("RateWindow drops a report that was overtaken", () => {
   assertEquals(window.perSecond("n"), 10);
 });
 
+Deno.test("RateWindow drops a report of which nothing can be reckoned, and keeps the others", () => {
+  const window = new RateWindow<"n">(WINDOW_MS);
+  window.add(0, { n: 0 });
+  for (const wrong of [NaN, Infinity, -Infinity, Number.MAX_VALUE]) {
+    window.add(1_000, { n: wrong });
+    window.add(wrong, { n: 10 });
+  }
+  window.add(2_000, { n: 20 });
+  assertEquals([window.perSecond("n"), window.newest?.atMs], [10, 2_000]);
+});
+
 Deno.test("RateWindow is exact however often is reported", () => {
   const window = new RateWindow<"n">(WINDOW_MS);
   for (let ms = 0; ms <= 4 * WINDOW_MS; ms += 10) window.add(ms, { n: ms / 2 });
