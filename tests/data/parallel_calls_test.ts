@@ -20,6 +20,8 @@ const OPERATORS: Record<
   filter: (input, fn, how) => input.filter(async (x) => (await fn(x), true), how),
 };
 
+const turn = () => new Promise((resolve) => setTimeout(resolve));
+
 /** Counts the calls that are in flight, each until it is let go. */
 class Calls {
   begun = 0;
@@ -38,6 +40,11 @@ class Calls {
     return this.#inFlight.length;
   }
 
+  /** Waits for so many: a pipeline may give way to the event loop before its first call, and between two. */
+  async begin(count: number): Promise<void> {
+    while (this.inFlight < count) await turn();
+  }
+
   /** Lets the call at `index` of those in flight go. */
   async finish(index = 0): Promise<void> {
     this.#inFlight.splice(index, 1)[0]?.();
@@ -54,8 +61,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       const dataset = apply(Dataset.range(20), calls.call, { numParallelCalls });
       await using iterator = dataset.iterator();
       const first = iterator.next();
-      // It may give way to the event loop before it begins, and between two calls.
-      while (calls.inFlight === 0) await new Promise((resolve) => setTimeout(resolve));
+      await calls.begin(1);
       assertEquals(calls.inFlight, limit);
       await calls.finish();
       assertEquals(await first, { done: false, value: 0 });
@@ -63,7 +69,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       const rest = Array.fromAsync(iterator).finally(() => isOver = true);
       while (!isOver) {
         if (calls.inFlight > 0) await calls.finish(calls.begun % calls.inFlight);
-        else await new Promise((resolve) => setTimeout(resolve));
+        else await turn();
       }
       assertEquals(await rest, Array.from({ length: 19 }, (_, i) => i + 1));
       assertEquals(calls.most, limit);
@@ -76,7 +82,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
     for (const input of [Dataset.range(50), waiting, waiting.prefetch(4)]) {
       const iterator = apply(input, calls.call, { numParallelCalls: 3 }).prefetch(2).iterator();
       const first = iterator.next();
-      await rounds(8);
+      await calls.begin(1);
       await calls.finish();
       await first;
       const { begun } = calls;
@@ -97,6 +103,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       });
       for (const option of options) dataset = dataset.withOptions(option);
       const elements = collect(dataset.flatMap((x, { Dataset }) => Dataset.from([x])));
+      await calls.begin(2);
       await calls.finish(1);
       await calls.finish();
       return (await elements)[0] === 0;
@@ -156,6 +163,7 @@ Deno.test("order is a matter of the whole pipeline, within what its functions ma
       Dataset.range(2).map((x) => calls.call().then(() => x), { numParallelCalls: 2 })
     ).withOptions({ deterministic: false }),
   );
+  await calls.begin(2);
   await calls.finish(1);
   await calls.finish();
   assertEquals(await elements, [1, 0]);
