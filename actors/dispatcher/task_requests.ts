@@ -100,15 +100,18 @@ export class TaskRequests {
     this.#waiting.refuse(error);
   }
 
-  /** Answers a task's request, or has it wait until it can be answered. */
+  /** Answers a task's request, or has it wait until it can be answered: its splits may have to be listed. */
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,
     isAnswerable: (iterationId: number) => boolean,
     decide: (turn: Turn) => A,
   ): A | Promise<A> {
-    const iterationId = this.#state.tasks.get(taskId)?.iterationId;
-    if (iterationId === undefined || isAnswerable(iterationId)) return this.#turns.run(decide);
+    const iterationId = this.#turns.look(({ tasks }) => {
+      const iterationId = tasks.get(taskId)?.iterationId;
+      return iterationId === undefined || isAnswerable(iterationId) ? undefined : iterationId;
+    });
+    if (iterationId === undefined) return this.#turns.run(decide);
     const answer = this.#waiting.wait(iterationId, {
       deadlineMs,
       isAnswerable: () => !this.#state.tasks.has(taskId) || isAnswerable(iterationId),

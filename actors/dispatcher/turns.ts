@@ -97,6 +97,18 @@ export class Turns {
     this.#journal.committed()?.catch(() => {});
   }
 
+  /**
+   * Looks whether there is anything to decide.
+   *
+   * @throws {LeatError} `internal` for a bug.
+   */
+  look<A>(look: (state: DispatcherState) => A): A {
+    return this.#decide(() => {
+      const found = look(this.state);
+      return () => found;
+    })();
+  }
+
   /** Acts when all that was decided so far is durable, if it comes to that. */
   whenDurable(act: () => void): void {
     const wait = this.#journal.committed();

@@ -6,6 +6,7 @@
  */
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import type { JournalRecord } from "../../../actors/dispatcher/records.ts";
+import type { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { settle, tableOf, TestCluster } from "./lib.ts";
@@ -55,6 +56,33 @@ Deno.test("a bug that has changed nothing is answered with internal, and the dis
   bug.type = undefined;
   await cluster.open(datasetId);
   await cluster.world.advance(1_000);
+  assertEquals((await cluster.ask("hello", null)).life, 1);
+});
+
+Deno.test("a bug in the look at whether a task has to wait is answered with internal, too", async () => {
+  const states: DispatcherState[] = [];
+  await using cluster = await TestCluster.start({
+    wrapJournal: (journal, state) => {
+      states.push(state);
+      return journal;
+    },
+  });
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await cluster.worker("w", tableOf(3)).heartbeat();
+  const request = { taskId, number: 1, source: 0, repetition: 0 };
+  const [state] = states;
+  const broken = {
+    get: () => {
+      throw new TypeError("a planted bug");
+    },
+    configurable: true,
+  };
+  Object.defineProperty(state, "tasks", broken);
+  const error = await cluster.refused("getSplit", request);
+  assertEquals(error.code, "internal");
+  assertStringIncludes(error.message, "a planted bug");
+  Reflect.deleteProperty(state!, "tasks");
+  assertEquals((await cluster.ask("getSplit", request)).split?.index, 0);
   assertEquals((await cluster.ask("hello", null)).life, 1);
 });
 
