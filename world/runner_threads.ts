@@ -37,7 +37,14 @@ export interface RunnerThreadsOptions {
   readonly onRunaway?: (what: string) => void;
   /** After how long that is, in ms. Default two minutes. */
   readonly runawayAfterMs?: number;
+  /** Told, of each thread, that it still loads after a while, and what may be done about it. */
+  readonly onSlowLoading?: (what: string) => void;
+  /** After how long that is, in ms. Default ten seconds. */
+  readonly slowAfterMs?: number;
 }
+
+/** Many times what a thread takes to load on a busy machine, in ms. */
+const SLOW_AFTER_MS = 10_000;
 
 /** Makes runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
@@ -48,17 +55,26 @@ export class RunnerThreads implements RunnerFactory {
   readonly #runners = new Set<ThreadRunner>();
   readonly #ending: EndingThreads;
   readonly #runawayAfterMs: number;
+  readonly #onSlowLoading: (what: string) => void;
+  readonly #slowAfterMs: number;
   #closed = false;
 
   constructor(
     options: WorkerStorage = {},
-    { start = startThread, onRunaway, runawayAfterMs = RUNAWAY_AFTER_MS }: RunnerThreadsOptions =
-      {},
+    {
+      start = startThread,
+      onRunaway,
+      runawayAfterMs = RUNAWAY_AFTER_MS,
+      onSlowLoading = () => {},
+      slowAfterMs = SLOW_AFTER_MS,
+    }: RunnerThreadsOptions = {},
   ) {
     this.#options = options;
     this.#start = start;
     this.#ending = new EndingThreads(onRunaway);
     this.#runawayAfterMs = runawayAfterMs;
+    this.#onSlowLoading = onSlowLoading;
+    this.#slowAfterMs = slowAfterMs;
     // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
     this.#idle.push(this.#startThread());
   }
@@ -84,12 +100,18 @@ export class RunnerThreads implements RunnerFactory {
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Else a pipeline could start where a listing goes on that nobody waits for. One that has started is left alone.
+    // Else a pipeline could start where a listing goes on that nobody waits for. One that has started is left
+    // alone; and where the thread still loads nothing goes on: ended, it would have to load from the beginning.
     const giveUp = () => {
-      if (--thread.listings === 0 && this.#idle.includes(thread)) this.#end(thread, "a listing");
+      thread.listings--;
+      const goesOn = thread.listings === 0 && thread.isLoaded;
+      if (goesOn && this.#idle.includes(thread)) this.#end(thread, "a listing");
     };
     signal?.addEventListener("abort", giveUp, { once: true });
-    const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
+    const listed = await thread.call((control) => {
+      if (signal?.aborted) throw LeatError.from(signal.reason);
+      return control.listSplits(graph);
+    }).finally(() => {
       signal?.removeEventListener("abort", giveUp);
       if (signal?.aborted !== true) thread.listings--;
     });
@@ -115,10 +137,20 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   #startThread(): RunnerThread {
+    let slow: ReturnType<typeof setTimeout> | undefined = undefined;
     const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
       const at = this.#idle.indexOf(thread);
       if (at >= 0) this.#idle.splice(at, 1);
+      clearTimeout(slow);
     });
+    slow = setTimeout(() => {
+      this.#onSlowLoading(
+        `A thread that runs pipelines still loads after ${this.#slowAfterMs / 1_000} s. Under ` +
+          "`deno run --check` Deno checks the types of each thread's modules when they are new: check " +
+          "them with `deno check`, and leave --check out of `deno run`",
+      );
+    }, this.#slowAfterMs);
+    thread.loaded.then(() => clearTimeout(slow), () => clearTimeout(slow));
     return thread;
   }
 
@@ -187,6 +219,7 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** How many listings of splits are under way on it that somebody waits for. */
   listings = 0;
+  isLoaded = false;
   readonly port: MessagePort;
   readonly #end: () => void;
   readonly #control: comlink.Remote<RunnerThreadControl>;
@@ -204,7 +237,12 @@ class RunnerThread {
     });
     this.#control = comlink.wrap<RunnerThreadControl>(port1);
     this.#ready = this.call((control) => control.configure(options), Promise.resolve());
-    this.#ready.catch(() => {});
+    this.#ready.then(() => this.isLoaded = true, () => {});
+  }
+
+  /** Rejects where it dies before. */
+  get loaded(): Promise<unknown> {
+    return this.#ready;
   }
 
   /** Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would hang). */

@@ -12,7 +12,7 @@ import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
 import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
-import { RunnerThreads } from "./runner_threads.ts";
+import { RunnerThreads, type RunnerThreadsOptions } from "./runner_threads.ts";
 import { ConfinedRunners } from "./sandbox/confined_runners.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -32,14 +32,17 @@ export function takeUpWorker(
   role: WorkerRole,
   { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
 ): Playing {
-  const runners = given ?? runnersOnThreads(role, startThread, (what) => {
-    const count = runners.runaways ?? 0;
-    system.world.log(
-      "warn",
-      `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
-        `cannot end it: it keeps a core. Restart this worker (${count} such threads now)`,
-    );
-    onRunaways?.(count);
+  const runners = given ?? runnersOnThreads(role, startThread, {
+    onRunaway(what) {
+      const count = runners.runaways ?? 0;
+      system.world.log(
+        "warn",
+        `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
+          `cannot end it: it keeps a core. Restart this worker (${count} such threads now)`,
+      );
+      onRunaways?.(count);
+    },
+    onSlowLoading: (what) => system.world.log("warn", what),
   });
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
@@ -60,11 +63,11 @@ export function takeUpWorker(
 function runnersOnThreads(
   { storage, storageLatencyMs, services, sandbox }: WorkerRole,
   start: StartThread | undefined,
-  onRunaway: (what: string) => void,
+  { onRunaway, onSlowLoading }: Required<Pick<RunnerThreadsOptions, "onRunaway" | "onSlowLoading">>,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services };
   return sandbox === undefined
-    ? new RunnerThreads(reached, { start, onRunaway })
+    ? new RunnerThreads(reached, { start, onRunaway, onSlowLoading })
     : new ConfinedRunners(sandbox, reached, { onRunaway });
 }
 

@@ -9,7 +9,7 @@ import type { Runner, RunnerSettings, RunnerSplits } from "../../actors/worker/r
 import { LeatError } from "../../core/error.ts";
 import { startThread } from "../../transport/start_thread.ts";
 import { RunnerThreads } from "../../world/runner_threads.ts";
-import { assertEquals, assertRejects } from "../assert.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { until } from "../lib/until.ts";
 
 const NO_SPLITS: RunnerSplits = {
@@ -140,21 +140,43 @@ Deno.test("RunnerThreads ends a listing that is given up, with its thread unless
   // Before its thread has loaded none is over.
   const shared = givingUp.map(({ signal }) => runners.listSplits(graph, signal));
   givingUp[0]!.abort();
-  assertEquals((await Promise.all(shared)).map((table) => table.length), [1, 1]);
+  assertEquals((await assertRejects(() => shared[0]!, LeatError)).code, "cancelled");
+  assertEquals((await shared[1]!).length, 1);
   assertEquals(ended, 0);
   givingUp[1]!.abort(); // too late
   assertEquals(ended, 0);
   await runners.close();
 
-  const others = new RunnerThreads();
+  let starts = 0;
+  const others = new RunnerThreads({}, {
+    start: (...args) => {
+      starts++;
+      return startThread(...args);
+    },
+  });
   const late = new AbortController();
   const given = others.listSplits(graph, late.signal);
   late.abort();
-  assertEquals((await assertRejects(() => given, LeatError)).code, "unavailable");
+  assertEquals((await assertRejects(() => given, LeatError)).code, "cancelled");
   const runner = others.start(settings(Dataset.range(3)), NO_SPLITS);
   assertEquals(await drain(runner), [0, 1, 2]);
+  assertEquals(starts, 1, "what had begun to load was begun again");
   runner.dispose();
   await others.close();
+});
+
+Deno.test("RunnerThreads says once of a thread that it loads slowly, and what may be done", async () => {
+  const said: string[] = [];
+  const runners = new RunnerThreads({}, {
+    // It never loads.
+    start: () => () => {},
+    onSlowLoading: (what) => said.push(what),
+    slowAfterMs: 1,
+  });
+  await until(() => said.length > 0);
+  assertStringIncludes(said.join(), "deno check");
+  await runners.close();
+  assertEquals(said.length, 1);
 });
 
 Deno.test("RunnerThreads counts the bytes that a pipeline reads", async () => {
