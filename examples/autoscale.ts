@@ -48,7 +48,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:
     "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
-    "wants. Workers that others have started count. What stands behind -- is given to each worker.",
+    "wants. Workers that others have started count, where they may serve the job and can be reached. " +
+    "What stands behind -- is given to each worker.",
   options: OPTIONS,
   check({ min, max }) {
     if (min > max) throw new UsageError(`--min is ${min} and --max ${max}: give no less`);
@@ -79,12 +80,13 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
     ...forWorkers,
   ];
-  await checkWorkerArgs(args);
+  const tags = await readWorkerTags(args);
   using requests = new StopRequests();
   await using fleet = new ProcessFleet({
     prefix: name,
     drainMs,
     args,
+    tags,
     onLog: (line) => console.error(line),
   });
   const scaler = autoscale({
@@ -106,11 +108,11 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
 }
 
-/** Before one is started with them, and again and again as it ends at once. */
-async function checkWorkerArgs(args: readonly string[]): Promise<void> {
+/** Checks what workers are given before one is started with it, and again and again as it ends at once. */
+async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
   const { PROGRAM: worker } = await import("./worker.ts");
   try {
-    await parseCommandLine(worker, [...args, "--name", "any", "--drain-ms", "0"]);
+    return (await parseCommandLine(worker, [...args, "--name", "any", "--drain-ms", "0"])).tag;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(

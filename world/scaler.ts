@@ -5,6 +5,9 @@
  * @module
  */
 import type { DispatcherDescription } from "../actors/dispatcher/protocol.ts";
+import type { ScalingDescription } from "../actors/dispatcher/protocol_scaling.ts";
+import { mayRead } from "../actors/dispatcher/targets.ts";
+import { isOfPool } from "../actors/dispatcher/worker_pools.ts";
 import { LeatError } from "../core/error.ts";
 
 /** How often the dispatcher is asked, in ms. */
@@ -14,6 +17,8 @@ const INTERVAL_MS = 5_000;
  * long each time, and at most this, in ms.
  */
 const RETRY_MAX_MS = 60_000;
+/** No timer of the system takes longer, in ms: one that should is over at once. */
+const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
@@ -22,6 +27,8 @@ export interface WorkerFleet {
    * not those that are being started or stopped, or have ended by themselves.
    */
   readonly names: readonly string[];
+  /** What all of its workers carry: none is started for jobs that want others. Default: not known. */
+  readonly tags?: readonly string[];
   /** Starts one more; resolves when it runs. */
   start(): Promise<void>;
   /** Stops one once clients have fetched what it holds; resolves when it has ended. */
@@ -52,7 +59,7 @@ export interface ScalerOptions {
   readonly intervalMs?: number;
   /** Calls `fn` after so long. Default: the system's timers. */
   readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** Told of each step. */
+  /** Told of each step. What it throws goes to the console, and is no failure of the fleet. */
   readonly onStep?: (step: ScalingStep) => void;
 }
 
@@ -69,11 +76,12 @@ export interface Scaler extends AsyncDisposable {
 
 /**
  * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Workers of others
- * count: a cluster of four wanted, of which two were started by hand, gets two of the fleet. One that
- * ends by itself is replaced. The least useful go first: those that cannot be reached, those that a
- * static policy gives nothing, then those that make least.
+ * count, as far as they can be reached and may serve the job that wants some: a cluster of four wanted,
+ * of which two were started by hand, gets two of the fleet. One that ends by itself is replaced. The
+ * least useful go first: those that cannot be reached, those that a static policy gives nothing, then
+ * those that make least.
  *
- * @throws {LeatError} `invalid_argument` for limits that make no sense.
+ * @throws {LeatError} `invalid_argument` for limits and an interval that make no sense.
  *
  * @example
  * ```ts
@@ -197,9 +205,11 @@ class FleetScaler implements Scaler {
     const there = state.workers.filter(({ alive }) => alive);
     const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
     this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
-    const others =
-      there.filter(({ name, isPrivate }) => isPrivate !== true && !this.#ours.has(name)).length;
-    const target = Math.min(maxWorkers, Math.max(minWorkers, state.scaling.wanted - others));
+    const others = there.filter(({ name, isPrivate, unreachable }) =>
+      isPrivate !== true && unreachable === undefined && !this.#ours.has(name)
+    );
+    const missing = missingBeside(others, state.scaling, fleet.tags);
+    const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
     const running = names.length + this.#starting.size;
     const room = maxWorkers - this.#stopping.size;
     for (let count = running; count < Math.min(target, room); count++) {
@@ -213,7 +223,7 @@ class FleetScaler implements Scaler {
   }
 
   #start(workers: number, reason: string): void {
-    this.#options.onStep?.({ action: "start", workers, reason });
+    this.#tell({ action: "start", workers, reason });
     const starting = this.#done(
       () => this.#options.fleet.start(),
       "The fleet could not start a worker",
@@ -222,7 +232,7 @@ class FleetScaler implements Scaler {
   }
 
   #stop(name: string, workers: number, reason: string): void {
-    this.#options.onStep?.({ action: "stop", worker: name, workers, reason });
+    this.#tell({ action: "stop", worker: name, workers, reason });
     const stopping = this.#done(
       () => this.#options.fleet.stop(name),
       `The fleet could not stop worker "${name}" in order`,
@@ -244,8 +254,31 @@ class FleetScaler implements Scaler {
   #fail(what: string, error: unknown): void {
     const workers = this.#options.fleet.names.length;
     const reason = `${what}: ${LeatError.from(error).message}`;
-    this.#options.onStep?.({ action: "fail", workers, reason });
+    this.#tell({ action: "fail", workers, reason });
   }
+
+  /** Whoever is told decides nothing, and ends nothing by an error of its own. */
+  #tell(step: ScalingStep): void {
+    Promise.try(() => this.#options.onStep?.(step))
+      .catch((error) => console.error("autoscale: onStep has failed:", error));
+  }
+}
+
+/** How many workers of a fleet are missing for what is wanted, where those of others are there. */
+function missingBeside(
+  others: DispatcherDescription["workers"],
+  { wanted, minWorkers, pools = [] }: ScalingDescription,
+  tags: readonly string[] | undefined,
+): number {
+  const served = pools.filter((pool) =>
+    tags === undefined || mayRead(pool, null, { tags, process: null, isPrivate: false })
+  );
+  const most = Math.max(minWorkers, ...served.map((pool) => pool.wanted));
+  const here = served.length === pools.length ? wanted : Math.min(wanted, most);
+  const missing = served.map((pool) =>
+    Math.min(wanted, pool.wanted) - others.filter((worker) => isOfPool(pool, worker)).length
+  );
+  return Math.max(here - others.length, ...missing);
 }
 
 /** Names of workers, those first that a cluster misses least; among equals the youngest. */
@@ -265,7 +298,13 @@ function systemTimer(delayMs: number, fn: () => void): { cancel(): void } {
   return { cancel: () => clearTimeout(timer) };
 }
 
-function checkLimits({ minWorkers = 0, maxWorkers }: ScalerOptions) {
+function checkLimits({ minWorkers = 0, maxWorkers, intervalMs = INTERVAL_MS }: ScalerOptions) {
+  if (!(intervalMs > 0 && intervalMs <= INTERVAL_MAX_MS)) {
+    throw new LeatError(
+      "invalid_argument",
+      `autoscale: intervalMs is ${intervalMs}; it must be above 0, and at most ${INTERVAL_MAX_MS}`,
+    );
+  }
   const isCount = (value: number) => Number.isInteger(value) && value >= 0;
   if (isCount(minWorkers) && isCount(maxWorkers) && maxWorkers >= Math.max(1, minWorkers)) {
     return { minWorkers, maxWorkers };

@@ -2,14 +2,16 @@
  * How many workers a cluster should have: up at once, down slowly. It decides and does nothing: it is
  * handed the time and what was measured, and whoever has workers to start and stop reads what it says.
  *
- * Every worker works for every job, so that the job that wants most decides. What one worker makes for
+ * Every worker works for every job that it may serve, so that the job that wants most decides. What one worker makes for
  * a job is measured beside the others, and what they take of it is in the measurement.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";
+import { MostOfLate } from "./most_of_late.ts";
 import type { JobScaling, ScalingDescription } from "./protocol_scaling.ts";
+import { WorkerPools } from "./worker_pools.ts";
 
 /** Limits and times of scaling. */
 export interface ScalingOptions {
@@ -77,7 +79,7 @@ export interface ClusterSigns {
  *
  * const autoscaler = new Autoscaler({ minWorkers: 1, maxWorkers: 8 });
  * const rates = { waitingShare: 0.4, busyShare: 1, demand: 50, delivered: 30, madeByOne: 15 };
- * const job = { jobId: 1, name: "resnet", serving: 2, shares: null, rates };
+ * const job = { jobId: 1, name: "resnet", serving: 2, shares: null, pool: {}, sought: null, rates };
  * const signs = { workers: 2, heard: 2, jobs: [job] };
  * autoscaler.observe(0, signs);
  * console.log(autoscaler.observe(10_000, signs).wanted); // 4
@@ -86,14 +88,16 @@ export interface ClusterSigns {
 export class Autoscaler {
   readonly #settings: Required<ScalingOptions>;
   readonly #scalers = new Map<number, JobScaler>();
-  /** What was wanted in the time after which fewer may be, oldest first, falling. */
-  readonly #recent: { readonly atMs: number; readonly wanted: number }[] = [];
+  readonly #most: MostOfLate;
+  readonly #pools: WorkerPools;
   #beganMs: number | undefined;
   /** How many workers it found there when it began. */
   #found = 0;
 
   constructor(options: ScalingOptions = {}) {
     this.#settings = checkScaling(options);
+    this.#most = new MostOfLate(this.#settings.downAfterMs);
+    this.#pools = new WorkerPools(this.#settings.downAfterMs);
   }
 
   /** What should be, by what is known now. Times never go back. */
@@ -105,7 +109,9 @@ export class Autoscaler {
     const most = this.#mostOfLate(nowMs, now);
     const wanted = Math.min(maxWorkers, Math.max(minWorkers, most));
     const text = textOf({ workers, wanted, now, jobs: scaled, maxWorkers });
-    return { workers, wanted, minWorkers, maxWorkers, text, jobs: scaled };
+    const wants = jobs.map(({ pool }, index) => ({ pool, wanted: scaled[index]!.wanted }));
+    const pools = this.#pools.observe(nowMs, wants);
+    return { workers, wanted, minWorkers, maxWorkers, text, jobs: scaled, pools };
   }
 
   #observeJobs(nowMs: number, jobs: readonly JobSigns[]): JobScaling[] {
@@ -139,11 +145,7 @@ export class Autoscaler {
    */
   #mostOfLate(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
-    const recent = this.#recent;
-    while (recent.length > 0 && recent[0]!.atMs <= nowMs - downAfterMs) recent.shift();
-    while (recent.length > 0 && recent.at(-1)!.wanted <= now) recent.pop();
-    recent.push({ atMs: nowMs, wanted: now });
-    const most = recent[0]!.wanted;
+    const most = this.#most.note(nowMs, now);
     return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#found) : most;
   }
 }

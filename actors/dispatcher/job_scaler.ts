@@ -8,7 +8,7 @@
  *
  * @module
  */
-import type { JobScaling } from "./protocol_scaling.ts";
+import type { JobScaling, WorkerPool } from "./protocol_scaling.ts";
 
 /** Training loops that wait for more of their time than this want more workers. */
 const WAITING_SHARE = 0.1;
@@ -39,6 +39,9 @@ export interface JobSigns {
   readonly serving: number;
   /** Static policies: how many workers share it; null where any number may. */
   readonly shares: number | null;
+  readonly pool: WorkerPool;
+  /** What worker it waits for, where there are some and none of them may serve it; null otherwise. */
+  readonly sought: string | null;
   /** Null while there are no figures, or old ones, of a client or a serving worker. */
   readonly rates: JobRates | null;
 }
@@ -99,12 +102,15 @@ export class JobScaler {
   }
 
   #decide(nowMs: number, signs: JobSigns): Pick<JobScaling, "kind" | "text" | "wanted"> {
-    const { serving, shares, rates } = signs;
+    const { serving, shares, sought, rates } = signs;
     if (shares !== null) {
       return { kind: "fixed", wanted: shares, text: `is divided among ${counted(shares)}` };
     }
     const held = Math.max(1, this.#wanted ?? serving);
-    if (serving === 0) return { kind: "unknown", wanted: held, text: "has no worker yet" };
+    if (serving === 0) {
+      const why = sought === null ? "" : `: it waits for ${sought}, and none of those there is one`;
+      return { kind: "unknown", wanted: held, text: `has no worker yet${why}` };
+    }
     if (rates === null || nowMs - this.#sinceMs < this.#settleMs) {
       return { kind: "unknown", wanted: held, text: "is being measured" };
     }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { TargetWorkers } from "../../data/target_workers.ts";
 
 /** How many workers a cluster should have, and why. */
 export interface ScalingDescription {
@@ -17,6 +18,24 @@ export interface ScalingDescription {
   readonly text: string;
   /** The jobs that somebody reads and that are not all produced. */
   readonly jobs: readonly JobScaling[];
+  /** What is wanted of the workers that may serve some jobs and not others. Default: all serve all. */
+  readonly pools?: readonly PoolScaling[];
+}
+
+/** Which workers a job may be served by, whoever its clients are. */
+export interface WorkerPool {
+  /** Default `"auto"`. */
+  readonly targetWorkers?: Exclude<TargetWorkers, "auto">;
+  /** They carry all of these. */
+  readonly targetTags?: readonly string[];
+  /** Static policies: they are among these, by name. */
+  readonly names?: readonly string[];
+}
+
+/** How many workers the jobs of one pool want. */
+export interface PoolScaling extends WorkerPool {
+  /** The most that one of them wanted of late. Not within the limits of the cluster. */
+  readonly wanted: number;
 }
 
 /** How many workers one job wants. */

@@ -11,6 +11,7 @@ import type { Job } from "./entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import type { DispatcherState } from "./state.ts";
+import { wantedOf } from "./unserved.ts";
 
 /** Figures older than so many looks are none: whoever gave them may be doing anything now. */
 const STALE_LOOKS = 3;
@@ -57,7 +58,7 @@ function signsOf(state: DispatcherState, soft: SoftState, staleMs: number): Clus
 function signsOfJob(
   state: DispatcherState,
   soft: SoftState,
-  { jobId, name, workers }: Job,
+  { jobId, name, workers, parameters }: Job,
   staleMs: number,
 ): JobSigns[] {
   const going = state.iterationsOfJob(jobId)
@@ -73,11 +74,19 @@ function signsOfJob(
   const { figures, nowMs } = soft;
   const isStale = serving.tasks.some(({ worker }) => figures.ageMs(worker, nowMs) > staleMs) ||
     serving.readers.some(({ clientId }) => figures.clientAgeMs(clientId, nowMs) > staleMs);
+  const { targetWorkers, targetTags } = parameters;
+  const isUnserved = iteration.unserved !== null && state.workersAlive > 0;
   return [{
     jobId,
     name: name ?? `${jobId}`,
     serving: serving.tasks.length,
     shares: workers?.length ?? null,
+    pool: {
+      ...(targetWorkers === undefined ? {} : { targetWorkers }),
+      ...(targetTags === undefined ? {} : { targetTags }),
+      ...(workers === null ? {} : { names: workers }),
+    },
+    sought: isUnserved ? wantedOf(parameters) : null,
     rates: isStale ? null : jobRates(serving),
   }];
 }

@@ -15,7 +15,10 @@ import type { Turn } from "./turn.ts";
 
 /** Whether a client of a job may read a worker. Null: a client whose process runs no worker. */
 export function mayRead(
-  { targetWorkers, targetTags = [], numConsumers }: JobParameters,
+  { targetWorkers, targetTags = [], numConsumers }: Pick<
+    JobParameters,
+    "targetWorkers" | "targetTags" | "numConsumers"
+  >,
   client: Pick<Client, "process"> | null,
   { tags, process, isPrivate }: Pick<Worker, "tags" | "process" | "isPrivate">,
 ): boolean {

@@ -74,7 +74,8 @@ function hasTask(
   return false;
 }
 
-function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
+/** The worker that a job waits for, in words. */
+export function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
   const tags = targetTags.map((tag) => `"${tag}"`).join(" and ");
   const tagged = tags === "" ? "" : ` with the tag${targetTags.length === 1 ? "" : "s"} ${tags}`;
   return targetWorkers === "local"

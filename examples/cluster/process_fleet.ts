@@ -15,6 +15,8 @@ export interface ProcessFleetOptions {
   readonly prefix: string;
   /** What all of them are told, `--dispatcher` included. */
   readonly args: readonly string[];
+  /** The tags among them. */
+  readonly tags: readonly string[];
   /** How long clients may go on fetching from one that is stopped, in ms. */
   readonly drainMs: number;
   /** Gets the log lines of all of them. */
@@ -36,6 +38,10 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
 
   get names(): readonly string[] {
     return [...this.#running.keys()];
+  }
+
+  get tags(): readonly string[] {
+    return this.#options.tags;
   }
 
   async start(): Promise<void> {

@@ -10,6 +10,7 @@ import {
   type Tensor,
   udf,
 } from "../../mod.ts";
+import type { PoolScaling } from "../../actors/dispatcher/protocol_scaling.ts";
 import { leastUseful } from "../../world/scaler.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { testInline, upTo } from "./carriers.ts";
@@ -165,8 +166,13 @@ function worker(name: string, given: Partial<Worker> = {}): Worker {
   };
 }
 
-function stateOf(wanted: number, workers: readonly Worker[] = []): DispatcherDescription {
-  const scaling = { workers: 0, wanted, minWorkers: 0, maxWorkers: 9, text: "because", jobs: [] };
+function stateOf(
+  wanted: number,
+  workers: readonly Worker[] = [],
+  pools: readonly PoolScaling[] = [],
+): DispatcherDescription {
+  const limits = { minWorkers: 0, maxWorkers: 9 };
+  const scaling = { workers: 0, wanted, ...limits, text: "because", jobs: [], pools };
   return { clusterId: "c", scaling, workers, jobs: [] };
 }
 
@@ -198,6 +204,82 @@ Deno.test("autoscale keeps a fleet at what is wanted, less the workers of others
   await until(() => fleet.names.length === 5);
   fleet.names.splice(0, 2);
   await until(() => fleet.names.length === 5);
+});
+
+/** How many workers of its own a scaler has beside others, once it has looked a few times. */
+async function ownBeside(state: DispatcherDescription, tags?: readonly string[]): Promise<number> {
+  let looks = 0;
+  const describe = () => Promise.resolve((looks++, state));
+  const fleet = Object.assign(new Names(), tags === undefined ? {} : { tags });
+  await using _scaler = autoscale({
+    dispatcher: { describe },
+    fleet,
+    maxWorkers: 5,
+    intervalMs: 1,
+  });
+  await until(() => looks > 5);
+  return fleet.names.length;
+}
+
+Deno.test("autoscale counts no worker that cannot be reached, or may not serve the job that wants some", async () => {
+  const tagged = worker("tagged", { tags: ["a"] });
+  const colocated = worker("colocated", { tags: ["COLOCATED"] });
+  assertEquals(await ownBeside(stateOf(1, [worker("lost", { unreachable: "no route" })])), 1);
+  assertEquals(await ownBeside(stateOf(2, [tagged], [{ targetTags: ["b"], wanted: 2 }])), 2);
+  assertEquals(await ownBeside(stateOf(2, [tagged], [{ targetTags: ["a"], wanted: 2 }])), 1);
+  assertEquals(await ownBeside(stateOf(1, [colocated], [{ wanted: 1 }])), 1);
+  assertEquals(await ownBeside(stateOf(1, [colocated], [{ targetWorkers: "any", wanted: 1 }])), 0);
+  assertEquals(await ownBeside(stateOf(1, [tagged], [{ names: ["listed"], wanted: 1 }])), 1);
+  // One pool wants more, and the other has all that it wants; never more than the limit of the cluster.
+  const both = [{ targetTags: ["b"], wanted: 1 }, { wanted: 2 }];
+  assertEquals(await ownBeside(stateOf(2, [tagged, worker("plain")], both)), 1);
+  assertEquals(await ownBeside(stateOf(2, [tagged], [{ targetTags: ["b"], wanted: 9 }])), 2);
+});
+
+Deno.test("autoscale starts no worker for a job that those of its fleet may not serve", async () => {
+  const state = stateOf(1, [worker("tagged", { tags: ["a"] })], [{ targetTags: ["b"], wanted: 1 }]);
+  assertEquals(await ownBeside(state, ["a"]), 0);
+  assertEquals(await ownBeside(state, ["a", "b"]), 1);
+  const pools = [{ targetTags: ["b"], wanted: 4 }, { wanted: 2 }];
+  assertEquals(await ownBeside(stateOf(4, [], pools), ["a"]), 2);
+  assertEquals(await ownBeside(stateOf(4, [], pools.slice(0, 1)), ["a"]), 0);
+});
+
+Deno.test("an onStep that throws or rejects is no failure of the fleet, and ends nothing", async () => {
+  const { delays, timer } = hurried();
+  const told: string[] = [];
+  const kept = console.error;
+  console.error = (...words: unknown[]) => void told.push(words.join(" "));
+  try {
+    for (
+      const onStep of [() => {
+        throw new Error("a bug");
+      }, () => Promise.reject("a bug")]
+    ) {
+      const fleet = new Names();
+      fleet.failing = true;
+      const dispatcher = { describe: () => Promise.resolve(stateOf(1)) };
+      await using _scaler = autoscale({
+        ...{ dispatcher, fleet, maxWorkers: 2, intervalMs: 100, timer, onStep },
+      });
+      await until(() => delays.at(-1)! > 1_000);
+      fleet.failing = false;
+      await until(() => fleet.names.length === 1 && delays.at(-1) === 100);
+    }
+  } finally {
+    console.error = kept;
+  }
+  assertEquals(told.every((line) => line.includes("onStep has failed")), true);
+  assertEquals(told.length > 4, true);
+});
+
+Deno.test("autoscale refuses an interval in which it would ask without rest", async () => {
+  const dispatcher = { describe: () => Promise.resolve(stateOf(0)) };
+  for (const intervalMs of [0, -1, NaN, Infinity]) {
+    const options = { dispatcher, fleet: new Names(), maxWorkers: 2, intervalMs };
+    const refused = () => Promise.try(() => autoscale(options).close());
+    await assertRejects(refused, LeatError, `intervalMs is ${intervalMs}; it must be above 0`);
+  }
 });
 
 Deno.test("autoscale does not count a worker of its fleet that has ended, though the dispatcher does still", async () => {

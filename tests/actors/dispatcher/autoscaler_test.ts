@@ -10,6 +10,9 @@ import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
+/** Any worker may serve the job. */
+const ANY = { pool: {}, sought: null };
+
 /** A job, in elements a second. */
 interface Job {
   readonly name: string;
@@ -91,7 +94,7 @@ class Cluster {
     const { name, noise, shares } = job;
     const noisy = () => 1 + noise * (2 * this.#random.next() - 1);
     const rates = this.workers === 0 ? null : ratesOf(job, this.workers, noisy);
-    return { jobId: index + 1, name, serving: this.workers, shares, rates };
+    return { jobId: index + 1, name, serving: this.workers, shares, ...ANY, rates };
   }
 }
 
@@ -122,7 +125,7 @@ Deno.test("nothing is decided before as much was measured as rates are taken ove
 Deno.test("a job without any worker wants one, and one without figures keeps those it has", () => {
   assertEquals(new Cluster(0, { minWorkers: 0 }, job("a")).pass(SECOND).said.wanted, 1);
   const autoscaler = new Autoscaler();
-  const signs = { jobId: 1, name: "a", serving: 5, shares: null, rates: null };
+  const signs = { jobId: 1, name: "a", serving: 5, shares: null, ...ANY, rates: null };
   for (let nowMs = 0; nowMs < 10 * MINUTE; nowMs += 5 * SECOND) {
     assertEquals(autoscaler.observe(nowMs, { workers: 5, heard: 5, jobs: [signs] }).wanted, 5);
   }
@@ -130,7 +133,7 @@ Deno.test("a job without any worker wants one, and one without figures keeps tho
 
 Deno.test("an autoscaler that begins anew asks for no more than it finds, though some of those are dead and are started anew", () => {
   const autoscaler = new Autoscaler();
-  const signs = { jobId: 1, name: "a", serving: 2, shares: null, rates: null };
+  const signs = { jobId: 1, name: "a", serving: 2, shares: null, ...ANY, rates: null };
   // Two live, and one that is dead is not missed yet: whoever starts workers starts a third.
   let alive = 2;
   for (let nowMs = 0; nowMs < MINUTE; nowMs += 5 * SECOND) {
@@ -303,4 +306,20 @@ Deno.test("limits and times that make no sense are refused with their values", a
   for (const [options, message] of wrong) {
     await assertRejects(() => Promise.try(() => new Autoscaler(options)), LeatError, message);
   }
+});
+
+Deno.test("what is wanted of a pool is what its hungriest job wants, and falls slowly when nobody reads", () => {
+  const autoscaler = new Autoscaler({ downAfterMs: MINUTE });
+  const of = (jobId: number, targetTags: readonly string[]): JobSigns => ({
+    ...{ jobId, name: `${jobId}`, serving: 0, shares: jobId, sought: null, rates: null },
+    pool: { targetTags },
+  });
+  const local = { ...of(5, []), pool: { targetWorkers: "local" as const } };
+  const poolsAt = (nowMs: number, jobs: readonly JobSigns[]) =>
+    autoscaler.observe(nowMs, { workers: 0, heard: 0, jobs }).pools;
+  const both = [{ targetTags: ["a", "b"], wanted: 3 }, { targetTags: [], wanted: 2 }];
+  assertEquals(poolsAt(0, [of(1, ["a", "b"]), of(2, []), of(3, ["b", "a"]), local]), both);
+  assertEquals(poolsAt(30 * SECOND, []), both);
+  assertEquals(poolsAt(MINUTE, [of(1, ["b", "a"])]), [{ targetTags: ["a", "b"], wanted: 1 }]);
+  assertEquals(poolsAt(2 * MINUTE, []), []);
 });

@@ -140,3 +140,20 @@ Deno.test("nobody is asked for figures while nobody reads", async () => {
   await cluster.world.advance(30 * SECOND);
   assertEquals(worker.wakes, 0);
 });
+
+Deno.test("a job that none of the workers there may serve wants one, and says which", async () => {
+  await using cluster = await TestCluster.start();
+  await cluster.worker("plain").heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), {
+    jobName: "tagged",
+    targetTags: ["b"],
+  });
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.world.advance(5 * SECOND);
+  const { text, pools } = (await cluster.ask("describe", null)).scaling;
+  assertEquals(pools, [{ targetTags: ["b"], wanted: 1 }]);
+  assertMatch(
+    text,
+    /has no worker yet: it waits for a worker with the tag "b" .*none of those there/,
+  );
+});
