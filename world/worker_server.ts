@@ -73,7 +73,8 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   /**
    * Confines the functions of submitted pipelines to what is granted here; `true` is the default of
    * {@linkcode SandboxOptions}. The running program needs `"unstable": ["worker-options"]` in its
-   * `deno.json` or the flag `--unstable-worker-options`: without it Deno ends the process. Default
+   * `deno.json` or the flag `--unstable-worker-options`: without it Deno ends the process. Run with
+   * `--v8-flags=--no-turboshaft-loop-unrolling`, too: without it some loops outlive their limits. Default
    * false: functions may do whatever the program may.
    */
   readonly sandbox?: boolean | SandboxOptions;

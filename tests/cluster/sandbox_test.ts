@@ -198,6 +198,26 @@ Deno.test("without its sandbox a worker's functions may do what the worker may",
   assertEquals(lines, (await Deno.readTextFile(OUTSIDE)).trimEnd().split("\n"));
 });
 
+Deno.test("a task's loop that allocates is ended at the limit of memory, however it is optimised", async () => {
+  await using dispatcher = await startDispatcher();
+  const { address } = dispatcher;
+  const limits = ["--function-heap-mib", "96", "--function-timeout-ms", "8000"];
+  await using worker = startChild("worker", {
+    command: "task",
+    args: ["--dispatcher", address, "--port", "0", "--runaway-threads-max", "1", ...limits],
+  });
+  await worker.line(/listening on/);
+  // Its inner loop has a known number of rounds: of the two loops as one the checks were left out.
+  const filling = Dataset.range(1).map(() => {
+    const held: number[][] = [];
+    for (;;) held.push(new Array(1000).fill(1));
+  });
+  const [ended] = await read(address, filling) as [LeatError];
+  assertEquals(ended.code, "resource_exhausted");
+  assertStringIncludes(ended.message, "--function-heap-mib");
+  assertEquals(await read(address, Dataset.range(2)), [0, 1]);
+});
+
 Deno.test("a worker does not start with grants that it cannot give, or that give too much", async () => {
   const key = "tests/transport/tls/server.key";
   const cert = "tests/transport/tls/server.pem";

@@ -5,7 +5,11 @@
  * Nobody can end a thread of Deno's that does not return to its event loop: it would keep a core for as
  * long as the process lives. The engine itself can end what runs in it, and the one way to have it do so
  * is the time limit of `node:vm`. That holds for what is called, not for the promises that settle by it,
- * so these are let run within the call, too.
+ * so these are let run within the call, too. Nor does it hold for every loop that the engine's optimiser
+ * has unrolled: where an inner one has a known number of rounds, as `new Array(1000).fill(1)` has, it may
+ * leave out the checks of the outer one, too, at which both a limit of time and one of memory would end
+ * it. A program that confines is run with `--v8-flags=--no-turboshaft-loop-unrolling`; it cannot be set
+ * later, nor for a thread.
  *
  * @module
  */
