@@ -4,7 +4,7 @@
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
-import { type ElementIterator, END, type Pulled } from "../iterator.ts";
+import { type ElementIterator, END } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { SameElementsNode, UnaryIterator } from "../operators/unary.ts";
 import { ReadingFailure } from "../reading_failure.ts";
@@ -39,13 +39,17 @@ registerNode("shardFiles", {
   fromWire: (a, [input]) => new FileShardNode(input!, a.count, a.index),
 });
 
-/** Knows all names before it gives the first. */
+/** Gives no name before there is one for each worker; from there on it needs to know of no end. */
 class FileShardIterator extends UnaryIterator {
   readonly #shard: Shard;
-  readonly #names: unknown[] = [];
-  /** How many names there are in all; `undefined` as long as not all of them have come. */
-  #total: number | undefined;
+  /** How many names have come, of whichever worker. */
+  #total = 0;
+  /** This worker's name that has come and was not given. */
+  #held: { readonly name: unknown } | undefined;
+  /** How many of this worker's names were given. */
   #position = 0;
+  /** How many of them are passed over first. */
+  #passOver = 0;
   /** There are too few: nothing can be read, which is not the end of the data. */
   #failure: ReadingFailure | undefined;
 
@@ -54,9 +58,26 @@ class FileShardIterator extends UnaryIterator {
     this.#shard = shard;
   }
 
-  override next(): Pulled<unknown> {
+  override async next(): Promise<unknown | typeof END> {
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#total === undefined ? this.#gather() : this.#give();
+    const { index, count } = this.#shard;
+    for (;;) {
+      const name = await this.input.next();
+      if (this.disposed) return END;
+      if (name === END) break;
+      if (this.#total++ % count === index) this.#held = { name };
+      if (this.#held === undefined || this.#total < count) continue;
+      const given = this.#held.name;
+      this.#held = undefined;
+      if (this.#passOver > 0) {
+        this.#passOver--;
+        continue;
+      }
+      this.#position++;
+      return this.stats.gave(given);
+    }
+    if (this.#total >= count) return END;
+    throw this.#failure = ReadingFailure.of(this.stats.failed(this.#tooFew()));
   }
 
   /** The input is read from its beginning again. */
@@ -65,32 +86,15 @@ class FileShardIterator extends UnaryIterator {
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.#position = state as number;
+    this.#position = this.#passOver = state as number;
     return Promise.resolve();
   }
 
-  async #gather(): Promise<unknown> {
-    const { index, count } = this.#shard;
-    let total = 0;
-    for (;;) {
-      const name = await this.input.next();
-      if (this.disposed) return END;
-      if (name === END) break;
-      if (total++ % count === index) this.#names.push(name);
-    }
-    this.#total = total;
-    if (total >= count) return this.#give();
-    this.#names.length = 0;
-    const error = new LeatError(
+  #tooFew(): LeatError {
+    return new LeatError(
       "invalid_argument",
-      `FILE sharding: the dataset has ${total} files, which is not enough for the required ${count} ` +
-        `shards/workers. Use DATA or DYNAMIC, or as many workers as there are files`,
+      `FILE sharding: the dataset has ${this.#total} files, which is not enough for the required ` +
+        `${this.#shard.count} shards/workers. Use DATA or DYNAMIC, or as many workers as there are files`,
     );
-    throw this.#failure = ReadingFailure.of(this.stats.failed(error));
-  }
-
-  #give(): unknown {
-    if (this.#position >= this.#names.length) return END;
-    return this.stats.gave(this.#names[this.#position++]);
   }
 }

@@ -68,6 +68,28 @@ Deno.test("FILE gives file i to worker i mod n, whatever is done with the lines"
     }
   }));
 
+Deno.test("FILE gives the files of a list without end as they come, also from where it was saved", () =>
+  withFiles(async (folder) => {
+    let asked = 0;
+    const names = Dataset.fromGenerator(function* () {
+      for (;; asked++) yield `${folder}/${asked % 10}.txt`;
+    });
+    const dataset = Dataset.textLines(names);
+    const node = shardGraph(dataset.node, "FILE", { index: 1, count: 3 });
+    await using iterator = openIterator<string>(node);
+    const lines = Array.from(
+      { length: 30 },
+      (_, i) => `${(1 + 3 * Math.floor(i / 3)) % 10}/${i % 3}`,
+    );
+    for (const line of lines.slice(0, 20)) assertEquals((await iterator.next()).value, line);
+    assert(asked < 40, `${asked} names were asked for`);
+    const saved = await iterator.save();
+    asked = 0;
+    await using restored = openIterator<string>(node);
+    await restored.restore(saved);
+    for (const line of lines.slice(20)) assertEquals((await restored.next()).value, line);
+  }));
+
 Deno.test("FILE shuffles a worker's files after they are divided, anew in every epoch", () =>
   withFiles(async (folder) => {
     const dataset = Dataset.textLines(Dataset.listFiles(`${folder}/*`));
