@@ -236,6 +236,7 @@ async function startTask(
         beginSave: () => {
           throw new LeatError("unimplemented", "It saves nothing");
         },
+        nameWanted: () => null,
         drain: () => true,
         leave: () => null,
         wake: () => null,

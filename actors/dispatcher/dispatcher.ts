@@ -23,6 +23,7 @@ import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
 import { openIteration } from "./opening.ts";
 import { isOrdered, noteReceived } from "./ordered.ts";
+import { NameClaims } from "./name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import { dispatcherChecks } from "./protocol_check.ts";
 import { WorkerReach } from "./reach.ts";
@@ -35,7 +36,7 @@ import { TaskLists } from "./task_lists.ts";
 import { TaskRequests } from "./task_requests.ts";
 import type { Turn } from "./turn.ts";
 import { Turns } from "./turns.ts";
-import { workerHeartbeat } from "./workers.ts";
+import { holderOfName, workerHeartbeat } from "./workers.ts";
 
 /** Tells programs of one protocol from those of another. */
 const VERSION = "0.1";
@@ -100,12 +101,14 @@ class Dispatcher {
   readonly #parts: Parts;
   readonly #consequences: Consequences;
   readonly #scaling: Scaling;
+  readonly #names: NameClaims;
 
   constructor(context: ActorContext<DispatcherProtocol>, settings: Settings, turns: Turns) {
     this.#context = context;
     this.#settings = settings;
     this.#turns = turns;
     this.#scaling = new Scaling(settings.scaling);
+    this.#names = new NameClaims(context);
     const consumers = new Consumers();
     const clientLinks = new ClientLinks(
       context,
@@ -220,7 +223,15 @@ class Dispatcher {
     });
   }
 
+  /** Who asks for the name of a worker that lives has to wait. */
   workerHeartbeat(request: Request<"workerHeartbeat">): Answer<"workerHeartbeat"> {
+    const holder = this.#turns.look((state) => holderOfName(state, request));
+    if (holder === undefined) return this.#workerHeard(request);
+    return this.#names.expectGone(request.name, holder, request.worker)
+      .then(() => this.#workerHeard(request));
+  }
+
+  #workerHeard(request: Request<"workerHeartbeat">): Answer<"workerHeartbeat"> {
     const { figures, reach, silence } = this.#parts;
     return this.#turns.run((turn) => {
       const answer = workerHeartbeat(turn, request);

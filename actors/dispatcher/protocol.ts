@@ -283,7 +283,8 @@ export interface DispatcherProtocol {
    * actor of a new life under a known name ends the tasks of the earlier life, once it has said that it
    * follows that one.
    *
-   * @throws `failed_precondition` when a newer life of the same name is registered.
+   * @throws `failed_precondition` when a newer life of the same name is registered; `unavailable` while the
+   * life that it follows answers: a worker keeps its name for as long as it lives.
    */
   workerHeartbeat(request: {
     /** Stable: the advertised address, or a name given by the operator. */

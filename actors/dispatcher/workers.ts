@@ -5,12 +5,14 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import { formatRef, sameActor } from "../runtime/ref.ts";
+import { type FencedRef, formatRef, sameActor } from "../runtime/ref.ts";
+import type { WorkerProtocol } from "../worker/protocol.ts";
 import type { Task } from "./entities.ts";
 import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
+import type { DispatcherState } from "./state.ts";
 import { isServedBy } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 
@@ -43,6 +45,17 @@ export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): Heartbea
   const endedTasks = tasks.filter((status) => !report(turn, name, status))
     .map(({ taskId }) => taskId);
   return { newTasks: tasksToStart(turn, request), endedTasks };
+}
+
+/** The life that has the name a worker asks for, as the one that follows it, if it is not known to be over. */
+export function holderOfName(
+  state: DispatcherState,
+  { name, worker: { incarnation }, follows, leaving }: HeartbeatRequest,
+): FencedRef<WorkerProtocol> | undefined {
+  const known = state.workers.get(name);
+  if (known === undefined || !known.alive || leaving === true) return undefined;
+  if (known.ref.incarnation === incarnation || known.ref.incarnation !== follows) return undefined;
+  return known.pastLives.includes(incarnation) ? undefined : known.ref;
 }
 
 /** A worker that says good-bye: what it has completed counts, the rest of its tasks ends now. */

@@ -36,6 +36,8 @@ export interface WorkerProtocol {
   leave(request: null): null;
   /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
   wake(request: null): null;
+  /** Says that a worker on that node asks for this one's name. Who answers lives, and keeps it. */
+  nameWanted(request: { readonly by: string }): null;
 }
 
 /** DETERMINISTIC: where something stands in the stream. */

@@ -32,6 +32,7 @@ export const workerChecks = checksOf<WorkerProtocol>()({
   drain: object({ timeoutMs: figure }),
   leave: nothing,
   wake: nothing,
+  nameWanted: object({ by: text }),
 });
 
 /** A client's number; of those that stand before a task, which have none, it is below 0. */

@@ -132,6 +132,7 @@ export function createWorker(
         worker.wake();
         return null;
       },
+      nameWanted: ({ by }) => worker.nameWanted(by),
       drain: ({ timeoutMs }) => worker.drain(timeoutMs),
       leave: () => worker.leave(),
     },
@@ -155,6 +156,8 @@ class Worker {
   /** After how much silence, in ms, the dispatcher gives it up; undefined before it has said so. */
   #timeoutMs: number | undefined;
   #left = false;
+  /** Where the last worker was that asked for its name. */
+  #wantedBy: string | undefined;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
     this.#context = context;
@@ -183,6 +186,20 @@ class Worker {
     if (this.#context.world.fault("worker.miss_news")) return;
     this.#woken = true;
     this.#wake();
+  }
+
+  /** It answers, and so keeps its name. */
+  nameWanted(by: string): null {
+    const { name } = this.#options;
+    if (this.#wantedBy !== by) {
+      this.#context.world.log(
+        "warn",
+        `Another worker, at ${by}, wants to be "${name}" as this one is, and waits until it ends. ` +
+          "Give each worker a name of its own (--name)",
+      );
+    }
+    this.#wantedBy = by;
+    return null;
   }
 
   /** Tells the dispatcher that this worker will not be heard of any more. */

@@ -56,6 +56,31 @@ Deno.test("WorkerServer.failed tells of a refusal, and the worker can still be c
   assertMatch(error.message, new RegExp(`${dispatcher.address}.*${worker.name}`));
 });
 
+Deno.test("of two workers of one name the first works, and the second once it is closed", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  const options = { ...QUIET, dispatcher: dispatcher.address, name: "w", heartbeatMs: 50 };
+  const nameIsOf = async (address: string) => {
+    const { workers } = await dispatcher.describe();
+    return workers.some(({ ref, alive }) => alive && ref.node === address);
+  };
+  const until = async (isSo: () => Promise<boolean>) => {
+    for (let polls = 0; !await isSo(); polls++) {
+      assertEquals(polls < 1_000, true, "it never came to be so");
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  const first = await serveWorker(options);
+  await until(() => nameIsOf(first.address));
+  await using second = await serveWorker(options);
+  let hasFailed = false;
+  for (const { failed } of [first, second]) failed.then(() => hasFailed = true);
+  assertEquals((await numbersOf(dispatcher.address, 500)).length, 500);
+  assertEquals([await nameIsOf(first.address), hasFailed], [true, false]);
+  await first.close();
+  await until(() => nameIsOf(second.address));
+  assertEquals((await numbersOf(dispatcher.address, 50)).length, 50);
+});
+
 Deno.test("serveDispatcher and serveWorker reject settings that make no sense, and listen nowhere", async () => {
   const code = async (start: () => Promise<unknown>) =>
     (await assertRejects(start, LeatError)).code;

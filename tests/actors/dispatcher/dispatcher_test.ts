@@ -5,10 +5,16 @@
  */
 import { decodeRecords } from "../../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
-import type { LeatError } from "../../../core/error.ts";
+import { LeatError } from "../../../core/error.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
-import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
-import { settle, tableOf, TestCluster } from "./lib.ts";
+import {
+  assert,
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
+import { settle, tableOf, TestCluster, TestWorker } from "./lib.ts";
 
 const OFF = { processingMode: "OFF" } as const;
 
@@ -225,6 +231,44 @@ Deno.test("the first word of a life, come late, does not take the name from the 
   assertEquals((await cluster.ask("describe", null)).workers[0]?.alive, false);
   assertEquals((await cluster.ask("workerHeartbeat", late)).follows, next.ref.incarnation);
   assertEquals(await next.heartbeat(), [3]);
+});
+
+Deno.test("a worker that lives keeps its name from another, which has it as soon as the first has ended", async () => {
+  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
+  const first = cluster.worker("w");
+  await cluster.open(await cluster.dataset(), OFF);
+  assertEquals(await first.heartbeat(), [1]);
+  const second = new TestWorker(cluster, "w", [[]], "another actor");
+  for (let times = 1; times <= 3; times++) {
+    const { code, message } = await assertRejects(() => second.heartbeat(), LeatError);
+    assertEquals([code, message.includes("lives"), first.wantedBy.length], [
+      "unavailable",
+      true,
+      times,
+    ]);
+  }
+  assertEquals(await first.heartbeat(), [1]);
+  await cluster.system.stopActor("w");
+  assertEquals(await second.heartbeat(), [2]);
+});
+
+Deno.test("a worker that has said good-bye, or does not answer, keeps its name from nobody", async () => {
+  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
+  const gone = cluster.worker("w");
+  await gone.heartbeat();
+  await gone.leave();
+  const stuck = new TestWorker(cluster, "w", [[]], "one that hangs");
+  stuck.stuck = new Promise(() => {});
+  await stuck.heartbeat();
+  assertEquals(gone.wantedBy, []);
+  const next = new TestWorker(cluster, "w", [[]], "the next");
+  const registered = next.heartbeat();
+  await settle();
+  assertEquals(stuck.wantedBy.length, 1);
+  await cluster.world.advance(3_000);
+  await registered;
+  const stale = { name: "w", worker: stuck.ref, tags: [], tasks: [] };
+  assertEquals((await cluster.refused("workerHeartbeat", stale)).code, "failed_precondition");
 });
 
 Deno.test("a worker silent for too long loses its tasks; when it comes back it gets others", async () => {

@@ -307,6 +307,10 @@ export class TestWorker {
   place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
   listings = 0;
   wakes = 0;
+  /** Who has asked for its name. */
+  readonly wantedBy: string[] = [];
+  /** What answering that waits for. */
+  stuck: Promise<void> | undefined;
   readonly #cluster: TestCluster;
 
   constructor(cluster: TestCluster, name: string, table: SplitTable, actor = name) {
@@ -325,6 +329,11 @@ export class TestWorker {
           },
           beginSave: () => {
             throw new LeatError("unimplemented", "It saves nothing");
+          },
+          nameWanted: async ({ by }) => {
+            this.wantedBy.push(by);
+            await this.stuck;
+            return null;
           },
           drain: () => true,
           leave: () => null,
