@@ -179,8 +179,15 @@ function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
   const keys = contents.flatMap((item) =>
     isRecord(item) && typeof item.Key === "string" ? [item.Key] : []
   );
-  const next = result.IsTruncated === "true" ? result.NextContinuationToken : undefined;
-  return { keys, next: typeof next === "string" ? next : undefined };
+  const isTruncated = String(result.IsTruncated).toLowerCase() === "true";
+  const next = result.NextContinuationToken;
+  if (!isTruncated) return { keys, next: undefined };
+  if (typeof next === "string" && next !== "") return { keys, next };
+  throw new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), and not where they go on ` +
+      "(NextContinuationToken). Does the store know ListObjectsV2 (list-type=2)?",
+  );
 }
 
 function errorOf(page: string): { Code?: string; Message?: string } {

@@ -129,6 +129,8 @@ export class ImageFolderNode extends FileSourceNode {
     if (labels === undefined) {
       labels = this.#listLabels(host);
       this.#labels.set(host, labels);
+      // One that fails costs who waits for it: storage may be back for the next image.
+      labels.catch(() => this.#labels.delete(host));
     }
     return labels;
   }

@@ -69,6 +69,24 @@ Deno.test("a listing asks for what the pattern is certain to begin with", async 
   assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/", "a/b"]);
 });
 
+Deno.test("a listing that goes on nobody says where is refused, and never taken for whole", async () => {
+  const page = (rest: string) =>
+    `<ListBucketResult><Contents><Key>d/a</Key></Contents>${rest}</ListBucketResult>`;
+  // As the first version of listings says it, and as one that says nothing.
+  for (const rest of ["<NextMarker>d/a</NextMarker>", "<NextContinuationToken/>", ""]) {
+    const answer = () => new Response(page(`<IsTruncated>true</IsTruncated>${rest}`));
+    await withStore(answer, async (files) => {
+      const error = await assertRejects(() => files.list("s3://bucket/d/*"), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertStringIncludes(error.message, "s3://bucket/d/");
+      assertStringIncludes(error.message, "NextContinuationToken");
+    });
+  }
+  await withStore(() => new Response(page("<IsTruncated>false</IsTruncated>")), async (files) => {
+    assertEquals(await files.list("s3://bucket/d/*"), ["s3://bucket/d/a"]);
+  });
+});
+
 Deno.test("a page that is no listing is refused", async () => {
   for (const page of ["<html><body>hello</body></html>", "hello", "", "<<<"]) {
     await withStore(() => new Response(page), async (files) => {

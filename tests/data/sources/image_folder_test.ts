@@ -12,6 +12,7 @@ import { Tensor } from "../../../core/tensor.ts";
 import { Dataset, imageClasses, LocalCluster, TensorSpec } from "../../../mod.ts";
 import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
 import { Images } from "../../../world/images.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { GREY, RGB, writePng } from "../../world/png_writer.ts";
@@ -115,6 +116,23 @@ Deno.test("an image that cannot be decoded costs that image, and is named", asyn
       `${root}/a/1.png: Damaged PNG of 40 bytes`,
     );
     assertStringIncludes((found[1] as LeatError).message, "begin with 3c68746d");
+  });
+});
+
+Deno.test("imageFolder lists its classes again where that has failed", async () => {
+  await withTree({ "a/1.png": png(1), "b/2.png": png(2), "b/3.png": png(3) }, async (root) => {
+    const { files } = new DenoHost();
+    let lists = 0;
+    const list = (pattern: string) => {
+      // The first is of the images, the second of their classes.
+      if (++lists !== 2) return files.list(pattern);
+      return Promise.reject(new LeatError("unavailable", "the store is away"));
+    };
+    const host = new DenoHost({ files: { open: (path) => files.open(path), list } });
+    const node = new ImageFolderNode(root, { shuffle: false });
+    assertEquals(outline(await collect(node, { host })), ["unavailable", [1, 2], [1, 3]]);
+    assertEquals(outline(await collect(node, { host })), [[0, 1], [1, 2], [1, 3]]);
+    assertEquals(lists, 4); // the images once more, and nothing else
   });
 });
 
