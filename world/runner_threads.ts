@@ -158,6 +158,7 @@ export class RunnerThreads implements RunnerFactory {
   async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
     const clean = await thread.retire();
     this.#busy.delete(thread);
+    if (!thread.isAlive) return; // its ports are closed, and nothing more is heard of its end
     if (!clean) this.#end(thread, name);
     else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
     else this.#idle.push(thread);
@@ -240,6 +241,10 @@ class RunnerThread {
     this.#ready.then(() => this.isLoaded = true, () => {});
   }
 
+  get isAlive(): boolean {
+    return !this.#death.hasCome;
+  }
+
   /** Rejects where it dies before. */
   get loaded(): Promise<unknown> {
     return this.#ready;
@@ -275,6 +280,7 @@ class RunnerThread {
   }
 
   #die(why: string, ready?: Promise<void>): void {
+    if (!this.isAlive) return;
     this.#end();
     if (ready === undefined) this.port.close();
     else ready.then(() => this.port.close());

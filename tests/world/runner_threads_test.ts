@@ -230,3 +230,24 @@ Deno.test("RunnerThreads counts a function that goes on after its thread was ter
   await until(() => runners.runaways === 0);
   await runners.close();
 });
+
+Deno.test("RunnerThreads counts no thread that died by itself among those that go on", async () => {
+  const told: string[] = [];
+  const runaway = (what: string) => told.push(what);
+  const runners = new RunnerThreads({}, { onRunaway: runaway, runawayAfterMs: 1 });
+  const forgetful = Dataset.range(1).map(() => {
+    Promise.reject(new Error("nobody catches it"));
+    return new Promise<number>(() => {});
+  });
+  for (const name of ["one", "two"]) {
+    const runner = runners.start(settings(forgetful, { name }), NO_SPLITS);
+    assertEquals((await assertRejects(() => runner.next(), LeatError)).code, "unavailable");
+    runner.dispose();
+    // Another thread is loaded for it, which takes longer than to count the one before.
+    const next = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+    assertEquals(await drain(next), [0]);
+    next.dispose();
+  }
+  assertEquals([runners.runaways, told], [0, []]);
+  await runners.close();
+});
