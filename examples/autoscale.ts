@@ -31,7 +31,8 @@ const OPTIONS = {
   min: integer({ help: "Never have fewer workers here.", default: 0, min: 0, max: WORKERS_MAX }),
   max: integer({ help: "Never have more workers here.", default: 4, min: 1, max: WORKERS_MAX }),
   name: text({
-    help: "What the workers' names begin with; by default this host's name.",
+    help:
+      "What the workers' names begin with, of its own for each autoscaler; by default this host's name.",
     placeholder: "PREFIX",
   }),
   drainMs: milliseconds({
@@ -59,7 +60,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task autoscale --dispatcher ws://10.0.0.5:5050 --token-file token --max 16 -- --data-root /data
 
 It says why at each step. A worker that is not wanted any more finishes the splits that it holds; one
-that ends by itself is replaced. Ctrl-C stops it and its workers, a second one at once.`,
+that ends by itself is replaced. One autoscaler is enough for a dispatcher: two would both start what
+is missing, and one of them stops that again. Ctrl-C stops it and its workers, a second one at once.`,
 };
 
 const separator = Deno.args.indexOf("--");

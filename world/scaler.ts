@@ -205,9 +205,7 @@ class FleetScaler implements Scaler {
     const there = state.workers.filter(({ alive }) => alive);
     const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
     this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
-    const others = there.filter(({ name, isPrivate, unreachable }) =>
-      isPrivate !== true && unreachable === undefined && !this.#ours.has(name)
-    );
+    const others = there.filter((worker) => staysForAll(worker) && !this.#ours.has(worker.name));
     const missing = missingBeside(others, state.scaling, fleet.tags);
     const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
     const running = names.length + this.#starting.size;
@@ -262,6 +260,13 @@ class FleetScaler implements Scaler {
     Promise.try(() => this.#options.onStep?.(step))
       .catch((error) => console.error("autoscale: onStep has failed:", error));
   }
+}
+
+/** One that drains will be gone: were it counted, two scalers would each stop for the other's sake. */
+function staysForAll(
+  { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
+): boolean {
+  return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
 }
 
 /** How many workers of a fleet are missing for what is wanted, where those of others are there. */

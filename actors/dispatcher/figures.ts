@@ -18,7 +18,7 @@ import type {
   WorkerRates,
 } from "./protocol_figures.ts";
 import { ReadRates } from "./read_rates.ts";
-import { RateWindow } from "./rate_window.ts";
+import { isReckonable, RateWindow } from "./rate_window.ts";
 import type { DispatcherState } from "./state.ts";
 
 const MS_PER_HOUR = 3_600_000;
@@ -45,6 +45,7 @@ interface WorkerEntry {
   readonly incarnation: string;
   readonly window: RateWindow<"cpuSeconds">;
   readonly tasks: Map<number, TaskFigures>;
+  draining: boolean;
   process: ProcessUsage | undefined;
   /** By its own clock, and by the dispatcher's. */
   atMs: number;
@@ -85,12 +86,13 @@ export class Figures {
   /** A worker's heartbeat; the state is as it is after it. */
   workerHeard(state: DispatcherState, request: WorkerReport, nowMs: number): void {
     const { name, worker: { incarnation }, figures, tasks } = request;
-    if (figures === undefined) return;
+    if (figures === undefined || !isReckonable(figures.atMs)) return;
     let entry = this.#workers.get(name);
     if (entry === undefined || entry.incarnation !== incarnation) {
-      const { atMs, process } = figures;
+      const { atMs, process, draining = false } = figures;
       entry = {
         incarnation,
+        draining,
         window: new RateWindow(this.#windowMs),
         tasks: new Map(),
         process,
@@ -100,8 +102,9 @@ export class Figures {
       this.#workers.set(name, entry);
     } else if (figures.atMs <= entry.atMs) return;
     this.#charge(state, entry, request);
-    const { atMs, process } = figures;
+    const { atMs, process, draining = false } = figures;
     entry.atMs = atMs;
+    entry.draining = draining;
     entry.process = process;
     entry.heardMs = nowMs;
     if (process !== undefined) entry.window.add(atMs, { cpuSeconds: process.cpuSeconds });
@@ -118,7 +121,8 @@ export class Figures {
     figures: ClientFigures | undefined,
     nowMs: number,
   ): void {
-    if (figures === undefined) return;
+    // No later report would be newer than one of a time that is no number.
+    if (figures === undefined || !isReckonable(figures.atMs)) return;
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
       const window = new RateWindow<ClientCounts>(this.#windowMs);
@@ -171,7 +175,7 @@ export class Figures {
     const windows = [...entry.tasks.values()].map(({ window }) => window);
     const perSecond = (count: TaskCounts) =>
       windows.reduce((total, window) => total + window.perSecond(count), 0);
-    const { process, window } = entry;
+    const { process, window, draining } = entry;
     return {
       ageMs: nowMs - entry.heardMs,
       process: process === undefined
@@ -180,6 +184,7 @@ export class Figures {
       elementsPerSecond: perSecond("produced"),
       bytesPerSecond: perSecond("servedBytes"),
       busyShare: Math.max(0, ...windows.map(busyShareOf)),
+      ...(draining ? { draining } : {}),
     };
   }
 

@@ -93,6 +93,7 @@ const clientFigures = object({
 
 const workerFigures = object({
   atMs: figure,
+  draining: optional(flag),
   process: optional(object({
     cpuSeconds: figure,
     memoryBytes: figure,

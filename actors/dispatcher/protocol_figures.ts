@@ -35,6 +35,8 @@ export interface WorkerFigures {
   readonly atMs: number;
   /** Left out where the world does not tell. */
   readonly process?: ProcessUsage;
+  /** It takes no more work, and ends once clients have what it holds. Default false. */
+  readonly draining?: boolean;
 }
 
 /** DETERMINISTIC: what keeping the order costs a reader. */
@@ -252,6 +254,8 @@ export interface WorkerRates {
   readonly bytesPerSecond: number;
   /** The greatest of its tasks' shares: 1 when a pipeline never rests. */
   readonly busyShare: number;
+  /** It takes no more work, if so, and will be gone. */
+  readonly draining?: boolean;
 }
 
 /**

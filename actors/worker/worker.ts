@@ -173,8 +173,10 @@ class Worker {
     await Promise.all([...this.#tasks.values()].map((task) => this.#unplace(task)));
   }
 
+  /** The dispatcher hears at once that it will be gone: others may be wanted in its place. */
   async drain(timeoutMs: number): Promise<boolean> {
     this.#draining = true;
+    this.wake();
     const drained = [...this.#tasks.values()].map(({ task }) =>
       this.#context.ask(task, "drain", null, { timeoutMs }).then(() => true, () => false)
     );
@@ -307,6 +309,7 @@ class Worker {
     const figures = {
       atMs: this.#context.world.nowMs(),
       ...(usage === undefined ? {} : { process: usage() }),
+      ...(this.#draining ? { draining: true } : {}),
     };
     return {
       name,

@@ -60,6 +60,26 @@ testInline(
   },
 );
 
+testInline("the dispatcher knows of a worker that it drains", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  // It drains until all of the split that it holds is made: for longer than the test lasts.
+  const numbers = Dataset.range(1_000_000).batch(10).map(slowly);
+  await using iterator = numbers.distribute({ service: cluster, processingMode: "DYNAMIC" })
+    .iterator();
+  await iterator.next();
+  const areDraining = async () =>
+    (await cluster.describe()).workers.map(({ figures }) => figures?.draining === true);
+  assertEquals(await areDraining(), [false]);
+  const stopped = cluster.stopWorker(0, { graceful: true, drainTimeoutMs: 1_000 });
+  for (let polls = 0; !(await areDraining())[0]; polls++) {
+    assertEquals(polls < 100, true, "it was not said");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await stopped;
+  await cluster.close();
+  await returned();
+});
+
 /** Resolves once the worker lives a life that `isMeant`; answers who is alive then. */
 async function untilAlive(
   cluster: LocalCluster,
@@ -236,6 +256,55 @@ Deno.test("autoscale counts no worker that cannot be reached, or may not serve t
   assertEquals(await ownBeside(stateOf(2, [tagged], [{ targetTags: ["b"], wanted: 9 }])), 2);
 });
 
+Deno.test("two scalers of one dispatcher come to rest at what is wanted, and stop no worker for the other's sake", async () => {
+  const { clock, timer } = virtual();
+  const pauseMs = (ms: number) => new Promise<void>((resolve) => timer(ms, resolve));
+  const alive = new Map<string, { draining: boolean }>();
+  const fleetOf = (prefix: string) => {
+    const names: string[] = [];
+    return {
+      names,
+      start: async () => {
+        await pauseMs(20_000);
+        const name = `${prefix}${alive.size}-${clock.nowMs}`;
+        names.push(name);
+        alive.set(name, { draining: false });
+      },
+      stop: async (name: string) => {
+        names.splice(names.indexOf(name), 1);
+        alive.get(name)!.draining = true;
+        await pauseMs(30_000);
+        alive.delete(name);
+      },
+    };
+  };
+  const rates = { ageMs: 0, process: null, elementsPerSecond: 0, bytesPerSecond: 0, busyShare: 1 };
+  const workers = () =>
+    [...alive].map(([name, { draining }]) => worker(name, { figures: { ...rates, draining } }));
+  let wanted = 4;
+  let steps = 0;
+  const scalerOf = (prefix: string) =>
+    autoscale({
+      ...{ dispatcher: { describe: () => Promise.resolve(stateOf(wanted, workers())) } },
+      ...{ fleet: fleetOf(prefix), maxWorkers: 8, timer, onStep: () => void steps++ },
+    });
+  const working = () => [...alive.values()].filter(({ draining }) => !draining).length;
+  const settlesAt = async (count: number) => {
+    const from = working();
+    let least = from;
+    await clock.pass(120_000, () => void (least = Math.min(least, working())));
+    assertEquals([working(), alive.size, least], [count, count, Math.min(from, count)]);
+    const before = steps;
+    await clock.pass(300_000);
+    assertEquals([working(), steps], [count, before]);
+  };
+  await using _one = scalerOf("a");
+  await clock.pass(2_500);
+  await using _other = scalerOf("b");
+  await settlesAt(4);
+  for (wanted of [2, 5, 1]) await settlesAt(wanted);
+});
+
 Deno.test("autoscale starts no worker for a job that those of its fleet may not serve", async () => {
   const state = stateOf(1, [worker("tagged", { tags: ["a"] })], [{ targetTags: ["b"], wanted: 1 }]);
   assertEquals(await ownBeside(state, ["a"]), 0);
@@ -370,6 +439,33 @@ Deno.test("autoscale names the fleet, not the dispatcher, where start or stop th
   });
   assertEquals((await told.promise).startsWith("The fleet could not be told"), true);
 });
+
+/** Timers of a clock that moves when told to. */
+function virtual() {
+  const timers = new Set<{ readonly dueMs: number; readonly fn: () => void }>();
+  const clock = {
+    nowMs: 0,
+    async pass(ms: number, look: () => void = () => {}): Promise<void> {
+      const endMs = clock.nowMs + ms;
+      for (;;) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        look();
+        const [next] = [...timers].sort((a, b) => a.dueMs - b.dueMs);
+        if (next === undefined || next.dueMs > endMs) break;
+        timers.delete(next);
+        clock.nowMs = next.dueMs;
+        next.fn();
+      }
+      clock.nowMs = endMs;
+    },
+  };
+  const timer = (delayMs: number, fn: () => void) => {
+    const entry = { dueMs: clock.nowMs + delayMs, fn };
+    timers.add(entry);
+    return { cancel: () => void timers.delete(entry) };
+  };
+  return { clock, timer };
+}
 
 /** Timers that are over at once, and a list of how long they would have taken, in ms. */
 function hurried() {
