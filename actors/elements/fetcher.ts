@@ -7,6 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { mayBeTakenLater } from "../runtime/asks.ts";
+import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { Timer } from "../runtime/world.ts";
 import type {
@@ -14,6 +15,7 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
+import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
 
 /** How long a client's request for an element may stay open before it is asked again, in ms, unless it is told. */
 export const REQUEST_TIMEOUT_MS = 30_000;
@@ -65,6 +67,8 @@ export class ElementFetcher {
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
   readonly #open = new Set<Fetching>();
+  /** Those of the open that were not asked for yet: the source would refuse them. */
+  readonly #held = new Fifo<Fetching>();
   readonly #answered = new Set<number>();
   #timer: Timer | undefined;
   #sequence = 0;
@@ -88,7 +92,8 @@ export class ElementFetcher {
   }
 
   /**
-   * The next element of this client. Calls may overlap; each asks for an element of its own.
+   * The next element of this client. Calls may overlap; each asks for an element of its own, when it is
+   * no further ahead than the source keeps answers for.
    *
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone for good,
    * `cancelled` after `stop()`.
@@ -99,7 +104,8 @@ export class ElementFetcher {
     return new Promise((resolve, reject) => {
       const fetching = { sequence, wanted, resolve, reject, attempts: 0, dueMs: Infinity };
       this.#open.add(fetching);
-      this.#attempt(fetching);
+      if (sequence > this.#reach) this.#held.push(fetching);
+      else this.#attempt(fetching);
     });
   }
 
@@ -127,6 +133,11 @@ export class ElementFetcher {
   leave(): void {
     this.stop();
     this.#tellLeave();
+  }
+
+  /** Up to here the source answers what it is asked for. */
+  get #reach(): number {
+    return this.#acknowledged + UNACKNOWLEDGED_MAX;
   }
 
   #tellLeave(): void {
@@ -225,6 +236,10 @@ export class ElementFetcher {
     if (!this.#open.delete(fetching)) return false;
     this.#answered.add(fetching.sequence);
     while (this.#answered.delete(this.#acknowledged + 1)) this.#acknowledged++;
+    // The newest are held, in their order.
+    while (this.#held.length > 0 && this.#sequence - this.#held.length < this.#reach) {
+      this.#attempt(this.#held.shift()!);
+    }
     return true;
   }
 

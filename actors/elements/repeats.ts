@@ -12,8 +12,11 @@ import type {
   GetElementRequest,
 } from "../worker/protocol.ts";
 
-/** Answers kept per client; a client that asks for more without acknowledging is refused. */
-const UNACKNOWLEDGED_MAX = 1_024;
+/**
+ * Answers kept per client: one that asks for what is further beyond the last that it has acknowledged
+ * is refused. By distance: by count, later requests could take all places that an earlier one waits for.
+ */
+export const UNACKNOWLEDGED_MAX = 1_024;
 /** A client not heard of for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
@@ -110,10 +113,11 @@ export class Repeats {
     const known = client.answers.get(sequence);
     if (known instanceof Pending) return known.again();
     if (known !== undefined) return repeatable(known);
-    if (client.answers.size >= UNACKNOWLEDGED_MAX) {
+    if (sequence > client.acknowledged + UNACKNOWLEDGED_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `Client ${request.clientId} has ${client.answers.size} elements it has not acknowledged`,
+        `Client ${request.clientId} asks for element ${sequence}, but has acknowledged only those up ` +
+          `to ${client.acknowledged}: at most ${UNACKNOWLEDGED_MAX} are kept`,
       );
     }
     if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);

@@ -114,6 +114,27 @@ Deno.test("ElementFetcher asks again when it is told to for what has not arrived
   assertEquals(fetcher.askAgain(), 3);
 });
 
+Deno.test("ElementFetcher asks for more than its source keeps answers for when that may be asked, each once", async () => {
+  const wanted = Array.from({ length: 3_000 }, (_, i) => i + 1);
+  await using bench = new FetchBench(({ sequence }) => element(sequence), {}, 600_000);
+  const { fetcher, requests } = bench;
+  const answers = await Promise.all(wanted.map(() => fetcher.fetch()));
+  assertEquals(answers.map(opened), wanted);
+  assertEquals(requests.map(({ sequence }) => sequence), wanted);
+});
+
+Deno.test("ElementFetcher stops what it has not asked for yet, too", async () => {
+  const never = Promise.withResolvers<ElementAnswer>();
+  await using bench = new FetchBench(() => never.promise, {}, 600_000);
+  const { fetcher } = bench;
+  const codes = Array.from(
+    { length: 3_000 },
+    () => fetcher.fetch().then(() => "answered", (error) => LeatError.from(error).code),
+  );
+  fetcher.stop();
+  assertEquals(new Set(await Promise.all(codes)), new Set(["cancelled"]));
+});
+
 Deno.test("ElementFetcher asks again for each of several elements that take long", async () => {
   const ready = Promise.withResolvers<void>();
   const produce = async ({ sequence }: GetElementRequest) => {

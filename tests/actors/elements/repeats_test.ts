@@ -87,6 +87,21 @@ Deno.test("Repeats bounds what a client leaves unacknowledged", () => {
   assertEquals(assertThrows(fill, LeatError).code, "resource_exhausted");
 });
 
+Deno.test("Repeats takes the lowest request, whichever later ones came before it, and none that is too far ahead", async () => {
+  const repeats = new Repeats(world);
+  const ask = (sequence: number, acknowledged: number) =>
+    Promise.resolve().then(() =>
+      repeats.answer({ clientId: 1, sequence, acknowledged }, () => element(sequence % 256))
+    ).then((answer) => answer.kind, (error) => LeatError.from(error).code);
+  const wanted = Array.from({ length: 2_100 }, (_, i) => i + 1);
+  const first = await Promise.all(wanted.map((sequence) => ask(sequence, 0)));
+  const taken = first.lastIndexOf("element") + 1;
+  assertEquals(first, wanted.map((s) => s <= taken ? "element" : "resource_exhausted"));
+  const refused = wanted.slice(taken).reverse();
+  const again = await Promise.all(refused.map((sequence) => ask(sequence, taken)));
+  assertEquals(again, refused.map((s) => s <= 2 * taken ? "element" : "resource_exhausted"));
+});
+
 Deno.test("Repeats awaits who was given elements or errors, until they are acknowledged or for a while", () => {
   const repeats = new Repeats(world);
   const given: Record<number, ElementAnswer> = {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { Repeats } from "../../../actors/elements/repeats.ts";
 import { createReads } from "../../../actors/reads/reads.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
@@ -48,6 +49,41 @@ Deno.test("reads gives no element to two rounds, though they are asked for at on
   await using _ = bench;
   const asked = [0, 1, 2].flatMap((round) => [read(0, round), read(1, round)]);
   assertEquals(await Promise.all(asked), [0, 1, 2, 3, 4, 5]);
+});
+
+Deno.test("reads asks once for each element of rounds of more consumers than a task keeps answers for", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const repeats = new Repeats(bench.system.world);
+  const asked: number[] = [];
+  const task = bench.spawn({
+    name: "counted",
+    create: () => ({
+      handlers: {
+        getElement(request) {
+          asked.push(request.sequence);
+          const place = new Payload(encodeMessage(request.sequence - 1));
+          return repeats.answer(request, () => ({ kind: "element", element: place }));
+        },
+        leave: () => null,
+        stats: () => {
+          throw new LeatError("unimplemented", "a source without figures");
+        },
+      },
+    }),
+  });
+  const numConsumers = 3_000;
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) => createReads(context, { task, numConsumers, skipAfterMs: 600_000 }),
+  });
+  const consumers = Array.from({ length: numConsumers }, (_, i) => i);
+  for (const round of [0, 1]) {
+    const given = await Promise.all(
+      consumers.map((consumerIndex) => bench.get(reads, consumerIndex, { consumerIndex, round })),
+    );
+    assertEquals(given.map(opened), consumers.map((i) => round * numConsumers + i));
+  }
+  assertEquals(asked, Array.from(asked, (_, i) => i + 1));
 });
 
 Deno.test("reads refuses a round that has long passed, saying which one is reached", async () => {
