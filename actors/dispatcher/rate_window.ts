@@ -86,6 +86,7 @@ export class RateWindow<K extends string> {
   }
 }
 
-function isReckonable(count: number): boolean {
+/** Whether sums and quotients of it are numbers. */
+export function isReckonable(count: number): boolean {
   return Math.abs(count) <= COUNT_MAX;
 }
