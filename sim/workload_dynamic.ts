@@ -3,8 +3,9 @@
  * and two clients of one job.
  *
  * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
- * workers' lives); every element is taken once (`OFF`: once of each worker that has a part in it), if no
- * worker and no client has crashed; and once the cluster has healed, every client reaches the end.
+ * workers' lives); if no client has crashed, every element is taken once but for those that a worker held
+ * which has (`OFF`: once of each worker that has a part in it and has not); and once the cluster has
+ * healed, every client reaches the end.
  *
  * @module
  */
@@ -25,6 +26,7 @@ import type { SimNode } from "./node.ts";
 import { pacedBy } from "./paced_runners.ts";
 import { SimRandom } from "./random.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
+import { TaskLives } from "./task_lives.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
 import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
@@ -98,6 +100,7 @@ class DynamicRun {
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
   readonly #tasked = new TaskedWorkers();
+  readonly #taskLives = new TaskLives();
   readonly #maxOutstandingRequests: number;
   readonly #timings: ServiceTimings;
 
@@ -123,6 +126,7 @@ class DynamicRun {
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
         if (this.#isOff) this.#tasked.watch(node);
+        else this.#taskLives.watch(node);
         bootOne(node);
       });
     }
@@ -143,8 +147,13 @@ class DynamicRun {
     );
     if (this.#crashesOf("client") > 0) return;
     // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
-    const wholeTimes = this.#isOff ? this.#tasked.count : 1;
-    this.deliveries.expectAll(Math.max(0, wholeTimes - this.#crashesOf("worker")));
+    const crashes = this.#crashesOf("worker");
+    if (this.#isOff) this.deliveries.expectAll(Math.max(0, this.#tasked.count - crashes));
+    else if (crashes === 0) this.deliveries.expectAll();
+    else {
+      const missing = this.deliveries.missing();
+      this.#ledger.expectLost(missing, (taskId) => this.#taskLives.isOver(taskId));
+    }
   }
 
   get #isOff(): boolean {

@@ -45,12 +45,15 @@ export class DeliveryChecker {
     this.#findings.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
   }
 
+  /** Elements that were not delivered so often. */
+  missing(times = 1): number[] {
+    const elements = Array.from({ length: this.#count }, (_, element) => element);
+    return elements.filter((element) => (this.#taken.get(element)?.length ?? 0) < times);
+  }
+
   /** Everything is over: every element must have been delivered so often. */
   expectAll(times = 1): void {
-    const missing: number[] = [];
-    for (let element = 0; element < this.#count; element++) {
-      if ((this.#taken.get(element)?.length ?? 0) < times) missing.push(element);
-    }
+    const missing = this.missing(times);
     if (missing.length === 0) return;
     this.#findings.add(`elements delivered less than ${times} times: ${missing.join(", ")}`);
   }

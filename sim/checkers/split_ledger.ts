@@ -1,12 +1,13 @@
 /**
- * Checks what the dispatcher says, life after life: no split goes to two requests, and a repeated
- * request gets the same split.
+ * Checks what the dispatcher says, life after life: no split goes to two requests, a repeated request
+ * gets the same split, and what is missing at the end was a lost task's to give.
  *
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import type { Split } from "../../data/splits.ts";
 import type { Findings } from "./checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
@@ -19,6 +20,10 @@ export class SplitLedger {
   readonly #asked = new Map<string, Map<number, SplitRequest>>();
   readonly #requestOfSplit = new Map<string, string>();
   readonly #splitOfRequest = new Map<string, number | null>();
+  /** By each request that has reached the dispatcher: the task that made it. */
+  readonly #taskOfRequest = new Map<string, number>();
+  /** By each element that was handed out: the tasks that were to give it. */
+  readonly #tasksOfElement = new Map<number, Set<number>>();
 
   constructor(findings: Findings) {
     this.#findings = findings;
@@ -36,6 +41,7 @@ export class SplitLedger {
       if (method !== "getSplit") return;
       const requests = this.#asked.get(source.incarnation);
       const request = body as SplitRequest;
+      this.#taskOfRequest.set(describe(request), request.taskId);
       if (requests === undefined) this.#asked.set(source.incarnation, new Map([[id, request]]));
       else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
@@ -45,8 +51,36 @@ export class SplitLedger {
     }
   };
 
-  #answered({ taskId, number, source, repetition }: SplitRequest, { split }: SplitAnswer): void {
-    const request = `request ${number} of task ${taskId} for source ${source}`;
+  /**
+   * Everything is over: elements may be missing that were handed out to a task which was lost with its
+   * worker. Of a request of such a task it may be unknown what it was granted: so many may be missing
+   * beyond those. There is one source, and one repetition.
+   */
+  expectLost(missing: readonly number[], isLost: (taskId: number) => boolean): void {
+    const unknown: number[] = [];
+    for (const element of missing) {
+      const tasks = [...this.#tasksOfElement.get(element) ?? []];
+      if (tasks.length === 0) unknown.push(element);
+      else if (!tasks.some(isLost)) {
+        this.#findings.add(
+          `element ${element} is missing, of task ${tasks.join(", ")}, which was not lost`,
+        );
+      }
+    }
+    const unanswered = this.#taskOfRequest.entries().filter(([request, taskId]) =>
+      isLost(taskId) && !this.#splitOfRequest.has(request)
+    );
+    const unansweredCount = [...unanswered].length;
+    if (unknown.length <= unansweredCount) return;
+    this.#findings.add(
+      `elements ${unknown.join(", ")} are missing, which nobody was given; lost tasks had ` +
+        `${unansweredCount} requests without an answer`,
+    );
+  }
+
+  #answered(asked: SplitRequest, { split }: SplitAnswer): void {
+    const { taskId, source, repetition } = asked;
+    const request = describe(asked);
     const before = this.#splitOfRequest.get(request);
     const index = split?.index ?? null;
     if (before === undefined) this.#splitOfRequest.set(request, index);
@@ -54,6 +88,7 @@ export class SplitLedger {
       this.#findings.add(`${request} was answered with split ${before}, then with ${index}`);
     }
     if (index === null) return;
+    this.#noteElements(taskId, split!);
     const key = `${repetition}/${source}/${index}`;
     const other = this.#requestOfSplit.get(key);
     if (other === undefined) this.#requestOfSplit.set(key, request);
@@ -61,4 +96,16 @@ export class SplitLedger {
       this.#findings.add(`split ${key} was handed out to ${other}, then to ${request}`);
     }
   }
+
+  #noteElements(taskId: number, { start, stop }: Split): void {
+    for (let element = start; element < stop; element++) {
+      const tasks = this.#tasksOfElement.get(element);
+      if (tasks === undefined) this.#tasksOfElement.set(element, new Set([taskId]));
+      else tasks.add(taskId);
+    }
+  }
+}
+
+function describe({ taskId, number, source }: SplitRequest): string {
+  return `request ${number} of task ${taskId} for source ${source}`;
 }

@@ -5,6 +5,7 @@
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import { splitCount } from "../../actors/dispatcher/split_table.ts";
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
@@ -39,6 +40,21 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
         if (record.type !== "task_ended") return;
         for (const { splits } of state.iterations.values()) {
           for (const cursor of splits?.cursors ?? []) cursor.next = Math.max(0, cursor.next - 1);
+        }
+      }),
+  },
+  {
+    name: "lose-what-is-left",
+    wrong: "a dispatcher that loses with a task all splits that nobody was given yet",
+    workload: "dynamic",
+    crashes: ["worker"],
+    install: () =>
+      applied((state, record) => {
+        if (record.type !== "task_ended") return;
+        for (const { splits } of state.iterations.values()) {
+          for (const [source, cursor] of splits?.cursors.entries() ?? []) {
+            cursor.next = splitCount(splits!.bounds, source);
+          }
         }
       }),
   },
