@@ -78,6 +78,27 @@ async function iterationOf(cluster: TestCluster) {
   return (await cluster.ask("describe", null)).jobs[0]!.iterations[0]!;
 }
 
+Deno.test("a report of a time that is no number is dropped, and those after it count", async () => {
+  for (const wrong of [Infinity, NaN]) {
+    await using cluster = await TestCluster.start();
+    const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+    await report(cluster, worker!, { atMs: wrong });
+    await say(cluster, clientId, { atMs: wrong });
+    await report(cluster, worker!, { atMs: 0 });
+    await say(cluster, clientId, { atMs: 0 });
+    await report(cluster, worker!, {
+      atMs: 2_000,
+      stats: { [taskId]: { produced: 20, busyMs: 1_000 } },
+    });
+    await say(cluster, clientId, { atMs: 2_000, elements: 20, waitingMs: 500, trainingMs: 1_500 });
+    const { tasks, readers } = await iterationOf(cluster);
+    assertEquals(tasks[0]!.figures?.elementsPerSecond, 10, `${wrong}`);
+    assertEquals(readers[0]!.figures?.elements, 20, `${wrong}`);
+    const { usage } = (await cluster.ask("describe", null)).jobs[0]!;
+    assertEquals(usage.clientHours, 2_000 / 3_600_000, `${wrong}`);
+  }
+});
+
 Deno.test("rates are exact, by the clock of who reports, whenever the heartbeat arrives", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
