@@ -1,0 +1,69 @@
+/** What the checker of handed-out splits sees at the end. */
+import { SplitLedger } from "../../sim/checkers/split_ledger.ts";
+import { assertEquals } from "../assert.ts";
+
+const DISPATCHER = { node: "dispatcher", path: "/dispatcher", incarnation: "1-1" };
+const LOST_TASK = 1;
+const LIVING_TASK = 2;
+
+/** What is found where these elements are missing, and each request got that one, or no answer. */
+function found(
+  requests: readonly { readonly taskId: number; readonly element?: number }[],
+  missing: readonly number[],
+): string[] {
+  const found: string[] = [];
+  const ledger = new SplitLedger({ add: (what) => found.push(what) });
+  for (const [id, { taskId, element }] of requests.entries()) {
+    const task = { node: "worker", path: `/tasks/${taskId}`, incarnation: `2-${taskId}` };
+    const body = { taskId, number: id + 1, source: 0, repetition: 0 };
+    const ids = { id, number: id + 1 };
+    ledger.observe({
+      type: "deliver",
+      envelope: {
+        kind: "ask",
+        source: task,
+        target: DISPATCHER,
+        ...ids,
+        method: "getSplit",
+        body,
+        timeoutMs: 1_000,
+      },
+    });
+    if (element === undefined) continue;
+    const split = { start: element, stop: element + 1, index: element };
+    ledger.observe({
+      type: "send",
+      envelope: {
+        kind: "reply",
+        source: DISPATCHER,
+        target: task,
+        ...ids,
+        body: { split, total: 10 },
+      },
+    });
+  }
+  ledger.expectLost(missing, (taskId) => taskId === LOST_TASK);
+  return found;
+}
+
+Deno.test("SplitLedger lets elements be missing that a lost task was handed, and one for each of its open requests", () => {
+  const requests = [
+    { taskId: LOST_TASK, element: 0 },
+    { taskId: LIVING_TASK, element: 1 },
+    { taskId: LOST_TASK },
+    { taskId: LIVING_TASK },
+  ];
+  assertEquals(found(requests, []), []);
+  assertEquals(found(requests, [0, 2]), []);
+  assertEquals(found(requests, [0, 2, 3]).length, 1);
+});
+
+Deno.test("SplitLedger sees an element missing that a living task was handed, and one that nobody was", () => {
+  const requests = [{ taskId: LOST_TASK, element: 0 }, { taskId: LIVING_TASK, element: 1 }];
+  assertEquals(found(requests, [0, 1]), [
+    "element 1 is missing, of task 2, which was not lost",
+  ]);
+  assertEquals(found(requests, [0, 2]), [
+    "elements 2 are missing, which nobody was given; lost tasks had 0 requests without an answer",
+  ]);
+});
