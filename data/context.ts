@@ -67,6 +67,8 @@ interface Iteration {
   readonly deterministic: boolean;
   /** While it is restored: what puts back what that has overwritten. */
   readonly overwritten: (() => void)[];
+  /** The streams of services that were opened since it was restored; undefined where it was not. */
+  opened: Set<string> | undefined;
 }
 
 /** How the contexts of an iteration are made. */
@@ -106,7 +108,14 @@ export class IteratorContext {
     { luck, deterministic, splits }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
-      { host, pacer: new Pacer(host), pause: new Pause(), deterministic, overwritten: [] },
+      {
+        host,
+        pacer: new Pacer(host),
+        pause: new Pause(),
+        deterministic,
+        overwritten: [],
+        opened: undefined,
+      },
       luck,
       placesOf(node),
       splits === undefined ? undefined : new SplitProgress(splits),
@@ -255,8 +264,22 @@ export class IteratorContext {
   /** The iteration is restored, or cannot be: then all that was overwritten for it is put back. */
   endRestoring(isRestored: boolean): void {
     const overwritten = this.#iteration.overwritten.splice(0);
-    if (isRestored) return;
+    if (isRestored) {
+      this.#iteration.opened = new Set();
+      return;
+    }
     for (const putBack of overwritten.toReversed()) putBack();
+  }
+
+  /**
+   * To be called when the stream of that name is opened: whether it is the first time since the iteration
+   * was restored. Then the one that was saved may still be read by another process.
+   */
+  opensRestored(name: string): boolean {
+    const { opened } = this.#iteration;
+    if (opened === undefined || opened.has(name)) return false;
+    opened.add(name);
+    return true;
   }
 
   /** What all iterators of this operator share during this iteration; made by the first. */

@@ -6,7 +6,7 @@
 import { accessFrom } from "../actors/client/access.ts";
 import { distributedIterator } from "../actors/client/distributed_iterator.ts";
 import type { ClientHome } from "../actors/client/starting.ts";
-import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
+import { dispatcherAt, READ_BY_ANOTHER } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import type { Dataset } from "../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
@@ -56,15 +56,22 @@ export class Readings implements Disposable {
   }
 }
 
-/** What comes next; `undefined` at the end, "lost" where the dispatcher knows this reader no more. */
+/**
+ * What comes next; `undefined` at the end, "lost" where the dispatcher knows this reader no more.
+ *
+ * @param isRestored Whether it takes over from whoever reads.
+ * @throws where it was restored, and is refused because another one reads.
+ */
 export async function take(
   iterator: DatasetIterator<unknown>,
+  isRestored = false,
 ): Promise<Given | undefined | "lost"> {
   try {
     const { done, value } = await iterator.next();
     return done ? undefined : { element: value };
   } catch (error) {
-    const { code } = LeatError.from(error);
+    const { code, details } = LeatError.from(error);
+    if (isRestored && details?.reason === READ_BY_ANOTHER) throw error;
     return code === "not_found" || code === "failed_precondition" ? "lost" : { error };
   }
 }

@@ -195,7 +195,7 @@ class ConsumersRun implements Disposable {
     if (saved !== undefined) await iterator.restore(saved.token);
     else consumer.saved = { token: await iterator.save(), position: 0 };
     for (let position = saved?.position ?? 0;; position++) {
-      const given = await take(iterator);
+      const given = await take(iterator, saved !== undefined);
       if (given === "lost" || given === undefined) {
         await iterator.return();
         if (given === "lost") return given;

@@ -1,7 +1,8 @@
 /**
  * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three workers
  * and a trainer, which saves its iterator now and then and goes on from there when it has crashed,
- * when somebody else was thought to be the reader, or just so.
+ * when somebody else was thought to be the reader, or just so; now and then from a place long before it,
+ * while the iterator that it had is open still.
  *
  * What must hold: whatever happens, the training loop is given the canonical stream, each element
  * once and in its place; no split is produced beyond the window; and once the cluster has healed the
@@ -42,6 +43,9 @@ const STEP_MAX_MS = 20;
 /** How often the loop saves its iterator, per element, and how often it then goes on in a new one. */
 const SAVE_PROBABILITY = 0.3;
 const RESTORE_PROBABILITY = 0.1;
+/** How often the loop goes back to one of all the places that were saved, per element, and at most. */
+const GO_BACK_PROBABILITY = 0.1;
+const GO_BACKS_MAX = 3;
 /** How long the loop waits before it tries again to be the reader, in ms. */
 const LOST_PAUSE_MS = 500;
 /** Of asks for the dispatcher's state, in ms. */
@@ -78,6 +82,12 @@ export async function runOrderedOver(
   return await outcomeOf(run, ({ stream }) => stream.furthest);
 }
 
+/** What the trainer has on its disk. */
+interface Saved {
+  readonly token: Uint8Array;
+  readonly position: number;
+}
+
 class OrderedRun implements Disposable {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
@@ -90,8 +100,10 @@ class OrderedRun implements Disposable {
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
-  /** What the trainer has on its disk. */
-  #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
+  readonly #saves: Saved[] = [];
+  #goneBack = 0;
+  /** Where the trainer goes on. */
+  #saved: Saved | undefined;
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
@@ -140,34 +152,56 @@ class OrderedRun implements Disposable {
   }
 
   async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
-    while (!await this.#readOn(node, who, luck)) this.cluster.counters.tally("iterator_restored");
+    let left: DatasetIterator<unknown> | undefined;
+    for (;;) {
+      const iterator = this.#open(node);
+      const outcome = await this.#readOn(iterator, node, who, luck);
+      await left?.return();
+      left = undefined;
+      if (outcome === "end") return;
+      if (outcome === "goes back") left = iterator;
+      else await iterator.return();
+      this.cluster.counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
+    }
   }
 
-  /** Reads from where it was saved last; true at the end of the stream. */
-  async #readOn(node: SimNode, who: string, luck: SimRandom): Promise<boolean> {
-    const iterator = this.#open(node);
+  /** Reads from where it was saved last, until it is to be restored or at the end of the stream. */
+  async #readOn(
+    iterator: DatasetIterator<unknown>,
+    node: SimNode,
+    who: string,
+    luck: SimRandom,
+  ): Promise<"end" | "restores" | "goes back"> {
     const saved = this.#saved;
     if (saved !== undefined) await iterator.restore(saved.token);
     for (let position = saved?.position ?? 0;; position++) {
-      const given = await take(iterator);
+      const given = await take(iterator, saved !== undefined);
       if (given === "lost") {
         await node.host.sleep(LOST_PAUSE_MS);
-        break;
+        return "restores";
       }
       if (given === undefined) {
         this.stream.ended(position, who);
-        return true;
+        return "end";
       }
       this.stream.took(position, textOf(given), who);
       this.#crashes.delivered(this.stream.furthest);
       if (luck.chance(SAVE_PROBABILITY)) {
-        this.#saved = { token: await iterator.save(), position: position + 1 };
-        if (luck.chance(RESTORE_PROBABILITY)) break;
+        this.#saves.push(this.#saved = { token: await iterator.save(), position: position + 1 });
+        if (luck.chance(RESTORE_PROBABILITY)) return "restores";
       }
+      if (this.#goesBack(luck)) return "goes back";
       await node.host.sleep(luck.between(0, STEP_MAX_MS));
     }
-    await iterator.return();
-    return false;
+  }
+
+  #goesBack(luck: SimRandom): boolean {
+    const [first, ...others] = this.#saves;
+    if (first === undefined || this.#goneBack === GO_BACKS_MAX) return false;
+    if (!luck.chance(GO_BACK_PROBABILITY)) return false;
+    this.#goneBack++;
+    this.#saved = luck.pick([first, ...others]);
+    return true;
   }
 
   #open(node: SimNode): DatasetIterator<unknown> {

@@ -118,12 +118,13 @@ interface StreamOptions {
 
 function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
   const { seed, options, access, context, ownOnly, onFeed } = stream;
-  const { numConsumers, consumerIndex } = options;
+  const { jobName, numConsumers, consumerIndex } = options;
   const chain = chainOf(node)!;
   return new OrderedIterator({
     context,
     chain,
     seed,
+    ...(jobName === undefined ? {} : { jobName }),
     ...(ownOnly && numConsumers !== undefined
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
       : {}),
@@ -165,6 +166,8 @@ interface OrderedIteratorOptions {
   readonly seed: bigint;
   /** Which elements are given: of `count` consumers, those of one. Left out: all. */
   readonly consumer?: { readonly index: number; readonly count: number };
+  /** Under which others may be reading it. Left out: nobody else can. */
+  readonly jobName?: string;
   readonly start: (ordered: NonNullable<ClientOptions["ordered"]>, feed: Feed) => () => void;
 }
 
@@ -214,7 +217,10 @@ class OrderedIterator extends ElementIterator {
   }
 
   #begin(): () => void {
-    const restored = this.#restored;
+    const { context, jobName } = this.#options;
+    // Also where the epoch had not begun, or the one before was at its end: somebody may read further on.
+    const takesOver = jobName !== undefined && context.opensRestored(jobName);
+    const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     const numbering = this.#numbering();
     if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);

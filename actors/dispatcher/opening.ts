@@ -11,7 +11,12 @@ import { createTask, forgetIteration } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { checkName } from "./names.ts";
-import { type DispatcherProtocol, type JobParameters, TO_FOLLOW } from "./protocol.ts";
+import {
+  type DispatcherProtocol,
+  type JobParameters,
+  READ_BY_ANOTHER,
+  TO_FOLLOW,
+} from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
 import { SPLITS_MAX } from "./split_table.ts";
@@ -50,12 +55,10 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
-  const isAnew = found !== undefined && beginsAnew(turn, found, request, said);
-  if (isAnew) {
-    checkFollows(turn, found, request);
-    forgetIteration(turn, found);
-  }
-  const running = isAnew ? undefined : found;
+  const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
+  checkFollows(turn, replaced, request);
+  for (const iteration of replaced) forgetIteration(turn, iteration);
+  const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
@@ -102,26 +105,52 @@ function createJob(turn: Turn, name: string | null, parameters: JobParameters): 
   return jobId;
 }
 
+/** The iterations that are forgotten before the request is served: the one it joins begins anew. */
+function replacedBy(
+  { state }: Turn,
+  { jobId }: Job,
+  request: OpenRequest,
+  said: Said,
+): readonly Iteration[] {
+  if (request.parameters.save !== undefined) return [];
+  const taken = takenOver(state.iterationsOfJob(jobId), request);
+  if (taken.length > 0) return taken;
+  const found = state.iterationOf(jobId, request.repetition);
+  return found !== undefined && isOver(state, found, request, said) ? [found] : [];
+}
+
+/**
+ * A DETERMINISTIC reader that was restored takes the stream over from one that may be thought to be
+ * alive still, in whichever repetition that is by now.
+ *
+ * Of several consumers the first that is restored begins it anew for all, and the others come to it:
+ * they were in nothing of what there is then. Who reads a repetition before comes to it by itself.
+ */
+function takenOver(
+  iterations: readonly Iteration[],
+  { parameters, repetition, startAt, consumerIndex }: OpenRequest,
+): readonly Iteration[] {
+  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return [];
+  if (startAt === undefined) return [];
+  if (consumerIndex === undefined) return iterations;
+  const fromHere = iterations.filter((iteration) => iteration.repetition >= repetition);
+  const hasCome = ({ ordered }: Iteration) =>
+    ordered?.consumers?.[consumerIndex]?.state !== "awaited";
+  return fromHere.some(hasCome) ? fromHere : [];
+}
+
 /**
  * What a task could not read may be there now: who comes when all have left that were told so gets all
  * of it, and not what the other tasks have left.
- *
- * A DETERMINISTIC reader that was restored takes the stream over from one that may be thought to be
- * alive still. Of several consumers the first that is restored begins it anew for all, and the others
- * come to it.
  */
-function beginsAnew(
-  { state }: Turn,
-  { iterationId, ordered }: Iteration,
-  { parameters, startAt, consumerIndex = -1 }: OpenRequest,
+function isOver(
+  state: DispatcherState,
+  { iterationId }: Iteration,
+  { parameters }: OpenRequest,
   { isUnreadable }: Said,
 ): boolean {
-  if (parameters.save !== undefined) return false;
-  const isLeft = state.clientsOfIteration(iterationId).size === 0;
-  if (isLeft && isUnreadable(iterationId)) return true;
-  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return false;
-  if (isLeft) return true;
-  return startAt !== undefined && ordered?.consumers?.[consumerIndex]?.state !== "awaited";
+  if (state.clientsOfIteration(iterationId).size > 0) return false;
+  return parameters.processingMode === ShardingPolicy.DETERMINISTIC || isUnreadable(iterationId);
 }
 
 /**
@@ -130,10 +159,13 @@ function beginsAnew(
  */
 function checkFollows(
   { state }: Turn,
-  { iterationId, jobId, repetition }: Iteration,
+  replaced: readonly Iteration[],
   { follows }: OpenRequest,
 ): void {
-  if (follows === iterationId || state.clientsOfIteration(iterationId).size === 0) return;
+  const read = replaced.filter(({ iterationId }) => state.clientsOfIteration(iterationId).size > 0);
+  const newest = read.toSorted((a, b) => b.iterationId - a.iterationId)[0];
+  if (newest === undefined || follows === newest.iterationId) return;
+  const { iterationId, jobId, repetition } = newest;
   throw new LeatError(
     "failed_precondition",
     `Repetition ${repetition} of job "${
@@ -362,6 +394,7 @@ function checkReaders(
       `Consumer ${consumerIndex} of job "${state.jobs.get(iteration.jobId)?.name}" has left ` +
         `repetition ${iteration.repetition}, and others go on without it. Restore all consumers ` +
         "from what they saved at one step, or choose another jobName",
+      { details: { reason: READ_BY_ANOTHER } },
     );
   }
   if (processingMode === ShardingPolicy.DETERMINISTIC && consumerIndex === undefined) {
@@ -374,6 +407,7 @@ function checkReaders(
           state.jobs.get(iteration.jobId)?.name
         }" is read by client ${reader.clientId} already: one ` +
         `stream has one reader. Give each reader a jobName of its own`,
+      { details: { reason: READ_BY_ANOTHER } },
     );
   }
   if (consumerIndex === undefined) return;
@@ -390,6 +424,7 @@ function checkReaders(
           place === undefined ? "" : ` and is at round ${place.round}`
         }. If that is this consumer before a restart, try ` +
         `again when it has timed out; otherwise give each consumer an index of its own`,
+      { details: { reason: READ_BY_ANOTHER } },
     );
   }
 }

@@ -160,9 +160,10 @@ export interface DispatcherProtocol {
    *
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
-   * `failed_precondition` when another client holds this consumer index, or a static policy is asked
-   * for where no list of workers is set up; with `details.reason` {@linkcode TO_FOLLOW} when the request
-   * has to say in `follows` what `details.follows` names.
+   * `failed_precondition` when another client holds this consumer index, or reads the one stream there
+   * is, or others go on without this consumer, each with `details.reason` {@linkcode READ_BY_ANOTHER};
+   * when a static policy is asked for where no list of workers is set up; with `details.reason`
+   * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
    */
   openIteration(request: {
     readonly requestId: string;
@@ -173,12 +174,13 @@ export interface DispatcherProtocol {
     /** The client's process: workers of the same one are local to it. */
     readonly process?: string;
     /**
-     * DETERMINISTIC: the place in the order of splits to begin with. Of an iteration that is there the
-     * client takes over: it is forgotten, and begins anew.
+     * DETERMINISTIC: the place in the order of splits to begin with. The client takes the job over: its
+     * iterations that are there are forgotten, in whichever repetition, and this one begins anew. For a
+     * consumer these are this one and those after it, and one that was in none of them joins.
      */
     readonly startAt?: number;
     /**
-     * The iteration that it takes over from others, as a refusal named it. A request that was on its way
+     * The newest iteration that it takes over from others, as a refusal named it. A request that was on its way
      * when its sender died cannot name it: it would take the stream from the life that has followed.
      */
     readonly follows?: number;
@@ -444,6 +446,9 @@ export const TASK_ENDED = "task_ended";
 
 /** The `details.reason` with which `openIteration` has a client say which iteration it takes over. */
 export const TO_FOLLOW = "to_follow";
+
+/** The `details.reason` with which `openIteration` refuses a reader because of others that read. */
+export const READ_BY_ANOTHER = "read_by_another";
 
 /** Where a dispatcher lives on its node. */
 export const DISPATCHER_PATH = "/dispatcher";

@@ -184,6 +184,43 @@ testInline(
   },
 );
 
+testInline(
+  "consumers are restored from one step on both sides of an epoch's end, whichever comes first",
+  async (start) => {
+    // One of them has an element more in each epoch.
+    const dataset = Dataset.range(21);
+    const parts = [0, 1].map((index) =>
+      Array.from({ length: 21 }, (_, x) => x).filter((x) => x % 2 === index)
+    );
+    await using cluster = await start({ workers: 2 });
+    for (const order of [[0, 1], [1, 0]]) {
+      for (const savedAt of [4, 11]) {
+        const open = () =>
+          [0, 1].map((i) =>
+            consumer(dataset, cluster, i, 2).repeat(3).iterator() as DatasetIterator<unknown>
+          );
+        const old = open();
+        await Promise.all(old.map((one) => readOutcomes(one, savedAt)));
+        const states = await Promise.all(old.map((one) => one.save()));
+        await Promise.all(old.map((one) => readOutcomes(one, 14 - savedAt)));
+        const restored = open();
+        const firsts: unknown[] = [];
+        for (const i of order) {
+          await restored[i]!.restore(states[i]!);
+          firsts[i] = (await restored[i]!.next()).value;
+        }
+        const rest = await Promise.all(restored.map(async (one, i) => [
+          firsts[i],
+          ...(await outcomesOf(one)).map((outcome) => "element" in outcome && outcome.element),
+        ]));
+        const wanted = parts.map((part) => [...part, ...part, ...part].slice(savedAt));
+        assertEquals(rest, wanted, `saved at ${savedAt}, first ${order[0]}`);
+        for (const iterator of old) await iterator.return();
+      }
+    }
+  },
+);
+
 async function outcomesUntilError(iterator: DatasetIterator<unknown>): Promise<void> {
   for (let next = await iterator.next(); !next.done; next = await iterator.next());
 }

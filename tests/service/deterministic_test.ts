@@ -205,6 +205,60 @@ testOnEach("a second reader of a DETERMINISTIC job is refused by name", async (s
   assertEquals((await second.next()).done, true, "told once");
 });
 
+testInline(
+  "a restored DETERMINISTIC reader takes over from one that is in a later repetition",
+  async (start) => {
+    await using cluster = await start();
+    const size = 200;
+    const job = (jobName: string, own: number) =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName,
+      }).concatenate(Dataset.range(own)).repeat(2);
+    // Within an epoch, before its end and at it, before the first element, and where no service is read.
+    for (
+      const [savedAt, own] of [[100, 0], [size - 1, 0], [size, 0], [0, 0], [size + 2, 5]] as const
+    ) {
+      const dataset = job(`saved at ${savedAt}`, own);
+      const wanted = await outcomesOf(
+        Dataset.range(size).concatenate(Dataset.range(own)).repeat(2).iterator(),
+      );
+      await using first = dataset.iterator();
+      await readOutcomes(first, savedAt);
+      const state = await first.save();
+      await readOutcomes(first, size + own + 10 - savedAt);
+      await using second = dataset.iterator();
+      await second.restore(state);
+      assertEquals(await outcomesOf(second), wanted.slice(savedAt), `saved at ${savedAt}`);
+    }
+  },
+);
+
+testInline(
+  "a DETERMINISTIC reader is told that one that was restored in an earlier repetition reads on",
+  async (start) => {
+    await using cluster = await start();
+    const dataset = Dataset.range(5_000).distribute({
+      service: cluster,
+      processingMode: "DETERMINISTIC",
+      jobName: "one stream",
+    }).repeat(2);
+    await using first = dataset.iterator();
+    await readOutcomes(first, 10);
+    const state = await first.save();
+    await readOutcomes(first, 5_000);
+    await using second = dataset.iterator();
+    await second.restore(state);
+    assertEquals(await second.next(), { done: false, value: 10 });
+    const error = await assertRejects(async () => {
+      for (let next = await first.next(); !next.done; next = await first.next());
+    }, LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assert(error.message.includes("taken it over"), error.message);
+  },
+);
+
 testOnEach("errors of elements keep their places in a DETERMINISTIC stream", async (start) => {
   await using cluster = await start({ workers: 2 });
   const dataset = Dataset.range(200).map((x) => {

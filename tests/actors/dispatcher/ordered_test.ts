@@ -11,7 +11,11 @@ import { openIteration } from "../../../actors/dispatcher/opening.ts";
 import type { OrderedConsumer } from "../../../actors/dispatcher/entities.ts";
 import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
 import { join, orderedFrom } from "../../../actors/dispatcher/ordered_state.ts";
-import { type DispatcherProtocol, TO_FOLLOW } from "../../../actors/dispatcher/protocol.ts";
+import {
+  type DispatcherProtocol,
+  READ_BY_ANOTHER,
+  TO_FOLLOW,
+} from "../../../actors/dispatcher/protocol.ts";
 import {
   decodeRecords,
   type JournalRecord,
@@ -199,6 +203,73 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   assert(old.message.includes("taken it over"), old.message);
   const [task = 0] = await worker.heartbeat();
   assertEquals([await take(task), await take(task)], [6, 7]);
+});
+
+Deno.test("a restored reader takes the job over from whoever reads it in any repetition", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const inRepetition = (repetition: number) => ({ ...ORDERED, jobName: "job", repetition });
+  const first = await cluster.open(datasetId, inRepetition(1));
+  const second = await cluster.open(datasetId, inRepetition(2));
+  assertEquals(
+    (await cluster.ask("clientHeartbeat", first)).finished,
+    false,
+    "it goes on as it was",
+  );
+  const plain = await cluster.refused(
+    "openIteration",
+    cluster.openRequest(datasetId, inRepetition(2)),
+  );
+  assertEquals(plain.details, { reason: READ_BY_ANOTHER });
+  const request = { ...cluster.openRequest(datasetId, inRepetition(0)), startAt: 3 };
+  for (const follows of [{}, { follows: first.iterationId }]) {
+    const { details } = await cluster.refused("openIteration", { ...request, ...follows });
+    assertEquals(details, { reason: TO_FOLLOW, follows: second.iterationId });
+  }
+  const restored = await joinAsClient(cluster, request);
+  for (const { clientId } of [first, second]) {
+    const told = await cluster.refused("clientHeartbeat", { clientId });
+    assert(told.message.includes("taken it over"), told.message);
+  }
+  await cluster.open(datasetId, inRepetition(1));
+  const { clientId } = restored;
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
+});
+
+Deno.test("the first consumer that is restored begins anew what is read from its repetition on", async () => {
+  const isThere = async (cluster: TestCluster, clientId: number) => {
+    const [answer] = await Promise.allSettled([cluster.ask("clientHeartbeat", { clientId })]);
+    return answer.status === "fulfilled";
+  };
+  // Consumer 1 has gone on to repetition 1; one of the two is restored in one of the two repetitions.
+  for (
+    const [index, repetition, there] of [
+      [0, 0, [false, false]],
+      [0, 1, [true, true]],
+      [1, 0, [false, false]],
+      [1, 1, [true, false]],
+    ] as [number, number, boolean[]][]
+  ) {
+    await using cluster = await TestCluster.start();
+    const datasetId = await cluster.dataset();
+    const request = (consumerIndex: number, repetition: number) => {
+      const job = { jobName: "job", numConsumers: 2, consumerIndex, repetition };
+      return cluster.openRequest(datasetId, { ...ORDERED, ...job });
+    };
+    const stays = await cluster.ask("openIteration", request(0, 0));
+    const { clientId } = await cluster.ask("openIteration", request(1, 0));
+    await cluster.ask("releaseClient", { clientId });
+    const ahead = await cluster.ask("openIteration", request(1, 1));
+    const restored = await joinAsClient(cluster, { ...request(index, repetition), startAt: 1 });
+    assertEquals([
+      await isThere(cluster, stays.clientId),
+      await isThere(cluster, ahead.clientId),
+    ], there);
+    if (repetition > 0) continue;
+    const other = await joinAsClient(cluster, { ...request(1 - index, 0), startAt: 2 });
+    assertEquals(other.iterationId, restored.iterationId, "the other one comes to it");
+    assertEquals(await isThere(cluster, restored.clientId), true);
+  }
 });
 
 Deno.test("a request to join that is late takes the stream from nobody who has taken it over since", async () => {
