@@ -64,7 +64,10 @@ export class NameClaims {
       return true;
     } catch (error) {
       const failure = LeatError.from(error);
-      if (this.#context.signal.aborted) throw failure;
+      if (this.#context.signal.aborted) {
+        // Whatever the end of this life makes of the ask: the claimant is not refused.
+        throw new LeatError("unavailable", "The dispatcher ends", { cause: failure });
+      }
       return false;
     }
   }

@@ -124,19 +124,19 @@ function replacedBy(
  * alive still, in whichever repetition that is by now.
  *
  * Of several consumers the first that is restored begins it anew for all, and the others come to it:
- * they were in nothing of what there is then. Who reads a repetition before comes to it by itself.
+ * they were in nothing of what there is then. Were lives of theirs left in a repetition before, each
+ * that is restored there would put out who was restored in a later one.
  */
 function takenOver(
   iterations: readonly Iteration[],
-  { parameters, repetition, startAt, consumerIndex }: OpenRequest,
+  { parameters, startAt, consumerIndex }: OpenRequest,
 ): readonly Iteration[] {
   if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return [];
   if (startAt === undefined) return [];
   if (consumerIndex === undefined) return iterations;
-  const fromHere = iterations.filter((iteration) => iteration.repetition >= repetition);
   const hasCome = ({ ordered }: Iteration) =>
     ordered?.consumers?.[consumerIndex]?.state !== "awaited";
-  return fromHere.some(hasCome) ? fromHere : [];
+  return iterations.some(hasCome) ? iterations : [];
 }
 
 /**

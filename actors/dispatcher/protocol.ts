@@ -175,8 +175,8 @@ export interface DispatcherProtocol {
     readonly process?: string;
     /**
      * DETERMINISTIC: the place in the order of splits to begin with. The client takes the job over: its
-     * iterations that are there are forgotten, in whichever repetition, and this one begins anew. For a
-     * consumer these are this one and those after it, and one that was in none of them joins.
+     * iterations that are there are forgotten, in whichever repetition, and this one begins anew. A
+     * consumer that was in none of them joins.
      */
     readonly startAt?: number;
     /**

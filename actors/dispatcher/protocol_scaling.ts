@@ -30,6 +30,8 @@ export interface WorkerPool {
   readonly targetTags?: readonly string[];
   /** Static policies: they are among these, by name. */
   readonly names?: readonly string[];
+  /** Coordinated reads: all consumers read the same workers, COLOCATED ones of other processes too. */
+  readonly numConsumers?: number;
 }
 
 /** How many workers the jobs of one pool want. */

@@ -74,7 +74,7 @@ function signsOfJob(
   const { figures, nowMs } = soft;
   const isStale = serving.tasks.some(({ worker }) => figures.ageMs(worker, nowMs) > staleMs) ||
     serving.readers.some(({ clientId }) => figures.clientAgeMs(clientId, nowMs) > staleMs);
-  const { targetWorkers, targetTags } = parameters;
+  const { targetWorkers, targetTags, numConsumers } = parameters;
   const isUnserved = iteration.unserved !== null && state.workersAlive > 0;
   return [{
     jobId,
@@ -84,6 +84,7 @@ function signsOfJob(
     pool: {
       ...(targetWorkers === undefined ? {} : { targetWorkers }),
       ...(targetTags === undefined ? {} : { targetTags }),
+      ...(numConsumers === undefined ? {} : { numConsumers }),
       ...(workers === null ? {} : { names: workers }),
     },
     sought: isUnserved ? wantedOf(parameters) : null,

@@ -55,6 +55,12 @@ export function isOfPool(
   return mayRead(target, null, { tags, process: null, isPrivate });
 }
 
-function keyOf({ targetWorkers, targetTags = [], names }: WorkerPool): string {
-  return JSON.stringify([targetWorkers ?? null, [...targetTags].sort(), names ?? null]);
+function keyOf({ targetWorkers, targetTags = [], names, numConsumers }: WorkerPool): string {
+  const parts = [
+    targetWorkers ?? null,
+    [...targetTags].sort(),
+    names ?? null,
+    numConsumers ?? null,
+  ];
+  return JSON.stringify(parts);
 }

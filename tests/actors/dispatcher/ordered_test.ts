@@ -236,20 +236,13 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
 });
 
-Deno.test("the first consumer that is restored begins anew what is read from its repetition on", async () => {
+Deno.test("the first consumer that is restored begins anew what is read, in whichever repetition", async () => {
   const isThere = async (cluster: TestCluster, clientId: number) => {
     const [answer] = await Promise.allSettled([cluster.ask("clientHeartbeat", { clientId })]);
     return answer.status === "fulfilled";
   };
   // Consumer 1 has gone on to repetition 1; one of the two is restored in one of the two repetitions.
-  for (
-    const [index, repetition, there] of [
-      [0, 0, [false, false]],
-      [0, 1, [true, true]],
-      [1, 0, [false, false]],
-      [1, 1, [true, false]],
-    ] as [number, number, boolean[]][]
-  ) {
+  for (const [index, repetition] of [[0, 0], [0, 1], [1, 0], [1, 1]] as [number, number][]) {
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();
     const request = (consumerIndex: number, repetition: number) => {
@@ -264,7 +257,7 @@ Deno.test("the first consumer that is restored begins anew what is read from its
     assertEquals([
       await isThere(cluster, stays.clientId),
       await isThere(cluster, ahead.clientId),
-    ], there);
+    ], [false, false]);
     if (repetition > 0) continue;
     const other = await joinAsClient(cluster, { ...request(1 - index, 0), startAt: 2 });
     assertEquals(other.iterationId, restored.iterationId, "the other one comes to it");
