@@ -15,8 +15,8 @@ import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What ends with a thread takes a few turns of the event loop to be let go. */
-const ROUNDS_MAX = 50;
+/** What ends with a thread takes a few turns of the event loop to be let go, and longer where others run. */
+const ROUNDS_MAX = 1_000;
 const ROUND_MS = 10;
 
 /** How many are still there once all that can be collected has been. */
