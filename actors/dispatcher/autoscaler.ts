@@ -2,8 +2,8 @@
  * How many workers a cluster should have: up at once, down slowly. It decides and does nothing: it is
  * handed the time and what was measured, and whoever has workers to start and stop reads what it says.
  *
- * Every worker works for every job that it may serve, so that the job that wants most decides. What one worker makes for
- * a job is measured beside the others, and what they take of it is in the measurement.
+ * Every worker works for every job that it may serve, so that the job that wants most decides. What one
+ * worker makes for a job is measured beside the others, and what they take of it is in the measurement.
  *
  * @module
  */

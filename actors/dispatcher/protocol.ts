@@ -180,8 +180,9 @@ export interface DispatcherProtocol {
      */
     readonly startAt?: number;
     /**
-     * The newest iteration that it takes over from others, as a refusal named it. A request that was on its way
-     * when its sender died cannot name it: it would take the stream from the life that has followed.
+     * The newest iteration that it takes over from others, as a refusal named it. A request that was on
+     * its way when its sender died cannot name it: it would take the stream from the life that has
+     * followed.
      */
     readonly follows?: number;
     /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
