@@ -18,8 +18,9 @@ const REMOTE: ReadonlySet<string> = new Set(["distribute", "fromId"]);
  * @param path Relative to the working directory.
  * @param name Which export. Default: `default`, else the only dataset or function that there is.
  * @throws {UsageError} for a file or an export that is not there, or several of which none is named.
- * @throws {LeatError} `invalid_argument` for one that is no dataset, or of which workers could not run a part; `failed_precondition` where the module
- * throws; `permission_denied`, with the flag that would grant it.
+ * @throws {LeatError} `invalid_argument` for one that is no dataset, or of which workers could not run a
+ * part; `failed_precondition` where the module throws; `permission_denied`, with the flag that would grant
+ * it.
  *
  * @example
  * ```ts
