@@ -115,15 +115,12 @@ Deno.test("profilePipeline: says what computes, and leaves the filling of a buff
   assert(waits.firstBatchMs > 8 * waits.batchMs, `${waits.firstBatchMs} ms for 20 elements`);
   const computes = await profilePipeline(
     Dataset.range(10_000).map((x) => {
-      for (let i = 0; i < 2e6; i++) x = Math.imul(x ^ i, 0x9e3779b1);
+      for (let i = 0; i < 2e7; i++) x = Math.imul(x ^ i, 0x9e3779b1);
       return x;
     }),
     QUICKLY,
   );
   // Of one thread: other programs, and other test files of this process, make it wait, but do not work on it.
-  const shareOf = ({ threadMs, batchMs }: Profile) => threadMs / batchMs;
-  const told = `${shareOf(computes)} of the time, and ${shareOf(waits)} where it waits`;
-  assert(shareOf(computes) > 2 * shareOf(waits), told);
   assert(computes.threadMs > 4 * waits.threadMs, `${computes.threadMs}, ${waits.threadMs} ms`);
   const [map] = computes.operators;
   assertEquals([map!.operator, map!.number], ["map", 0]);
