@@ -94,7 +94,7 @@ Deno.test("deno task bench says before it begins where its results cannot be wri
 Deno.test("deno task bench that is interrupted shows the benches that were finished, and says how many", async () => {
   const file = `${await Deno.makeTempDir()}/results.json`;
   await using child = startChild("bench/main.ts", {
-    args: ["--filter", "a declared spec", "--rounds", "5", "--window-ms", "50", "--json", file],
+    args: ["--filter", "a declared spec", "--rounds", "5", "--window-ms", "200", "--json", file],
     flags: ["-P=bench"],
   });
   assert(await child.stderr.match(/^a declared spec against none: rows …/) !== undefined);
