@@ -34,11 +34,15 @@ export type Timings = NonNullable<ClientHome["timings"]>;
 export class Readings implements Disposable {
   readonly #homes: (() => void)[] = [];
 
-  /** @param dataset makes what is read, of the address of the service. */
+  /**
+   * @param dataset makes what is read, of the address of the service.
+   * @param epoch counts the iterators of one dataset.
+   */
   open<T>(
     { system, host }: SimNode,
     dataset: (service: string) => Dataset<T>,
     timings: Timings = {},
+    epoch = 0,
   ): DatasetIterator<T> {
     const service = `simulated-${++services}`;
     const home: ClientHome = {
@@ -48,7 +52,7 @@ export class Readings implements Disposable {
       release: () => {},
     };
     this.#homes.push(registerHome(service, () => home));
-    return openIterator<T>(dataset(service).node, { host });
+    return openIterator<T>(dataset(service).node, { host, epoch });
   }
 
   [Symbol.dispose](): void {

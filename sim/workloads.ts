@@ -7,6 +7,7 @@ import type { Workload } from "./workload.ts";
 import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
+import { runEpochs } from "./workload_epochs.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runRounds } from "./workload_rounds.ts";
@@ -21,6 +22,10 @@ const ALL = {
     "two clients of one OFF job, to which every worker gives the whole dataset",
   ],
   restarts: [runRestarts, "a DYNAMIC job whose dispatcher crashes and compacts again and again"],
+  epochs: [
+    runEpochs,
+    "two or three clients of one DYNAMIC job, epoch after epoch, that leave some of them early in some runs",
+  ],
   static: [
     runStatic,
     "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",

@@ -12,6 +12,7 @@ import type { Findings } from "./checker.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
+type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** Reads the answers off the dispatcher's node by inspection. */
 export class SplitLedger {
@@ -24,9 +25,14 @@ export class SplitLedger {
   readonly #taskOfRequest = new Map<string, number>();
   /** By each element that was handed out: the tasks that were to give it. */
   readonly #tasksOfElement = new Map<number, Set<number>>();
+  /** Which repetition of its job a task reads. */
+  readonly #epochOfTask = new Map<number, number>();
+  readonly #elements: number;
 
-  constructor(findings: Findings) {
+  /** @param elements How many an epoch of the job has: where it has several, one's follow the others'. */
+  constructor(findings: Findings, elements = 0) {
     this.#findings = findings;
+    this.#elements = elements;
   }
 
   /** How many splits were handed out. */
@@ -46,6 +52,8 @@ export class SplitLedger {
       else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
       const { target, id, body } = event.envelope;
+      const { newTasks = [] } = body as Partial<HeartbeatAnswer> | null ?? {};
+      for (const { taskId, repetition } of newTasks) this.#epochOfTask.set(taskId, repetition);
       const request = this.#asked.get(target.incarnation!)?.get(id);
       if (request !== undefined) this.#answered(request, body as SplitAnswer);
     }
@@ -54,7 +62,7 @@ export class SplitLedger {
   /**
    * Everything is over: elements may be missing that were handed out to a task which was lost with its
    * worker. Of a request of such a task it may be unknown what it was granted: so many may be missing
-   * beyond those. There is one source, and one repetition.
+   * beyond those. There is one source, which is not repeated within an epoch.
    */
   expectLost(missing: readonly number[], isLost: (taskId: number) => boolean): void {
     const unknown: number[] = [];
@@ -89,7 +97,7 @@ export class SplitLedger {
     }
     if (index === null) return;
     this.#noteElements(taskId, split!);
-    const key = `${repetition}/${source}/${index}`;
+    const key = `${this.#epochOf(taskId)}/${repetition}/${source}/${index}`;
     const other = this.#requestOfSplit.get(key);
     if (other === undefined) this.#requestOfSplit.set(key, request);
     else if (other !== request) {
@@ -97,8 +105,13 @@ export class SplitLedger {
     }
   }
 
+  #epochOf(taskId: number): number {
+    return this.#epochOfTask.get(taskId) ?? 0;
+  }
+
   #noteElements(taskId: number, { start, stop }: Split): void {
-    for (let element = start; element < stop; element++) {
+    const first = this.#epochOf(taskId) * this.#elements;
+    for (let element = first + start; element < first + stop; element++) {
       const tasks = this.#tasksOfElement.get(element);
       if (tasks === undefined) this.#tasksOfElement.set(element, new Set([taskId]));
       else tasks.add(taskId);

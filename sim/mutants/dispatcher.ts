@@ -59,6 +59,20 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
       }),
   },
   {
+    name: "one-epoch",
+    wrong: "a dispatcher that has who comes to a later epoch join the first",
+    workload: "epochs",
+    crashes: [],
+    install: () => {
+      const { iterationOf } = DispatcherState.prototype;
+      return changed(DispatcherState.prototype, {
+        iterationOf(jobId) {
+          return iterationOf.call(this, jobId, 0);
+        },
+      });
+    },
+  },
+  {
     name: "keep-ended-tasks",
     seed: 8,
     wrong: "a dispatcher that does not tell workers which tasks have ended",

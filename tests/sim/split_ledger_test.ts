@@ -5,14 +5,30 @@ import { assertEquals } from "../assert.ts";
 const DISPATCHER = { node: "dispatcher", path: "/dispatcher", incarnation: "1-1" };
 const LOST_TASK = 1;
 const LIVING_TASK = 2;
+const ELEMENTS = 10;
 
 /** What is found where these elements are missing, and each request got that one, or no answer. */
 function found(
   requests: readonly { readonly taskId: number; readonly element?: number }[],
   missing: readonly number[],
+  epochs: readonly { readonly taskId: number; readonly repetition: number }[] = [],
 ): string[] {
   const found: string[] = [];
-  const ledger = new SplitLedger({ add: (what) => found.push(what) });
+  const ledger = new SplitLedger({ add: (what) => found.push(what) }, ELEMENTS);
+  if (epochs.length > 0) {
+    const worker = { node: "worker", path: "/worker", incarnation: "2-0" };
+    const ids = { id: 1_000, number: 1_000 };
+    ledger.observe({
+      type: "send",
+      envelope: {
+        kind: "reply",
+        source: DISPATCHER,
+        target: worker,
+        ...ids,
+        body: { newTasks: epochs, endedTasks: [] },
+      },
+    });
+  }
   for (const [id, { taskId, element }] of requests.entries()) {
     const task = { node: "worker", path: `/tasks/${taskId}`, incarnation: `2-${taskId}` };
     const body = { taskId, number: id + 1, source: 0, repetition: 0 };
@@ -38,7 +54,7 @@ function found(
         source: DISPATCHER,
         target: task,
         ...ids,
-        body: { split, total: 10 },
+        body: { split, total: ELEMENTS },
       },
     });
   }
@@ -65,5 +81,17 @@ Deno.test("SplitLedger sees an element missing that a living task was handed, an
   ]);
   assertEquals(found(requests, [0, 2]), [
     "elements 2 are missing, which nobody was given; lost tasks had 0 requests without an answer",
+  ]);
+});
+
+Deno.test("SplitLedger knows a split of one epoch from that of another", () => {
+  const requests = [{ taskId: LOST_TASK, element: 0 }, { taskId: LIVING_TASK, element: 0 }];
+  assertEquals(found(requests, []), [
+    "split 0/0/0/0 was handed out to request 1 of task 1 for source 0, then to request 2 of task 2 for source 0",
+  ]);
+  const epochs = [{ taskId: LOST_TASK, repetition: 0 }, { taskId: LIVING_TASK, repetition: 1 }];
+  assertEquals(found(requests, [0], epochs), []);
+  assertEquals(found(requests, [ELEMENTS], epochs), [
+    `element ${ELEMENTS} is missing, of task 2, which was not lost`,
   ]);
 });

@@ -43,7 +43,7 @@ const haveCrashed = (...roles: readonly Role[]) => (counters: Counters, seeds: n
 };
 
 /** How many seeds, each of the workload that it draws, are run in two processes. */
-const TRACES = 8;
+const TRACES = 12;
 
 const MESSAGES = ["message_lost", "message_duplicated", "message_reordered"];
 
@@ -85,6 +85,21 @@ const CASES: Readonly<Record<string, Case>> = {
     of: drawOptions,
     expect: (counters, seeds) => assert(counters.get("dispatcher_crashed") > 4 * seeds),
   },
+  "each epoch gives each element once, whichever epochs its readers are in, through a crash of the dispatcher":
+    {
+      workload: "epochs",
+      seeds: 3,
+      of: crashing("dispatcher"),
+      happened: MESSAGES,
+      expect: haveCrashed("dispatcher"),
+    },
+  "epochs that are left early, and readers that begin again, get nothing twice through all faults":
+    {
+      workload: "epochs",
+      seeds: 8,
+      of: drawOptions,
+      happened: ["epoch_left_early"],
+    },
   "static policies give each share by its worker through crashes of worker, dispatcher and client":
     {
       workload: "static",
