@@ -3,18 +3,17 @@
 import { Dataset, type DispatcherServer, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { until } from "../lib/until.ts";
 import { numbersOf, sorted, upTo } from "../service/carriers.ts";
 
 const TOKEN = "sesame";
 
 async function untilAlive(dispatcher: DispatcherServer, names: readonly string[]): Promise<void> {
-  for (let polls = 0; polls < 3_000; polls++) {
+  await until(async () => {
     const { workers } = await dispatcher.describe();
     const alive = workers.filter((worker) => worker.alive).map(({ name }) => name).sort();
-    if (alive.join() === names.join()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(`the workers never were ${names.join(", ") || "gone"}`);
+    return alive.join() === names.join();
+  }, 20);
 }
 
 Deno.test("deno task autoscale has as many worker processes as are wanted and takes them with it when it is asked to stop", async () => {
@@ -31,7 +30,7 @@ Deno.test("deno task autoscale has as many worker processes as are wanted and ta
     ],
   });
   await untilAlive(dispatcher, ["here-1", "here-2"]);
-  assertMatch(child.stdout.text, /Starting worker 2: 2 workers wanted/);
+  await child.line(/Starting worker 2: 2 workers wanted/);
   const { workers } = await dispatcher.describe();
   assertEquals(workers.map(({ tags }) => tags), [["elastic"], ["elastic"]]);
   const numbers = await numbersOf(

@@ -5,7 +5,7 @@
  */
 import { Dataset, distributedSave, LeatError } from "../../mod.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
 Deno.test("a save by worker processes, one of them killed by SIGKILL, has each element once", async () => {
@@ -18,7 +18,7 @@ Deno.test("a save by worker processes, one of them killed by SIGKILL, has each e
     while (spins < 20_000) spins++;
     return spins > 0 ? x : -1;
   });
-  await using dispatcher = await startDispatcher();
+  await using dispatcher = await startDispatcher(...SOON_GIVEN_UP);
   const grant = ["--data-root", folder, "--allow-write", folder];
   const workers = await startWorkers(dispatcher, 2, ...grant);
   await using _workers = all(workers);

@@ -6,10 +6,16 @@
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 
 /** How long a part may take before a test that waits for it fails: this turns a hang into a failure. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 
-/** What is given unless a test gives it: free ports, and timings that keep tests short. */
-const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "1500" };
+/** Gives up a worker as soon as that is of use: for tests that kill one, and lose nothing by one too many. */
+export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];
+
+/**
+ * What is given unless a test gives it: free ports, and timings that keep tests short. Nobody is given
+ * up because the machine had no time for it.
+ */
+const DISPATCHER_DEFAULTS = { "--port": "0", "--worker-timeout-ms": "600000" };
 const WORKER_DEFAULTS = { "--heartbeat-ms": "200", "--drain-ms": "0" };
 
 /** A program of a cluster that listens. */

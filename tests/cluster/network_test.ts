@@ -7,7 +7,7 @@
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
-import { all, type Part, soon, startDispatcherIn, startWorkerIn } from "./lib.ts";
+import { all, type Part, soon, SOON_GIVEN_UP, startDispatcherIn, startWorkerIn } from "./lib.ts";
 import { HOSTS, Network, whyNoNetwork } from "./lib_network.ts";
 
 const ELEMENTS = 2_000;
@@ -62,7 +62,7 @@ Deno.test({
   name: "over a network that loses packets and is cut for a while DYNAMIC delivers exactly once",
   ignore: why !== undefined,
   fn: async () => {
-    await using site = await startSite("DYNAMIC", "--worker-timeout-ms", "600000");
+    await using site = await startSite("DYNAMIC");
     const { network, trainer } = site;
     await network.cut("worker1");
     await trainer.write("go on\n");
@@ -81,7 +81,7 @@ Deno.test({
     "over a network that loses packets and cuts a worker off DETERMINISTIC gives the same stream",
   ignore: why !== undefined,
   fn: async () => {
-    await using site = await startSite("DETERMINISTIC", "--worker-timeout-ms", "1500");
+    await using site = await startSite("DETERMINISTIC", ...SOON_GIVEN_UP);
     const { network, dispatcher, trainer } = site;
     await network.cut("worker1");
     await dispatcher.child.line(/1 of 2 workers alive/);

@@ -6,7 +6,7 @@
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
-import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
+import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";
 
 /** The numbers of a job, in batches of ten; `onBatch` is told how many have come. */
 async function read(
@@ -40,6 +40,11 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
   await using parts = new AsyncDisposableStack();
   parts.defer(() => Deno.remove(journal, { recursive: true }));
   let dispatcher = parts.use(await startDispatcher("--journal", journal));
+  const startAgain = async (...args: string[]) => {
+    const { port } = new URL(dispatcher.address);
+    const all = ["--journal", journal, "--port", port, ...args];
+    dispatcher = parts.use(await startDispatcher(...all));
+  };
   const workers = await startWorkers(dispatcher, 3);
   parts.use(all(workers));
   const [victim, second, third] = workers.map(({ child }) => child);
@@ -57,9 +62,28 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
     assertEquals({ code, signal }, { code: 0, signal: null }, trainer.stderr.text);
   });
 
+  await t.step("goes on exactly once from the journal of a dispatcher killed mid-job", async () => {
+    const { address, child } = dispatcher;
+    const seen = await soon(
+      "the job",
+      read(address, 4_000, async (batches) => {
+        if (batches !== 60) return;
+        child.kill("SIGKILL");
+        assertEquals((await child.status).signal, "SIGKILL");
+        await startAgain();
+        assertEquals(dispatcher.address, address);
+      }),
+    );
+    assertEquals(seen, upTo(4_000));
+    assert(dispatcher.child !== child);
+  });
+
   await t.step(
     "loses at most what a worker held that SIGKILL ends, and its clients go on",
     async () => {
+      dispatcher.child.kill("SIGTERM");
+      await soon("the dispatcher's end", dispatcher.child.status);
+      await startAgain(...SOON_GIVEN_UP);
       const seen = await soon(
         "the job",
         read(dispatcher.address, 4_000, (batches) => {
@@ -72,23 +96,6 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
       await dispatcher.child.line(/2 of 3 workers alive/);
     },
   );
-
-  await t.step("goes on exactly once from the journal of a dispatcher killed mid-job", async () => {
-    const { address, child } = dispatcher;
-    const seen = await soon(
-      "the job",
-      read(address, 4_000, async (batches) => {
-        if (batches !== 60) return;
-        child.kill("SIGKILL");
-        assertEquals((await child.status).signal, "SIGKILL");
-        const { port } = new URL(address);
-        dispatcher = parts.use(await startDispatcher("--journal", journal, "--port", port));
-        assertEquals(dispatcher.address, address);
-      }),
-    );
-    assertEquals(seen, upTo(4_000));
-    assert(dispatcher.child !== child);
-  });
 
   await t.step("ends at SIGTERM and SIGINT when idle, with status 0", async () => {
     const asked: [typeof dispatcher.child, Deno.Signal][] = [
@@ -106,7 +113,7 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
 
 Deno.test("worker processes that drain when they are asked to stop", async (t) => {
   // They would be missed after the job's patience only.
-  await using dispatcher = await startDispatcher("--worker-timeout-ms", "600000");
+  await using dispatcher = await startDispatcher();
   const workers = await startWorkers(dispatcher, 2, "--drain-ms", "600000");
   await using _workers = all(workers);
   const [leaving] = workers.map(({ child }) => child);

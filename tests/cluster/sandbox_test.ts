@@ -201,7 +201,7 @@ Deno.test("without its sandbox a worker's functions may do what the worker may",
 Deno.test("a task's loop that allocates is ended at the limit of memory, however it is optimised", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
-  const limits = ["--function-heap-mib", "96", "--function-timeout-ms", "8000"];
+  const limits = ["--function-heap-mib", "96", "--function-timeout-ms", "60000"];
   await using worker = startChild("worker", {
     command: "task",
     args: ["--dispatcher", address, "--port", "0", "--runaway-threads-max", "1", ...limits],

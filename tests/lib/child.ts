@@ -18,7 +18,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** How long a child may take for a line before the test fails with what it has said. */
-const LINE_TIMEOUT_MS = 30_000;
+const LINE_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 5_000;
 /** What is kept of each stream: more is a child gone wild, and its beginning says why. */
 const OUTPUT_CHARS_MAX = 4 << 20;
