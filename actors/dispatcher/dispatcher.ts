@@ -190,7 +190,7 @@ class Dispatcher {
     { source }: Delivery,
   ): Answer<"clientHeartbeat"> {
     const { consumers, taskLists, figures, clientLinks, hints, silence } = this.#parts;
-    const { lostTaskTimeoutMs, clientGraceMs } = this.#settings;
+    const { lostTaskTimeoutMs, clientGraceMs, windowSplits } = this.#settings;
     return this.#turns.run((turn) => {
       const { state } = turn;
       const saveEnd = newsOfSaveEnd(state, request.clientId);
@@ -204,12 +204,14 @@ class Dispatcher {
         heardConsumer(turn, client, consumers, request, lostTaskTimeoutMs);
         reviewRounds(turn, iterationId, consumers);
       }
-      if (isOrdered(state, iteration)) noteReceived(turn, iteration, client, request);
+      const isInOrder = isOrdered(state, iteration);
+      if (isInOrder) noteReceived(turn, iteration, client, request);
       figures.clientHeard(state, clientId, request.figures, turn.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       return {
         ...newsFor(state, client, changed, request),
         taskList: taskLists.nameOf(iterationId),
+        ...(isInOrder ? { windowSplits } : {}),
         timeoutMs: clientGraceMs,
       };
     });

@@ -161,7 +161,8 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
-   * is, or others go on without this consumer, each with `details.reason` {@linkcode READ_BY_ANOTHER};
+   * is, or another process was restored in its place, or others go on without this consumer, each with
+   * `details.reason` {@linkcode READ_BY_ANOTHER};
    * when a static policy is asked for where no list of workers is set up; with `details.reason`
    * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
    */
@@ -272,6 +273,8 @@ export interface DispatcherProtocol {
       /** With consumers: those that have left, by index. What they had still to take nobody wants. */
       readonly left?: readonly number[];
     };
+    /** DETERMINISTIC: how many splits are handed out beyond those that the reader has said it has. */
+    readonly windowSplits?: number;
     /** A save: how far it is, once it has begun. */
     readonly saving?: SavingNews;
     /** After how much silence, in ms, the client may be released. */
