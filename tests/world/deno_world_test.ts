@@ -31,7 +31,7 @@ Deno.test("timer never fires early, in the order of delays, and not once cancell
   const began = world.nowMs();
   const early: number[] = [];
   await new Promise<void>((resolve) => {
-    for (const delayMs of [7.9, 0, 3.3, 12.2]) {
+    for (const delayMs of [79.9, 0, 33.3, 122.2]) {
       world.timer(delayMs, () => {
         fired.push(delayMs);
         if (world.nowMs() - began < delayMs) early.push(delayMs);
@@ -40,7 +40,7 @@ Deno.test("timer never fires early, in the order of delays, and not once cancell
     }
     world.timer(1, () => fired.push(-1)).cancel();
   });
-  assertEquals([fired, early], [[0, 3.3, 7.9, 12.2], []]);
+  assertEquals([fired, early], [[0, 33.3, 79.9, 122.2], []]);
 });
 
 Deno.test("timer takes delays beyond what setTimeout can", async () => {

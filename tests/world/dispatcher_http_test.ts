@@ -206,6 +206,7 @@ Deno.test("state and metrics tell of a job that runs, who waits, and what it has
     const [iteration] = job?.iterations ?? [];
     return (iteration?.readers[0]?.figures?.elements ?? 0) >= 100 &&
       (iteration?.tasks[0]?.figures?.served ?? 0) >= 100 && (job?.usage.workerCpuHours ?? 0) > 0 &&
+      (iteration?.optimalWorkers ?? 0) > 0 && (iteration?.splits[0]?.handedOut ?? 0) > 0 &&
       one?.figures?.process?.shared === false;
   });
   const [iteration] = state.jobs[0]!.iterations;

@@ -40,6 +40,25 @@ async function drain(runner: Runner): Promise<unknown[]> {
   }
 }
 
+/**
+ * Two elements, of which the second is made for as long as a file is there: Deno never ends a thread that
+ * spins, and it would take a core from all tests after it. It says so by a file beside it.
+ */
+function spinning(path: string): Dataset<number> {
+  return Dataset.range(2).map((x, { path }) => {
+    const deno = (globalThis as unknown as { Deno: typeof Deno }).Deno;
+    if (x === 1) deno.writeTextFileSync(`${path}-begun`, "");
+    while (x === 1) {
+      try {
+        deno.statSync(path);
+      } catch {
+        break; // it has been removed
+      }
+    }
+    return x;
+  }, { captures: { path } });
+}
+
 Deno.test("RunnerThreads runs a pipeline on a thread and answers in order", async () => {
   const runners = new RunnerThreads();
   const runner = runners.start(settings(Dataset.range(5).map((x) => x * 2)), NO_SPLITS);
@@ -75,13 +94,8 @@ Deno.test("RunnerThreads keeps the code of an error that a split request fails w
 
 Deno.test("RunnerThreads stays responsive while a user function spins, and stops it", async () => {
   const runners = new RunnerThreads();
-  // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
-  const spinning = Dataset.range(2).map((x) => {
-    const end = Date.now() + 3_000;
-    while (x === 1 && Date.now() < end);
-    return x;
-  });
-  const runner = runners.start(settings(spinning), NO_SPLITS);
+  const path = await Deno.makeTempFile();
+  const runner = runners.start(settings(spinning(path)), NO_SPLITS);
   assertEquals((await runner.next()).kind, "element");
   const stuck = runner.next();
   let ticks = 0;
@@ -94,6 +108,7 @@ Deno.test("RunnerThreads stays responsive while a user function spins, and stops
   });
   runner.dispose();
   assertEquals((await assertRejects(() => stuck, LeatError)).code, "unavailable");
+  await Deno.remove(path);
   await runners.close();
 });
 
@@ -207,26 +222,15 @@ Deno.test("RunnerThreads counts a function that goes on after its thread was ter
   const path = await Deno.makeTempFile();
   const told = Promise.withResolvers<string>();
   const runners = new RunnerThreads({}, { onRunaway: told.resolve, runawayAfterMs: 1 });
-  const busy = Dataset.range(2).map((x, { path }) => {
-    const deno = (globalThis as unknown as { Deno: typeof Deno }).Deno;
-    while (x === 1) {
-      try {
-        deno.statSync(path);
-      } catch {
-        break; // it has been removed
-      }
-    }
-    return x;
-  }, { captures: { path } });
-  const runner = runners.start(settings(busy, { name: "task 7" }), NO_SPLITS);
+  const runner = runners.start(settings(spinning(path), { name: "task 7" }), NO_SPLITS);
   await runner.next();
   const never = runner.next();
-  await new Promise((resolve) => setTimeout(resolve, 0)); // else it would not be asked for
+  await until(() => Deno.stat(`${path}-begun`).then(() => true, () => false), 5);
   runner.dispose();
   assertEquals((await assertRejects(() => never, LeatError)).code, "unavailable");
   assertEquals(await told.promise, "task 7");
   assertEquals(runners.runaways, 1);
-  await Deno.remove(path);
+  for (const each of [path, `${path}-begun`]) await Deno.remove(each);
   await until(() => runners.runaways === 0);
   await runners.close();
 });

@@ -6,7 +6,13 @@
  */
 import type { LeatErrorCode } from "../../core/error.ts";
 import { Dataset, LeatError, udf } from "../../mod.ts";
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 Deno.test("what reaches other threads or the whole process is shut off, and cannot be brought back", async () => {
@@ -101,7 +107,7 @@ Deno.test("a function that changes every built-in gets hold of no port", async (
 Deno.test("what ends a thread costs its task, which says why, and nothing else", async () => {
   await using sandbox = await Sandbox.open({}, () => ({
     heapBytesMax: 64 * 2 ** 20,
-    stallTimeoutMs: 20_000,
+    stallTimeoutMs: 120_000,
   }));
   const ends: [expression: string, code: LeatErrorCode, message: RegExp][] = [
     [
@@ -150,7 +156,7 @@ Deno.test("a loop does not outlive its thread where it begins after a wait, or i
     export const endless = (x) => { if (x === "two") for (;;); return x; };`;
   await using sandbox = await Sandbox.open(
     { "data/lines.txt": "one\ntwo\n", "data/module.js": module },
-    () => ({ stallTimeoutMs: 500 }),
+    () => ({ stallTimeoutMs: 1_000 }),
   );
   const { folder } = sandbox;
   const named = (name: string) =>
@@ -171,7 +177,9 @@ Deno.test("a loop does not outlive its thread where it begins after a wait, or i
   const never = left.next();
   await new Promise((resolve) => setTimeout(resolve, 100)); // it spins by now
   left.dispose();
-  assertEquals((await assertRejects(() => never, LeatError)).code, "unavailable");
+  // On a machine that stands still its time may be over first.
+  const { code } = await assertRejects(() => never, LeatError);
+  assert(code === "unavailable" || code === "deadline_exceeded", code);
   await sandbox.threadsEnded();
   assertEquals(sandbox.runners.runaways, 0);
 });

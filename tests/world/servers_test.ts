@@ -2,6 +2,7 @@
 
 import { Dataset, LeatError, serveDispatcher, serveWorker, type Tensor } from "../../mod.ts";
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -16,7 +17,7 @@ async function numbersOf(service: string, elements: number): Promise<number[]> {
 }
 
 Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind when closed", async () => {
-  await using dispatcher = await serveDispatcher(QUIET);
+  await using dispatcher = await serveDispatcher({ ...QUIET, workerTimeoutMs: 600_000 });
   await using worker = await serveWorker({ ...QUIET, dispatcher: dispatcher.address });
   assertMatch(dispatcher.address, /^ws:\/\/127\.0\.0\.1:\d+$/);
   assertEquals(worker.name, worker.address);
@@ -30,7 +31,8 @@ Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind
   const { workers } = await dispatcher.describe();
   assertEquals(workers.map(({ name, alive }) => [name, alive]), [[worker.name, true]]);
   await Promise.all([worker.close(), worker.close()]);
-  assertEquals((await dispatcher.describe()).workers[0]?.alive, false, "it has said good-bye");
+  // It has said good-bye: for its silence it would not be given up while this waits.
+  await until(async () => (await dispatcher.describe()).workers[0]?.alive === false);
 });
 
 Deno.test("WorkerServer.close leaves nothing behind while its dispatcher is away", async () => {
@@ -62,12 +64,6 @@ Deno.test("of two workers of one name the first works, and the second once it is
   const nameIsOf = async (address: string) => {
     const { workers } = await dispatcher.describe();
     return workers.some(({ ref, alive }) => alive && ref.node === address);
-  };
-  const until = async (isSo: () => Promise<boolean>) => {
-    for (let polls = 0; !await isSo(); polls++) {
-      assertEquals(polls < 1_000, true, "it never came to be so");
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
   };
   const first = await serveWorker(options);
   await until(() => nameIsOf(first.address));

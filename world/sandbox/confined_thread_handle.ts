@@ -199,10 +199,16 @@ export class ConfinedThread implements SuppliedThread {
   /** While an answer is due, finds out whether the thread still gives way to its messages. */
   #watch(): void {
     const { stallTimeoutMs } = this.#options.grants;
+    const everyMs = stallTimeoutMs / STALL_CHECKS;
     this.#heardAtMs = performance.now();
+    let dueMs = this.#heardAtMs + everyMs;
     let asking = false;
     this.#stallCheck = setInterval(() => {
-      if (performance.now() - this.#heardAtMs > stallTimeoutMs * STALL_PATIENCE) {
+      // While this thread stood still it heard nobody: that time is not the other's.
+      const nowMs = performance.now();
+      this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
+      dueMs = nowMs + everyMs;
+      if (nowMs - this.#heardAtMs > stallTimeoutMs * STALL_PATIENCE) {
         // It has not ended itself.
         this.#endsWithinMs = STOP_TIMEOUT_MS;
         return this.#die(stalled(stallTimeoutMs));
@@ -213,7 +219,7 @@ export class ConfinedThread implements SuppliedThread {
         asking = false;
         this.#heardAtMs = performance.now();
       }, () => {});
-    }, stallTimeoutMs / STALL_CHECKS);
+    }, everyMs);
   }
 
   #errorOf({ why, message }: ThreadEnd): LeatError {
