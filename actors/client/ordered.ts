@@ -33,8 +33,10 @@ const OUTSTANDING_PER_TASK = 2;
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** Likewise, how many elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
-/** The dispatcher is told at once when the mark has moved by so many splits. */
-const MARK_NEWS = 64;
+/** The dispatcher is told at once when the mark has moved by so many splits, */
+const MARK_NEWS_MAX = 64;
+/** or by such a part of those that it hands out beyond the mark: else tasks would wait for a heartbeat. */
+const MARK_NEWS_SHARE = 1 / 4;
 /**
  * How long to wait before a task is asked again for what it had nothing of, in ms; doubles up to the
  * maximum. It comes by such a split only where that was lost elsewhere.
@@ -100,6 +102,7 @@ export class OrderedReader implements Reader {
   /** All before it have arrived whole. */
   #mark: number;
   #markTold: number;
+  #markNews = MARK_NEWS_MAX;
   #total = Infinity;
   /**
    * Whether it was heard which table of splits the places are in. Before that nothing is given, or an
@@ -157,7 +160,11 @@ export class OrderedReader implements Reader {
     return { mark: this.#mark, done: done.map(([sequence]) => sequence).sort((a, b) => a - b) };
   }
 
-  learn({ ordered }: Pick<HeartbeatNews, "ordered">, { gone, come }: TaskChanges): void {
+  learn(
+    { ordered, windowSplits = Infinity }: Pick<HeartbeatNews, "ordered" | "windowSplits">,
+    { gone, come }: TaskChanges,
+  ): void {
+    this.#markNews = Math.max(1, Math.min(MARK_NEWS_MAX, MARK_NEWS_SHARE * windowSplits));
     for (const taskId of gone) {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
@@ -410,7 +417,7 @@ export class OrderedReader implements Reader {
     while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) {
       this.#mark = this.#after(this.#mark);
     }
-    if (this.#mark - this.#markTold >= MARK_NEWS) this.#tellMark();
+    if (this.#mark - this.#markTold >= this.#markNews) this.#tellMark();
   }
 
   #tellMark(): void {

@@ -36,10 +36,11 @@ class ReaderBench implements AsyncDisposable {
   isListed = true;
 
   constructor(
-    { total, bufferBytesMax, refreshMs = 20, ordered, world }: {
+    { total, bufferBytesMax, refreshMs = 20, windowSplits, ordered, world }: {
       total: number;
       bufferBytesMax: number;
       refreshMs?: number;
+      windowSplits?: number;
       ordered?: NonNullable<ClientOptions["ordered"]>;
       world?: World;
     },
@@ -59,7 +60,7 @@ class ReaderBench implements AsyncDisposable {
               return { taskId, worker: "w", source };
             });
             const table = this.isListed ? { ordered: { total, digest: DIGEST } } : {};
-            return { tasks, finished: false, ...table };
+            return { tasks, finished: false, ...table, windowSplits };
           },
           releaseClient: () => null,
         } as never,
@@ -344,6 +345,27 @@ Deno.test("a reader tells what it has at once where no task has what comes next"
   await world.advance(1_000);
   assert(refusedMs.length > 10, "it has asked on and on");
   assertEquals(bench.heartbeats.map(({ mark }) => mark), [0, 3]);
+});
+
+Deno.test("a reader tells what it has before all that is handed out beyond it has come, however little that is", async () => {
+  for (const windowSplits of [1, 3, 16, 256]) {
+    const total = 3 * windowSplits;
+    const refreshMs = 600_000;
+    await using bench = new ReaderBench({ total, bufferBytesMax: 1e9, refreshMs, windowSplits });
+    const items = [...splits(0, total)];
+    // As a dispatcher does: a task gets no split beyond the window before the reader has more.
+    bench.addTask(async () => {
+      const next = items.shift() as (ElementAnswer & { place: { sequence: number } }) | undefined;
+      if (next === undefined) return { kind: "end" };
+      for (let waited = 0; waited < 1_000; waited++) {
+        if (next.place.sequence < bench.heartbeats.at(-1)!.mark! + windowSplits) return next;
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      const error = new LeatError("deadline_exceeded", `with ${windowSplits} it does not go on`);
+      return { kind: "error", error: error.toWire() };
+    });
+    assertEquals(await bench.rest(), inOrder(total));
+  }
 });
 
 Deno.test("a reader does not go through all of its tasks for each element", async () => {
