@@ -293,10 +293,14 @@ testInline(
       const saving = distributedSave(gated(gate), path, cluster, { onProgress: stop });
       await assertRejects(() => saving, Error, "the client has died");
       await begun(path);
-      const [job] = (await cluster.describe()).jobs;
-      const [iteration] = job!.iterations;
-      assertEquals([job!.name, iteration!.clients], [`distributedSave ${path}`, 0]);
-      assert(iteration!.saving!.splitsDone > 0 && iteration!.saving!.splitsTotal === 200);
+      // What is in the folder is told a moment later.
+      const { name, saving: saved } = await until(async () => {
+        const [{ name, iterations: [iteration] } = { name: "", iterations: [] }] =
+          (await cluster.describe()).jobs;
+        const { clients, saving } = iteration!;
+        return clients === 0 && saving!.splitsDone > 0 && { name, saving };
+      });
+      assertEquals([name, saved!.splitsTotal], [`distributedSave ${path}`, 200]);
       await open(gate);
       const growing = await Dataset.load<number[]>(path, { wait: { pollMs: 1 } });
       assertEquals((await Array.fromAsync(growing)).flat(), WANTED);

@@ -9,6 +9,9 @@ import { numbersOf, testOnEach, upTo } from "./carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 
+/** Of a worker that is stopped: its clients are waited for on any machine. */
+const PATIENTLY = { graceful: true, drainTimeoutMs: 120_000 } as const;
+
 testOnEach(
   "DYNAMIC delivers at most once when a worker dies, and ends",
   async (start) => {
@@ -63,7 +66,7 @@ for (const processingMode of ["DYNAMIC", "DETERMINISTIC"] as const) {
       let stopped: Promise<unknown> | undefined;
       for await (const batch of dataset) {
         seen.push(...batch.data as Float64Array);
-        stopped ??= cluster.stopWorker(0, { graceful: true }).then(() => cluster.addWorker());
+        stopped ??= cluster.stopWorker(0, PATIENTLY).then(() => cluster.addWorker());
       }
       await stopped;
       assertEquals(seen.sort((a, b) => a - b), upTo(400));
@@ -72,7 +75,7 @@ for (const processingMode of ["DYNAMIC", "DETERMINISTIC"] as const) {
 }
 
 testOnEach("a graceful stop of a worker loses nothing", async (start) => {
-  await using cluster = await start({ workers: 2, workerTimeoutMs: 500 });
+  await using cluster = await start({ workers: 2 });
   const dataset = Dataset.range(400).batch(5).distribute({
     service: cluster,
     processingMode: "DYNAMIC",
@@ -82,7 +85,7 @@ testOnEach("a graceful stop of a worker loses nothing", async (start) => {
   let stopped: Promise<void> | undefined;
   for await (const batch of dataset) {
     seen.push(...batch.data as Float64Array);
-    if (seen.length === 50) stopped = cluster.stopWorker(1, { graceful: true });
+    if (seen.length === 50) stopped = cluster.stopWorker(1, PATIENTLY);
   }
   await stopped;
   assertEquals(seen.sort((a, b) => a - b), upTo(400));
@@ -149,7 +152,7 @@ testOnEach(
     await using cluster = await start({
       workers: 1,
       runners: "thread",
-      workerTimeoutMs: 600,
+      workerTimeoutMs: 5_000,
     });
     // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
     const spinning = Dataset.range(2).map((x) => {

@@ -228,8 +228,8 @@ testInline("who would be silent for longer than may be speaks sooner", async (st
     workers: 1,
     heartbeatMs: 30_000,
     clientRefreshMs: 30_000,
-    workerTimeoutMs: 60,
-    clientTimeoutMs: 60,
+    workerTimeoutMs: 200,
+    clientTimeoutMs: 200,
   });
   await using iterator = Dataset.range(1_000).distribute({
     service: cluster,

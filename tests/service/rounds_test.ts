@@ -138,6 +138,7 @@ testInline("a consumer that is ahead waits for the others after a few rounds", a
     const [number, task] = (await slow.next()).value as [number, number];
     // Everything that can be done without it is done.
     for (let turns = 0; turns < 10; turns++) await new Promise((resolve) => setTimeout(resolve, 0));
+    await until(() => taken.length > round);
     assert(taken.length <= round + 10, `${taken.length} rounds taken in round ${round}`);
     assertEquals(taken[round], [number - 1, task]);
     isSlowOver = round >= 30;
@@ -228,8 +229,11 @@ testInline("a round that is late is skipped by all consumers", async (start) => 
   );
   const readers = consumers(cluster, 2, numbered().map(slowly, { spec: undefined }));
   const skipped = async () => (await cluster.sources()).map(({ skipped }) => skipped);
-  for (let round = 0; round < 20; round++) await step(readers);
-  assert((await skipped()).filter((count) => count > 0).length === 2, `${await skipped()}`);
+  // A machine on which the steps take longer than the rounds skips none of these.
+  await until(async () => {
+    await step(readers);
+    return (await skipped()).filter((count) => count > 0).length === 2;
+  }, 0);
   await leave(readers);
   await cluster.close();
   await returned();

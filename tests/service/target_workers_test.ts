@@ -53,6 +53,12 @@ async function workersAtWork(dispatcher: DispatcherServer): Promise<string[]> {
   return job!.iterations[0]!.tasks.map(({ worker }) => worker).sort();
 }
 
+/** Waits until these have one, of whom some are told later than others. */
+async function untilAtWork(dispatcher: DispatcherServer, names: string[]): Promise<void> {
+  await until(async () => (await workersAtWork(dispatcher)).length >= names.length, 2);
+  assertEquals(await workersAtWork(dispatcher), names);
+}
+
 function numbers(
   { address }: DispatcherServer,
   options: Partial<DistributeOptions> = {},
@@ -72,7 +78,7 @@ Deno.test("a worker of this process and one elsewhere draw from one split provid
   await untilRegistered(dispatcher, 2);
   await using batches = numbers(dispatcher).iterator();
   const first = await batches.next();
-  assertEquals(await workersAtWork(dispatcher), ["elsewhere", "here"]);
+  await untilAtWork(dispatcher, ["elsewhere", "here"]);
   const rest = await numbersOf(batches);
   assertEquals(sorted([...(first.value as { data: Float64Array }).data, ...rest]), upTo(400));
 });
@@ -126,7 +132,7 @@ Deno.test('workers of other processes with the tag COLOCATED serve only clients 
   for (const targetWorkers of ["auto", "any"] as const) {
     await using batches = numbers(dispatcher, { targetWorkers }).iterator();
     await batches.next();
-    assertEquals(await workersAtWork(dispatcher), expected[targetWorkers]);
+    await untilAtWork(dispatcher, expected[targetWorkers]);
   }
 });
 

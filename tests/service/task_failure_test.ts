@@ -28,7 +28,7 @@ Deno.test("a cache that dies is replaced, and trainers read on", async () => {
   await iterator.next();
   const { ref } = (await cluster.actors()).find(({ kind }) => kind === "cache")!;
   await cluster.fleet.home.ask(nodeActorOf(ref.node), "stop", { name: ref.path.slice(1) }, {
-    timeoutMs: 5_000,
+    timeoutMs: 60_000,
   });
   for (let i = 0; i < 20; i++) {
     const { value } = await iterator.next();
