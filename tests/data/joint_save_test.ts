@@ -144,7 +144,9 @@ Deno.test("work that two do at a time counts once, and what was entered first st
       const [early] = await both<RunReport>(run(begun!, 0, half));
       const [late] = await both<RunReport>(run(begun!, half, count));
       await both(entry(begun!, 0, [{ first: 0, count: half, ...early! }]));
-      const growing = await Dataset.load<number[]>(folder, { wait: { timeoutMs: 1 } });
+      const growing = await Dataset.load<number[]>(folder, {
+        wait: { pollMs: 1, timeoutMs: 60_000 },
+      });
       const reader = growing[Symbol.asyncIterator]();
       const first = await reader.next();
       await both(entry(begun!, 1, [{ first: half, count, ...late! }]));

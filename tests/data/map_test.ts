@@ -63,6 +63,7 @@ Deno.test("map calls ahead of its consumer no more than its window", async () =>
   }, { numParallelCalls: 4 });
   await using iterator = dataset.iterator();
   await iterator.next();
+  while (calls < 5) await turn();
   await turn(5);
   assertEquals(calls, 5);
 });

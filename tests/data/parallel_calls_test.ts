@@ -61,7 +61,7 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       const dataset = apply(Dataset.range(20), calls.call, { numParallelCalls });
       await using iterator = dataset.iterator();
       const first = iterator.next();
-      await calls.begin(1);
+      await calls.begin(limit);
       assertEquals(calls.inFlight, limit);
       await calls.finish();
       assertEquals(await first, { done: false, value: 0 });
@@ -85,9 +85,10 @@ for (const [name, apply] of Object.entries(OPERATORS)) {
       await calls.begin(1);
       await calls.finish();
       await first;
-      const { begun } = calls;
       const pending = iterator.next();
-      await iterator.return();
+      const returned = iterator.return();
+      const { begun } = calls;
+      await returned;
       for (let i = 0; i < 4; i++) await calls.finish();
       assertEquals(calls.begun, begun);
       assertEquals((await pending).done, true);

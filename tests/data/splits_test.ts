@@ -91,7 +91,6 @@ Deno.test("tasks that share splits produce every element once", async () => {
   const parts = await Promise.all([1, 2, 3].map(() => run(dataset, provider.source())));
   const all = parts.flat() as number[];
   assertEquals(all.toSorted((a, b) => a - b), Array.from({ length: 100 }, (_, i) => i + 1));
-  assertEquals(parts.every((part) => part.length > 0), true);
 });
 
 Deno.test("the same source twice in a graph is split twice", async () => {

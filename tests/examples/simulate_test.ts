@@ -88,7 +88,7 @@ function checkScaleOut({ curves }: ScaleOutExperiment): void {
   for (const { colocated, runs, ideal } of curves) {
     assertEquals(runs.map(({ workers }) => workers), [2]);
     for (const { throughput, stallShare, cpu } of [colocated, ...runs]) {
-      assert(throughput.value > 0 && throughput.value <= 1.5 * ideal.value);
+      assert(throughput.value > 0 && throughput.value <= 10 * ideal.value);
       assert(stallShare.value >= 0 && stallShare.value <= 1);
       assert(cpu.value > 0);
     }

@@ -5,8 +5,10 @@ import { type Child, startChild } from "../lib/child.ts";
 
 const PROGRAM = "tests/tools/fixture_child.ts";
 
+/** One that ignores `SIGTERM` is not waited for; others have time to end by it on any machine. */
 function start(mode: string): Child {
-  return startChild(PROGRAM, { flags: [], args: [mode], stopTimeoutMs: 500 });
+  const stopTimeoutMs = mode === "deaf" ? 500 : 120_000;
+  return startChild(PROGRAM, { flags: [], args: [mode], stopTimeoutMs });
 }
 
 Deno.test("startChild gives the lines, the streams and the exit code of a child", async () => {

@@ -12,7 +12,7 @@ import { settle, TestCluster } from "./lib.ts";
 
 const LOST = new LeatError("unavailable", "it has fallen silent");
 const CLOSED = closedThere(new LeatError("unavailable", "its process has ended"));
-const SOON = { timeoutMs: 10_000 };
+const SOON = { timeoutMs: 60_000 };
 
 /** A client on a node of its own, beside a dispatcher. */
 class Trainer implements AsyncDisposable {

@@ -90,13 +90,13 @@ export class TaskBench implements AsyncDisposable {
     const sequence = (this.#sequences.get(key) ?? 0) + 1;
     this.#sequences.set(key, sequence);
     const request = { clientId, sequence, acknowledged: sequence - 1, ...more };
-    return this.system.ask(source, "getElement", request, { timeoutMs: 10_000 });
+    return this.system.ask(source, "getElement", request, { timeoutMs: 60_000 });
   }
 
   /** Resolves when the task says that it is drained. */
   async drain(): Promise<void> {
     await this.system.ask(this.task as FencedRef<TaskProtocol>, "drain", null, {
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
     });
   }
 

@@ -40,7 +40,7 @@ Deno.test("reads says what has arrived of its task, which is to end", async () =
   const { bench, reads, read } = coordinated(Dataset.range(2), 2);
   await using _ = bench;
   for (const expected of [0, "end"]) assertEquals(await read(0, expected === 0 ? 0 : 1), expected);
-  const answer = await bench.system.ask(reads, "askAgain", null, { timeoutMs: 1_000 });
+  const answer = await bench.system.ask(reads, "askAgain", null, { timeoutMs: 60_000 });
   assertEquals(answer, { acknowledged: 4 });
 });
 
@@ -208,7 +208,7 @@ Deno.test("reads counts no round as skipped that was refused in time", async () 
     "gone",
   );
   await new Promise((resolve) => setTimeout(resolve, skipAfterMs + 100));
-  const { skipped } = await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 });
+  const { skipped } = await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 });
   assertEquals(skipped, 0);
 });
 
@@ -227,7 +227,7 @@ Deno.test("reads keeps only what consumers have yet to come for", async () => {
   const { bench, reads, read } = coordinated(dataset, 2);
   await using _ = bench;
   const heldBytes = async () =>
-    (await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 })).bufferedBytes;
+    (await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 })).bufferedBytes;
   for (let round = 0; round < 20; round++) await Promise.all([read(0, round), read(1, round)]);
   assertEquals(await heldBytes(), 0);
   for (let round = 20; round < 25; round++) await read(0, round);
@@ -246,7 +246,7 @@ Deno.test("reads says that a round is held by all when all have said so, but for
       reads,
       "confirm",
       { consumerIndex, round, ...(absent === undefined ? {} : { absent }) },
-      { timeoutMs: 10_000 },
+      { timeoutMs: 60_000 },
     ).then(() => heard.push(`${consumerIndex} of ${round}`));
   for (const round of [0, 1]) await Promise.all([0, 1, 2].map((index) => read(index, round)));
   const first = [confirm(0, 0), confirm(1, 0)];
@@ -290,7 +290,7 @@ function bounded() {
     answered.push(`${consumerIndex} of ${round}`);
   };
   const heldBytes = async () =>
-    (await bench.system.ask(reads, "stats", null, { timeoutMs: 1_000 })).bufferedBytes;
+    (await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 })).bufferedBytes;
   return { bench, read, answered, heldBytes };
 }
 

@@ -198,7 +198,7 @@ Deno.test("a repeated refusal is the same too, but an `unavailable` one is handl
   assertEquals(pair.b.of("deliver").length, 1);
   lost = 0;
   const unavailable = pair.a.system.ask(ref, "refuse", "unavailable", {
-    timeoutMs: 300,
+    timeoutMs: 1_000,
     attemptMs: 10,
   });
   await rejection(unavailable, "unavailable");

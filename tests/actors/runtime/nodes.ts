@@ -163,4 +163,4 @@ export async function settle(rounds = 4): Promise<void> {
 }
 
 /** Patience for asks that are expected to be answered. */
-export const SOON = { timeoutMs: 10_000 } as const;
+export const SOON = { timeoutMs: 60_000 } as const;

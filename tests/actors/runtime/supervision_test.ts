@@ -80,7 +80,7 @@ Deno.test("another error answers `internal`, kills the actor, and a new life tak
 });
 
 Deno.test("an ask of an actor that waits to be restarted is `unavailable`, so a patient one gets through", async () => {
-  await using node = new TestNode("a", { supervision: { backoffMinMs: 50 } });
+  await using node = new TestNode("a", { supervision: { backoffMinMs: 500 } });
   const ref = nameOf(spawnProbe(node));
   await rejection(node.system.ask(ref, "crash", "a bug", SOON), "internal");
   await node.happened("restart");
@@ -341,7 +341,7 @@ Deno.test("a life's end aborts its signal, cancels its timers and its asks", asy
   spawnProbe(node, {
     create(context) {
       signal = context.signal;
-      context.timer(5, () => context.tell(ledger, "note", "must not fire"));
+      context.timer(200, () => context.tell(ledger, "note", "must not fire"));
       context.ask(ledger, "wait", null, SOON).catch(resolve);
       return probe(context);
     },
@@ -349,7 +349,7 @@ Deno.test("a life's end aborts its signal, cancels its timers and its asks", asy
   await node.system.stopActor("probe");
   assert(signal!.aborted);
   assertEquals((await cancelled).code, "cancelled");
-  await new Promise((resolve) => setTimeout(resolve, 15));
+  await new Promise((resolve) => setTimeout(resolve, 250));
   assertEquals(await node.system.ask(ledger, "notes", null, SOON), []);
 });
 

@@ -54,7 +54,7 @@ function setup() {
       }),
   });
   const ask = (target: FencedRef<never>, method: string, request: unknown) =>
-    system.ask(target as FencedRef, method as never, request as never, { timeoutMs: 10_000 });
+    system.ask(target as FencedRef, method as never, request as never, { timeoutMs: 60_000 });
   return { bench, task, cache, reads, worker, ask };
 }
 
@@ -97,7 +97,7 @@ Deno.test("tasks, caches, schedulers and workers refuse a request of another sha
     assertEquals([error.code, error.message], ["invalid_argument", `${method}: ${message}`]);
   }
   const grown = { ...WANTED, ofALaterVersion: [1] };
-  const options = { timeoutMs: 10_000 };
+  const options = { timeoutMs: 60_000 };
   const answer = bench.system.ask<ElementSourceProtocol, "getElement">(
     task,
     "getElement",

@@ -24,7 +24,7 @@ import { until } from "../../lib/until.ts";
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-const PATIENCE = { timeoutMs: 10_000 };
+const PATIENCE = { timeoutMs: 60_000 };
 const ELEMENT: RunnerOutcome = { kind: "element", frame: new Uint8Array(1) };
 const END: RunnerOutcome = { kind: "end" };
 
