@@ -50,7 +50,7 @@ export interface CarrierUnderTest {
 }
 
 const MB = 1_000_000;
-const SOON = { timeoutMs: 30_000 };
+const SOON = { timeoutMs: 120_000 };
 
 type Run = (carrier: CarrierUnderTest) => Promise<void>;
 

@@ -21,6 +21,8 @@ export interface Remote {
   wait(request: null): null;
   /** Keeps the thread busy. */
   spin(ms: number): null;
+  /** Keeps it busy for as long as there is a file. */
+  spinBeside(path: string): null;
   /** Throws where nobody catches: the whole thread dies. */
   die(request: null): null;
   /** Watches another one, and answers what its end was. */
@@ -31,13 +33,22 @@ const createRemote: ActorFactory<Remote> = (context) => {
   return {
     handlers: {
       echo: (value) => value,
-      relay: ({ to, value }) => context.ask(to, "echo", value, { timeoutMs: 10_000 }),
+      relay: ({ to, value }) => context.ask(to, "echo", value, { timeoutMs: 60_000 }),
       block: (bytes) => new Payload(Uint8Array.from({ length: bytes }, (_, i) => i % 251)),
       wait: () => new Promise<null>(() => {}),
       spin(ms) {
         const until = performance.now() + ms;
         while (performance.now() < until);
         return null;
+      },
+      spinBeside(path) {
+        for (;;) {
+          try {
+            Deno.statSync(path);
+          } catch {
+            return null;
+          }
+        }
       },
       die() {
         setTimeout(() => {

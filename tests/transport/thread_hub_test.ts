@@ -120,13 +120,15 @@ Deno.test("terminate ends a thread that spins, and its name can be used again", 
   await using home = new Home();
   const first = await home.start("one");
   // Not for ever: Deno never ends a thread that spins, and it would take a core from all tests after it.
+  const path = await Deno.makeTempFile({ prefix: "leat-threads-" });
   const spinning = rejection(
-    home.main.ask(remoteOn("one"), "spin", 3_000, SOON),
+    home.main.ask(remoteOn("one"), "spinBeside", path, SOON),
     "unavailable",
   );
   await new Promise((resolve) => setTimeout(resolve, 50));
   first.terminate(new LeatError("unavailable", "stopped for the test"));
   assertStringIncludes((await spinning).message, "stopped for the test");
+  await Deno.remove(path);
   const second = await home.start("one");
   assert(second.id.incarnation !== first.id.incarnation);
   assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);

@@ -126,7 +126,7 @@ class DiallerFrames {
 
 function connect(address: string): Promise<Link> {
   const world = new DenoWorld({ logLevel: "off" });
-  return webSocketConnector({ world, connectTimeoutMs: 5_000 }).connect(address, LOCAL);
+  return webSocketConnector({ world, connectTimeoutMs: 60_000 }).connect(address, LOCAL);
 }
 
 function tellOf(number: number, body: unknown): Envelope {

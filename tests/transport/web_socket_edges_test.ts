@@ -87,7 +87,7 @@ function dialler(options: { token?: string } = {}): ActorSystem {
 async function assertServes(address: string, options: { token?: string } = {}): Promise<void> {
   await using system = dialler(options);
   const ref = { node: address, path: "/probe" } as { node: string; path: string };
-  const answer = await system.ask<Probe, "echo">(ref, "echo", 1, SOON);
+  const answer = await system.ask<Probe, "echo">(ref, "echo", 1, { ...SOON, attemptMs: 5_000 });
   assertEquals(answer.value, 1);
 }
 
@@ -137,7 +137,7 @@ Deno.test("a web page's request is refused even without a token", async () => {
 });
 
 Deno.test("garbage, text, an oversize or missing hello end that connection and nothing else", async () => {
-  await using listener = new Listener({ helloTimeoutMs: 100 });
+  await using listener = new Listener({ helloTimeoutMs: 500 });
   const { address } = listener.server;
   const says: ((socket: WebSocket) => void)[] = [
     (socket) => socket.send(new Uint8Array([1, 2, 3])),
