@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { LeatError } from "../core/error.ts";
-import type { Connector } from "../actors/runtime/link.ts";
+import { type Connector, noWay } from "../actors/runtime/link.ts";
 
 /**
  * Chooses a connector by the scheme of the node's name: `ws` for `ws://host:port`. Names without a
@@ -23,7 +22,7 @@ export function connectorByScheme(
       if (connector !== undefined) return connector.connect(node, local);
       const known = Object.keys(schemes).map((name) => `${name}://`).join(", ") || "none";
       return Promise.reject(
-        new LeatError("not_found", `No way leads to "${node}" (schemes known here: ${known})`),
+        noWay(`No way leads to "${node}" (schemes known here: ${known})`),
       );
     },
   };

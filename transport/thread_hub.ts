@@ -6,7 +6,13 @@
  * @module
  */
 import * as comlink from "comlink";
-import { closedThere, type Connector, type Link, type NodeId } from "../actors/runtime/link.ts";
+import {
+  closedThere,
+  type Connector,
+  type Link,
+  type NodeId,
+  noWay,
+} from "../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
@@ -25,7 +31,7 @@ import {
 import { portLink } from "./web_worker.ts";
 
 /** How long a thread may take to load its module and set up its node, in ms. */
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 120_000;
 /** How long a node may take to stop in order before its thread is terminated, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
 /** Nodes that have ended and are remembered, to tell "it is gone" from "never heard of it". */
@@ -221,7 +227,7 @@ export class ThreadHub implements AsyncDisposable {
       });
     }
     const known = this.nodes.join(", ") || "none";
-    return new LeatError("not_found", `There is no node "${node}" here (there are: ${known})`);
+    return noWay(`There is no node "${node}" here (there are: ${known})`);
   }
 
   #join(life: NodeId, peer: string): void {

@@ -6,6 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
+import { isNoWay } from "../runtime/link.ts";
 import type { Worker } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
@@ -176,8 +177,12 @@ function isUnheard(failure: LeatError): boolean {
   return isWorkerFailure(failure) && failure.code !== "resource_exhausted";
 }
 
-/** Whether it was the worker that failed: a life that is over, or an actor that is not there, too. */
-function isWorkerFailure({ code, details }: LeatError): boolean {
-  const reason = details?.["reason"];
-  return WORKER_FAILURES.has(code) || reason === "stale_incarnation" || reason === "no_such_actor";
+/**
+ * Whether it was the worker that failed: a life that is over, an actor that is not there, or one that only
+ * dials out and has not come back yet, too.
+ */
+function isWorkerFailure(failure: LeatError): boolean {
+  const reason = failure.details?.["reason"];
+  const isGone = reason === "stale_incarnation" || reason === "no_such_actor" || isNoWay(failure);
+  return WORKER_FAILURES.has(failure.code) || isGone;
 }

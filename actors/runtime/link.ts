@@ -60,12 +60,25 @@ export function isClosedThere({ code, details }: LeatError): boolean {
   return code === "cancelled" || details?.reason === CLOSED_THERE;
 }
 
+/** The `details.reason` of what a connector says of a node that it has no way to. */
+const NO_WAY = "no_way";
+
+/** Nothing is known here by that name. A node that only dials out may come back by itself. */
+export function noWay(message: string): LeatError {
+  return new LeatError("not_found", message, { details: { reason: NO_WAY } });
+}
+
+/** Whether a node was not found, and not what was asked of it. */
+export function isNoWay({ details }: LeatError): boolean {
+  return details?.["reason"] === NO_WAY;
+}
+
 /** Opens links to nodes that this node has none to. */
 export interface Connector {
   /**
    * @param local Who dials.
    * @throws LeatError `unavailable` when the node cannot be reached now, `unauthenticated` when it
-   * refuses this one, `not_found` when nothing is known by that name.
+   * refuses this one, `not_found` ({@linkcode noWay}) when nothing is known by that name.
    */
   connect(node: string, local: NodeId): Promise<Link>;
 }

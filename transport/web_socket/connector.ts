@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Connector, Link, NodeId } from "../../actors/runtime/link.ts";
+import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "./hello.ts";
@@ -65,8 +65,7 @@ class WebSocketConnector implements Connector {
   async connect(node: string, local: NodeId): Promise<Link> {
     const url = URL.parse(node);
     if (url === null || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
-      throw new LeatError(
-        "not_found",
+      throw noWay(
         `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
       );
     }

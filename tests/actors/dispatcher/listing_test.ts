@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { noWay } from "../../../actors/runtime/link.ts";
 import { assertEquals } from "../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
 
@@ -72,4 +73,20 @@ Deno.test("a worker that begins anew while it lists splits is asked again in its
   await again.heartbeat();
   await settle();
   assertEquals(again.listings, 1);
+});
+
+Deno.test("a worker to which no way leads before it has come back is no listing that failed", async () => {
+  await using cluster = await TestCluster.start({ workerTimeoutMs: WORKER_TIMEOUT_MS });
+  const worker = cluster.worker("a", tableOf(3));
+  await worker.heartbeat();
+  // As a dispatcher that was restarted finds one that only dials out.
+  worker.table = noWay('No way leads to "a"');
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  await settle();
+  assertEquals(worker.listings, 1);
+  worker.table = tableOf(3);
+  await cluster.world.advance(1_000);
+  const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
+  assertEquals([worker.listings, split?.index], [2, 0]);
 });
