@@ -156,6 +156,7 @@ class Worker {
   /** After how much silence, in ms, the dispatcher gives it up; undefined before it has said so. */
   #timeoutMs: number | undefined;
   #left = false;
+  #isWatching = false;
   /** Where the last worker was that asked for its name. */
   #wantedBy: string | undefined;
 
@@ -260,6 +261,7 @@ class Worker {
       }
       this.#registered = true;
       this.#timeoutMs = timeoutMs;
+      this.#watchDispatcher();
       await Promise.all(endedTasks.map((taskId) => this.#endTask(taskId)));
       if (!this.#draining) { for (const definition of newTasks) this.#startTask(definition); }
       return "answered";
@@ -277,6 +279,17 @@ class Worker {
       );
       return "unanswered";
     }
+  }
+
+  /** Nobody can dial a private worker: once its link is lost it is out of reach until it speaks. */
+  #watchDispatcher(): void {
+    const { isPrivate = false, dispatcher } = this.#options;
+    if (!isPrivate || this.#isWatching) return;
+    this.#isWatching = true;
+    this.#context.watch(dispatcher, () => {
+      this.#isWatching = false;
+      this.wake();
+    });
   }
 
   /**

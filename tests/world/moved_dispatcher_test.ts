@@ -5,12 +5,14 @@
 import {
   Dataset,
   type DispatcherServer,
+  type DispatcherServerConfig,
   serveDispatcher,
   serveWorker,
   type Tensor,
 } from "../../mod.ts";
 import { assertEquals } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -79,7 +81,11 @@ interface DispatcherPort {
 }
 
 /** A dispatcher on a port of its own, which others know by the door. */
-async function behind(door: Door, journal?: string): Promise<DispatcherPort> {
+async function behind(
+  door: Door,
+  journal?: string,
+  timeouts: Pick<DispatcherServerConfig, "workerTimeoutMs"> = {},
+): Promise<DispatcherPort> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr as Deno.NetAddr;
   listener.close();
@@ -87,6 +93,7 @@ async function behind(door: Door, journal?: string): Promise<DispatcherPort> {
     ...QUIET,
     port,
     advertise: door.address,
+    ...timeouts,
     ...(journal === undefined ? {} : { journal }),
   });
   return { server, port };
@@ -137,6 +144,27 @@ Deno.test("a dispatcher that comes back on another port behind its address goes 
     await worker.close();
     await dispatcher.server.close();
   }
+});
+
+Deno.test("a job that is opened before a private worker is back at a restarted dispatcher waits for it, and it comes by itself", async () => {
+  await using temporary = await TempFolder.make();
+  const journal = temporary.path;
+  await using door = new Door();
+  const dispatcher = `ws://${door.address}`;
+  // Its next heartbeat is too far away.
+  const heartbeatMs = 3_600_000;
+  const timeouts = { workerTimeoutMs: 4 * heartbeatMs };
+  const before = await behind(door, journal, timeouts);
+  door.leadTo(before);
+  await using _worker = await serveWorker({ ...QUIET, dispatcher, local: true, heartbeatMs });
+  assertEquals(await numbersOf(dispatcher), ALL);
+  await before.server.close();
+  const after = await behind(door, journal, timeouts);
+  await using _after = after.server;
+  door.leadTo(after);
+  let seen: readonly number[] | undefined;
+  numbersOf(dispatcher).then((numbers) => seen = numbers, () => seen = []);
+  assertEquals(await until(() => seen), ALL);
 });
 
 Deno.test("client, worker and dispatcher may start in that order", async () => {
