@@ -5,7 +5,7 @@
  * @module
  */
 import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts";
-import { Deployment } from "./cluster/deployment.ts";
+import { Deployment, WORKER_PATIENCE_MS, WORKER_TIMEOUT_MS } from "./cluster/deployment.ts";
 import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
 import { Observer } from "./cluster/observer.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
@@ -64,10 +64,12 @@ deno task worker.`,
 if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { workers, elements, work } = values;
+  const { workers, elements, work, killAfter } = values;
   using requests = new StopRequests();
   using view = new LiveView();
-  await using deployment = new Deployment((line) => view.note(line));
+  await using deployment = new Deployment((line) => view.note(line), {
+    workerTimeoutMs: killAfter === undefined ? WORKER_PATIENCE_MS : WORKER_TIMEOUT_MS,
+  });
   const stopped = requests.first.then((by) => {
     view.note(`Stopping (${by})`);
     return "interrupted" as const;

@@ -19,6 +19,7 @@ import { LeatError } from "../core/error.ts";
 import { show } from "../data/check.ts";
 import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
+import { checkJournal } from "./journal_check.ts";
 import { LocalFleet } from "./local_fleet.ts";
 import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "./process_nodes.ts";
@@ -29,7 +30,7 @@ import type { WorkerStorage } from "./storage.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
-const NODE_TIMEOUT_MS = 10_000;
+const NODE_TIMEOUT_MS = 60_000;
 /** Asked again when the node has been started anew meanwhile: the link to its former life is lost. */
 const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
 /** How long clients have to fetch what a worker that is stopped gracefully still holds, in ms. */
@@ -142,11 +143,14 @@ export class LocalCluster implements AsyncDisposable {
   /**
    * Starts a cluster; resolves when all workers are registered.
    *
-   * @throws LeatError `invalid_argument` for options that there are not, or that make no sense.
+   * @throws LeatError `invalid_argument` for options that there are not, or that make no sense;
+   * `failed_precondition` when another dispatcher holds the journal, `permission_denied`, `data_loss` and
+   * others when it cannot be read.
    */
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
     checkClusterOptions(options);
     const { min, max } = workerRange(options);
+    if (options.journal !== undefined) await checkJournal(options.journal);
     const cluster = new LocalCluster(options);
     try {
       await cluster.#startDispatcher();

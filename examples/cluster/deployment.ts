@@ -9,6 +9,8 @@ import { Children } from "./children.ts";
 
 /** Short, so that a worker that was killed is missed while one looks on. */
 export const WORKER_TIMEOUT_MS = 2_000;
+/** Where none is to be killed: none that is only slow is given up, with what it has. */
+export const WORKER_PATIENCE_MS = 60_000;
 const HEARTBEAT_MS = 500;
 /** What is left of a job when the cluster stops has nobody who wants it, unless it is said, in ms. */
 const DRAIN_MS = 500;
@@ -28,6 +30,8 @@ export interface DeploymentOptions {
   readonly windowSplits?: number;
   /** The least grave lines of the logs. Default "warn". */
   readonly logLevel?: "info" | "warn";
+  /** How long a worker may be silent before it is given up, in ms. Default 2,000. */
+  readonly workerTimeoutMs?: number;
   /** Further arguments of the dispatcher. */
   readonly dispatcherArgs?: readonly string[];
   /** Further arguments of each worker. */
@@ -156,10 +160,11 @@ export class Deployment implements AsyncDisposable {
   }
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
-    const { journal, windowSplits, dispatcherArgs = [] } = this.#options;
+    const { journal, windowSplits, workerTimeoutMs = WORKER_TIMEOUT_MS, dispatcherArgs = [] } =
+      this.#options;
     return this.#start("dispatcher", "examples/dispatcher.ts", port, [
       ...["--token-file", tokenFile],
-      ...["--worker-timeout-ms", `${WORKER_TIMEOUT_MS}`],
+      ...["--worker-timeout-ms", `${workerTimeoutMs}`],
       ...(journal === undefined ? [] : ["--journal", journal]),
       ...(windowSplits === undefined ? [] : ["--window-splits", `${windowSplits}`]),
       ...dispatcherArgs,
