@@ -7,10 +7,9 @@ import { checkScaling } from "../actors/dispatcher/autoscaler.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { dispatcherAt, type DispatcherDescription } from "../actors/dispatcher/protocol.ts";
 import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
-import { LeatError } from "../core/error.ts";
-import { DenoWorld } from "./deno_world.ts";
+import type { LeatError } from "../core/error.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
-import { JOURNAL_NAME } from "./roles.ts";
+import { checkJournal } from "./journal_check.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 
@@ -131,15 +130,4 @@ export async function serveDispatcher(
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** Opens the journal once before anything listens, so that what is wrong with it is said plainly. */
-async function checkJournal(folder: string): Promise<void> {
-  try {
-    const log = await new DenoWorld({ logFolder: folder }).openLog(JOURNAL_NAME);
-    await log.close();
-  } catch (cause) {
-    const { code, message } = LeatError.from(cause, "internal");
-    throw new LeatError(code, `Cannot use the journal in ${folder}: ${message}`, { cause });
-  }
 }

@@ -17,8 +17,15 @@ import {
   TensorSpec,
   UNKNOWN_CARDINALITY,
 } from "../../mod.ts";
-import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { outcomesOf } from "../data/lib/outcomes.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline, testOnEach } from "./carriers.ts";
 
 const service = "ws://127.0.0.1:1";
@@ -198,6 +205,21 @@ Deno.test("what a cluster cannot be started with is refused, and nothing is left
     const [name] = Object.keys(options);
     assert(error.message.includes(name!), error.message);
   }
+});
+
+Deno.test("a cluster whose journal cannot be used says so, and why, before anything is started", async () => {
+  await using temporary = await TempFolder.make({ file: "" });
+  const refused = async (journal: string) => {
+    const start = () => LocalCluster.start({ workers: 1, carrier: "inline", journal });
+    const { code, message } = await assertRejects(start, LeatError);
+    assertStringIncludes(message, `Cannot use the journal in ${journal}`);
+    return code;
+  };
+  assertEquals(await refused(`${temporary.path}/file`), "invalid_argument");
+  const journal = `${temporary.path}/journal`;
+  await using cluster = await LocalCluster.start({ workers: 1, carrier: "inline", journal });
+  assertEquals(await refused(journal), "failed_precondition");
+  assertEquals((await cluster.describe()).workers.length, 1);
 });
 
 testOnEach(
