@@ -10,6 +10,7 @@ import { type Client, isServing, type Iteration, type Task } from "./entities.ts
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
+import { whyNotBegun } from "./missing_consumers.ts";
 import type { Consumers } from "./rounds.ts";
 import { savingNews } from "./saving.ts";
 import { type KnownSchedules, scheduleNews } from "./schedule_news.ts";
@@ -69,7 +70,7 @@ export function newsFor(
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { consumerIndex } = client;
-  const unserved = whyUnserved(state, iteration, [client]);
+  const unserved = whyUnserved(state, iteration, [client]) ?? whyNotBegun(state, iteration);
   const news = {
     ...(changed === undefined
       ? {

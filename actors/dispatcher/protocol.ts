@@ -241,7 +241,10 @@ export interface DispatcherProtocol {
     readonly finished: boolean;
     /** Why the iteration cannot go on, if it cannot. */
     readonly error?: WireError;
-    /** A sentence about what the client waits for, where no worker there is may serve it. */
+    /**
+     * A sentence about what the client waits for, where no worker there is may serve it, or consumers are
+     * missing with which it begins.
+     */
     readonly unserved?: string;
     /**
      * Coordinated reads: the schedules in force, oldest first. Round r is served by the newest that

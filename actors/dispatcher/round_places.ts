@@ -107,7 +107,8 @@ function slower({ lowest, indices }: Slowest, round: number): string {
     (lowest === round ? ", too" : "");
 }
 
-function named(indices: readonly number[]): string {
+/** Consumers in words: some of them, and how many more there are. */
+export function named(indices: readonly number[]): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
   const more = indices.length - NAMED_MAX;
   return `consumer${indices.length === 1 ? "" : "s"} ${shown}${
@@ -120,6 +121,7 @@ function s(indices: readonly number[]): string {
   return indices.length === 1 ? "s" : "";
 }
 
-function indices(count: number): number[] {
+/** All consumers. */
+export function indices(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
 }

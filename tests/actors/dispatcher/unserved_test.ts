@@ -41,6 +41,40 @@ Deno.test("a job whose tags nobody carries says what it waits for and who is the
   assertEquals(await waitingOf(cluster, clientId), undefined);
 });
 
+Deno.test("a coordinated read says which consumers are missing, and where they are instead, until all have come", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w1");
+  await worker.heartbeat();
+  const datasetId = await cluster.dataset("endless", -1);
+  const open = (consumerIndex: number, repetition = 0) =>
+    cluster.open(datasetId, {
+      ...{ processingMode: "OFF", jobName: "job", numConsumers: 3 },
+      ...{ consumerIndex, repetition },
+    });
+  const { clientId } = await open(1);
+  const said = async () => (await cluster.ask("clientHeartbeat", { clientId })).unserved;
+  assertEquals(
+    await said(),
+    "Its consumers begin together, and consumers 0, 2 of 3 have not come.",
+  );
+  const early = await open(0, 2);
+  assertEquals(
+    await said(),
+    "Its consumers begin together, and consumers 0, 2 of 3 have not come. Consumer 0 is in repetition " +
+      "2, and not in this one, 0.",
+  );
+  await cluster.ask("releaseClient", { clientId: early.clientId });
+  await open(0);
+  assertEquals(await said(), "Its consumers begin together, and consumer 2 of 3 has not come.");
+  const { clientId: last } = await open(2);
+  assertEquals(await said(), undefined);
+  // It has its task now, and says that it does.
+  for (let i = 0; i < 2; i++) await worker.heartbeat();
+  await said();
+  await cluster.ask("releaseClient", { clientId: last });
+  assertEquals(await said(), undefined, "the others go on");
+});
+
 Deno.test('a "local" job whose process has no worker says so', async () => {
   await using cluster = await TestCluster.start();
   await cluster.worker("w1").heartbeat();
