@@ -32,6 +32,11 @@ export function serviceAddress(text: string, what: string): string {
   return `${url.protocol}//${url.host}`;
 }
 
+/** A host without the brackets in which URLs have IPv6 addresses: `[::1]` is `::1`. */
+export function bareHost(host: string): string {
+  return host.replace(/^\[(.*)\]$/, "$1");
+}
+
 /** Where a server listens. */
 export interface Listening {
   readonly scheme: "ws" | "wss";

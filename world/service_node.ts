@@ -16,7 +16,7 @@ import {
   type WebSocketServer,
 } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
-import { advertisedAddress } from "./service_address.ts";
+import { advertisedAddress, bareHost } from "./service_address.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /** How long what was sent may take to be taken by the other side before the node closes, in ms. */
@@ -73,7 +73,8 @@ export class ServiceNode {
    * host.
    */
   constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
-    const { hostname = "127.0.0.1", port = 0, advertise, token, cert, key, ca, insecure } = config;
+    const { port = 0, advertise, token, cert, key, ca, insecure } = config;
+    const hostname = bareHost(config.hostname ?? "127.0.0.1");
     const scheme = cert === undefined ? "ws" : "wss";
     // Before anything listens: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);

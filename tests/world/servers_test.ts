@@ -16,6 +16,16 @@ async function numbersOf(service: string, elements: number): Promise<number[]> {
   return seen.sort((a, b) => a - b);
 }
 
+/** Whether this machine has a loopback of IPv6. */
+function hasIPv6(): boolean {
+  try {
+    Deno.listen({ hostname: "::1", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 Deno.test("serveDispatcher and serveWorker serve a job, and leave nothing behind when closed", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, workerTimeoutMs: 600_000 });
   await using worker = await serveWorker({ ...QUIET, dispatcher: dispatcher.address });
@@ -75,6 +85,20 @@ Deno.test("of two workers of one name the first works, and the second once it is
   await first.close();
   await until(() => nameIsOf(second.address));
   assertEquals((await numbersOf(dispatcher.address, 50)).length, 50);
+});
+
+Deno.test({
+  name: "servers take an IPv6 address with the brackets that it has in URLs, or without",
+  ignore: !hasIPv6(),
+  fn: async () => {
+    for (const hostname of ["::1", "[::1]"]) {
+      await using dispatcher = await serveDispatcher({ ...QUIET, hostname });
+      assertMatch(dispatcher.address, /^ws:\/\/\[::1\]:\d+$/);
+      const { address } = dispatcher;
+      await using _ = await serveWorker({ ...QUIET, dispatcher: address, hostname });
+      assertEquals((await numbersOf(address, 50)).length, 50);
+    }
+  },
 });
 
 Deno.test("serveDispatcher and serveWorker reject settings that make no sense, and listen nowhere", async () => {
