@@ -44,20 +44,25 @@ interface Dialled {
 
 /** Nodes that dial services: one per service and credentials, stopped with the last iterator that uses it. */
 export class Homes {
-  readonly #options: HomesOptions;
+  readonly #options: Omit<HomesOptions, "services">;
+  readonly #services: ServiceCredentials;
   readonly #dialled = new Map<string, Dialled>();
 
-  constructor(options: HomesOptions = {}) {
+  constructor({ services = {}, ...options }: HomesOptions = {}) {
     this.#options = options;
+    const given = Object.entries(services);
+    this.#services = Object.fromEntries(
+      given.map(([address, opens]) => [serviceAddress(address, "An address in services"), opens]),
+    );
   }
 
   /** Finds or makes the node from which a client reaches a service. */
   readonly open: OpenHome = (service, own) => {
     const text = typeof service === "string" ? service : service.address;
     const address = serviceAddress(text, NOT_LOCAL);
-    const { services = {}, mayDial } = this.#options;
+    const { mayDial } = this.#options;
     mayDial?.(address);
-    const credentials = { ...services[address], ...definedOnly(own) };
+    const credentials = { ...this.#services[address], ...definedOnly(own) };
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
     let entry = this.#dialled.get(key);
     if (entry === undefined) {

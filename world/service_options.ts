@@ -4,11 +4,13 @@
  *
  * @module
  */
+import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster.ts";
+import { serviceAddress } from "./service_address.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
@@ -91,6 +93,8 @@ const placement: Checks<NonNullable<LocalClusterOptions["placement"]>> = {
   reads: CARRIER,
 };
 
+const credentials: Checks<Credentials> = { token: TEXT, ca: TEXT };
+
 const scaling: Checks<ScalingOptions> = {
   minWorkers: ANYTHING,
   maxWorkers: ANYTHING,
@@ -153,11 +157,13 @@ export function checkClusterOptions(options: LocalClusterOptions): void {
   check("LocalCluster", cluster, options);
   check("LocalCluster: placement", placement, options.placement ?? {});
   check("LocalCluster: scaling", scaling, options.scaling ?? {});
+  checkServices("LocalCluster", options);
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
 export function checkWorkerOptions(options: LocalWorkerOptions): void {
   check("addWorker", worker, options);
+  checkServices("addWorker", options);
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
@@ -169,6 +175,19 @@ export function checkDispatcherConfig(config: DispatcherServerConfig): void {
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
 export function checkWorkerConfig(config: WorkerServerConfig): void {
   check("serveWorker", workerServer, config);
+  checkServices("serveWorker", config);
+}
+
+/** Tells addresses and names alone: what is in the wrong place may be a secret. */
+function checkServices(what: string, { services = {} }: Pick<WorkerStorage, "services">): void {
+  for (const [address, given] of Object.entries(services)) {
+    serviceAddress(address, `${what}: an address in services`);
+    const where = `${what}: services["${address}"]`;
+    if (!isObject(given)) {
+      throw new LeatError("invalid_argument", `${where} must be an object, { token, ca }`);
+    }
+    check(where, credentials, given);
+  }
 }
 
 function check<O extends object>(what: string, checks: Checks<O>, options: O): void {

@@ -113,7 +113,10 @@ Deno.test("a worker opens another service with the token that its operator has n
     const error = await assertRejects(() => Array.fromAsync(dataset(b)), LeatError);
     assertEquals(error.code, "unauthenticated");
   }
-  await using b = await second({ workers: 1, services: { [address]: { token: "open-sesame" } } });
+  await using b = await second({
+    workers: 1,
+    services: { [`${address}/`]: { token: "open-sesame" } },
+  });
   assertEquals(sorted(await Array.fromAsync(dataset(b))), upTo(30));
 });
 

@@ -190,6 +190,9 @@ Deno.test("what a cluster cannot be started with is refused, and nothing is left
       { journal: "" },
     ],
     ...[{ journal: 5 }, { runners: "process" }, { logLevel: "loud" }, { skipAfterMs: -1 }],
+    ...["x", "token", { tokn: "x" }, { token: 5 }].map((opens) => ({
+      services: { [opens === "x" ? "x:1" : service]: opens },
+    })),
   ];
   for (const options of refused) {
     const start = () =>
