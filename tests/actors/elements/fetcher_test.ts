@@ -154,15 +154,21 @@ Deno.test("ElementFetcher asks again for each of several elements that take long
 });
 
 Deno.test("ElementFetcher gets an element that came while its thread was busy", async () => {
+  // Long enough for a machine that stands still as well: after ten times this an answer is too late.
+  const requestTimeoutMs = 300;
   const beBusy = () => {
-    for (const end = Date.now() + 2 * REQUEST_TIMEOUT_MS; Date.now() < end;);
+    for (const end = Date.now() + 2 * requestTimeoutMs; Date.now() < end;);
   };
-  await using bench = new FetchBench(({ sequence }) => {
-    // The answer is on its way then, and the time for it is over before it can be looked at.
-    queueMicrotask(beBusy);
-    return element(sequence);
-  });
-  for (let i = 1; i <= 4; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
+  await using bench = new FetchBench(
+    ({ sequence }) => {
+      // The answer is on its way then, and the time for it is over before it can be looked at.
+      queueMicrotask(beBusy);
+      return element(sequence);
+    },
+    {},
+    requestTimeoutMs,
+  );
+  for (let i = 1; i <= 2; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
 });
 
 Deno.test("ElementFetcher reports an element that is too large to travel, once, and goes on", async () => {
