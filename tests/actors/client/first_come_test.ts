@@ -197,10 +197,13 @@ Deno.test("before it is known how large an element is, no more are asked for tha
     await held.promise;
     return givesAtOnce(1)(request);
   };
+  const beganMs = performance.now();
   await using bench = new ReaderBench(Array.from({ length: 100 }, () => ({ answer })));
   await until(() => bench.open >= 16, 0);
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
-  assertEquals(bench.outstandingMax, 16);
+  // With each second in which nothing has come as many more are asked: on a machine that stands still.
+  const seconds = Math.floor((performance.now() - beganMs) / 1_000);
+  assert(bench.outstandingMax <= 16 * (1 + seconds), `${bench.outstandingMax} in ${seconds} s`);
   held.resolve();
   await until(() => bench.feed.length >= 100, 0);
 });
