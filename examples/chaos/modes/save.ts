@@ -5,7 +5,8 @@
  * @module
  */
 import { join } from "node:path";
-import { Dataset, distributedSave } from "../../../mod.ts";
+import { IS_SAVED } from "../../../data/stored/joint/work.ts";
+import { Dataset, distributedSave, LeatError } from "../../../mod.ts";
 import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
@@ -53,8 +54,10 @@ async function save(
     });
     return true;
   } catch (error) {
-    if (!ending.signal.aborted) throw error;
-    return false;
+    if (ending.signal.aborted) return false;
+    // It became whole while it was being ended: what a worker was at is done all the same.
+    if (!isFirst && LeatError.from(error).details?.["reason"] === IS_SAVED) return true;
+    throw error;
   }
 }
 
