@@ -33,8 +33,13 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
-  readonly onRestored?: (epoch: number) => void;
+  /** By what services know who reads, where an iteration before this one was restored; see `onRestored`. */
+  readonly reader?: string | undefined;
+  /**
+   * Told the epoch of an iteration that was restored, so that the ones after it are not it again, and by
+   * what services know it, and are to know those.
+   */
+  readonly onRestored?: (epoch: number, reader: string) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
   /** Rejects with a `ReadingFailure` as it is, for who has to tell it from an element's error. */
@@ -71,7 +76,8 @@ export function rootContext(
   const { task = 0 } = options;
   const luck = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  return IteratorContext.root(node, host, { luck, deterministic, splits: options.splits });
+  const { splits, reader } = options;
+  return IteratorContext.root(node, host, { luck, deterministic, splits, reader });
 }
 
 /** A call that waits for its turn. */
@@ -280,7 +286,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   async #restore(bytes: Uint8Array): Promise<void> {
     const { state, shared, ...coordinates } = decodeIteration(this.#node, bytes);
-    const context = rootContext(this.#node, this.#options, coordinates);
+    const reader = this.#options.host!.entropy64().toString(16);
+    const context = rootContext(this.#node, { ...this.#options, reader }, coordinates);
     let elements: ElementIterator | undefined;
     try {
       restoreShared(this.#node, shared, context);
@@ -304,7 +311,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#held = new OperatorMeter("next", -1);
     this.#watch = new Stopwatch(context.host, this.#held);
     if (this.#closed) elements.dispose();
-    else this.#options.onRestored?.(coordinates.epoch);
+    else this.#options.onRestored?.(coordinates.epoch, reader);
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {

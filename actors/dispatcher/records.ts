@@ -79,9 +79,11 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
-    /** DETERMINISTIC: where it begins, if it was restored. */
+    /** DETERMINISTIC with consumers: where it begins. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
+    /** DETERMINISTIC: it was restored; by what it is known in later repetitions. */
+    readonly reader?: string;
   }
   | {
     readonly type: "client_released";
