@@ -30,6 +30,7 @@ export interface ListedSplits {
 export class RunnerThreadControl {
   #host = new DenoHost();
   #runner: PipelineRunner | undefined;
+  #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
   /** When the answer before has left the thread. */
   #answered: Promise<unknown> = Promise.resolve();
@@ -42,7 +43,7 @@ export class RunnerThreadControl {
 
   start(settings: RunnerSettings, splitsPort: MessagePort): void {
     this.#splitsPort = splitsPort;
-    const splits = comlink.wrap<WireSplits>(splitsPort);
+    const splits = this.#splits = comlink.wrap<WireSplits>(splitsPort);
     this.#runner = new PipelineRunner(settings, {
       async next(source, repetition) {
         const answer = await splits.next(source, repetition);
@@ -79,6 +80,9 @@ export class RunnerThreadControl {
   retire(): void {
     this.#runner?.dispose();
     this.#runner = undefined;
+    // Else comlink's books would keep a pipeline that waits for a split, and the port that it asks over.
+    this.#splits?.[comlink.releaseProxy]();
+    this.#splits = undefined;
     this.#splitsPort?.close();
     this.#splitsPort = undefined;
   }

@@ -5,9 +5,11 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import * as comlink from "comlink";
 import { Dataset } from "../../mod.ts";
 import { ThreadHub } from "../../transport/thread_hub.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
+import { RunnerThreadControl } from "../../world/runner_thread.ts";
 import { HostThread } from "../../world/sandbox/host_threads.ts";
 import { assertEquals } from "../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
@@ -81,4 +83,23 @@ Deno.test("ThreadHub keeps nothing of a node's thread that has ended", async () 
   await run("terminate");
   assertEquals(await leftOf(refs), 0);
   await hub.close();
+});
+
+Deno.test("RunnerThreadControl keeps nothing of a pipeline that was put away while it waited for a split", async () => {
+  const control = new RunnerThreadControl();
+  const refs: WeakRef<object>[] = [];
+  const run = async () => {
+    const { port1, port2 } = new MessageChannel();
+    const asked = Promise.withResolvers<void>();
+    comlink.expose({ next: () => (asked.resolve(), new Promise<never>(() => {})) }, port1);
+    control.start({ ...settingsOf(Dataset.range(1)), splits: true }, port2);
+    control.next();
+    await asked.promise;
+    control.retire();
+    port1.close();
+    // What it waits for hangs on the port.
+    refs.push(new WeakRef(port2));
+  };
+  await run();
+  assertEquals(await leftOf(refs), 0);
 });
