@@ -23,7 +23,7 @@ import type { Boot, SimNode } from "./node.ts";
 export const DISPATCHER_NODE = "dispatcher";
 
 /** Longer than any trouble lasts, and so short that what is over is forgotten within a run. */
-const FORGETTING = { clientTimeoutMs: 30_000, jobGcTimeoutMs: 30_000 };
+const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
 
 /** Puts something around the dispatcher's handlers. */
 export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
