@@ -69,7 +69,6 @@ interface Iteration {
   readonly overwritten: (() => void)[];
   /** The streams of services that were opened since it was restored; undefined where it was not. */
   opened: Set<string> | undefined;
-  readonly reader: string | undefined;
 }
 
 /** How the contexts of an iteration are made. */
@@ -78,8 +77,6 @@ export interface RootOptions {
   /** Whether order is kept by operators that do not say so themselves. */
   readonly deterministic: boolean;
   readonly splits?: SplitSource | undefined;
-  /** See {@linkcode IteratorContext.reader}. */
-  readonly reader?: string | undefined;
 }
 
 /** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
@@ -108,7 +105,7 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { luck, deterministic, splits, reader }: RootOptions,
+    { luck, deterministic, splits }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
       {
@@ -118,7 +115,6 @@ export class IteratorContext {
         deterministic,
         overwritten: [],
         opened: undefined,
-        reader,
       },
       luck,
       placesOf(node),
@@ -284,14 +280,6 @@ export class IteratorContext {
     if (opened === undefined || opened.has(name)) return false;
     opened.add(name);
     return true;
-  }
-
-  /**
-   * By what services know an iteration that was restored, and those of its dataset after it, from one that
-   * they have taken over from. Undefined where none was restored.
-   */
-  get reader(): string | undefined {
-    return this.#iteration.reader;
   }
 
   /** What all iterators of this operator share during this iteration; made by the first. */

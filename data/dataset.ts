@@ -233,8 +233,6 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   /** The last operator of the graph. */
   readonly node: DatasetNode;
   #iterations = 0;
-  /** By what services know its iterators, once one was restored. */
-  #reader: string | undefined;
 
   /** A dataset over a graph; users start from the static methods. */
   constructor(node: DatasetNode) {
@@ -1495,7 +1493,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     const shard = shardFunc === undefined
       ? undefined
       : new NodeFunction("save", "shardFunc", shardFunc, captures);
-    return await saveGraph(this.node, path, how, shard, this.#nextIteration());
+    return await saveGraph(this.node, path, how, shard, { epoch: this.#iterations++ });
   }
 
   /**
@@ -1568,7 +1566,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   ): Promise<S> {
     const { captures } = checkOptions("reduce", options);
     const bound = new NodeFunction("reduce", "fn", fn, captures);
-    return await reduceGraph(this.node, initial, bound, this.#nextIteration()) as S;
+    return await reduceGraph(this.node, initial, bound, { epoch: this.#iterations++ }) as S;
   }
 
   /**
@@ -1584,7 +1582,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   async getSingleElement(): Promise<T> {
-    return await singleElementOf(this.node, this.#nextIteration()) as T;
+    return await singleElementOf(this.node, { epoch: this.#iterations++ }) as T;
   }
 
   /**
@@ -1673,18 +1671,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return this.#open({ closesAtError: true });
   }
 
-  #nextIteration(): Pick<IterationOptions, "epoch" | "reader"> {
-    return { epoch: this.#iterations++, reader: this.#reader };
-  }
-
   #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
-      ...this.#nextIteration(),
-      onRestored: (epoch, reader) => {
-        this.#iterations = Math.max(this.#iterations, epoch + 1);
-        this.#reader = reader;
-      },
+      epoch: this.#iterations++,
+      onRestored: (epoch) => this.#iterations = Math.max(this.#iterations, epoch + 1),
     });
   }
 

@@ -33,13 +33,8 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** By what services know who reads, where an iteration before this one was restored; see `onRestored`. */
-  readonly reader?: string | undefined;
-  /**
-   * Told the epoch of an iteration that was restored, so that the ones after it are not it again, and by
-   * what services know it, and are to know those.
-   */
-  readonly onRestored?: (epoch: number, reader: string) => void;
+  /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
+  readonly onRestored?: (epoch: number) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
   /** Rejects with a `ReadingFailure` as it is, for who has to tell it from an element's error. */
@@ -76,8 +71,7 @@ export function rootContext(
   const { task = 0 } = options;
   const luck = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, reader } = options;
-  return IteratorContext.root(node, host, { luck, deterministic, splits, reader });
+  return IteratorContext.root(node, host, { luck, deterministic, splits: options.splits });
 }
 
 /** A call that waits for its turn. */
@@ -286,8 +280,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   async #restore(bytes: Uint8Array): Promise<void> {
     const { state, shared, ...coordinates } = decodeIteration(this.#node, bytes);
-    const reader = this.#options.host!.entropy64().toString(16);
-    const context = rootContext(this.#node, { ...this.#options, reader }, coordinates);
+    const context = rootContext(this.#node, this.#options, coordinates);
     let elements: ElementIterator | undefined;
     try {
       restoreShared(this.#node, shared, context);
@@ -311,7 +304,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#held = new OperatorMeter("next", -1);
     this.#watch = new Stopwatch(context.host, this.#held);
     if (this.#closed) elements.dispose();
-    else this.#options.onRestored?.(coordinates.epoch, reader);
+    else this.#options.onRestored?.(coordinates.epoch);
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {

@@ -64,8 +64,6 @@ export interface ClientOptions {
     readonly startAt?: number;
     /** Splits before it of which rows are needed once more, ascending. */
     readonly behind?: readonly number[];
-    /** By what it is known from now on, where its iteration was restored. */
-    readonly reader?: string;
     /** The digest of the table of splits that the place is in; another one is refused. */
     readonly expectedDigest?: string;
     /** With consumers: what the numbers of elements follow from. Left out: all of them are wanted. */
@@ -209,7 +207,7 @@ class Client {
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
     const { process } = this.#options;
-    const { startAt, behind = [], reader } = this.#options.ordered ?? {};
+    const { startAt, behind = [] } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -230,7 +228,6 @@ class Client {
       ...(process === undefined ? {} : { process }),
       ...(startAt === undefined ? {} : { startAt }),
       ...(behind.length === 0 ? {} : { behind }),
-      ...(reader === undefined ? {} : { reader }),
     };
     const { clientId } = await joinIteration(
       request,

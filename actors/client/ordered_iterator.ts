@@ -222,14 +222,13 @@ class OrderedIterator extends ElementIterator {
     const takesOver = jobName !== undefined && context.opensRestored(jobName);
     const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
-    const { reader } = context;
-    const whose = { ...(reader === undefined ? {} : { reader }), ...this.#numbering() };
-    if (restored === undefined) return this.#options.start({ onTable, ...whose }, this.#feed);
+    const numbering = this.#numbering();
+    if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
     // Of splits before it only those are produced once more whose rows wait for a batch.
     const { sequence: startAt, carried } = restored;
     const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
-    return this.#options.start({ startAt, behind, onTable, ...expected, ...whose }, this.#feed);
+    return this.#options.start({ startAt, behind, onTable, ...expected, ...numbering }, this.#feed);
   }
 
   #numbering(): { readonly numbering?: Numbering } {

@@ -6,29 +6,23 @@
 import type { Iteration, SaveEnd } from "./entities.ts";
 import { join, leave } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
-import { need, readerKey, type Tables } from "./tables.ts";
+import { need, type Tables } from "./tables.ts";
 
 /** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
 const RELEASED_CLIENTS_KEPT = 1_000;
-/** The same of readers that were restored: as many as a job can have. */
-const RESTORED_READERS_KEPT = 65_536;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
-  const { type: _, process = null, startAt = 0, behind, reader, ...client } = record;
+  const { type: _, process = null, startAt, behind, ...client } = record;
   const { consumerIndex } = client;
-  const iteration = need(tables.iterations.get(client.iterationId), record);
-  const { ordered, repetition } = iteration;
+  const { ordered } = need(tables.iterations.get(client.iterationId), record);
   if (ordered?.consumers && consumerIndex !== null) {
-    join(ordered, consumerIndex, { startAt, behind });
+    join(ordered, consumerIndex, { startAt: startAt ?? 0, behind });
+  }
+  if (ordered !== null && process !== null && startAt !== undefined) {
+    const reader = consumerIndex === null ? ordered : ordered.consumers![consumerIndex]!;
+    reader.restoredBy = process;
   }
   tables.addClient({ ...client, process, firstVersion: null });
-  const name = tables.jobs.get(iteration.jobId)?.name ?? null;
-  if (name === null || ordered === null) return;
-  const key = readerKey(name, consumerIndex);
-  if (reader !== undefined || repetition === 0) tables.restoredReaders.delete(key);
-  if (reader === undefined) return;
-  tables.restoredReaders.set(key, reader);
-  trimOldest(tables.restoredReaders, RESTORED_READERS_KEPT);
 }
 
 export function released(tables: Tables, record: RecordOf<"client_released">): void {

@@ -53,8 +53,10 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   if (jobName !== undefined) forgetSave(turn, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
-  if (existing !== undefined) checkAgreement(state, existing, parameters);
-  checkSuccession(state, request);
+  if (existing !== undefined) {
+    checkAgreement(state, existing, parameters);
+    checkSuccession(state, existing, request);
+  }
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
   checkFollows(turn, replaced, request);
@@ -88,12 +90,10 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
-/** DETERMINISTIC: who was restored, and where a consumer begins, which may be elsewhere than the others. */
-function beginningOf({ parameters, startAt, behind = [], reader }: OpenRequest) {
+/** DETERMINISTIC: where a reader begins that was restored; a consumer may begin elsewhere than the others. */
+function beginningOf({ parameters, startAt, behind = [] }: OpenRequest) {
   if (parameters.ordered === undefined || startAt === undefined) return {};
-  const whose = reader === undefined ? {} : { reader };
-  if (parameters.numConsumers === undefined) return whose;
-  return { startAt, ...(behind.length === 0 ? {} : { behind }), ...whose };
+  return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
 function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
@@ -179,21 +179,24 @@ function checkFollows(
 }
 
 /**
- * A reader that was thought dead may have held nothing when another one was restored in its place: it was
- * between two epochs. Neither may it have the next one.
+ * A reader that was thought dead may have held nothing when another process was restored in its place: it
+ * was between two epochs. Neither may it have the next one.
  */
 function checkSuccession(
   state: DispatcherState,
-  { jobName, parameters, repetition, startAt, consumerIndex, reader }: OpenRequest,
+  { jobId, name }: Job,
+  { repetition, startAt, consumerIndex, process }: OpenRequest,
 ): void {
-  if (jobName === undefined || repetition === 0 || startAt !== undefined) return;
-  if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return;
-  const newest = state.restoredReader(jobName, consumerIndex ?? null) ?? reader;
-  if (newest === reader) return;
+  if (repetition === 0 || startAt !== undefined || process === undefined) return;
+  const isOfAnother = state.iterationsOfJob(jobId).some(({ ordered }) => {
+    const reader = consumerIndex === undefined ? ordered : ordered?.consumers?.[consumerIndex];
+    return (reader?.restoredBy ?? process) !== process;
+  });
+  if (!isOfAnother) return;
   throw new LeatError(
     "failed_precondition",
-    `Repetition ${repetition} of job "${jobName}" is not for this reader: another one was restored in ` +
-      "its place, and has taken the job over. Restore this one from what it has saved to take it back, " +
+    `Repetition ${repetition} of job "${name}" is not for this process to read: another one was ` +
+      "restored, and has taken the job over. Restore this one from what it has saved to take it back, " +
       "or choose another jobName",
     { details: { reason: READ_BY_ANOTHER } },
   );

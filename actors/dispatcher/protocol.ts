@@ -161,7 +161,7 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
-   * is, or another one was restored in its place, or others go on without this consumer, each with
+   * is, or another process was restored in its place, or others go on without this consumer, each with
    * `details.reason` {@linkcode READ_BY_ANOTHER};
    * when a static policy is asked for where no list of workers is set up; with `details.reason`
    * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
@@ -188,11 +188,6 @@ export interface DispatcherProtocol {
     readonly follows?: number;
     /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
     readonly behind?: readonly number[];
-    /**
-     * DETERMINISTIC: by what one that was restored is known, in this repetition and those after it. They
-     * are no other reader's, until one is restored again or begins with the first repetition.
-     */
-    readonly reader?: string;
   }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
 
   /**

@@ -163,7 +163,6 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),
-    reader: optional(text),
   }),
   clientHeartbeat: object({
     clientId: count,

@@ -79,11 +79,9 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
-    /** DETERMINISTIC with consumers: where it begins. */
+    /** DETERMINISTIC: where it begins, if it was restored. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
-    /** DETERMINISTIC: it was restored; by what it is known in later repetitions. */
-    readonly reader?: string;
   }
   | {
     readonly type: "client_released";

@@ -26,7 +26,6 @@ export interface StateSnapshot {
   readonly workers: readonly Worker[];
   readonly clients: readonly Client[];
   readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
-  readonly restoredReaders?: readonly (readonly [key: string, reader: string])[];
 }
 
 /** All that the tables hold, as plain data that shares nothing with them. */
@@ -45,7 +44,6 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     workers: [...tables.workers.values()],
     clients: [...tables.clients.values()],
     released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
-    restoredReaders: [...tables.restoredReaders],
   }) as StateSnapshot;
 }
 
@@ -63,7 +61,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     );
   }
   // A deep copy: the tables change their entities.
-  const { clusterId, lives, lastIds, transient = [], restoredReaders = [], ...entities } = copyBody(
+  const { clusterId, lives, lastIds, transient = [], ...entities } = copyBody(
     snapshot,
   ) as StateSnapshot;
   const tables = new Tables();
@@ -77,7 +75,6 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(wholeClient(client));
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
-  for (const [key, reader] of restoredReaders) tables.restoredReaders.set(key, reader);
   return tables;
 }
 

@@ -11,7 +11,7 @@ import { applyRecord } from "./record_changes.ts";
 import type { JournalRecord } from "./records.ts";
 import type { RoundIndex } from "./round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "./snapshot.ts";
-import { likenessOf, readerKey, Tables } from "./tables.ts";
+import { likenessOf, Tables } from "./tables.ts";
 
 /** See the module. */
 export class DispatcherState {
@@ -173,11 +173,6 @@ export class DispatcherState {
   /** The iteration that a released client was in, if that is still remembered. */
   iterationOfReleased(clientId: number): number | undefined {
     return this.#tables.released.get(clientId)?.iterationId;
-  }
-
-  /** The newest reader that was restored in a DETERMINISTIC job of that name, if nobody has begun it since. */
-  restoredReader(jobName: string, consumerIndex: number | null): string | undefined {
-    return this.#tables.restoredReaders.get(readerKey(jobName, consumerIndex));
   }
 
   /** How the save of a released client had ended by then, if it had, and that is still remembered. */

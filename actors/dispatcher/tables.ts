@@ -40,8 +40,6 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
-  /** The newest reader that was restored in a DETERMINISTIC job, by {@linkcode readerKey}: also when it has left. */
-  readonly restoredReaders: Map<string, string> = new Map();
 
   // Indices, which follow from the above.
   /** Of equal datasets, those that were registered first come first. */
@@ -200,11 +198,6 @@ export function likenessOf(
   { fingerprint, compression }: Pick<Dataset, "fingerprint" | "compression">,
 ): string {
   return `${fingerprint} ${compression ?? "auto"}`;
-}
-
-/** A reader's place in jobs of a name. */
-export function readerKey(jobName: string, consumerIndex: number | null): string {
-  return `${consumerIndex ?? ""} ${jobName}`;
 }
 
 /** What a record speaks of. @throws {LeatError} `data_loss` where no earlier record made it. */

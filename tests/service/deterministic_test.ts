@@ -259,36 +259,6 @@ testInline(
   },
 );
 
-testInline(
-  "a DETERMINISTIC reader that was between two epochs is refused the next, and one restored meanwhile has it",
-  async (start) => {
-    await using cluster = await start();
-    const size = 200;
-    const job = () =>
-      Dataset.range(size).distribute({
-        service: cluster,
-        processingMode: "DETERMINISTIC",
-        jobName: "one stream",
-      });
-    const [old, restored] = [job(), job()];
-    const first = old.iterator();
-    await readOutcomes(first, 10);
-    const state = await first.save();
-    await outcomesOf(first);
-    const second = restored.iterator();
-    await second.restore(state);
-    assertEquals(await second.next(), { done: false, value: 10 });
-    for (let attempt = 0; attempt < 2; attempt++) {
-      const error = await assertRejects(() => old.iterator().next(), LeatError);
-      assertEquals(error.code, "failed_precondition");
-      assert(error.message.includes("another one was restored"), error.message);
-      // The same while the restored one is between two epochs itself.
-      await outcomesOf(second);
-    }
-    assertEquals((await outcomesOf(restored.iterator())).length, size);
-  },
-);
-
 testOnEach("errors of elements keep their places in a DETERMINISTIC stream", async (start) => {
   await using cluster = await start({ workers: 2 });
   const dataset = Dataset.range(200).map((x) => {
