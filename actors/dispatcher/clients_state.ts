@@ -12,15 +12,10 @@ import { need, type Tables } from "./tables.ts";
 const RELEASED_CLIENTS_KEPT = 1_000;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
-  const { type: _, process = null, startAt, behind, ...client } = record;
-  const { consumerIndex } = client;
+  const { type: _, process = null, startAt = 0, behind, ...client } = record;
   const { ordered } = need(tables.iterations.get(client.iterationId), record);
-  if (ordered?.consumers && consumerIndex !== null) {
-    join(ordered, consumerIndex, { startAt: startAt ?? 0, behind });
-  }
-  if (ordered !== null && process !== null && startAt !== undefined) {
-    const reader = consumerIndex === null ? ordered : ordered.consumers![consumerIndex]!;
-    reader.restoredBy = process;
+  if (ordered?.consumers && client.consumerIndex !== null) {
+    join(ordered, client.consumerIndex, { startAt, behind });
   }
   tables.addClient({ ...client, process, firstVersion: null });
 }

@@ -63,8 +63,6 @@ export interface Ordered {
   lost: number[];
   /** How far each consumer is, by its index; `mark` and `done` are what all have. Null: one reader. */
   readonly consumers: OrderedConsumer[] | null;
-  /** With one reader: the process that was restored here. Absent: none. */
-  restoredBy?: string;
 }
 
 /** How far one of several readers of a stream is. */
@@ -72,8 +70,6 @@ export interface OrderedConsumer {
   state: "awaited" | "reading" | "left";
   mark: number;
   done: readonly number[];
-  /** The process of it that was restored here. Absent: none. */
-  restoredBy?: string;
 }
 
 /** The splits of an iteration and how far they have been handed out. */

@@ -53,10 +53,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   if (jobName !== undefined) forgetSave(turn, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
-  if (existing !== undefined) {
-    checkAgreement(state, existing, parameters);
-    checkSuccession(state, existing, request);
-  }
+  if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
   checkFollows(turn, replaced, request);
@@ -90,9 +87,10 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
-/** DETERMINISTIC: where a reader begins that was restored; a consumer may begin elsewhere than the others. */
+/** DETERMINISTIC: where a consumer begins, which may be elsewhere than the others. */
 function beginningOf({ parameters, startAt, behind = [] }: OpenRequest) {
-  if (parameters.ordered === undefined || startAt === undefined) return {};
+  const isConsumer = parameters.ordered !== undefined && parameters.numConsumers !== undefined;
+  if (!isConsumer || startAt === undefined) return {};
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
@@ -175,30 +173,6 @@ function checkFollows(
     }" is being read. Who takes it over ` +
       `from a place in it has to say that it follows iteration ${iterationId}`,
     { details: { reason: TO_FOLLOW, follows: iterationId } },
-  );
-}
-
-/**
- * A reader that was thought dead may have held nothing when another process was restored in its place: it
- * was between two epochs. Neither may it have the next one.
- */
-function checkSuccession(
-  state: DispatcherState,
-  { jobId, name }: Job,
-  { repetition, startAt, consumerIndex, process }: OpenRequest,
-): void {
-  if (repetition === 0 || startAt !== undefined || process === undefined) return;
-  const isOfAnother = state.iterationsOfJob(jobId).some(({ ordered }) => {
-    const reader = consumerIndex === undefined ? ordered : ordered?.consumers?.[consumerIndex];
-    return (reader?.restoredBy ?? process) !== process;
-  });
-  if (!isOfAnother) return;
-  throw new LeatError(
-    "failed_precondition",
-    `Repetition ${repetition} of job "${name}" is not for this process to read: another one was ` +
-      "restored, and has taken the job over. Restore this one from what it has saved to take it back, " +
-      "or choose another jobName",
-    { details: { reason: READ_BY_ANOTHER } },
   );
 }
 

@@ -161,8 +161,7 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
-   * is, or another process was restored in its place, or others go on without this consumer, each with
-   * `details.reason` {@linkcode READ_BY_ANOTHER};
+   * is, or others go on without this consumer, each with `details.reason` {@linkcode READ_BY_ANOTHER};
    * when a static policy is asked for where no list of workers is set up; with `details.reason`
    * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
    */

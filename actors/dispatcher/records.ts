@@ -79,7 +79,7 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
-    /** DETERMINISTIC: where it begins, if it was restored. */
+    /** DETERMINISTIC with consumers: where it begins. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
   }

@@ -236,37 +236,6 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
 });
 
-Deno.test("who reads nothing when another process is restored is refused the repetitions after it, until it is restored itself", async () => {
-  for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
-    await using cluster = await TestCluster.start();
-    const datasetId = await cluster.dataset();
-    const request = (process: string, repetition: number) =>
-      cluster.openRequest(datasetId, {
-        ...{ ...ORDERED, jobName: "job", ...consumer },
-        ...{ process, repetition },
-      });
-    const restore = (process: string, repetition: number) =>
-      joinAsClient(cluster, { ...request(process, repetition), startAt: 3 });
-    const release = ({ clientId }: { readonly clientId: number }) =>
-      cluster.ask("releaseClient", { clientId });
-    const isRefused = async (process: string, repetition: number) => {
-      const { details } = await cluster.refused("openIteration", request(process, repetition));
-      assertEquals(details, { reason: READ_BY_ANOTHER });
-    };
-    await release(await cluster.ask("openIteration", request("old", 0)));
-    await restore("new", 0);
-    await isRefused("old", 1);
-    await cluster.restart();
-    await isRefused("old", 1);
-    await cluster.ask("openIteration", request("new", 1));
-    const restored = await restore("old", 1);
-    await isRefused("new", 2);
-    await release(restored);
-    // With nobody left the job is anybody's.
-    await cluster.ask("openIteration", request("new", 2));
-  }
-});
-
 Deno.test("the first consumer that is restored begins anew what is read, in whichever repetition", async () => {
   const isThere = async (cluster: TestCluster, clientId: number) => {
     const [answer] = await Promise.allSettled([cluster.ask("clientHeartbeat", { clientId })]);
