@@ -5,6 +5,7 @@
 import { RandomStream } from "../core/philox.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
+import { LastReadings } from "./last_readings.ts";
 import type { DatasetNode } from "./node.ts";
 import { Pacer } from "./pacer.ts";
 import { Pause } from "./pause.ts";
@@ -69,6 +70,7 @@ interface Iteration {
   readonly overwritten: (() => void)[];
   /** The streams of services that were opened since it was restored; undefined where it was not. */
   opened: Set<string> | undefined;
+  readonly lastReadings: LastReadings;
 }
 
 /** How the contexts of an iteration are made. */
@@ -77,6 +79,8 @@ export interface RootOptions {
   /** Whether order is kept by operators that do not say so themselves. */
   readonly deterministic: boolean;
   readonly splits?: SplitSource | undefined;
+  /** Those of the dataset. Default: of this iteration alone. */
+  readonly lastReadings?: LastReadings | undefined;
 }
 
 /** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
@@ -105,7 +109,7 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { luck, deterministic, splits }: RootOptions,
+    { luck, deterministic, splits, lastReadings }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
       {
@@ -115,6 +119,7 @@ export class IteratorContext {
         deterministic,
         overwritten: [],
         opened: undefined,
+        lastReadings: new LastReadings(lastReadings),
       },
       luck,
       placesOf(node),
@@ -280,6 +285,11 @@ export class IteratorContext {
     if (opened === undefined || opened.has(name)) return false;
     opened.add(name);
     return true;
+  }
+
+  /** As whom streams of services were read. */
+  get lastReadings(): LastReadings {
+    return this.#iteration.lastReadings;
   }
 
   /** What all iterators of this operator share during this iteration; made by the first. */

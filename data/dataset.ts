@@ -17,6 +17,7 @@ import type {
 import { Explanation } from "./explanation.ts";
 import type { CsvColumns, CsvRow } from "./formats/csv_columns.ts";
 import { type Features, featuresSpec, type ParsedExample } from "./formats/example_features.ts";
+import { LastReadings } from "./last_readings.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
 import { type BatchAttributes, BatchNode } from "./operators/batch.ts";
@@ -233,6 +234,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   /** The last operator of the graph. */
   readonly node: DatasetNode;
   #iterations = 0;
+  readonly #lastReadings = new LastReadings();
 
   /** A dataset over a graph; users start from the static methods. */
   constructor(node: DatasetNode) {
@@ -1493,7 +1495,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     const shard = shardFunc === undefined
       ? undefined
       : new NodeFunction("save", "shardFunc", shardFunc, captures);
-    return await saveGraph(this.node, path, how, shard, { epoch: this.#iterations++ });
+    return await saveGraph(this.node, path, how, shard, this.#nextIteration());
   }
 
   /**
@@ -1566,7 +1568,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   ): Promise<S> {
     const { captures } = checkOptions("reduce", options);
     const bound = new NodeFunction("reduce", "fn", fn, captures);
-    return await reduceGraph(this.node, initial, bound, { epoch: this.#iterations++ }) as S;
+    return await reduceGraph(this.node, initial, bound, this.#nextIteration()) as S;
   }
 
   /**
@@ -1582,7 +1584,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   async getSingleElement(): Promise<T> {
-    return await singleElementOf(this.node, { epoch: this.#iterations++ }) as T;
+    return await singleElementOf(this.node, this.#nextIteration()) as T;
   }
 
   /**
@@ -1671,11 +1673,19 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return this.#open({ closesAtError: true });
   }
 
+  #nextIteration(): Pick<IterationOptions, "epoch" | "lastReadings"> {
+    return { epoch: this.#iterations++, lastReadings: this.#lastReadings };
+  }
+
   #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
-      epoch: this.#iterations++,
-      onRestored: (epoch) => this.#iterations = Math.max(this.#iterations, epoch + 1),
+      ...this.#nextIteration(),
+      onRestored: (epoch) => {
+        this.#iterations = Math.max(this.#iterations, epoch + 1);
+        // The dataset goes on as the one that was saved, whoever it was itself.
+        this.#lastReadings.clear();
+      },
     });
   }
 

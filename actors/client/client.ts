@@ -6,6 +6,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { Reading } from "../../data/last_readings.ts";
 import type { ServiceStats } from "../../data/stats.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import {
@@ -68,6 +69,10 @@ export interface ClientOptions {
     readonly expectedDigest?: string;
     /** With consumers: what the numbers of elements follow from. Left out: all of them are wanted. */
     readonly numbering?: Numbering;
+    /** As whom its reader has read the stream last, in this epoch or another one. */
+    readonly lastReading?: Reading;
+    /** Told as whom it does from now on. */
+    readonly onJoined?: (reading: Reading) => void;
     /** Told the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
@@ -207,7 +212,7 @@ class Client {
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
     const { process } = this.#options;
-    const { startAt, behind = [] } = this.#options.ordered ?? {};
+    const { startAt, behind = [], lastReading, onJoined } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -228,8 +233,9 @@ class Client {
       ...(process === undefined ? {} : { process }),
       ...(startAt === undefined ? {} : { startAt }),
       ...(behind.length === 0 ? {} : { behind }),
+      ...(lastReading === undefined ? {} : { lastReading }),
     };
-    const { clientId } = await joinIteration(
+    const { clientId, clusterId } = await joinIteration(
       request,
       (request) =>
         firstAnswer(
@@ -238,6 +244,7 @@ class Client {
           (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
         ),
     );
+    onJoined?.({ clusterId, clientId });
     return clientId;
   }
 

@@ -128,8 +128,9 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
     ...(ownOnly && numConsumers !== undefined
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
       : {}),
-    start: (ordered, feed) => {
+    start: (place, feed) => {
       onFeed?.(feed);
+      const ordered = { ...place, ...lastReadingOf(options, context) };
       const dataset = definitionOf(node, options.compression);
       const reading = clientOptions(dataset, options, context.luck.epoch);
       const parameters = {
@@ -139,6 +140,21 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
     },
   });
+}
+
+/** As whom the stream was read before, and where it is noted as whom it is from now on. */
+function lastReadingOf(
+  { service, jobName, consumerIndex }: DistributeOptions,
+  { lastReadings }: IteratorContext,
+): Pick<NonNullable<ClientOptions["ordered"]>, "lastReading" | "onJoined"> {
+  if (jobName === undefined) return {};
+  const address = typeof service === "string" ? service : service.address;
+  const stream = JSON.stringify([address, jobName, consumerIndex]);
+  const lastReading = lastReadings.of(stream);
+  return {
+    ...(lastReading === undefined ? {} : { lastReading }),
+    onJoined: (reading) => lastReadings.note(stream, reading),
+  };
 }
 
 function hex64(seed: bigint): string {

@@ -148,6 +148,14 @@ export interface Client {
   firstVersion: number | null;
 }
 
+/** Who has read the stream of the DETERMINISTIC jobs of one name, or a consumer's share of it. */
+export interface StreamReaders {
+  /** The client that came last. */
+  readonly newest: number;
+  /** Of those that were restored, the one that came last: whoever read before it may no more. */
+  readonly restored: number | null;
+}
+
 /** A client that was released, to be told what became of it. */
 export interface ReleasedClient {
   readonly iterationId: number;

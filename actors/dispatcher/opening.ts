@@ -56,7 +56,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
-  checkFollows(turn, replaced, request);
+  checkReplaced(state, request);
   for (const iteration of replaced) forgetIteration(turn, iteration);
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
@@ -76,7 +76,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
     ...beginningOf(request),
   });
   serveNewClient(turn, state.clients.get(clientId)!);
-  return { jobId, iterationId, clientId };
+  return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
 /** A save that is over is no matter of those who come next: they look at the folder again. */
@@ -87,15 +87,15 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
-/** DETERMINISTIC: where a consumer begins, which may be elsewhere than the others. */
+/** DETERMINISTIC: where one that was restored begins; a consumer may do so elsewhere than the others. */
 function beginningOf({ parameters, startAt, behind = [] }: OpenRequest) {
-  const isConsumer = parameters.ordered !== undefined && parameters.numConsumers !== undefined;
-  if (!isConsumer || startAt === undefined) return {};
+  if (parameters.ordered === undefined || startAt === undefined) return {};
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
 function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswer {
-  return { jobId: state.iterations.get(iterationId)!.jobId, iterationId, clientId };
+  const { jobId } = state.iterations.get(iterationId)!;
+  return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
 function createJob(turn: Turn, name: string | null, parameters: JobParameters): number {
@@ -154,25 +154,32 @@ function isOver(
 }
 
 /**
- * Who takes over from others has to have heard of what it takes over: a request may be so late that its
- * sender has died, and the next life of that one reads the stream.
+ * Who is restored takes over from the newest of those that were this reader, and has to have heard of that
+ * one: a request may be so late that its sender has died, and the next life of that one reads the stream.
+ * Whoever was this reader before the newest that was restored reads no more. It may have been between two
+ * repetitions, where nobody could tell it.
  */
-function checkFollows(
-  { state }: Turn,
-  replaced: readonly Iteration[],
-  { follows }: OpenRequest,
-): void {
-  const read = replaced.filter(({ iterationId }) => state.clientsOfIteration(iterationId).size > 0);
-  const newest = read.toSorted((a, b) => b.iterationId - a.iterationId)[0];
-  if (newest === undefined || follows === newest.iterationId) return;
-  const { iterationId, jobId, repetition } = newest;
+function checkReplaced(state: DispatcherState, request: OpenRequest): void {
+  const { jobName, parameters, consumerIndex, startAt, follows, lastReading } = request;
+  if (parameters.ordered === undefined || jobName === undefined) return;
+  const readers = state.streamReaders(jobName, consumerIndex ?? null);
+  if (readers === undefined) return;
+  const { newest, restored } = readers;
+  if (startAt !== undefined && follows !== newest) {
+    throw new LeatError(
+      "failed_precondition",
+      `Who takes job "${jobName}" over from a place in it has to say that it follows client ${newest}`,
+      { details: { reason: TO_FOLLOW, follows: newest } },
+    );
+  }
+  const isOfHere = lastReading?.clusterId === state.clusterId;
+  if (startAt !== undefined || !isOfHere || lastReading.clientId >= (restored ?? 0)) return;
   throw new LeatError(
     "failed_precondition",
-    `Repetition ${repetition} of job "${
-      state.jobs.get(jobId)?.name
-    }" is being read. Who takes it over ` +
-      `from a place in it has to say that it follows iteration ${iterationId}`,
-    { details: { reason: TO_FOLLOW, follows: iterationId } },
+    `Job "${jobName}" was read by this reader as client ${lastReading.clientId}, and another one was ` +
+      `restored in its place since, as client ${restored}. Restore this one from what it saved, or ` +
+      "make its dataset anew, to read the job instead",
+    { details: { reason: READ_BY_ANOTHER } },
   );
 }
 

@@ -8,6 +8,7 @@
  * @module
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
+import type { Reading } from "../../data/last_readings.ts";
 import type { ElementCompression } from "../../data/element_compression.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { TargetWorkers } from "../../data/target_workers.ts";
@@ -161,7 +162,8 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
-   * is, or others go on without this consumer, each with `details.reason` {@linkcode READ_BY_ANOTHER};
+   * is, or was restored in this one's place, or others go on without this consumer, each with
+   * `details.reason` {@linkcode READ_BY_ANOTHER};
    * when a static policy is asked for where no list of workers is set up; with `details.reason`
    * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
    */
@@ -180,14 +182,24 @@ export interface DispatcherProtocol {
      */
     readonly startAt?: number;
     /**
-     * The newest iteration that it takes over from others, as a refusal named it. A request that was on
-     * its way when its sender died cannot name it: it would take the stream from the life that has
-     * followed.
+     * With `startAt`: the newest client that was the job's reader, or this consumer of it, as a refusal
+     * named it. A request that was on its way when its sender died cannot name it: it would take the
+     * stream from the life that has followed.
      */
     readonly follows?: number;
+    /**
+     * DETERMINISTIC: which client this reader was last, in this repetition or another one. One in whose
+     * place another one was restored since may have been between two repetitions, and is told so here.
+     */
+    readonly lastReading?: Reading;
     /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
     readonly behind?: readonly number[];
-  }): { readonly jobId: number; readonly iterationId: number; readonly clientId: number };
+  }): {
+    readonly jobId: number;
+    readonly iterationId: number;
+    readonly clientId: number;
+    readonly clusterId: string;
+  };
 
   /**
    * Keeps a client alive and tells it what to read. The actor that asks is sent `wake` (see

@@ -163,6 +163,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),
+    lastReading: optional(object({ clusterId: text, clientId: count })),
   }),
   clientHeartbeat: object({
     clientId: count,

@@ -79,7 +79,7 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
-    /** DETERMINISTIC with consumers: where it begins. */
+    /** DETERMINISTIC: it was restored, and begins here. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
   }

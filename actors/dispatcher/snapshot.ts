@@ -7,7 +7,16 @@
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { copyBody } from "../runtime/body.ts";
-import type { Client, Dataset, Iteration, Job, ReleasedClient, Task, Worker } from "./entities.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  ReleasedClient,
+  StreamReaders,
+  Task,
+  Worker,
+} from "./entities.ts";
 import { type LastIds, Tables } from "./tables.ts";
 
 const FORMAT = 1;
@@ -26,6 +35,7 @@ export interface StateSnapshot {
   readonly workers: readonly Worker[];
   readonly clients: readonly Client[];
   readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
+  readonly streamReaders?: readonly (readonly [key: string, readers: StreamReaders])[];
 }
 
 /** All that the tables hold, as plain data that shares nothing with them. */
@@ -44,6 +54,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     workers: [...tables.workers.values()],
     clients: [...tables.clients.values()],
     released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
+    streamReaders: [...tables.streamReaders],
   }) as StateSnapshot;
 }
 
@@ -61,7 +72,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     );
   }
   // A deep copy: the tables change their entities.
-  const { clusterId, lives, lastIds, transient = [], ...entities } = copyBody(
+  const { clusterId, lives, lastIds, transient = [], streamReaders = [], ...entities } = copyBody(
     snapshot,
   ) as StateSnapshot;
   const tables = new Tables();
@@ -75,6 +86,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(wholeClient(client));
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
+  for (const [key, readers] of streamReaders) tables.streamReaders.set(key, readers);
   return tables;
 }
 

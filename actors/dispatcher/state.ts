@@ -4,7 +4,17 @@
  *
  * @module
  */
-import type { Client, Dataset, Iteration, Job, SaveEnd, Task, Worker } from "./entities.ts";
+import { streamKey } from "./clients_state.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  SaveEnd,
+  StreamReaders,
+  Task,
+  Worker,
+} from "./entities.ts";
 import { NOTHING } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
 import { applyRecord } from "./record_changes.ts";
@@ -168,6 +178,11 @@ export class DispatcherState {
 
   clientOfRequest(requestId: string): Client | undefined {
     return this.#tables.clientOfRequest.get(requestId);
+  }
+
+  /** Who has read a named job's stream, or a consumer's share of it, if that is still remembered. */
+  streamReaders(jobName: string, consumerIndex: number | null): StreamReaders | undefined {
+    return this.#tables.streamReaders.get(streamKey(jobName, consumerIndex));
   }
 
   /** The iteration that a released client was in, if that is still remembered. */

@@ -6,7 +6,16 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Client, Dataset, Iteration, Job, ReleasedClient, Task, Worker } from "./entities.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  ReleasedClient,
+  StreamReaders,
+  Task,
+  Worker,
+} from "./entities.ts";
 import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
@@ -40,6 +49,8 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
+  /** By the streams' keys, also where their jobs are forgotten; those that were opened last come last. */
+  readonly streamReaders: Map<string, StreamReaders> = new Map();
 
   // Indices, which follow from the above.
   /** Of equal datasets, those that were registered first come first. */

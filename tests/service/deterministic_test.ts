@@ -3,7 +3,13 @@
  *
  * @module
  */
-import { Dataset, LeatError, type LocalCluster, openIterator } from "../../mod.ts";
+import {
+  Dataset,
+  type DatasetIterator,
+  LeatError,
+  type LocalCluster,
+  openIterator,
+} from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { rounds } from "../data/lib/collect.ts";
@@ -256,6 +262,104 @@ testInline(
     }, LeatError);
     assertEquals(error.code, "failed_precondition");
     assert(error.message.includes("taken it over"), error.message);
+  },
+);
+
+testInline(
+  "a DETERMINISTIC reader that was between two epochs is refused the next, and one restored meanwhile has it",
+  async (start) => {
+    await using cluster = await start();
+    const size = 200;
+    const job = () =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName: "one stream",
+      });
+    const [old, restored] = [job(), job()];
+    const first = old.iterator();
+    await readOutcomes(first, 10);
+    const state = await first.save();
+    await outcomesOf(first);
+    const second = restored.iterator();
+    await second.restore(state);
+    assertEquals(await second.next(), { done: false, value: 10 });
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const error = await assertRejects(() => old.iterator().next(), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assert(error.message.includes("was restored in its place"), error.message);
+      // The same while the restored one is between two epochs itself.
+      await outcomesOf(second);
+    }
+    const atEnd = await second.save();
+    assertEquals((await outcomesOf(restored.iterator())).length, size);
+    // Restored where an epoch has ended, it reads nothing of that, and all of the next.
+    const later = job();
+    await using third = later.iterator();
+    await third.restore(atEnd);
+    assertEquals(await third.next(), { done: true, value: undefined });
+    assertEquals((await outcomesOf(later.iterator())).length, size);
+    // So does the one that was refused, and so does what cannot be restored and begins anew.
+    await using again = old.iterator();
+    await again.restore(atEnd);
+    assertEquals((await outcomesOf(old.iterator())).length, size);
+    const anew = job();
+    await using failed = anew.iterator();
+    await assertRejects(() => failed.restore(new Uint8Array(3)), LeatError);
+    assertEquals((await outcomesOf(anew.iterator())).length, size);
+  },
+);
+
+testInline(
+  "iterators of one DETERMINISTIC dataset go on from one another, in whichever order they are restored and read",
+  async (start) => {
+    await using cluster = await start();
+    const size = 40;
+    let jobs = 0;
+    const job = () =>
+      Dataset.range(size).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName: `stream ${++jobs}`,
+      });
+    const savedAfter = async (iterator: DatasetIterator<number>, count: number) => {
+      await readOutcomes(iterator, count);
+      return await iterator.save();
+    };
+    {
+      const dataset = job();
+      const first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      await outcomesOf(first);
+      const [one, other] = [dataset.iterator(), dataset.iterator()];
+      await one.restore(state);
+      await other.restore(state);
+      assertEquals((await outcomesOf(other)).length, size - 5);
+      assertEquals((await outcomesOf(one)).length, size - 5);
+      assertEquals((await outcomesOf(dataset.iterator())).length, size);
+    }
+    {
+      const dataset = job();
+      const first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      const next = dataset.iterator();
+      await first.restore(state);
+      assertEquals((await outcomesOf(first)).length, size - 5);
+      assertEquals((await outcomesOf(next)).length, size);
+    }
+    {
+      // One whose own epochs go on is refused, though it is the same dataset's.
+      const dataset = job().repeat();
+      await using first = dataset.iterator();
+      const state = await savedAfter(first, 5);
+      await readOutcomes(first, size - 5);
+      await using second = dataset.iterator();
+      await second.restore(state);
+      await readOutcomes(second, size - 5);
+      const error = await assertRejects(() => first.next(), LeatError);
+      assert(error.message.includes("was restored in its place"), error.message);
+      assertEquals((await readOutcomes(second, 2 * size)).length, 2 * size);
+    }
   },
 );
 

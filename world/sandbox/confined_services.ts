@@ -8,6 +8,7 @@ import type { ReadingOptions, ServiceAccess } from "../../actors/client/access.t
 import type { Fed, Feed } from "../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
+import type { Reading } from "../../data/last_readings.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { AskHost } from "./confined_host.ts";
@@ -26,6 +27,8 @@ export interface HostFed {
   readonly fed: Record<string, unknown>;
   /** DETERMINISTIC: the digest of the table of splits, as soon as it is known. */
   readonly digest?: string;
+  /** DETERMINISTIC: as whom it is read, as soon as that is known. */
+  readonly reading?: Reading;
 }
 
 /** Access through the host of the thread. */
@@ -45,6 +48,7 @@ class HostReading {
   readonly #ask: AskHost;
   readonly #feed: Feed;
   readonly #onTable: ((digest: string) => void) | undefined;
+  readonly #onJoined: ((reading: Reading) => void) | undefined;
   readonly #opened: Promise<unknown>;
   #asking = 0;
 
@@ -56,8 +60,9 @@ class HostReading {
   ) {
     this.#ask = ask;
     this.#feed = feed;
-    const { onTable, ...place } = ordered ?? {};
+    const { onTable, onJoined, ...place } = ordered ?? {};
     this.#onTable = onTable;
+    this.#onJoined = onJoined;
     const request: ReadRequest = {
       service: addressOf(service),
       options: { ...options, ...(ordered === undefined ? {} : { ordered: place }) },
@@ -83,8 +88,12 @@ class HostReading {
 
   async #next(): Promise<void> {
     try {
-      const { fed, digest } = await this.#ask("serviceNext", await this.#opened) as HostFed;
+      const { fed, digest, reading } = await this.#ask(
+        "serviceNext",
+        await this.#opened,
+      ) as HostFed;
       this.#asking--;
+      if (reading !== undefined) this.#onJoined?.(reading);
       if (digest !== undefined) this.#onTable?.(digest);
       this.#came(fed);
     } catch (error) {

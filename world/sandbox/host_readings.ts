@@ -22,7 +22,8 @@ interface Reading {
   readonly stop: () => void;
   /** Steps are given in the order in which they were asked for. */
   last: Promise<unknown>;
-  digest: string | undefined;
+  /** What the thread is told beside the next thing that it is fed. */
+  told: Omit<HostFed, "fed">;
 }
 
 /** See the module. */
@@ -54,9 +55,9 @@ export class HostReadings {
       );
     }
     const feed = new Feed();
-    const onTable = (digest: string) => reading.digest = digest;
-    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, onTable), feed);
-    const reading: Reading = { feed, stop, last: Promise.resolve(), digest: undefined };
+    const tell = (news: Omit<HostFed, "fed">) => reading.told = { ...reading.told, ...news };
+    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, tell), feed);
+    const reading: Reading = { feed, stop, last: Promise.resolve(), told: {} };
     this.#readings.set(++this.#opened, reading);
     return this.#opened;
   }
@@ -90,9 +91,8 @@ export class HostReadings {
 
   async #take(reading: Reading): Promise<Moved | HostFed> {
     const fed = await reading.feed.take();
-    const { digest } = reading;
-    reading.digest = undefined;
-    const told = digest === undefined ? {} : { digest };
+    const { told } = reading;
+    reading.told = {};
     if (!("element" in fed)) return { fed: { ...fed }, ...told };
     const bytes = fed.element.bytes;
     const isOwn = bytes.buffer instanceof ArrayBuffer &&
@@ -103,7 +103,10 @@ export class HostReadings {
 }
 
 /** What a stranger asks to read: as plain data, of which the dispatcher checks what is sent to it. */
-function readingOf(options: unknown, onTable: (digest: string) => void): ReadingOptions {
+function readingOf(
+  options: unknown,
+  tell: (news: Omit<HostFed, "fed">) => void,
+): ReadingOptions {
   if (!isPlainObject(options) || !isPlainObject(options.parameters)) throw malformed("options");
   const { dataset, repetition, maxOutstandingRequests, ordered } = options;
   const isDataset = isPlainObject(dataset) &&
@@ -122,7 +125,13 @@ function readingOf(options: unknown, onTable: (digest: string) => void): Reading
     ...(consumerIndex === undefined ? {} : { consumerIndex }),
     ...(trainerId === undefined ? {} : { trainerId }),
     ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
-    ...(ordered === undefined ? {} : { ordered: { ...ordered, onTable } }),
+    ...(ordered === undefined ? {} : {
+      ordered: {
+        ...ordered,
+        onTable: (digest: string) => tell({ digest }),
+        onJoined: (reading: NonNullable<HostFed["reading"]>) => tell({ reading }),
+      },
+    }),
   } as unknown as ReadingOptions;
 }
 

@@ -30,6 +30,7 @@ import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
+import type { Reading } from "../../../data/last_readings.ts";
 import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -222,9 +223,9 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   );
   assertEquals(plain.details, { reason: READ_BY_ANOTHER });
   const request = { ...cluster.openRequest(datasetId, inRepetition(0)), startAt: 3 };
-  for (const follows of [{}, { follows: first.iterationId }]) {
+  for (const follows of [{}, { follows: first.clientId }]) {
     const { details } = await cluster.refused("openIteration", { ...request, ...follows });
-    assertEquals(details, { reason: TO_FOLLOW, follows: second.iterationId });
+    assertEquals(details, { reason: TO_FOLLOW, follows: second.clientId });
   }
   const restored = await joinAsClient(cluster, request);
   for (const { clientId } of [first, second]) {
@@ -234,6 +235,65 @@ Deno.test("a restored reader takes the job over from whoever reads it in any rep
   await cluster.open(datasetId, inRepetition(1));
   const { clientId } = restored;
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
+});
+
+Deno.test("a reader in whose place another one was restored opens no repetition any more, and whoever else comes does", async () => {
+  for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
+    await using cluster = await TestCluster.start();
+    const datasetId = await cluster.dataset();
+    const request = (repetition: number, lastReading?: Reading) => ({
+      ...cluster.openRequest(datasetId, { ...ORDERED, jobName: "job", ...consumer, repetition }),
+      ...(lastReading === undefined ? {} : { lastReading }),
+    });
+    const leave = async ({ clientId, clusterId }: Reading): Promise<Reading> => {
+      await cluster.ask("releaseClient", { clientId });
+      return { clientId, clusterId };
+    };
+    const read = async (repetition: number, lastReading?: Reading) =>
+      leave(await cluster.ask("openIteration", request(repetition, lastReading)));
+    const restore = async (repetition: number) =>
+      leave(await joinAsClient(cluster, { ...request(repetition), startAt: 3 }));
+    const isRefused = async (repetition: number, lastReading: Reading) => {
+      const { details } = await cluster.refused("openIteration", request(repetition, lastReading));
+      assertEquals(details, { reason: READ_BY_ANOTHER });
+    };
+    const a = await read(0);
+    const b = await restore(0);
+    await isRefused(1, a);
+    // Also when nobody reads, the dispatcher has begun anew, and its journal is but a snapshot.
+    await cluster.restart({ journalRecordsMax: 1 });
+    await isRefused(1, a);
+    await cluster.restart();
+    await isRefused(1, a);
+    const later = await read(1, b);
+    const c = await restore(1);
+    for (const old of [a, b, later]) await isRefused(2, old);
+    await read(2, c);
+    // One that was restored at an epoch's end has announced itself nowhere, nor has one that begins anew.
+    const d = await read(3);
+    await read(0, await read(4, d));
+    await read(1, { ...a, clusterId: "another" });
+  }
+});
+
+Deno.test("a restored reader's request that is late takes the stream from nobody who is between two repetitions", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const request = (repetition: number) =>
+    cluster.openRequest(datasetId, { ...ORDERED, jobName: "job", repetition });
+  const open = async (asked: ReturnType<typeof request>) => {
+    const { clientId, clusterId } = await cluster.ask("openIteration", asked);
+    await cluster.ask("releaseClient", { clientId });
+    return { clientId, clusterId };
+  };
+  const dead = await open(request(0));
+  const late = { ...request(0), startAt: 3, follows: dead.clientId };
+  await open(late);
+  // The next life was restored at an epoch's end, and has read the next epoch.
+  const lastReading = await open(request(1));
+  const { details } = await cluster.refused("openIteration", late);
+  assertEquals(details, { reason: TO_FOLLOW, follows: lastReading.clientId });
+  await open({ ...request(2), ...{ lastReading } });
 });
 
 Deno.test("the first consumer that is restored begins anew what is read, in whichever repetition", async () => {
@@ -270,16 +330,16 @@ Deno.test("a request to join that is late takes the stream from nobody who has t
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();
     const options = { ...ORDERED, jobName: "job", ...consumer };
-    const { iterationId } = await cluster.open(datasetId, options);
+    const { clientId: before } = await cluster.open(datasetId, options);
     // Its trainer asks, and dies while it asks once more; the life after it is there first.
     const late = { ...cluster.openRequest(datasetId, options), startAt: 3 };
     const { details } = await cluster.refused("openIteration", late);
-    assertEquals(details, { reason: TO_FOLLOW, follows: iterationId });
+    assertEquals(details, { reason: TO_FOLLOW, follows: before });
     const request = { ...cluster.openRequest(datasetId, options), startAt: 6 };
-    const { clientId, iterationId: taken } = await joinAsClient(cluster, request);
-    for (const follows of [{}, { follows: iterationId }]) {
+    const { clientId } = await joinAsClient(cluster, request);
+    for (const follows of [{}, { follows: before }]) {
       const refused = await cluster.refused("openIteration", { ...late, ...follows });
-      assertEquals(refused.details, { reason: TO_FOLLOW, follows: taken });
+      assertEquals(refused.details, { reason: TO_FOLLOW, follows: clientId });
     }
     assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
   }
@@ -295,7 +355,7 @@ Deno.test("joining goes on where others take the stream over meanwhile, and ends
     repetition: 0,
     startAt: 1,
   };
-  const joined = { jobId: 1, iterationId: 3, clientId: 5 };
+  const joined = { jobId: 1, iterationId: 3, clientId: 5, clusterId: "c" };
   for (const last of [joined, refusal({}), toFollow(2)]) {
     const said: unknown[] = [];
     const answers = [toFollow(1), toFollow(2), last];
