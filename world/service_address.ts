@@ -6,6 +6,9 @@
 import { LeatError } from "../core/error.ts";
 import { advertisedHost } from "./advertised_host.ts";
 
+/** What an address of a service looks like, in words. */
+const FORM = "ws://host:port or wss://host:port (with TLS)";
+
 /**
  * The address of a service in the form in which nodes are named: scheme, host and port.
  *
@@ -20,16 +23,52 @@ import { advertisedHost } from "./advertised_host.ts";
  * ```
  */
 export function serviceAddress(text: string, what: string): string {
+  const address = addressOf(text);
+  if (address !== undefined) return address;
+  const shown = `"${withoutSecrets(text)}"`;
+  throw new LeatError("invalid_argument", `${what} must be ${FORM}, got ${shown}`);
+}
+
+/**
+ * The same of all services for which there are secrets, each of which is to be named once.
+ *
+ * @param what Names the list in errors, such as `services`.
+ * @throws LeatError `invalid_argument`. What is no address is not shown: it may be a secret in the wrong place.
+ */
+export function secretiveServices(texts: readonly string[], what: string): string[] {
+  const spellings = new Map<string, string>();
+  for (const [index, text] of texts.entries()) {
+    const address = addressOf(text);
+    if (address === undefined) {
+      const place = `address ${index + 1} of ${texts.length}`;
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: ${place} must be ${FORM}; what it is may be a secret, and is not shown`,
+      );
+    }
+    const former = spellings.get(address);
+    if (former !== undefined) {
+      throw new LeatError(
+        "invalid_argument",
+        `${what}: "${former}" and "${text}" are one service, ${address}: leave one of them out`,
+      );
+    }
+    spellings.set(address, text);
+  }
+  return [...spellings.keys()];
+}
+
+function addressOf(text: string): string | undefined {
   const url = URL.parse(text);
   const isNode = url !== null && (url.protocol === "ws:" || url.protocol === "wss:") &&
-    url.hostname !== "" && url.username === "" && (url.pathname === "" || url.pathname === "/");
-  if (!isNode) {
-    throw new LeatError(
-      "invalid_argument",
-      `${what} must be ws://host:port or wss://host:port (with TLS), got "${text}"`,
-    );
-  }
-  return `${url.protocol}//${url.host}`;
+    url.hostname !== "" && (url.pathname === "" || url.pathname === "/") &&
+    [url.username, url.password, url.search, url.hash].every((part) => part === "");
+  return isNode ? `${url.protocol}//${url.host}` : undefined;
+}
+
+/** Passwords of a URL, and a `?token=…` that somebody copied from their browser. */
+function withoutSecrets(text: string): string {
+  return String(text).replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
 }
 
 /** A host without the brackets in which URLs have IPv6 addresses: `[::1]` is `::1`. */

@@ -10,7 +10,7 @@ import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster.ts";
-import { serviceAddress } from "./service_address.ts";
+import { secretiveServices } from "./service_address.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
@@ -18,8 +18,8 @@ import type { WorkerServerConfig } from "./worker_server.ts";
 /** Silence that is shorter, in ms, tells nothing: a heartbeat and its answer may take as long. */
 const SILENCE_MIN_MS = 10;
 
-/** What an option has to be, in words, and whether a value is that. */
-type Check = readonly [wanted: string, holds: (value: unknown) => boolean];
+/** What an option has to be, in words, whether a value is that, and whether errors must not show it. */
+type Check = readonly [wanted: string, holds: (value: unknown) => boolean, isSecret?: true];
 
 /** Every option and no other: the compiler sees to that. */
 type Checks<O> = { readonly [name in keyof Required<O>]: Check };
@@ -37,6 +37,7 @@ const ANYTHING: Check = ["", () => true];
 const OBJECT: Check = ["an object", isObject];
 const BOOLEAN: Check = ["a boolean", (value) => typeof value === "boolean"];
 const TEXT: Check = ["a non-empty string", (value) => typeof value === "string" && value !== ""];
+const SECRET: Check = [TEXT[0], TEXT[1], true];
 const TAGS: Check = [
   "an array of non-empty strings",
   (value) => Array.isArray(value) && value.every(TEXT[1]),
@@ -57,7 +58,7 @@ const CARRIER = oneOf("inline", "thread", "websocket");
 const storage: Checks<WorkerStorage> = {
   storage: OBJECT,
   storageLatencyMs: TIME,
-  services: OBJECT,
+  services: ["an object of addresses and what opens each", isObject, true],
 };
 
 const worker: Checks<LocalWorkerOptions> = {
@@ -93,7 +94,7 @@ const placement: Checks<NonNullable<LocalClusterOptions["placement"]>> = {
   reads: CARRIER,
 };
 
-const credentials: Checks<Credentials> = { token: TEXT, ca: TEXT };
+const credentials: Checks<Credentials> = { token: SECRET, ca: TEXT };
 
 const scaling: Checks<ScalingOptions> = {
   minWorkers: ANYTHING,
@@ -110,9 +111,9 @@ const node: Checks<ServiceNodeConfig> = {
     (port) => Number.isInteger(port) && port as number >>> 16 === 0,
   ],
   advertise: TEXT,
-  token: TEXT,
+  token: SECRET,
   cert: TEXT,
-  key: TEXT,
+  key: SECRET,
   ca: TEXT,
   insecure: BOOLEAN,
   logLevel: cluster.logLevel,
@@ -180,8 +181,8 @@ export function checkWorkerConfig(config: WorkerServerConfig): void {
 
 /** Tells addresses and names alone: what is in the wrong place may be a secret. */
 function checkServices(what: string, { services = {} }: Pick<WorkerStorage, "services">): void {
+  secretiveServices(Object.keys(services), `${what}: services`);
   for (const [address, given] of Object.entries(services)) {
-    serviceAddress(address, `${what}: an address in services`);
     const where = `${what}: services["${address}"]`;
     if (!isObject(given)) {
       throw new LeatError("invalid_argument", `${where} must be an object, { token, ca }`);
@@ -203,6 +204,11 @@ function check<O extends object>(what: string, checks: Checks<O>, options: O): v
         }`,
       );
     }
-    if (!wanted[1](value)) throw invalidArgument(what, name, wanted[0], value);
+    const [form, holds, isSecret = false] = wanted;
+    if (holds(value)) continue;
+    if (!isSecret) throw invalidArgument(what, name, form, value);
+    const type = Array.isArray(value) ? "array" : typeof value;
+    const got = value === "" ? "an empty one" : `one of type ${type}, which is not shown`;
+    throw new LeatError("invalid_argument", `${what}: ${name} must be ${form}, got ${got}`);
   }
 }

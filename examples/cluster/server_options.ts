@@ -4,7 +4,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { serviceAddress } from "../../world/service_address.ts";
+import { secretiveServices, serviceAddress } from "../../world/service_address.ts";
 import type { ServiceNodeConfig } from "../../world/service_node.ts";
 import {
   choice,
@@ -78,18 +78,22 @@ export async function readCredentials(
 export async function readServiceTokens(
   values: readonly string[],
 ): Promise<Record<string, { readonly token: string }>> {
-  const services: Record<string, { readonly token: string }> = {};
-  for (const value of values) {
-    const at = value.indexOf("=");
-    if (at <= 0) {
-      throw new UsageError(
-        `--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token), got ${value}`,
-      );
-    }
-    const address = await UsageError.where(() =>
-      serviceAddress(value.slice(0, at), "--service-token-file")
+  const places = values.map((value) => value.indexOf("="));
+  const without = places.findIndex((at) => at <= 0);
+  if (without >= 0) {
+    throw new UsageError(
+      "--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token); " +
+        `number ${without + 1} of ${values.length} is not, and not shown, as it may be a secret`,
     );
-    const token = await readOptionFile("--service-token-file", value.slice(at + 1));
+  }
+  const spellings = values.map((value, index) => value.slice(0, places[index]));
+  const addresses = await UsageError.where(() =>
+    secretiveServices(spellings, "--service-token-file")
+  );
+  const services: Record<string, { readonly token: string }> = {};
+  for (const [index, address] of addresses.entries()) {
+    const path = values[index]!.slice(places[index]! + 1);
+    const token = await readOptionFile("--service-token-file", path);
     services[address] = { token: token.trim() };
   }
   return services;
