@@ -12,8 +12,8 @@ import {
   serveDispatcher,
   serveWorker,
 } from "../../mod.ts";
-import { assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
-import { Sandbox } from "../world/sandbox_lib.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "../world/sandbox_lib.ts";
 import { sorted, upTo } from "./carriers.ts";
 
 const QUIET = { logLevel: "off" } as const;
@@ -126,6 +126,26 @@ Deno.test("a confined pipeline begins with a service whose hosts are granted", a
   const came = await sandbox.elements(raw(a, 30).map((x) => x + 1));
   const values = came.map((one) => "value" in one ? one.value as number : one.message);
   assertEquals(sorted(values as number[]), upTo(30).map((x) => x + 1));
+});
+
+Deno.test("a confined pipeline that is between two repetitions of a DETERMINISTIC job is refused the next where another reader was restored", async () => {
+  await using a = await first();
+  await using sandbox = await Sandbox.open({}, () => ({ net: ["127.0.0.1"] }));
+  const job = () =>
+    Dataset.range(2)
+      .distribute({ service: a, processingMode: "DETERMINISTIC", jobName: "stream" });
+  await using restored = job().iterator();
+  const beginning = await restored.save();
+  const endless = job().concatenate(Dataset.range(1)).repeat();
+  const runner = sandbox.runners.start(settingsOf(endless), NO_SPLITS);
+  // The last of them is no element of the job: it is read to its end.
+  for (let i = 0; i < 3; i++) assertEquals((await runner.next()).kind, "element");
+  await restored.restore(beginning);
+  assertEquals(await restored.next(), { done: false, value: 0 });
+  const outcome = await runner.next();
+  assert(outcome.kind === "error");
+  assertMatch(outcome.error.message, /was restored in its place/);
+  runner.dispose();
 });
 
 Deno.test("a confined pipeline begins with no service that is not granted, nor with its workers", async () => {
