@@ -61,7 +61,7 @@ export function secretiveServices(texts: readonly string[], what: string): strin
 function addressOf(text: string): string | undefined {
   const url = URL.parse(text);
   const isNode = url !== null && (url.protocol === "ws:" || url.protocol === "wss:") &&
-    url.hostname !== "" && (url.pathname === "" || url.pathname === "/") &&
+    url.hostname !== "" && url.port !== "0" && (url.pathname === "" || url.pathname === "/") &&
     [url.username, url.password, url.search, url.hash].every((part) => part === "");
   return isNode ? `${url.protocol}//${url.host}` : undefined;
 }
@@ -89,7 +89,7 @@ export interface Listening {
  *
  * @param advertise A host, or `host:port` where the port differs too (behind a port mapping).
  * Default: see {@linkcode advertisedHost}, and the server's own port.
- * @throws LeatError `invalid_argument` when that is no host.
+ * @throws LeatError `invalid_argument` when that is no host, or has port 0, which nobody can dial.
  */
 export function advertisedAddress(listening: Listening, advertise?: string): string {
   const { scheme, hostname, port } = listening;
@@ -103,6 +103,13 @@ export function advertisedAddress(listening: Listening, advertise?: string): str
       "invalid_argument",
       `advertise must be a name or address at which others reach this host, alone or with a port ` +
         `(host, host:port, [IPv6]:port), got "${advertise}"`,
+    );
+  }
+  if (given !== undefined && Number(given) === 0) {
+    throw new LeatError(
+      "invalid_argument",
+      `advertise is "${advertise}", but nobody can dial port 0: name the port at which others reach ` +
+        `this host, or the host alone (${host}) for the one that it listens on`,
     );
   }
   return address;

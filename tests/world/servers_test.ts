@@ -108,6 +108,7 @@ Deno.test("serveDispatcher and serveWorker reject settings that make no sense, a
   assertEquals(await code(() => serveDispatcher({ hostname: "0.0.0.0" })), "failed_precondition");
   assertEquals(await code(() => serveDispatcher({ cert: "x" })), "invalid_argument");
   assertEquals(await code(() => serveDispatcher({ advertise: "x/y" })), "invalid_argument");
+  assertEquals(await code(() => serveDispatcher({ advertise: "x:0" })), "invalid_argument");
   assertEquals(await code(() => serveDispatcher({ token: "a b" })), "invalid_argument");
   assertEquals(await code(() => serveWorker({ dispatcher: "x" })), "invalid_argument");
   assertEquals(

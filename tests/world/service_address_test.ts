@@ -13,7 +13,17 @@ Deno.test("serviceAddress keeps scheme, host and port, and refuses what is no se
       ["ws://[2001:db8::7]:5050", "ws://[2001:db8::7]:5050"],
     ]
   ) assertEquals(serviceAddress(text!, "service"), address);
-  for (const text of ["", "10.0.0.5:5050", "http://x:1", "ws://", "ws://x:99999", "ws://x/path"]) {
+  for (
+    const text of [
+      "",
+      "10.0.0.5:5050",
+      "http://x:1",
+      "ws://",
+      "ws://x:99999",
+      "ws://x:0",
+      "ws://x/path",
+    ]
+  ) {
     const error = assertThrows(() => serviceAddress(text, "service"), LeatError, "service must be");
     assertEquals(error.code, "invalid_argument");
     assertStringIncludes(error.message, `"${text}"`);
@@ -29,6 +39,18 @@ Deno.test("advertisedAddress takes a host, or host and port, before what the ser
   for (const advertise of ["", "a b", "ws://x:1", "x:", "x:99999", "0.0.0.0", "2001:db8::7"]) {
     assertThrows(() => advertisedAddress(listening, advertise), LeatError, `"${advertise}"`);
   }
+});
+
+Deno.test("advertisedAddress refuses port 0, which nobody can dial, and takes a host before a port to come", () => {
+  const listening = { scheme: "ws", hostname: "127.0.0.1", port: 0 } as const;
+  for (const [advertise, host] of [["gpu-7:0", "(gpu-7)"], ["[::1]:00000", "([::1])"]]) {
+    const address = () => advertisedAddress(listening, advertise);
+    const { code, message } = assertThrows(address, LeatError);
+    assertEquals(code, "invalid_argument");
+    for (const part of [`"${advertise}"`, "port 0", host!]) assertStringIncludes(message, part);
+  }
+  // Checked before it listens, when a free port is yet to be taken.
+  assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:0");
 });
 
 Deno.test("isLoopbackHost knows this machine's names of itself", () => {
