@@ -3,7 +3,8 @@
  * and two clients of one job.
  *
  * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
- * workers' lives); if no client has crashed, every element is taken once but for those that a worker held
+ * workers' lives); what one task gives to one client comes in the task's order; if no client has
+ * crashed, every element is taken once but for those that a worker held
  * which has (`OFF`: once of each worker that has a part in it and has not); and once the cluster has
  * healed, every client reaches the end.
  *
@@ -20,6 +21,7 @@ import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { SplitLedger } from "./checkers/split_ledger.ts";
+import { TaskOrderChecker } from "./checkers/task_order.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
@@ -97,6 +99,8 @@ class DynamicRun {
   readonly deliveries: DeliveryChecker;
   readonly #options: DynamicOptions;
   readonly #ledger = new SplitLedger(this.violations.by("splits"));
+  /** Splits are handed out in their order, so that under DYNAMIC a task's numbers grow as well. */
+  readonly #order = new TaskOrderChecker(this.violations.by("order"));
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
   readonly #tasked = new TaskedWorkers();
@@ -180,6 +184,7 @@ class DynamicRun {
     const consumer = `${node.name} (life ${node.lives})`;
     const { world, host } = node;
     const luck = world.random.fork("training");
+    node.system.inspect(this.#order.observe);
     const train = async () => {
       const feed = await this.#open(node);
       for (;;) {
@@ -190,6 +195,7 @@ class DynamicRun {
         const { scheduler } = this.cluster;
         const element = decodeMessage(fed.element.bytes);
         this.deliveries.took({ element, consumer, timeMs: scheduler.nowUs / 1_000 });
+        this.#order.took(fed.element, Number(element), consumer);
         this.#crashes.delivered(this.deliveries.delivered);
         await host.sleep(luck.between(0, STEP_MAX_MS));
       }

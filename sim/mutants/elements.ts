@@ -7,8 +7,10 @@ import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import { Answers } from "../../actors/runtime/answers.ts";
 import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
+import { ElementFetcher } from "../../actors/elements/fetcher.ts";
 import { Repeats } from "../../actors/elements/repeats.ts";
-import type { GetElementRequest } from "../../actors/worker/protocol.ts";
+import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
+import { WaitingRequests } from "../../actors/worker/waiting.ts";
 import { SimRandom } from "../random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 
@@ -35,6 +37,45 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
         ...body,
         acknowledged: body.sequence - 1,
       })),
+  },
+  {
+    name: "take-as-it-comes",
+    wrong: "a client that takes a task's answers as they come, not in the order of its requests",
+    workload: "dynamic",
+    crashes: [],
+    install: () => {
+      const { fetch } = ElementFetcher.prototype;
+      const waiting = new PerInstance<ElementFetcher, PromiseWithResolvers<ElementAnswer>[]>(
+        () => [],
+      );
+      return changed(ElementFetcher.prototype, {
+        fetch(wanted) {
+          const all = waiting.of(this);
+          const own = Promise.withResolvers<ElementAnswer>();
+          all.push(own);
+          fetch.call(this, wanted).then(
+            (answer) => all.shift()!.resolve(answer),
+            (error) => all.shift()!.reject(error),
+          );
+          return own.promise;
+        },
+      });
+    },
+  },
+  {
+    name: "newest-first",
+    wrong: "a task that gives what it makes to the newest request of a client that has several",
+    workload: "off",
+    crashes: [],
+    install: () => {
+      const { push } = WaitingRequests.prototype;
+      return changed(WaitingRequests.prototype, {
+        push(waiting) {
+          const older = this.leave(waiting.clientId);
+          for (const each of [waiting, ...older]) push.call(this, each);
+        },
+      });
+    },
   },
   {
     name: "number-each-attempt",
