@@ -32,6 +32,11 @@ export interface Fleet {
   readonly home: ActorSystem;
   /** Starts a node with a role. `name` is its node's name, but for `websocket`, where that is its URL. */
   start(carrier: Carrier, name: string, role: Role): Promise<FleetNode>;
+  /**
+   * The node has ended for good: what is asked of it from the calling thread fails with `error`, and is
+   * not asked again, unless it is started anew.
+   */
+  giveUp(node: string, error: LeatError): void;
   /** Where the node of that name runs, if it does. */
   carrierOf(node: string): Carrier | undefined;
   /** Starts a thread beside them, with a node that the module's `setup` makes of `config`. */

@@ -127,6 +127,8 @@ export class LocalCluster implements AsyncDisposable {
   /** Ends of workers that come at once. */
   readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
+  /** Why there is none, if nobody has stopped it. */
+  #dispatcherDeath: LeatError | undefined;
   /** Where the dispatcher is, or was before it was stopped. */
   #dispatcherAddress = "";
   #fronts: { cache?: string; reads?: string } = {};
@@ -235,7 +237,21 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcher = undefined;
   }
 
-  /** Starts the dispatcher again, on its journal if the cluster has a folder for it. */
+  /** Nobody else would start it again: who reads is not to wait for it. */
+  #dispatcherDied(dispatcher: FleetNode, reason: LeatError): void {
+    if (this.#dispatcher !== dispatcher) return;
+    this.#dispatcher = undefined;
+    const text = `The dispatcher of ${this.#name} has ended by itself: ${reason.message}`;
+    const error = new LeatError("internal", text, { cause: reason });
+    this.#dispatcherDeath = error;
+    this.#fleet.giveUp(dispatcher.id.node, error);
+    this.#fleet.home.world.log("error", text);
+  }
+
+  /**
+   * Starts the dispatcher again, on its journal if the cluster has a folder for it. Who reads has waited for
+   * one that was stopped; where it had ended by itself, reading has failed (`internal`).
+   */
   async restartDispatcher(): Promise<void> {
     if (this.#dispatcher !== undefined) {
       throw new LeatError("failed_precondition", "The dispatcher runs already; stop it first");
@@ -325,8 +341,11 @@ export class LocalCluster implements AsyncDisposable {
       },
     };
     const name = `${this.#name}-dispatcher`;
-    this.#dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
-    this.#dispatcherAddress = this.#dispatcher.id.node;
+    const dispatcher = await this.#fleet.start(placement.dispatcher ?? carrier, name, role);
+    this.#dispatcher = dispatcher;
+    this.#dispatcherDeath = undefined;
+    this.#dispatcherAddress = dispatcher.id.node;
+    dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
     // Iterators of this thread find it there without a socket of their own.
     if (this.address !== this.#name) {
       this.#forget.push(registerHome(this.address, () => this.home()));
@@ -448,7 +467,8 @@ export class LocalCluster implements AsyncDisposable {
 
   #dispatcherNode(): string {
     if (this.#dispatcher === undefined) {
-      throw new LeatError("unavailable", `The dispatcher of ${this.#name} has been stopped`);
+      throw this.#dispatcherDeath ??
+        new LeatError("unavailable", `The dispatcher of ${this.#name} has been stopped`);
     }
     return this.#dispatcher.id.node;
   }

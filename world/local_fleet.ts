@@ -37,6 +37,8 @@ export class LocalFleet implements Fleet {
       (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
         .connect(name, local),
   };
+  /** Nodes that are not asked any more, and why. */
+  readonly #givenUp = new Map<string, LeatError>();
   /** Ports of nodes behind sockets: one that is started again is found where it was. */
   readonly #ports = new Map<string, number>();
 
@@ -45,16 +47,26 @@ export class LocalFleet implements Fleet {
     const world = new DenoWorld(this.#worldOptions());
     const entry = new URL("./thread_entry.ts", import.meta.url);
     this.threads = new ThreadHub({ world, entry });
-    this.home = this.#system(`${name}-home`, world);
+    this.home = this.#system(`${name}-home`, world, {
+      connect: (node, local) => {
+        const error = this.#givenUp.get(node);
+        return error === undefined ? this.#near.connect(node, local) : Promise.reject(error);
+      },
+    });
     this.#admit(this.home);
   }
 
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
+    this.#givenUp.delete(name);
     if (carrier === "thread") return await this.#startOnThread(name, role);
     const takeUp = await loadRole(role, PROGRAMS);
     return carrier === "inline"
       ? this.#startInline(name, role, takeUp)
       : this.#startBehindSocket(name, role, takeUp);
+  }
+
+  giveUp(node: string, error: LeatError): void {
+    this.#givenUp.set(node, error);
   }
 
   carrierOf(name: string): Carrier | undefined {
@@ -181,9 +193,9 @@ export class LocalFleet implements Fleet {
     };
   }
 
-  #system(node: string, world: DenoWorld): ActorSystem {
+  #system(node: string, world: DenoWorld, near: Connector = this.#near): ActorSystem {
     const socket = webSocketConnector({ world });
-    const connector = connectorByScheme({ ws: socket, wss: socket }, this.#near);
+    const connector = connectorByScheme({ ws: socket, wss: socket }, near);
     return new ActorSystem({ node, world, connector, kinds: FRONT_KINDS });
   }
 

@@ -7,39 +7,15 @@ import { LeatError } from "../../core/error.ts";
 import { sandboxGrants } from "../../world/sandbox/grants.ts";
 import { HostThreads } from "../../world/sandbox/host_threads.ts";
 import { assertEquals } from "../assert.ts";
-
-/** The program's threads as the test sees them. */
-class KnownWorker extends globalThis.Worker {
-  static readonly all: KnownWorker[] = [];
-  terminations = 0;
-
-  constructor(...options: ConstructorParameters<typeof Worker>) {
-    super(...options);
-    KnownWorker.all.push(this);
-  }
-
-  override terminate(): void {
-    this.terminations++;
-    super.terminate();
-  }
-
-  /** What a thread's owner sees when it dies by itself: an error, and no answer any more. */
-  die(): void {
-    super.terminate();
-    this.dispatchEvent(new ErrorEvent("error", { message: "died for the test" }));
-  }
-}
+import { KnownWorker, knowWorkers } from "../lib/known_workers.ts";
 
 /** Runs with threads that the test can have die. */
 async function withThreads(test: (hosts: HostThreads) => Promise<void>): Promise<void> {
-  const { Worker } = globalThis;
-  globalThis.Worker = KnownWorker;
-  KnownWorker.all.length = 0;
+  using _known = knowWorkers();
   const hosts = new HostThreads(sandboxGrants({}), {});
   try {
     await test(hosts);
   } finally {
-    globalThis.Worker = Worker;
     hosts.close();
     for (const { port1, port2 } of channels.splice(0)) {
       port1.close();

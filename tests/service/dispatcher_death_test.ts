@@ -1,0 +1,98 @@
+/**
+ * A dispatcher of a local cluster that ends by itself: nobody starts it again unasked, so nobody waits
+ * for it.
+ *
+ * @module
+ */
+import { Dataset, distributedSave, LeatError, LocalCluster, registerDataset } from "../../mod.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { KnownWorker, knowWorkers } from "../lib/known_workers.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
+import { numbersOf, sorted, upTo } from "./carriers.ts";
+
+const WHY = /^The dispatcher of local-\d+ has ended by itself: .*died for the test/;
+
+const MODES = ["OFF", "DYNAMIC", "DETERMINISTIC"] as const;
+
+function start(): Promise<LocalCluster> {
+  return LocalCluster.start({
+    carrier: "inline",
+    placement: { dispatcher: "thread" },
+    workers: 1,
+    runners: "inline",
+    heartbeatMs: 50,
+    clientRefreshMs: 20,
+    logLevel: "off",
+  });
+}
+
+function killDispatcher(): void {
+  const thread = KnownWorker.all.findLast(({ name }) => name?.endsWith("-dispatcher"));
+  assert(thread !== undefined);
+  thread.die();
+}
+
+/** The error with which it ends, once it does: what never ends fails the test, and does not hang it. */
+async function failureOf(work: Promise<unknown>): Promise<LeatError> {
+  let failure: unknown;
+  work.then(() => failure = "nothing", (error) => failure = error);
+  const error = await until(() => failure);
+  assert(error instanceof LeatError, `it failed with ${error}`);
+  return error;
+}
+
+async function drained(
+  elements: AsyncIterable<unknown>,
+  onElement: () => unknown = () => {},
+): Promise<void> {
+  for await (const _ of elements) onElement();
+}
+
+Deno.test("readers and savers of a LocalCluster whose dispatcher ends by itself fail and say so, and it can be closed", async () => {
+  using _known = knowWorkers();
+  await using folder = await TempFolder.make({});
+  await using cluster = await start();
+  const endless = Dataset.range(10).repeat();
+  const works: Promise<LeatError>[] = [];
+  const read = new Set<string>();
+  for (const processingMode of MODES) {
+    const elements = endless.distribute({ service: cluster, processingMode });
+    works.push(failureOf(drained(elements, () => read.add(processingMode))));
+  }
+  const slow = Dataset.range(1e6).map(async (x) => {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return x;
+  });
+  let isSaving = false;
+  const path = `${folder.path}/saved`;
+  const saving = distributedSave(slow, path, cluster, { onProgress: () => isSaving = true });
+  works.push(failureOf(saving));
+  await until(() => isSaving && read.size === MODES.length);
+  killDispatcher();
+  for (const work of works) {
+    const { code, message } = await work;
+    assertMatch(message, WHY);
+    assertEquals(code, "internal");
+  }
+  for (
+    const begin of [
+      () => drained(endless.distribute({ service: cluster })),
+      () => registerDataset(cluster, endless),
+      () => cluster.describe(),
+      () => cluster.addWorker(),
+    ]
+  ) assertMatch((await failureOf(begin())).message, WHY);
+  await cluster.close();
+});
+
+Deno.test("a dispatcher of a LocalCluster that has ended by itself can be started again, and is read again", async () => {
+  using _known = knowWorkers();
+  await using cluster = await start();
+  const numbers = () => numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
+  assertEquals(sorted(await numbers()), upTo(20));
+  killDispatcher();
+  await assertRejects(numbers, LeatError, "has ended by itself");
+  await cluster.restartDispatcher();
+  assertEquals(sorted(await numbers()), upTo(20));
+});
