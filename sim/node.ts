@@ -70,6 +70,12 @@ export class SimNode {
     return this.#lives;
   }
 
+  /** Tells, then and later, whether the life in which the node is now goes on. */
+  lifetime(): () => boolean {
+    const life = this.#running;
+    return () => life !== undefined && this.#running === life;
+  }
+
   /** @throws LeatError `unavailable` while the node is down, as have `world` and `host`. */
   get system(): ActorSystem {
     return this.#up().system;

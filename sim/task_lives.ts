@@ -11,21 +11,21 @@ type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 
 /** See the module. */
 export class TaskLives {
-  readonly #lives = new Map<number, { readonly node: SimNode; readonly life: number }>();
+  /** By task, whether the life goes on in which it is. */
+  readonly #lives = new Map<number, () => boolean>();
 
   /** Looks at which tasks of a node that boots ask for splits. */
   watch(node: SimNode): void {
-    const worker = { node, life: node.lives };
+    const goesOn = node.lifetime();
     node.system.inspect((event) => {
       if (event.type !== "send" || event.envelope.kind !== "ask") return;
       const { method, body } = event.envelope;
-      if (method === "getSplit") this.#lives.set((body as SplitRequest).taskId, worker);
+      if (method === "getSplit") this.#lives.set((body as SplitRequest).taskId, goesOn);
     });
   }
 
   /** Whether the life is over in which a task has asked for splits. */
   isOver(taskId: number): boolean {
-    const worker = this.#lives.get(taskId);
-    return worker !== undefined && (!worker.node.isUp || worker.node.lives !== worker.life);
+    return this.#lives.get(taskId)?.() === false;
   }
 }

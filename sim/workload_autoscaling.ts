@@ -26,7 +26,7 @@ import { OPERATOR_NODE, SimFleet } from "./fleet.ts";
 import type { SimHost } from "./host.ts";
 import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
-import { PacedRunners } from "./paced_runners.ts";
+import { pacedRunners } from "./paced_runners.ts";
 import type { SimRandom } from "./random.ts";
 import { Readings, take, takeAll, type Timings, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
@@ -198,7 +198,7 @@ class AutoscalingRun implements Disposable {
       host.sleep(this.#hasHealed ? workMs.steady : workMs.changing);
     bootWorker(
       this.#timings.worker,
-      (host) => new PacedRunners(new PipelineRunners(host), work(host)),
+      (host) => pacedRunners(new PipelineRunners(host), work(host)),
     )(node);
   }
 

@@ -135,8 +135,7 @@ class SharingRun {
     );
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
-        const life = node.lives;
-        node.system.inspect(this.checker.observer(() => node.isUp && node.lives === life));
+        node.system.inspect(this.checker.observer(node.lifetime()));
         boot(node);
       });
     }

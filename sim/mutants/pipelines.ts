@@ -4,8 +4,9 @@
  * @module
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import { Repeats } from "../../actors/elements/repeats.ts";
 import type { AnswerOf } from "../../actors/runtime/protocol.ts";
-import { type Mutant, repliesChanged } from "./mutant.ts";
+import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
@@ -25,5 +26,24 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
           return { ...body, split: { ...body.split!, ...before } };
         },
       ),
+  },
+  {
+    name: "drop-for-newcomers",
+    wrong: "a task that drops what is next each time that another client comes",
+    workload: "pipelines",
+    crashes: ["client"],
+    install: () => {
+      const { answer } = Repeats.prototype;
+      const known = new PerInstance<Repeats, Set<number>>(() => new Set());
+      return changed(Repeats.prototype, {
+        answer(request, produce, asker) {
+          const clients = known.of(this);
+          const isNew = clients.size > 0 && !clients.has(request.clientId);
+          clients.add(request.clientId);
+          if (isNew) Promise.resolve(produce()).catch(() => {});
+          return answer.call(this, request, produce, asker);
+        },
+      });
+    },
   },
 ];

@@ -1,0 +1,130 @@
+/**
+ * Checks that what tasks make reaches training loops: nothing that no task has made, nothing more often
+ * than it was made, and of what living workers have made all but what dead clients had asked for.
+ *
+ * @module
+ */
+import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import { formatRef } from "../../actors/runtime/ref.ts";
+import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
+import type { Findings } from "./checker.ts";
+
+/** Whether a life of a node goes on. */
+type GoesOn = () => boolean;
+
+interface Worker {
+  readonly goesOn: GoesOn;
+  /** How often its tasks have made each element. */
+  readonly made: Map<string, number>;
+}
+
+/** Watches one iteration. Elements are texts; tasks may make the same one several times. */
+export class HandoverChecker {
+  readonly #findings: Findings;
+  readonly #workers: Worker[] = [];
+  readonly #consumers: HandedOver[] = [];
+  /** How often each element was made and taken. */
+  readonly #made = new Map<string, number>();
+  readonly #taken = new Map<string, number>();
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** A life of a worker begins; the answer is told of each element that a task of it has made. */
+  worker(goesOn: GoesOn): (element: string) => void {
+    const made = new Map<string, number>();
+    this.#workers.push({ goesOn, made });
+    return (element) => {
+      add(made, element);
+      add(this.#made, element);
+    };
+  }
+
+  /** A life of a consumer begins. */
+  consumer(name: string, goesOn: GoesOn): HandedOver {
+    const consumer = new HandedOver(goesOn, (element) => {
+      const times = add(this.#taken, element);
+      const made = this.#made.get(element) ?? 0;
+      if (times <= made) return;
+      this.#findings.add(
+        `${name} took ${element} for the ${times}th time, which was made ${made} times`,
+      );
+    });
+    this.#consumers.push(consumer);
+    return consumer;
+  }
+
+  /**
+   * Everything is over: each request of a client gets one element at most, so that a dead one has cost
+   * as many as it had asked for and not taken.
+   */
+  expectAll(): void {
+    const living = new Map<string, number>();
+    for (const { goesOn, made } of this.#workers) {
+      if (goesOn()) { for (const [element, times] of made) add(living, element, times); }
+    }
+    const missing = living.entries().map(([element, made]) => ({
+      element,
+      times: made - (this.#taken.get(element) ?? 0),
+    })).filter(({ times }) => times > 0).toArray();
+    const missed = missing.reduce((sum, { times }) => sum + times, 0);
+    const dead = this.#consumers.filter(({ goesOn }) => !goesOn());
+    const asked = dead.reduce((sum, { owed }) => sum + owed, 0);
+    if (missed <= asked) return;
+    const texts = missing.slice(0, 10).map(({ element }) => element);
+    this.#findings.add(
+      `${missed} elements that living workers have made never came, and dead clients had asked for ` +
+        `${asked}: ${texts.join(", ")}`,
+    );
+  }
+}
+
+/** What one life of a consumer asks for and takes. */
+export class HandedOver {
+  readonly goesOn: GoesOn;
+  readonly #onTaken: (element: string) => void;
+  /** What was asked for, by asker and ask. */
+  readonly #requestOf = new Map<string, string>();
+  /** Requests that may have been given an element. */
+  readonly #requests = new Set<string>();
+  #taken = 0;
+
+  constructor(goesOn: GoesOn, onTaken: (element: string) => void) {
+    this.goesOn = goesOn;
+    this.#onTaken = onTaken;
+  }
+
+  /** How many elements it may have been given and not taken. */
+  get owed(): number {
+    return Math.max(0, this.#requests.size - this.#taken);
+  }
+
+  /** Give this to `ActorSystem.inspect` of its node. */
+  readonly observe = (event: InspectionEvent): void => {
+    if (event.type === "send" && event.envelope.kind === "ask") {
+      const { source, target, id, method, body } = event.envelope;
+      if (method !== "getElement") return;
+      const request = `${formatRef(target)} ${(body as GetElementRequest).sequence}`;
+      this.#requestOf.set(`${source.incarnation} ${id}`, request);
+      this.#requests.add(request);
+    } else if (event.type === "deliver" && event.envelope.kind === "reply") {
+      const { target, id, body } = event.envelope;
+      const request = this.#requestOf.get(`${target.incarnation} ${id}`);
+      if (request === undefined || (body as ElementAnswer).kind === "element") return;
+      this.#requests.delete(request);
+    }
+  };
+
+  /** Its training loop has taken an element. */
+  took(element: string): void {
+    this.#taken++;
+    this.#onTaken(element);
+  }
+}
+
+function add(counts: Map<string, number>, what: string, times = 1): number {
+  const count = (counts.get(what) ?? 0) + times;
+  counts.set(what, count);
+  return count;
+}

@@ -1,0 +1,60 @@
+/**
+ * Runners with something around each of their steps.
+ *
+ * @module
+ */
+import type {
+  Runner,
+  RunnerFactory,
+  RunnerSettings,
+  RunnerSplits,
+} from "../actors/worker/runner.ts";
+import type { SplitTable } from "../data/splits.ts";
+
+/** A step of a runner. */
+export type Step = Runner["next"];
+
+/** See the module. */
+export class RunnersAround implements RunnerFactory {
+  readonly #runners: RunnerFactory;
+  readonly #around: (next: Step) => Step;
+
+  /** @param around is called once for each runner. */
+  constructor(runners: RunnerFactory, around: (next: Step) => Step) {
+    this.#runners = runners;
+    this.#around = around;
+  }
+
+  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+    const runner = this.#runners.start(settings, splits);
+    return {
+      get bytesRead() {
+        return runner.bytesRead;
+      },
+      next: this.#around((only, wish) => runner.next(only, wish)),
+      dispose: () => runner.dispose(),
+    };
+  }
+
+  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+    return this.#runners.listSplits(graph, signal);
+  }
+
+  close(): Promise<void> {
+    return this.#runners.close();
+  }
+}
+
+/** Runners of which each element is seen as it is made. */
+export function watchedRunners(
+  runners: RunnerFactory,
+  onMade: (frame: Uint8Array) => void,
+): RunnerFactory {
+  return new RunnersAround(runners, (next) => (only, wish) => {
+    const step = next(only, wish);
+    step.then((outcome) => {
+      if (outcome.kind === "element") onMade(outcome.frame);
+    }, () => {});
+    return step;
+  });
+}
