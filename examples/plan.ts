@@ -20,9 +20,8 @@ import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";
-import { profilePipeline } from "./plan/profile.ts";
+import { profileModule } from "./plan/profiled_module.ts";
 import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
-import { loadPipeline } from "./plan/user_pipeline.ts";
 import { type Verification, verify } from "./plan/verification.ts";
 
 const BYTES_PER_MEGABIT = 1e6 / 8;
@@ -133,10 +132,10 @@ async function makePlan(
 ): Promise<Plan> {
   const { module, seconds } = values;
   const startedAt = new Date().toISOString();
-  const dataset = await loadPipeline(module, values.export);
-  status.note(`Running ${module} for ${seconds} s…`);
-  const profile = await profilePipeline(dataset, {
+  const { dataset, profile } = await profileModule(module, {
     seconds,
+    export: values.export,
+    onLoaded: () => status.note(`Running ${module} for ${seconds} s…`),
     onProgress: (batches, at) =>
       status.show(
         batches === 0

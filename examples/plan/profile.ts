@@ -12,7 +12,6 @@ import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { CountedSplits } from "./counted_splits.ts";
 import { withGrantHint } from "./grant_hint.ts";
 import { percentile } from "./percentile.ts";
-import { measureSplitMs } from "./split_cost.ts";
 import { Yardstick } from "./yardstick.ts";
 
 /** Of the time of measuring, what is left out after the first batch. */
@@ -88,8 +87,6 @@ export interface Profile {
 
 /** How to profile. */
 export interface ProfileOptions {
-  /** What asking for a split takes, in ms. Default: measured with a worker, which takes some seconds. */
-  readonly splitMs?: number;
   /** How long to measure, once warm. */
   readonly seconds: number;
   /** Told now and then how far it is; no batches: the first is waited for. */
@@ -97,7 +94,7 @@ export interface ProfileOptions {
 }
 
 /**
- * Profiles a pipeline. One that ends is begun again, as often as the time allows.
+ * Profiles a pipeline on the calling thread. One that ends is begun again, as often as the time allows.
  *
  * @throws {LeatError} `failed_precondition` for a dataset without elements; what an element failed with.
  *
@@ -114,7 +111,7 @@ export interface ProfileOptions {
 export async function profilePipeline(
   dataset: Dataset<unknown>,
   options: ProfileOptions,
-): Promise<Profile> {
+): Promise<Omit<Profile, "splitMs">> {
   let splits;
   try {
     splits = await CountedSplits.of(dataset);
@@ -130,8 +127,7 @@ export async function profilePipeline(
   await using run = new ProfileRun(dataset, splits, options);
   await run.warmUp();
   await run.measure();
-  const splitMs = splits === undefined ? 0 : options.splitMs ?? await measureSplitMs();
-  return { ...run.result(), splitMs };
+  return run.result();
 }
 
 class ProfileRun implements AsyncDisposable {

@@ -35,7 +35,7 @@ const PROFILE: Profile = {
 /** How often a measurement is taken again that a busy machine may have spoilt. */
 const LOOKS_MAX = 6;
 
-const QUICKLY = { seconds: 0.3, splitMs: 0 };
+const QUICKLY = { seconds: 0.3 };
 
 /** An accelerator takes a batch each 20 ms. */
 const MACHINES: Machines = {
@@ -139,7 +139,6 @@ Deno.test("profilePipeline: begins a short dataset again, and has the size and t
   const profile = await until(async () => {
     const options = {
       seconds: 0.2,
-      splitMs: 0,
       onProgress: (batches: number) => seen.push(batches),
     };
     const profile = await profilePipeline(Dataset.range(40).batch(20), options);
@@ -236,7 +235,7 @@ Deno.test("verify: the model gives about what real workers of a pipeline that wa
   const dataset = waiting(1_000, 40);
   const machines = { ...MACHINES, stepMs: 2 };
   const look = async () => {
-    const profile = await profilePipeline(dataset, { seconds: 0.6, splitMs: 0.2 });
+    const profile = { ...await profilePipeline(dataset, { seconds: 0.6 }), splitMs: 0.2 };
     const verified = [];
     for (const workers of [1, 2]) {
       verified.push(await verify(dataset, profile, machines, { workers, seconds: 0.7 }));
@@ -324,6 +323,38 @@ Deno.test("examples/plan.ts plans for its own pipeline, and names the flag for w
   });
   assertEquals((await wrong.status).code, 2);
   assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
+});
+
+Deno.test("examples/plan.ts hears Ctrl-C while a user's function never gives way", async () => {
+  const spinning = "export default Dataset.range(3).map(() => { for (;;); });";
+  await withModule(spinning, async (path) => {
+    await using plan = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    await plan.stderr.match(/^Running /);
+    // The function runs by then, or it would be heard anyway.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    plan.kill("SIGINT");
+    const patience = setTimeout(() => plan.kill("SIGKILL"), 60_000);
+    const { code } = await plan.status;
+    clearTimeout(patience);
+    assertEquals(code, 130);
+    assertStringIncludes(plan.stderr.text, "Interrupted: nothing was measured yet");
+  });
+});
+
+Deno.test("examples/plan.ts names the module whose thread an error has ended that nobody caught", async () => {
+  const deadly = "export default () => { setTimeout(() => { throw new Error('died') }); " +
+    "return Dataset.range(3).map(() => new Promise(() => {})); };";
+  await withModule(deadly, async (path) => {
+    await using plan = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals((await plan.status).code, 1);
+    assertStringIncludes(plan.stderr.text, `The thread of '${path}' has died`);
+  });
 });
 
 Deno.test("fastestMs: batches that come several at a time take what they wait for, and a slow stretch is left out", async () => {

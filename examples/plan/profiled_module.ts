@@ -1,0 +1,79 @@
+/**
+ * Profiling what a user's module exports, on a thread of its own as on a worker's host: a function that
+ * never gives way takes that thread alone, so that its program still hears of Ctrl-C.
+ *
+ * @module
+ */
+import { Dataset, LeatError } from "../../mod.ts";
+import { UsageError } from "../lib/args.ts";
+import type { Profile, ProfileOptions } from "./profile.ts";
+import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
+import { measureSplitMs } from "./split_cost.ts";
+
+/** What came of it. */
+export interface ProfiledModule {
+  readonly dataset: Dataset<unknown>;
+  readonly profile: Profile;
+}
+
+/** How to profile a module. */
+export interface ProfileModuleOptions extends ProfileOptions {
+  /** Which export; see `loadPipeline`. */
+  readonly export?: string | undefined;
+  /** Told once the module is loaded. */
+  readonly onLoaded?: () => void;
+}
+
+/**
+ * Loads a module's pipeline, profiles it, and measures what its splits cost, which takes some seconds.
+ *
+ * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do; `failed_precondition`
+ * where an error that nobody catches ends the thread.
+ */
+export async function profileModule(
+  module: string,
+  options: ProfileModuleOptions,
+): Promise<ProfiledModule> {
+  const { graph, profile } = await profileOnThread(module, options);
+  const splitMs = profile.splitsPerBatch === undefined ? 0 : await measureSplitMs();
+  return { dataset: Dataset.deserialize(graph), profile: { ...profile, splitMs } };
+}
+
+async function profileOnThread(
+  module: string,
+  options: ProfileModuleOptions,
+): Promise<Extract<ProfileNews, { kind: "profiled" }>> {
+  const { seconds, onLoaded, onProgress } = options;
+  const profiled = Promise.withResolvers<Extract<ProfileNews, { kind: "profiled" }>>();
+  const thread = new Worker(new URL("./profile_thread.ts", import.meta.url), {
+    type: "module",
+    name: "profile",
+  });
+  thread.onmessage = ({ data: news }: MessageEvent<ProfileNews>) => {
+    if (news.kind === "loaded") onLoaded?.();
+    else if (news.kind === "progress") onProgress?.(news.batches, news.seconds);
+    else if (news.kind === "profiled") profiled.resolve(news);
+    else profiled.reject(errorOf(news));
+  };
+  thread.onerror = (event) => {
+    event.preventDefault();
+    profiled.reject(
+      new LeatError(
+        "failed_precondition",
+        `The thread of '${module}' has died of an error that nobody caught: ${event.message}`,
+      ),
+    );
+  };
+  const request: ProfileRequest = { module, export: options.export, seconds };
+  thread.postMessage(request);
+  try {
+    return await profiled.promise;
+  } finally {
+    thread.terminate();
+  }
+}
+
+function errorOf({ error, isUsage }: Extract<ProfileNews, { kind: "failed" }>): LeatError {
+  const known = LeatError.fromWire(error);
+  return isUsage ? new UsageError(known.message, { cause: known.cause }) : known;
+}
