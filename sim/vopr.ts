@@ -142,7 +142,13 @@ async function main(settings: Settings): Promise<void> {
   const runs = await runsOf(settings);
   if (settings.timeline) {
     const [first] = runs;
-    if (await showTimeline(first!)) Deno.exitCode = EXIT_FAILURE;
+    using requests = new StopRequests();
+    const seed = `seed ${first!.options.seed} of ${first!.workload}`;
+    const isBroken = await requests.interrupting(
+      showTimeline(first!),
+      () => `Interrupted: the run of ${seed} has not ended, and its timeline is lost`,
+    );
+    if (isBroken) Deno.exitCode = EXIT_FAILURE;
     return;
   }
   Deno.exitCode = await campaign(settings, runs);
@@ -211,13 +217,13 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
   const total = Array.isArray(runs) ? runs.length : seedsOf(settings);
   let isInterrupted = false;
   using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
-  const requests = new StopRequests();
+  using requests = new StopRequests();
   requests.first.then(() => {
     isInterrupted = true;
     pool.stop();
   });
   let elapsedMs: number;
-  try {
+  {
     using progress = new CampaignProgress({ runs: total, timeMs });
     const inOrder = new InOrder((line) => progress.note(line));
     await pool.runAll(runs, (outcome) => {
@@ -230,11 +236,14 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
       if (progress.elapsedMs >= timeMs) pool.stop();
     });
     elapsedMs = progress.elapsedMs;
-  } finally {
-    requests[Symbol.dispose]();
   }
   console.log(`\n${tally}`);
-  if (!isInterrupted) await reportFailures(tally, pool, settings);
+  if (!isInterrupted) {
+    await requests.interrupting(
+      reportFailures(tally, pool, settings),
+      () => "\nInterrupted: the failures above are not shrunk",
+    );
+  }
   return verdict(tally, { elapsedMs, isInterrupted, due: dueIn(settings) });
 }
 
@@ -266,18 +275,29 @@ async function reportFailures(tally: Tally, pool: SeedPool, settings: Settings):
 async function huntMutants(settings: Settings): Promise<number> {
   const { seed, seeds = MUTANT_SEEDS_MAX, seedTimeoutS } = settings;
   using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+  using requests = new StopRequests();
+  console.error(`Running ${MUTANTS.size} mutants, with up to ${seeds} seeds each`);
   const hunted: Hunted[] = [];
+  const isUnseen = ({ caughtAt }: Hunted) => caughtAt === undefined;
   {
     using progress = new CampaignProgress({ runs: MUTANTS.size, timeMs: Infinity });
-    for (const mutant of MUTANTS.values()) {
-      const limits = { first: BigInt(seed), seedsMax: seeds };
-      hunted.push(await huntMutant(pool, mutant, limits));
-      const failed = hunted.filter(({ caughtAt }) => caughtAt === undefined).length;
-      progress.update({ done: hunted.length, failed, eventsPerMs: 0 });
-    }
+    const hunt = async () => {
+      for (const mutant of MUTANTS.values()) {
+        const limits = { first: BigInt(seed), seedsMax: seeds };
+        hunted.push(await huntMutant(pool, mutant, limits));
+        const failed = hunted.filter(isUnseen).length;
+        progress.update({ done: hunted.length, failed, eventsPerMs: 0 });
+      }
+    };
+    await requests.interrupting(hunt(), () => {
+      progress[Symbol.dispose]();
+      if (hunted.length > 0) console.log(mutantTable(hunted));
+      return `Interrupted: ${hunted.length} of ${MUTANTS.size} mutants were run; ` +
+        `nobody has noticed ${hunted.filter(isUnseen).length} of them`;
+    });
   }
   console.log(mutantTable(hunted));
-  const unseen = hunted.filter(({ caughtAt }) => caughtAt === undefined);
+  const unseen = hunted.filter(isUnseen);
   for (const { mutant } of unseen) {
     console.log(`Nobody has noticed ${mutant.name}: ${mutant.wrong}`);
   }

@@ -46,6 +46,31 @@ async function findFailing(name: string): Promise<SeedRun> {
 let found: Promise<SeedRun> | undefined;
 const failing = () => found ??= findFailing("answer-before-sync");
 
+Deno.test("vopr says at Ctrl-C what was done and what is lost, whatever it is at, and ends with status 130", async () => {
+  const looks: [args: string[], begun: RegExp, stream: "stdout" | "stderr", said: RegExp][] = [
+    [["--mutants"], /^Running \d+ mutants/, "stderr", /^Interrupted: \d of \d+ mutants were run/m],
+    [
+      ["--timeline", "--workload", "epochs"],
+      /^epochs: SEED=1/,
+      "stdout",
+      /^Interrupted: the run of seed 1 of epochs has not ended/m,
+    ],
+    [
+      ["--mutant", "answer-before-sync", "--seeds", "8"],
+      /^Shrinking seed/,
+      "stderr",
+      /^Interrupted: the failures above are not shrunk/m,
+    ],
+  ];
+  for (const [args, begun, stream, said] of looks) {
+    await using child = startChild("sim/vopr.ts", { args: [...args, "--jobs", "0"], flags: FLAGS });
+    assert(await child[stream].match(begun) !== undefined, child.stderr.text);
+    child.kill("SIGINT");
+    assertEquals((await child.status).code, 130, child.stdout.text);
+    assertMatch(child.stderr.text, said);
+  }
+});
+
 Deno.test("vopr: a broken seed ends with status 1 and prints the command that repeats it shrunk, which does so", async () => {
   const { mutant, options: { seed } } = await failing();
   const args = ["--mutant", mutant!, "--seed", `${seed}`, "--seeds", "1", "--jobs", "0"];
