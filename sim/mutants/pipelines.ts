@@ -32,6 +32,7 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
     wrong: "a task that drops what is next each time that another client comes",
     workload: "pipelines",
     crashes: ["client"],
+    seed: 7,
     install: () => {
       const { answer } = Repeats.prototype;
       const known = new PerInstance<Repeats, Set<number>>(() => new Set());
