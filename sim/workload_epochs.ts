@@ -14,15 +14,11 @@ import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
 import { SplitLedger } from "./checkers/split_ledger.ts";
 import { SimCluster } from "./cluster.ts";
-import { Crashes } from "./crashes.ts";
-import type { SimNode } from "./node.ts";
 import { pacedBy } from "./paced_runners.ts";
-import type { SimRandom } from "./random.ts";
-import { Readings, Trainings } from "./reading.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { bootDispatcher, bootWorker } from "./service.ts";
 import { TaskLives } from "./task_lives.ts";
-import { drawTimings, type ServiceTimings } from "./timings.ts";
-import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { type Trainer, Trainers } from "./trainers.ts";
+import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
 /** Of an epoch. */
 const ELEMENTS = 16;
@@ -40,8 +36,6 @@ const OUTSTANDING: [number, ...number[]] = [1, 2, 16];
 const LEFT_EARLY_PERCENT: [number, ...number[]] = [0, 30];
 const LEFT_AFTER_MAX = 4;
 
-const WORKER_HEARTBEAT_MS = 1_000;
-const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 /** Longer than a run: who crashes begins with the first epoch again, which is over and not to be given anew. */
 const JOB_GC_TIMEOUT_MS = 120_000;
 
@@ -57,105 +51,74 @@ class EpochsRun implements Disposable {
   readonly deliveries: DeliveryChecker;
   readonly #ledger = new SplitLedger(this.violations.by("splits"), ELEMENTS);
   readonly #taskLives = new TaskLives();
-  readonly #trainings = new Trainings(this.violations.by("training"));
-  readonly #readings = new Readings();
-  readonly #crashes: Crashes;
-  readonly #timings: ServiceTimings;
-  readonly #clients: readonly string[];
+  readonly #trainers: Trainers;
   readonly #epochs: number;
   readonly #stepMaxMs: number;
-  readonly #maxOutstandingRequests: number;
   readonly #leftEarlyPercent: number;
   #leftEarly = 0;
 
-  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
-    this.cluster = new SimCluster({ seed, faults, readable });
+  constructor(options: RunOptions) {
+    this.cluster = new SimCluster(options);
     const luck = this.cluster.random.fork("epochs");
     this.#epochs = EPOCHS_MIN + luck.int(EPOCHS_MAX - EPOCHS_MIN + 1);
-    this.#clients = CLIENTS.slice(0, 2 + luck.int(2));
+    const clients = CLIENTS.slice(0, 2 + luck.int(2));
     this.#stepMaxMs = luck.pick(STEP_MAX_MS);
-    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const maxOutstandingRequests = luck.pick(OUTSTANDING);
     this.#leftEarlyPercent = luck.pick(LEFT_EARLY_PERCENT);
     this.deliveries = new DeliveryChecker(
       ELEMENTS * this.#epochs,
       this.violations.by("deliveries"),
     );
-    this.#timings = drawTimings(this.cluster, {
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
-      client: CLIENT_TIMINGS,
-    });
     const bootOne = bootDispatcher({ jobGcTimeoutMs: JOB_GC_TIMEOUT_MS });
-    this.cluster.addNode(DISPATCHER_NODE, (node) => {
-      node.system.inspect(this.#ledger.observe);
-      bootOne(node);
-    });
-    const boot = bootWorker(
-      this.#timings.worker,
-      pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work")),
-    );
-    for (const name of WORKERS) {
-      this.cluster.addNode(name, (node) => {
-        this.#taskLives.watch(node);
-        boot(node);
-      });
-    }
-    for (const name of this.#clients) {
-      this.cluster.addNode(
-        name,
-        (node) => this.#trainings.begin(node, (who, luck) => this.#train(node, who, luck)),
-      );
-    }
-    this.#crashes = new Crashes(this.cluster, {
-      nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: this.#clients },
-      roles: crashes,
-      point: crashPoint,
-      onCrash: (node) => this.#trainings.crashed(node),
+    const pace = pacedBy(luck.pick(WORK_MAX_MS), luck.fork("work"));
+    this.#trainers = new Trainers({
+      cluster: this.cluster,
+      violations: this.violations,
+      run: options,
+      dispatcher: (node) => {
+        node.system.inspect(this.#ledger.observe);
+        bootOne(node);
+      },
+      workers: WORKERS,
+      worker: (settings) => {
+        const boot = bootWorker(settings, pace);
+        return (node) => {
+          this.#taskLives.watch(node);
+          boot(node);
+        };
+      },
+      clients,
+      train: (trainer) => this.#train(trainer),
+      processingMode: ShardingPolicy.DYNAMIC,
+      maxOutstandingRequests,
     });
   }
 
   async toTheEnd(): Promise<void> {
-    const haveEnded = () => this.#trainings.haveEnded(this.#clients);
-    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
-    const haveLived = this.#clients.every((name) => this.cluster.node(name).lives === 1);
-    if (!haveLived || this.#leftEarly > 0) return;
+    await this.#trainers.toTheEnd();
+    if (!this.#trainers.haveLived || this.#leftEarly > 0) return;
     this.#ledger.expectLost(this.deliveries.missing(), (taskId) => this.#taskLives.isOver(taskId));
   }
 
   [Symbol.dispose](): void {
-    this.#readings[Symbol.dispose]();
+    this.#trainers[Symbol.dispose]();
   }
 
-  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+  async #train(trainer: Trainer): Promise<void> {
     for (let epoch = 0; epoch < this.#epochs; epoch++) {
-      const leaves = luck.int(100) < this.#leftEarlyPercent;
-      await this.#read(node, who, luck, {
-        epoch,
-        most: leaves ? luck.int(LEFT_AFTER_MAX + 1) : Infinity,
-      });
+      const leaves = trainer.luck.int(100) < this.#leftEarlyPercent;
+      await this.#read(trainer, epoch, leaves ? trainer.luck.int(LEFT_AFTER_MAX + 1) : Infinity);
     }
   }
 
-  async #read(
-    node: SimNode,
-    who: string,
-    luck: SimRandom,
-    { epoch, most }: { readonly epoch: number; readonly most: number },
-  ): Promise<void> {
-    const distributed = (service: string): Dataset<number> =>
-      Dataset.range(ELEMENTS).distribute({
-        service,
-        processingMode: ShardingPolicy.DYNAMIC,
-        jobName: "job",
-        maxOutstandingRequests: this.#maxOutstandingRequests,
-      });
-    await using iterator = this.#readings.open(node, distributed, this.#timings.client, epoch);
+  async #read({ who, open, step }: Trainer, epoch: number, most: number): Promise<void> {
+    await using iterator = open(() => Dataset.range(ELEMENTS), epoch);
     for (let taken = 0; taken < most; taken++) {
       const { done, value } = await iterator.next();
       if (done) return;
       const timeMs = this.cluster.scheduler.nowUs / 1_000;
       this.deliveries.took({ element: epoch * ELEMENTS + value, consumer: who, timeMs });
-      this.#crashes.delivered(this.deliveries.delivered);
-      await node.host.sleep(luck.between(0, this.#stepMaxMs));
+      await step(this.deliveries.delivered, this.#stepMaxMs);
     }
     this.#leftEarly++;
     this.cluster.counters.tally("epoch_left_early");

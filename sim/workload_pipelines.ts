@@ -13,14 +13,12 @@
  * @module
  */
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
-import type { Dataset } from "../data/dataset.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { decodeMessage } from "../transport/codec.ts";
 import { BagChecker } from "./checkers/bag.ts";
 import { Violations } from "./checkers/checker.ts";
 import { HandoverChecker } from "./checkers/handover.ts";
 import { SimCluster } from "./cluster.ts";
-import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import {
   type Bag,
@@ -29,23 +27,19 @@ import {
   type RandomPipeline,
   valuesOf,
 } from "./random_pipelines.ts";
-import type { SimRandom } from "./random.ts";
-import { Readings, takeAll, Trainings } from "./reading.ts";
+import { takeAll } from "./reading.ts";
 import { referenceRun, textOf } from "./reference_stream.ts";
 import { watchedRunners } from "./runners_around.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { bootDispatcher, bootWorker, type WorkerSettings } from "./service.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
-import { drawTimings, type ServiceTimings } from "./timings.ts";
-import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { type Trainer, Trainers } from "./trainers.ts";
+import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 
 /** Names may hold anything. */
 const WORKERS = ["worker-1", "wörker 2", "worker/3?x=#", "4", "worker|5"] as const;
 const CLIENTS = ["client-1", "client 2 ☂"] as const;
 
-const STEP_MAX_MS = 20;
-const WORKER_HEARTBEAT_MS = 1_000;
-const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
 /** Runs one seed. */
@@ -109,27 +103,17 @@ class PipelineRun implements Disposable {
   readonly #pipeline: RandomPipeline;
   readonly #mode: ShardingPolicy;
   readonly #workers: readonly string[];
-  readonly #clients: readonly string[];
-  readonly #crashes: Crashes;
-  readonly #trainings = new Trainings(this.violations.by("training"));
-  readonly #readings = new Readings();
-  readonly #maxOutstandingRequests: number;
-  readonly #timings: ServiceTimings;
+  readonly #trainers: Trainers;
   readonly #tasked = new TaskedWorkers();
   #workerLives = 0;
 
-  constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    pipeline: RandomPipeline,
-    mode: ShardingPolicy,
-  ) {
+  constructor(options: RunOptions, pipeline: RandomPipeline, mode: ShardingPolicy) {
     this.#pipeline = pipeline;
     this.#mode = mode;
-    this.cluster = new SimCluster({ seed, faults, readable });
+    this.cluster = new SimCluster(options);
     const luck = this.cluster.random.fork("pipelines");
     this.#workers = WORKERS.slice(0, 1 + luck.int(WORKERS.length));
-    this.#clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
-    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
     const { bag, pool, isExact } = pipeline;
     const isOff = mode === ShardingPolicy.OFF;
     this.bag = new BagChecker(
@@ -137,41 +121,28 @@ class PipelineRun implements Disposable {
       () => isOff ? this.#workerLives : 1,
       this.violations.by("values"),
     );
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher());
-    this.#timings = drawTimings(this.cluster, {
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
-      client: CLIENT_TIMINGS,
-    });
-    for (const name of this.#workers) {
-      this.cluster.addNode(name, (node) => {
-        this.#workerLives++;
-        if (isOff) this.#tasked.watch(node);
-        this.#bootWorker(node);
-      });
-    }
-    for (const name of this.#clients) {
-      this.cluster.addNode(
-        name,
-        (node) => this.#trainings.begin(node, (who, luck) => this.#train(node, who, luck)),
-      );
-    }
-    this.#crashes = new Crashes(this.cluster, {
-      nodes: { dispatcher: [DISPATCHER_NODE], worker: this.#workers, client: this.#clients },
-      roles: crashes,
-      point: crashPoint,
-      onCrash: (node) => this.#trainings.crashed(node),
+    this.#trainers = new Trainers({
+      cluster: this.cluster,
+      violations: this.violations,
+      run: options,
+      dispatcher: bootDispatcher(),
+      workers: this.#workers,
+      worker: (settings) => (node) => this.#bootWorker(node, settings),
+      clients,
+      train: (trainer) => this.#train(trainer),
+      processingMode: mode,
+      maxOutstandingRequests: luck.pick(OUTSTANDING),
     });
   }
 
   async toTheEnd(): Promise<void> {
-    const haveEnded = () => this.#trainings.haveEnded(this.#clients);
-    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    await this.#trainers.toTheEnd();
     this.#handover.expectAll();
     const { bag, isExact, isDivisible } = this.#pipeline;
     const isOff = this.#mode === ShardingPolicy.OFF;
     const haveWorkersLived = this.#workerLives === this.#workers.length;
     if (!haveWorkersLived || !(isOff ? isExact : isDivisible && isExact)) return;
-    if (this.#clients.every((name) => this.cluster.node(name).lives === 1)) {
+    if (this.#trainers.haveLived) {
       return this.bag.expectAll(bag, isOff ? this.#tasked.count : 1);
     }
     // Under OFF it is not known which worker came to the job when its last client was at the end.
@@ -182,10 +153,12 @@ class PipelineRun implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#readings[Symbol.dispose]();
+    this.#trainers[Symbol.dispose]();
   }
 
-  #bootWorker(node: SimNode): void {
+  #bootWorker(node: SimNode, settings: WorkerSettings): void {
+    this.#workerLives++;
+    if (this.#mode === ShardingPolicy.OFF) this.#tasked.watch(node);
     const made = this.#handover.worker(node.lifetime());
     const onMade = (frame: Uint8Array) => {
       const element = decodeMessage(frame);
@@ -193,27 +166,18 @@ class PipelineRun implements Disposable {
       this.#made.push(...valuesOf(element));
     };
     bootWorker(
-      this.#timings.worker,
+      settings,
       (host) => watchedRunners(new PipelineRunners(host), onMade),
     )(node);
   }
 
-  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+  async #train({ who, open, step, node }: Trainer): Promise<void> {
     const handedOver = this.#handover.consumer(who, node.lifetime());
     node.system.inspect(handedOver.observe);
-    const distributed = (service: string): Dataset<unknown> =>
-      this.#pipeline.make().distribute({
-        service,
-        processingMode: this.#mode,
-        jobName: "job",
-        maxOutstandingRequests: this.#maxOutstandingRequests,
-      });
-    const iterator = this.#readings.open(node, distributed, this.#timings.client);
-    await takeAll(iterator, async (element) => {
+    await takeAll(open(this.#pipeline.make), async (element) => {
       handedOver.took(textOf({ element }));
       for (const value of valuesOf(element)) this.bag.took(value, who);
-      this.#crashes.delivered(this.bag.delivered);
-      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+      await step(this.bag.delivered);
     });
   }
 }

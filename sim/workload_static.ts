@@ -13,22 +13,17 @@ import { SHARD_HINT, ShardingPolicy } from "../data/sharding_policy.ts";
 import { Violations } from "./checkers/checker.ts";
 import { SharesChecker } from "./checkers/shares.ts";
 import { SimCluster } from "./cluster.ts";
-import { Crashes } from "./crashes.ts";
-import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, takeAll, Trainings } from "./reading.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
-import { drawTimings, type ServiceTimings } from "./timings.ts";
-import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
+import { takeAll } from "./reading.ts";
+import { bootDispatcher, bootWorker } from "./service.ts";
+import { type Trainer, Trainers } from "./trainers.ts";
+import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
 /** Names may hold anything but what an address is made of. */
 const LISTED = ["worker-1", "wörker 2", "worker,3"] as const;
 const UNLISTED = "worker-4";
 const CLIENTS = ["client-1", "client-2"] as const;
 
-const STEP_MAX_MS = 20;
-const WORKER_HEARTBEAT_MS = 1_000;
-const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
 /** How many lines files have: none, one, some; there are more files than workers, or as many. */
@@ -62,75 +57,55 @@ class StaticRun implements Disposable {
   readonly cluster: SimCluster;
   readonly shares: SharesChecker;
   readonly #plan: Plan;
-  readonly #clients: readonly string[];
-  readonly #crashes: Crashes;
-  readonly #trainings = new Trainings(this.violations.by("training"));
-  readonly #readings = new Readings();
-  readonly #maxOutstandingRequests: number;
-  readonly #timings: ServiceTimings;
+  readonly #trainers: Trainers;
 
-  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
-    this.cluster = new SimCluster({ seed, faults, readable });
+  constructor(options: RunOptions) {
+    this.cluster = new SimCluster(options);
     const luck = this.cluster.random.fork("static");
     const workers = LISTED.slice(0, 1 + luck.int(LISTED.length));
     this.#plan = drawPlan(luck, workers.length);
-    this.#clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
-    this.#maxOutstandingRequests = luck.pick(OUTSTANDING);
+    const clients = CLIENTS.slice(0, 1 + luck.int(CLIENTS.length));
     for (const [file, lines] of this.#plan.files.entries()) {
       const text = Array.from({ length: lines }, (_, line) => `${file * LINES_MAX + line}\n`);
       this.cluster.files.put(`${FOLDER}/${file}.txt`, new TextEncoder().encode(text.join("")));
     }
     this.shares = new SharesChecker(this.#plan.shares, this.violations.by("shares"));
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workers }));
-    this.#timings = drawTimings(this.cluster, {
-      worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
-      client: CLIENT_TIMINGS,
-    });
-    for (const [share, name] of [...workers, UNLISTED].entries()) {
-      const boot = bootWorker({ name, ...this.#timings.worker });
-      this.cluster.addNode(name, (node) => {
-        node.system.inspect(this.shares.life(share));
-        boot(node);
-      });
-    }
-    for (const name of this.#clients) {
-      this.cluster.addNode(name, (node) =>
-        this.#trainings.begin(node, (who, luck) => {
-          return this.#train(node, who, luck);
-        }));
-    }
-    this.#crashes = new Crashes(this.cluster, {
-      nodes: { dispatcher: [DISPATCHER_NODE], worker: workers, client: this.#clients },
-      roles: crashes,
-      point: crashPoint,
-      onCrash: (node) => this.#trainings.crashed(node),
+    const listed = [...workers, UNLISTED];
+    this.#trainers = new Trainers({
+      cluster: this.cluster,
+      violations: this.violations,
+      run: options,
+      dispatcher: bootDispatcher({ workers }),
+      workers,
+      spared: [UNLISTED],
+      worker: (settings, name) => {
+        const share = listed.indexOf(name);
+        const boot = bootWorker({ name, ...settings });
+        return (node) => {
+          node.system.inspect(this.shares.life(share));
+          boot(node);
+        };
+      },
+      clients,
+      train: (trainer) => this.#train(trainer),
+      processingMode: this.#plan.mode,
+      maxOutstandingRequests: luck.pick(OUTSTANDING),
     });
   }
 
   async toTheEnd(): Promise<void> {
-    const haveEnded = () => this.#trainings.haveEnded(this.#clients);
-    await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
-    if (this.#clients.every((name) => this.cluster.node(name).lives === 1)) this.shares.expectAll();
+    await this.#trainers.toTheEnd();
+    if (this.#trainers.haveLived) this.shares.expectAll();
   }
 
   [Symbol.dispose](): void {
-    this.#readings[Symbol.dispose]();
+    this.#trainers[Symbol.dispose]();
   }
 
-  async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
-    const { mode, dataset } = this.#plan;
-    const distributed = (service: string) =>
-      dataset().distribute({
-        service,
-        processingMode: mode,
-        jobName: "job",
-        maxOutstandingRequests: this.#maxOutstandingRequests,
-      });
-    const iterator = this.#readings.open(node, distributed, this.#timings.client);
-    await takeAll(iterator, async (element) => {
+  async #train({ who, open, step }: Trainer): Promise<void> {
+    await takeAll(open(this.#plan.dataset), async (element) => {
       this.shares.took(element as number, who);
-      this.#crashes.delivered(this.shares.delivered);
-      await node.host.sleep(luck.between(0, STEP_MAX_MS));
+      await step(this.shares.delivered);
     });
   }
 }

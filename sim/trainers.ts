@@ -1,0 +1,121 @@
+/**
+ * A dispatcher, workers and training programs that read one job by `distribute()`, and begin again where
+ * their nodes crash: what several workloads set up alike.
+ *
+ * @module
+ */
+import type { Dataset } from "../data/dataset.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
+import type { ShardingPolicy } from "../data/sharding_policy.ts";
+import type { Violations } from "./checkers/checker.ts";
+import type { SimCluster } from "./cluster.ts";
+import { Crashes } from "./crashes.ts";
+import type { Boot, SimNode } from "./node.ts";
+import type { SimRandom } from "./random.ts";
+import { Readings, Trainings } from "./reading.ts";
+import { DISPATCHER_NODE, type WorkerSettings } from "./service.ts";
+import { drawTimings, type ServiceTimings } from "./timings.ts";
+import { type RunOptions, runThroughTrouble } from "./workload.ts";
+
+/** How long a training step takes, unless it is said, in ms. */
+const STEP_MAX_MS = 20;
+const QUICK = {
+  worker: { heartbeatMs: 1_000 },
+  client: { refreshMs: 200, requestTimeoutMs: 1_000 },
+};
+
+/** A life of a training program. */
+export interface Trainer {
+  readonly node: SimNode;
+  /** Names this life. */
+  readonly who: string;
+  readonly luck: SimRandom;
+  /** Opens an epoch of the job. */
+  open<T>(dataset: () => Dataset<T>, epoch?: number): DatasetIterator<T>;
+  /** A training step. @param delivered Elements that were delivered in all: crashes come after so many. */
+  step(delivered: number, stepMaxMs?: number): Promise<void>;
+}
+
+/** See the module. */
+export interface TrainersOptions {
+  readonly cluster: SimCluster;
+  readonly violations: Violations;
+  readonly run: RunOptions;
+  readonly dispatcher: Boot;
+  /** Names of nodes with workers, and of those that never crash. */
+  readonly workers: readonly string[];
+  readonly spared?: readonly string[];
+  /** Called once for each of these names. */
+  readonly worker: (settings: WorkerSettings, name: string) => Boot;
+  readonly clients: readonly string[];
+  /** What runs on these from each start on. */
+  readonly train: (trainer: Trainer) => Promise<void>;
+  readonly processingMode: ShardingPolicy;
+  readonly maxOutstandingRequests: number;
+}
+
+/** See the module. */
+export class Trainers implements Disposable {
+  readonly #options: TrainersOptions;
+  readonly #timings: ServiceTimings;
+  readonly #trainings: Trainings;
+  readonly #readings = new Readings();
+  readonly #crashes: Crashes;
+
+  constructor(options: TrainersOptions) {
+    this.#options = options;
+    const { cluster, violations, run, workers, spared = [], clients } = options;
+    this.#trainings = new Trainings(violations.by("training"));
+    cluster.addNode(DISPATCHER_NODE, options.dispatcher);
+    this.#timings = drawTimings(cluster, QUICK);
+    for (const name of [...workers, ...spared]) {
+      cluster.addNode(name, options.worker(this.#timings.worker, name));
+    }
+    for (const name of clients) {
+      cluster.addNode(name, (node) => this.#begin(node));
+    }
+    this.#crashes = new Crashes(cluster, {
+      nodes: { dispatcher: [DISPATCHER_NODE], worker: workers, client: clients },
+      roles: run.crashes ?? [],
+      point: run.crashPoint,
+      onCrash: (node) => this.#trainings.crashed(node),
+    });
+  }
+
+  /** Whether no client has crashed. */
+  get haveLived(): boolean {
+    const { cluster, clients } = this.#options;
+    return clients.every((name) => cluster.node(name).lives === 1);
+  }
+
+  /** Through all trouble, until each client has come to its end. */
+  async toTheEnd(): Promise<void> {
+    const { cluster, clients } = this.#options;
+    const haveEnded = () => this.#trainings.haveEnded(clients);
+    await runThroughTrouble(cluster, this.#crashes, haveEnded);
+  }
+
+  [Symbol.dispose](): void {
+    this.#readings[Symbol.dispose]();
+  }
+  #begin(node: SimNode): void {
+    this.#trainings.begin(node, (who, luck) =>
+      this.#options.train({
+        node,
+        who,
+        luck,
+        open: (dataset, epoch) => this.#open(node, dataset, epoch),
+        step: async (delivered, stepMaxMs = STEP_MAX_MS) => {
+          this.#crashes.delivered(delivered);
+          await node.host.sleep(luck.between(0, stepMaxMs));
+        },
+      }));
+  }
+
+  #open<T>(node: SimNode, dataset: () => Dataset<T>, epoch?: number): DatasetIterator<T> {
+    const { processingMode, maxOutstandingRequests } = this.#options;
+    const distributed = (service: string): Dataset<T> =>
+      dataset().distribute({ service, processingMode, jobName: "job", maxOutstandingRequests });
+    return this.#readings.open(node, distributed, this.#timings.client, epoch);
+  }
+}
