@@ -81,6 +81,10 @@ export interface Scaler extends AsyncDisposable {
  * least useful go first: those that cannot be reached, those that a static policy gives nothing, then
  * those that make least.
  *
+ * Have one for each dispatcher: who asks does not tell it what it is about to do. Two both start what is
+ * missing, and one of them stops that again; where they look before either's draining worker was heard of,
+ * both may stop one for the other's sake, and start it again.
+ *
  * @throws {LeatError} `invalid_argument` for limits and an interval that make no sense.
  *
  * @example
