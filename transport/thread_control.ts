@@ -27,6 +27,8 @@ export interface NodeContext {
   readonly config: unknown;
   /** Starts a thread for the node, which ends with it. */
   readonly startThread: StartThread;
+  /** Ends the node's thread as a crash would; whoever started the node hears why. */
+  readonly endNode: (reason: LeatError) => void;
 }
 
 /** What makes a node out of an empty thread. */
@@ -80,6 +82,8 @@ export interface Introducer {
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   /** Ends such a thread. */
   endThread(id: number): void;
+  /** Ends the asking node's own thread, for the reason given. */
+  endNode(reason: WireError): void;
 }
 
 /** A node one can talk to from now on. */

@@ -152,6 +152,7 @@ export class ThreadHub implements AsyncDisposable {
       },
       runThread: (id, program, name, port) => owned.run(id, program, name, port),
       endThread: (id) => owned.end(id),
+      endNode: (reason) => thread.terminate(LeatError.fromWire(reason)),
     };
     const thread: ThreadNode = new ThreadNode(world, entry, options.name, introducer, (error) => {
       this.#threads.delete(thread);

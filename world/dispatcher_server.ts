@@ -10,6 +10,7 @@ import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import type { LeatError } from "../core/error.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
 import { checkJournal } from "./journal_check.ts";
+import { supervisionOf } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 
@@ -17,8 +18,6 @@ import { checkDispatcherConfig } from "./service_options.ts";
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
-/** A dispatcher whose journal fails is started again this often in a minute, then it gives up. */
-const RESTARTS_MAX = 3;
 
 /** How a dispatcher is served. */
 export interface DispatcherServerConfig extends
@@ -94,7 +93,7 @@ export async function serveDispatcher(
       hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
     }),
     ...(journal === undefined ? {} : { logFolder: journal }),
-    supervision: { intensity: RESTARTS_MAX },
+    supervision: supervisionOf({ role: "dispatcher" }),
   });
   const { system } = node;
   takeUpDispatcher(system, {

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Connector } from "../actors/runtime/link.ts";
-import { ActorSystem } from "../actors/runtime/system.ts";
+import { ActorSystem, type SystemOptions } from "../actors/runtime/system.ts";
 import { LeatError } from "../core/error.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import { ThreadHub, type ThreadNode } from "../transport/thread_hub.ts";
@@ -13,7 +13,7 @@ import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
 import { InlineHub } from "./inline_hub.ts";
-import { loadRole, type Role, type RolePrograms, type TakeUp } from "./roles.ts";
+import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 import { ServiceNode } from "./service_node.ts";
 
@@ -47,17 +47,19 @@ export class LocalFleet implements Fleet {
     const world = new DenoWorld(this.#worldOptions());
     const entry = new URL("./thread_entry.ts", import.meta.url);
     this.threads = new ThreadHub({ world, entry });
+    const connector = this.#connector(world);
     this.home = this.#system(`${name}-home`, world, {
-      connect: (node, local) => {
-        const error = this.#givenUp.get(node);
-        return error === undefined ? this.#near.connect(node, local) : Promise.reject(error);
+      connector: {
+        connect: (node, local) => {
+          const error = this.#givenUp.get(node);
+          return error === undefined ? connector.connect(node, local) : Promise.reject(error);
+        },
       },
     });
     this.#admit(this.home);
   }
 
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
-    this.#givenUp.delete(name);
     if (carrier === "thread") return await this.#startOnThread(name, role);
     const takeUp = await loadRole(role, PROGRAMS);
     return carrier === "inline"
@@ -91,10 +93,12 @@ export class LocalFleet implements Fleet {
   }
 
   #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
-    const system = this.#system(name, new DenoWorld(this.#worldOptions(role)));
+    const system = this.#system(name, new DenoWorld(this.#worldOptions(role)), {
+      supervision: supervisionOf(role),
+    });
     const cut = this.#admit(system);
     const playing = takeUp(system);
-    return this.#node("inline", system, cut, async () => {
+    return this.#node("inline", role, system, cut, async () => {
       await system.stop();
       cut();
       await playing.close();
@@ -106,6 +110,7 @@ export class LocalFleet implements Fleet {
     const { logFolder } = this.#worldOptions(role);
     const node = new ServiceNode({ port: this.#ports.get(name) ?? 0, logLevel }, {
       near: this.#near,
+      supervision: supervisionOf(role),
       ...(logFolder === undefined ? {} : { logFolder }),
     });
     this.#ports.set(name, node.port);
@@ -115,7 +120,7 @@ export class LocalFleet implements Fleet {
       leave();
       await node.cut();
     };
-    return this.#node("websocket", node.system, cut, async () => {
+    return this.#node("websocket", role, node.system, cut, async () => {
       await node.flushed();
       await node.stop();
       leave();
@@ -143,14 +148,15 @@ export class LocalFleet implements Fleet {
   /** A node of this thread. A crash of it loses its links before it can say anything. */
   #node(
     carrier: Carrier,
-    { id }: ActorSystem,
+    { role }: Role,
+    { id, failed }: ActorSystem,
     cut: () => void | Promise<void>,
     stop: () => Promise<void>,
   ): FleetNode {
     return this.#enlist({
       id,
       carrier,
-      died: new Promise(() => {}),
+      died: role === "dispatcher" ? failed : new Promise(() => {}),
       stop,
       kill: async () => {
         await cut();
@@ -161,13 +167,16 @@ export class LocalFleet implements Fleet {
 
   /** @param node Its `died` may tell of any end. */
   #enlist(node: FleetNode): FleetNode {
+    this.#givenUp.delete(node.id.node);
     let ended: Promise<void> | undefined;
     const death = Promise.withResolvers<LeatError>();
     node.died.then((reason) => {
       if (ended !== undefined) return;
-      this.#nodes.delete(enlisted);
-      ended = Promise.resolve();
-      death.resolve(reason);
+      // What is left of it may stand in the way of its next life.
+      ended = node.kill().finally(() => {
+        this.#nodes.delete(enlisted);
+        death.resolve(reason);
+      });
     });
     const once = (end: () => Promise<void>) => () => {
       this.#nodes.delete(enlisted);
@@ -193,10 +202,20 @@ export class LocalFleet implements Fleet {
     };
   }
 
-  #system(node: string, world: DenoWorld, near: Connector = this.#near): ActorSystem {
+  #system(
+    node: string,
+    world: DenoWorld,
+    options: Pick<SystemOptions, "connector" | "supervision">,
+  ): ActorSystem {
+    return new ActorSystem({
+      ...{ node, world, kinds: FRONT_KINDS, connector: this.#connector(world) },
+      ...options,
+    });
+  }
+
+  #connector(world: DenoWorld): Connector {
     const socket = webSocketConnector({ world });
-    const connector = connectorByScheme({ ws: socket, wss: socket }, near);
-    return new ActorSystem({ node, world, connector, kinds: FRONT_KINDS });
+    return connectorByScheme({ ws: socket, wss: socket }, this.#near);
   }
 
   #worldOptions(role?: Role): DenoWorldOptions {

@@ -5,6 +5,7 @@
  * @module
  */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
+import type { Supervision } from "../actors/runtime/actor.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerOptions } from "../actors/worker/worker.ts";
@@ -58,6 +59,14 @@ export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 
 /** Starts a role's actors on a node. */
 export type TakeUp = (system: ActorSystem) => Playing;
+
+/** A dispatcher whose journal fails is started again this often in a minute, then it gives up. */
+const RESTARTS_MAX = 3;
+
+/** How a node treats the actors of its role. */
+export function supervisionOf({ role }: Pick<Role, "role">): Supervision {
+  return role === "dispatcher" ? { intensity: RESTARTS_MAX } : {};
+}
 
 /** The name of the dispatcher's journal in its folder. */
 export const JOURNAL_NAME = "dispatcher";

@@ -5,7 +5,7 @@
  */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { loadRole, type Playing, type Role, type RolePrograms } from "./roles.ts";
+import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /**
@@ -19,15 +19,21 @@ const PROGRAMS: RolePrograms = {
 };
 
 /** Sets up the node; `config` is its {@linkcode Role}. */
-export async function setup({ world, config, startThread }: NodeContext): Promise<NodeParts> {
-  const takeUp = await loadRole(config as Role, PROGRAMS, { startThread });
+export async function setup(
+  { world, config, startThread, endNode }: NodeContext,
+): Promise<NodeParts> {
+  const role = config as Role;
+  const takeUp = await loadRole(role, PROGRAMS, { startThread });
   const connector = webSocketConnector({ world });
   let playing: Playing | undefined;
   return {
     kinds: FRONT_KINDS,
+    supervision: supervisionOf(role),
     connectors: { ws: connector, wss: connector },
     started(system) {
       playing = takeUp(system);
+      // Nobody here could do anything about it.
+      if (role.role === "dispatcher") system.failed.then(endNode);
     },
     async stopped() {
       await playing?.close();

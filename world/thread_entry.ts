@@ -79,7 +79,9 @@ class NodeThread implements ThreadControl {
       throw new LeatError("invalid_argument", `${module} exports no function "setup"`);
     }
     const world = new DenoWorld(options as DenoWorldOptions | undefined);
-    const context: NodeContext = { node: name, world, config, startThread: this.#startThread };
+    const startThread = this.#startThread;
+    const endNode = (reason: LeatError) => void this.#introducer!.endNode(reason.toWire());
+    const context: NodeContext = { node: name, world, config, startThread, endNode };
     this.#parts = await setup(context);
     const { kinds = {}, supervision, connectors = {}, started } = this.#parts;
     this.#kinds = kinds;

@@ -4,7 +4,15 @@
  *
  * @module
  */
-import { Dataset, distributedSave, LeatError, LocalCluster, registerDataset } from "../../mod.ts";
+import { DatabaseSync } from "node:sqlite";
+import {
+  Dataset,
+  distributedSave,
+  LeatError,
+  LocalCluster,
+  type LocalClusterOptions,
+  registerDataset,
+} from "../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { KnownWorker, knowWorkers } from "../lib/known_workers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -15,7 +23,7 @@ const WHY = /^The dispatcher of local-\d+ has ended by itself: .*died for the te
 
 const MODES = ["OFF", "DYNAMIC", "DETERMINISTIC"] as const;
 
-function start(): Promise<LocalCluster> {
+function start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
   return LocalCluster.start({
     carrier: "inline",
     placement: { dispatcher: "thread" },
@@ -24,6 +32,7 @@ function start(): Promise<LocalCluster> {
     heartbeatMs: 50,
     clientRefreshMs: 20,
     logLevel: "off",
+    ...options,
   });
 }
 
@@ -85,6 +94,36 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher ends by itself 
   ) assertMatch((await failureOf(begin())).message, WHY);
   await cluster.close();
 });
+
+/** Has no journal of this thread written or opened any more, until the answer is disposed. */
+function failJournals(): Disposable {
+  const { exec } = DatabaseSync.prototype;
+  DatabaseSync.prototype.exec = function (sql) {
+    if (sql.includes("BEGIN")) throw new Error("the disk is gone");
+    return exec.call(this, sql);
+  };
+  return {
+    [Symbol.dispose]: () => {
+      DatabaseSync.prototype.exec = exec;
+    },
+  };
+}
+
+for (const dispatcher of ["inline", "websocket"] as const) {
+  Deno.test(`a dispatcher of a LocalCluster that gives up, as its journal fails each time, has ended by itself (${dispatcher})`, async () => {
+    await using folder = await TempFolder.make({});
+    await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
+    const numbers = () => numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
+    {
+      using _fails = failJournals();
+      const { code, message } = await failureOf(numbers());
+      assertMatch(message, /has ended by itself: .*the disk is gone/);
+      assertEquals(code, "internal");
+    }
+    await cluster.restartDispatcher();
+    assertEquals(sorted(await numbers()), upTo(20));
+  });
+}
 
 Deno.test("a dispatcher of a LocalCluster that has ended by itself can be started again, and is read again", async () => {
   using _known = knowWorkers();

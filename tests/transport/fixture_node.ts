@@ -25,9 +25,13 @@ export interface Remote {
   spinBeside(path: string): null;
   /** Throws where nobody catches: the whole thread dies. */
   die(request: null): null;
+  /** Ends its node's thread for a reason. */
+  giveUp(message: string): null;
   /** Watches another one, and answers what its end was. */
   watchEnd(target: Ref): { code: string; message: string };
 }
+
+let endNode: NodeContext["endNode"];
 
 const createRemote: ActorFactory<Remote> = (context) => {
   return {
@@ -56,6 +60,10 @@ const createRemote: ActorFactory<Remote> = (context) => {
         });
         return new Promise<null>(() => {});
       },
+      giveUp(message) {
+        endNode(new LeatError("data_loss", message));
+        return new Promise<null>(() => {});
+      },
       watchEnd: (target) =>
         new Promise<{ code: string; message: string }>((resolve) => {
           context.watch(target, ({ code, message }) => resolve({ code, message }));
@@ -81,7 +89,9 @@ async function lockOnThread(startThread: StartThread, path: string): Promise<voi
 }
 
 /** See `NodeSetup`. */
-export async function setup({ config, startThread }: NodeContext): Promise<NodeParts> {
+export async function setup(context: NodeContext): Promise<NodeParts> {
+  const { config, startThread } = context;
+  endNode = context.endNode;
   if (config === "broken") throw new LeatError("not_found", "broken on purpose");
   if (typeof config === "object") {
     await lockOnThread(startThread, (config as { lock: string }).lock);

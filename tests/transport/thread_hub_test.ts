@@ -101,6 +101,18 @@ Deno.test("a thread that dies is `unavailable` to everyone joined with it, at on
   assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
 });
 
+Deno.test("a node that ends its own thread says why to whoever started it, and is gone for all others", async () => {
+  await using home = new Home();
+  const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
+  const watched = home.main.ask(remoteOn("one"), "watchEnd", remoteOn("two"), SOON);
+  await home.main.ask(remoteOn("one"), "relay", { to: remoteOn("two"), value: 1 }, SOON);
+  home.main.tell(remoteOn("two"), "giveUp", "no use any more");
+  const { code, message } = await victim.closed;
+  assertEquals([code, message], ["data_loss", "no use any more"]);
+  assertStringIncludes((await watched).message, "no use any more");
+  assertEquals(victim.isEnded, true);
+});
+
 Deno.test("a link to a node that died while its dialler was busy is closed when it comes", async () => {
   await using home = new Home();
   const [, victim] = await Promise.all([home.start("one"), home.start("two")]);
