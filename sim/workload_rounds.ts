@@ -172,8 +172,8 @@ class RoundsRun {
   get #isDone(): boolean {
     if (this.#isEnding) return this.#haveEnded;
     const lives = [...this.#lives.values()];
-    return lives.length === CONSUMERS.length && this.rounds.haveMet(lives) &&
-      lives.every((life) => this.rounds.stepsOf(life) >= STEPS);
+    return lives.length === CONSUMERS.length &&
+      lives.every((life) => this.rounds.stepsOf(life) >= STEPS) && this.rounds.haveMet(lives);
   }
 
   /** One that comes again when others have ended hears of the end, too. */

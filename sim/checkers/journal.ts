@@ -28,8 +28,8 @@ interface Life {
 export class JournalChecker {
   /** What was not as it should be. */
   readonly found: string[] = [];
-  /** What is known to be on disk of the lives before. */
-  readonly #kept: JournalRecord[] = [];
+  /** What is known to be on disk of the lives before, encoded. */
+  readonly #kept: Uint8Array[] = [];
   readonly #encoding = { slab: new MessageSlab() };
   #owners = new SplitOwners();
   #life: Life | undefined;
@@ -83,11 +83,11 @@ export class JournalChecker {
       );
       return;
     }
-    for (const bytes of records.slice(0, count)) this.#kept.push(decodeRecord(bytes));
+    for (const bytes of records.slice(0, count)) this.#kept.push(bytes);
     if (count === records.length) return;
     // What was not written has not been: splits belong to whom they belong on disk.
     this.#owners = new SplitOwners();
-    for (const record of this.#kept) this.#owners.note(record);
+    for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
   }
 
   /**
