@@ -50,7 +50,7 @@ export class RateWindow<K extends string> {
   add(atMs: number, counts: Readonly<Record<K, number>>): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
-    if (!isReckonable(atMs) || !Object.values<number>(counts).every(isReckonable)) return;
+    if (!isReckonable(atMs) || !areReckonable(counts)) return;
     const before = samples.at(-2);
     if (before !== undefined && atMs - before.atMs < this.#windowMs / PLACES) samples.pop();
     samples.push({ atMs, counts });
@@ -84,6 +84,11 @@ export class RateWindow<K extends string> {
     const counts = this.newest?.counts;
     return counts === undefined || counts[of] <= 0 ? null : counts[key] / counts[of];
   }
+}
+
+function areReckonable(counts: Readonly<Record<string, number>>): boolean {
+  for (const name in counts) if (!isReckonable(counts[name]!)) return false;
+  return true;
 }
 
 /** Whether sums and quotients of it are numbers. */

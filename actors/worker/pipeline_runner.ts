@@ -11,7 +11,7 @@ import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { seedOf } from "../../data/operators/options.ts";
-import { chainOf } from "../../data/ordered/chain.ts";
+import { chainOf, type OrderedChain } from "../../data/ordered/chain.ts";
 import { openSplit } from "../../data/ordered/split_run.ts";
 import { ReadingFailure, toldOf } from "../../data/reading_failure.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
@@ -55,6 +55,7 @@ export class PipelineRunner implements Runner {
   readonly #host: MeteredHost;
   readonly #onDisposed: () => void;
   #graph: DatasetNode | undefined;
+  #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
   #saving: JointSave | undefined;
   /** Splits that are run as datasets of their own, by their grants. */
@@ -198,7 +199,7 @@ export class PipelineRunner implements Runner {
     { index, start, stop }: OnlySplit,
     onRemainder: (batch: unknown) => void,
   ): DatasetIterator<unknown> {
-    const chain = chainOf(this.#node);
+    const chain = this.#chain ??= chainOf(this.#node);
     if (chain === undefined) {
       throw new LeatError("invalid_argument", "This pipeline is no chain of one source's splits");
     }
