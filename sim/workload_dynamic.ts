@@ -3,10 +3,11 @@
  * and two clients of one job.
  *
  * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
- * workers' lives); what one task gives to one client comes in the task's order; if no client has
- * crashed, every element is taken once but for those that a worker held
- * which has (`OFF`: once of each worker that has a part in it and has not); and once the cluster has
- * healed, every client reaches the end.
+ * workers' lives); what one task gives to one client comes in the task's order; nothing is lost of what
+ * living workers have made, but for what clients that crashed had asked for; every element is taken once
+ * if no client has crashed, or else made at least under `DYNAMIC`, but for those that a worker held which
+ * has (`OFF`: once of each worker that has a part in it and has not); and once the cluster has healed,
+ * every client reaches the end.
  *
  * @module
  */
@@ -20,6 +21,7 @@ import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../data/wire.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
+import { HandoverChecker } from "./checkers/handover.ts";
 import { SplitLedger } from "./checkers/split_ledger.ts";
 import { TaskOrderChecker } from "./checkers/task_order.ts";
 import { SimCluster } from "./cluster.ts";
@@ -27,6 +29,7 @@ import { Crashes, type Role } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { pacedBy } from "./paced_runners.ts";
 import { SimRandom } from "./random.ts";
+import { watchedRunners } from "./runners_around.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "./service.ts";
 import { TaskLives } from "./task_lives.ts";
 import { TaskedWorkers } from "./tasked_workers.ts";
@@ -99,6 +102,7 @@ class DynamicRun {
   readonly deliveries: DeliveryChecker;
   readonly #options: DynamicOptions;
   readonly #ledger = new SplitLedger(this.violations.by("splits"));
+  readonly #handover = new HandoverChecker(this.violations.by("handover"));
   /** Splits are handed out in their order, so that under DYNAMIC a task's numbers grow as well. */
   readonly #order = new TaskOrderChecker(this.violations.by("order"));
   readonly #crashes: Crashes;
@@ -126,12 +130,13 @@ class DynamicRun {
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS },
       client: { requestTimeoutMs: REQUEST_TIMEOUT_MS },
     });
-    const bootOne = bootWorker(this.#timings.worker, pace);
     for (const name of WORKERS) {
       this.cluster.addNode(name, (node) => {
         if (this.#isOff) this.#tasked.watch(node);
         else this.#taskLives.watch(node);
-        bootOne(node);
+        const made = this.#handover.worker(node.lifetime());
+        const onMade = (frame: Uint8Array) => made(String(decodeMessage(frame)));
+        bootWorker(this.#timings.worker, (host) => watchedRunners(pace(host), onMade))(node);
       });
     }
     for (const name of CLIENTS) this.cluster.addNode(name, (node) => this.#bootClient(node));
@@ -149,15 +154,24 @@ class DynamicRun {
       this.#crashes,
       () => this.#ended.size === CLIENTS.length,
     );
-    if (this.#crashesOf("client") > 0) return;
+    this.#handover.expectAll();
+    if (this.#crashesOf("client") > 0) return this.#expectAllMade();
     // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
     const crashes = this.#crashesOf("worker");
     if (this.#isOff) this.deliveries.expectAll(Math.max(0, this.#tasked.count - crashes));
     else if (crashes === 0) this.deliveries.expectAll();
-    else {
-      const missing = this.deliveries.missing();
-      this.#ledger.expectLost(missing, (taskId) => this.#taskLives.isOver(taskId));
-    }
+    else this.#expectLost(this.deliveries.missing());
+  }
+
+  /** What is missing may have been given to a client that crashed; under DYNAMIC it was made for somebody. */
+  #expectAllMade(): void {
+    if (this.#isOff) return;
+    const elements = Array.from({ length: SPLITS }, (_, element) => element);
+    this.#expectLost(elements.filter((element) => !this.#handover.wasMade(String(element))));
+  }
+
+  #expectLost(elements: readonly number[]): void {
+    this.#ledger.expectLost(elements, (taskId) => this.#taskLives.isOver(taskId));
   }
 
   get #isOff(): boolean {
@@ -185,6 +199,8 @@ class DynamicRun {
     const { world, host } = node;
     const luck = world.random.fork("training");
     node.system.inspect(this.#order.observe);
+    const handedOver = this.#handover.consumer(consumer, node.lifetime());
+    node.system.inspect(handedOver.observe);
     const train = async () => {
       const feed = await this.#open(node);
       for (;;) {
@@ -196,6 +212,7 @@ class DynamicRun {
         const element = decodeMessage(fed.element.bytes);
         this.deliveries.took({ element, consumer, timeMs: scheduler.nowUs / 1_000 });
         this.#order.took(fed.element, Number(element), consumer);
+        handedOver.took(String(element));
         this.#crashes.delivered(this.deliveries.delivered);
         await host.sleep(luck.between(0, STEP_MAX_MS));
       }

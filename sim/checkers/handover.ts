@@ -31,6 +31,11 @@ export class HandoverChecker {
     this.#findings = findings;
   }
 
+  /** Whether any task has made that element. */
+  wasMade(element: string): boolean {
+    return this.#made.has(element);
+  }
+
   /** A life of a worker begins; the answer is told of each element that a task of it has made. */
   worker(goesOn: GoesOn): (element: string) => void {
     const made = new Map<string, number>();

@@ -10,6 +10,7 @@ import { ReceiveMarks } from "../../actors/runtime/numbering.ts";
 import { ElementFetcher } from "../../actors/elements/fetcher.ts";
 import { Repeats } from "../../actors/elements/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
+import { TaskSplits } from "../../actors/worker/task_splits.ts";
 import { WaitingRequests } from "../../actors/worker/waiting.ts";
 import { SimRandom } from "../random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
@@ -73,6 +74,24 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
         push(waiting) {
           const older = this.leave(waiting.clientId);
           for (const each of [waiting, ...older]) push.call(this, each);
+        },
+      });
+    },
+  },
+  {
+    name: "drop-a-split",
+    wrong: "a task that drops the first split that it is handed",
+    workload: "dynamic",
+    crashes: ["client"],
+    install: () => {
+      const { next } = TaskSplits.prototype;
+      const begun = new WeakSet<TaskSplits>();
+      return changed(TaskSplits.prototype, {
+        async next(source, repetition) {
+          const split = await next.call(this, source, repetition);
+          if (begun.has(this)) return split;
+          begun.add(this);
+          return await next.call(this, source, repetition);
         },
       });
     },
