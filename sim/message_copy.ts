@@ -26,6 +26,15 @@ export interface MessageCopy {
 const SHORT_TEXT_MAX = 31;
 const SHORT_MAP_MAX = 15;
 
+/** A reference as receivers have it, and how many bytes it has in a message. */
+interface RefCopy {
+  readonly copy: object;
+  readonly bytes: number;
+}
+
+/** An actor is named in all that it sends and gets: its reference is copied once. */
+const refs = new WeakMap<object, RefCopy>();
+
 /** Of the message that is being copied: one for all, as a message is copied in one go. */
 let envelopeBytes = 0;
 let mark = 0;
@@ -61,7 +70,8 @@ function copyObject(value: object, depth: number): object | undefined {
     const item = (value as Record<string, unknown>)[key];
     if (item === undefined) continue;
     if (key === "__proto__" || !key.isWellFormed()) return undefined;
-    const sent = copyItem(item, depth);
+    const isRef = depth === 0 && (key === "source" || key === "target");
+    const sent = isRef ? copyRef(item) : copyItem(item, depth);
     if (sent === undefined) return undefined;
     copy[key] = sent;
     fields++;
@@ -69,6 +79,22 @@ function copyObject(value: object, depth: number): object | undefined {
   }
   envelopeBytes += fields <= SHORT_MAP_MAX ? 1 : 3;
   return copy;
+}
+
+/** What says from whom a message is and to whom, all of it text. Nobody writes to one. */
+function copyRef(ref: unknown): unknown {
+  if (typeof ref !== "object" || ref === null) return copyItem(ref, 0);
+  let known = refs.get(ref);
+  if (known === undefined) {
+    const before = envelopeBytes;
+    const copy = copyObject(ref, 1);
+    if (copy === undefined) return undefined;
+    known = { copy, bytes: envelopeBytes - before };
+    refs.set(ref, known);
+    envelopeBytes = before;
+  }
+  envelopeBytes += known.bytes;
+  return known.copy;
 }
 
 function copyArray(array: readonly unknown[], depth: number): unknown[] | undefined {

@@ -11,6 +11,7 @@ import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage, MessageSlab } from "../../transport/codec.ts";
+import { copyMessage } from "../message_copy.ts";
 import { SplitOwners } from "./split_owners.ts";
 
 /** One life of a dispatcher. */
@@ -18,8 +19,8 @@ interface Life {
   /** The state that it began with, and has now. */
   readonly began: Uint8Array;
   readonly state: DispatcherState;
-  /** What it has appended, encoded, as a reader of the disk would find it. */
-  readonly records: Uint8Array[];
+  /** What it has appended, as a reader of the disk would find it. */
+  readonly records: JournalRecord[];
   /** So many of them it was told are on disk. */
   durable: number;
 }
@@ -28,9 +29,9 @@ interface Life {
 export class JournalChecker {
   /** What was not as it should be. */
   readonly found: string[] = [];
-  /** What is known to be on disk of the lives before, encoded. */
-  readonly #kept: Uint8Array[] = [];
-  readonly #encoding = { slab: new MessageSlab() };
+  /** What is known to be on disk of the lives before. */
+  readonly #kept: JournalRecord[] = [];
+  readonly #slab = new MessageSlab();
   #owners = new SplitOwners();
   #life: Life | undefined;
 
@@ -48,7 +49,7 @@ export class JournalChecker {
     return {
       append: (record) => {
         journal.append(record);
-        life.records.push(encodeMessage(record, this.#encoding));
+        life.records.push(asRead(record, this.#slab));
         const wrong = this.#owners.note(record);
         if (wrong !== undefined) this.found.push(wrong);
       },
@@ -83,11 +84,11 @@ export class JournalChecker {
       );
       return;
     }
-    for (const bytes of records.slice(0, count)) this.#kept.push(bytes);
+    this.#kept.push(...records.slice(0, count));
     if (count === records.length) return;
     // What was not written has not been: splits belong to whom they belong on disk.
     this.#owners = new SplitOwners();
-    for (const bytes of this.#kept) this.#owners.note(decodeRecord(bytes));
+    for (const record of this.#kept) this.#owners.note(record);
   }
 
   /**
@@ -105,7 +106,7 @@ export class JournalChecker {
     try {
       const state = DispatcherState.restore(decodeSnapshot(began));
       for (let done = 0; done <= records.length; done++) {
-        if (done > 0) state.apply(decodeRecord(records[done - 1]!));
+        if (done > 0) state.apply(records[done - 1]!);
         const isWanted = next !== undefined && count === undefined && done >= durable;
         const isLast = done === records.length;
         if (!isWanted && !isLast) continue;
@@ -128,6 +129,9 @@ function isSame(a: Uint8Array, b: Uint8Array): boolean {
   return true;
 }
 
-function decodeRecord(bytes: Uint8Array): JournalRecord {
-  return decodeMessage(bytes, { copy: true }) as JournalRecord;
+/** A record as it comes back from the disk. */
+function asRead(record: JournalRecord, slab: MessageSlab): JournalRecord {
+  const { value } = copyMessage(record, slab) ??
+    { value: decodeMessage(encodeMessage(record, { slab })) };
+  return value as JournalRecord;
 }

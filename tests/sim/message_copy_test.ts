@@ -47,6 +47,21 @@ Deno.test("copyMessage gives what the codec gives, and the length of its bytes",
   }));
 });
 
+Deno.test("copyMessage copies a reference once, and counts its bytes each time", () => {
+  const source = { node: "worker-1", path: "/worker", incarnation: "5f-2" };
+  const target = { node: "dispatcher", path: "/dispatcher" };
+  const tell = (number: number) => ({ kind: "tell", source, target, number, body: { source } });
+  const [first, second] = [1, 2].map((number) => {
+    const { value, byteLength } = copyMessage(tell(number), slab)!;
+    const bytes = encodeMessage(tell(number));
+    assertEquals(value, decodeMessage(bytes));
+    assertEquals(byteLength, bytes.byteLength);
+    return value as ReturnType<typeof tell>;
+  });
+  assert(first!.source === second!.source && first!.target === second!.target);
+  assert(first!.source !== source && first!.body.source !== second!.body.source);
+});
+
 Deno.test("copyMessage gives bytes of its own, which are not alone in their buffer", () => {
   const sent = { element: new Payload(Uint8Array.of(1, 2, 3)) };
   const { element } = copyMessage(sent, slab)!.value as typeof sent;
