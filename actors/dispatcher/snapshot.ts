@@ -38,10 +38,10 @@ export interface StateSnapshot {
   readonly streamReaders?: readonly (readonly [key: string, readers: StreamReaders])[];
 }
 
-/** All that the tables hold, as plain data that shares nothing with them. */
+/** All that the tables hold, as plain data, to be written at once: it changes when they do. */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
-  return copyBody({
+  return {
     format: FORMAT,
     clusterId,
     lives,
@@ -55,7 +55,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     clients: [...tables.clients.values()],
     released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
     streamReaders: [...tables.streamReaders],
-  }) as StateSnapshot;
+  };
 }
 
 /**

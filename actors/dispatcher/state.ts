@@ -34,7 +34,7 @@ export class DispatcherState {
     return state;
   }
 
-  /** Everything, as plain data that shares nothing with the state. */
+  /** Everything, as plain data, to be written at once: it changes when the state does. */
   snapshot(): StateSnapshot {
     return snapshotOf(this.#tables);
   }

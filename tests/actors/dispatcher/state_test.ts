@@ -333,7 +333,7 @@ Deno.test("DispatcherState makes of a journal with whole schedules, as older ver
   assert(changes > 30, `${changes} schedules were proposed`);
 });
 
-Deno.test("DispatcherState.snapshot shares nothing with the state", () => {
+Deno.test("DispatcherState.restore shares nothing with its snapshot", () => {
   const decider = new Decider();
   decider.run({ kind: "register", a: 0, b: 0, c: 1 });
   const snapshot = decider.state.snapshot();
