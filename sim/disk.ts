@@ -132,7 +132,7 @@ class SimLog implements DurableLog {
     if (!this.#life.alive) return;
     if (!this.#isOpen) throw closedError();
     if (this.#failure !== undefined) throw this.#failure;
-    this.#pending.push(record.slice());
+    this.#pending.push(record);
   }
 
   sync(): Promise<void> {

@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { MessageSlab } from "../../transport/codec.ts";
 import type { DurableLog } from "../runtime/durable_log.ts";
 import { type JournalRecord, RecordBatch } from "./records.ts";
 
@@ -45,8 +46,10 @@ export interface LoggedJournalOptions {
 /** A journal in a durable log. */
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
+  /** Most records are short, and a buffer for each takes as long to make as to write it. */
+  readonly #slab = new MessageSlab();
   /** Appended and not yet given to the log: whole turns, as nothing is written in the midst of one. */
-  #batch = new RecordBatch();
+  #batch: RecordBatch;
   #appended = 0;
   #durable = 0;
   /** The commit that is about to begin: it takes in everything appended before it does. */
@@ -65,6 +68,7 @@ export class LoggedJournal implements Journal {
     replayed: { readonly records: number; readonly bytes: number; readonly snapshotBytes: number },
   ) {
     this.#options = options;
+    this.#batch = new RecordBatch(this.#slab);
     this.#records = replayed.records;
     this.#bytes = replayed.bytes;
     this.#snapshotBytes = replayed.snapshotBytes;
@@ -99,7 +103,7 @@ export class LoggedJournal implements Journal {
   /** What was appended and is not on its way to the log will never be in it, nor anything else. */
   abandon(): void {
     this.#isAbandoned = true;
-    this.#batch = new RecordBatch();
+    this.#batch = new RecordBatch(this.#slab);
   }
 
   async close(): Promise<void> {
@@ -125,7 +129,7 @@ export class LoggedJournal implements Journal {
   #logBatch(): void {
     if (this.#batch.isEmpty) return;
     const bytes = this.#batch.encode();
-    this.#batch = new RecordBatch();
+    this.#batch = new RecordBatch(this.#slab);
     this.#options.log.append(bytes);
     this.#bytes += bytes.byteLength;
   }

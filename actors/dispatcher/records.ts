@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
-import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { decodeMessage, encodeMessage, type MessageSlab } from "../../transport/codec.ts";
 import type { WrittenRun } from "../../data/stored/joint/work.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
@@ -246,6 +246,12 @@ const SPLIT_NUMBERS = 5;
 export class RecordBatch {
   /** Encoded records, and runs of splits as numbers one after the other. */
   readonly #items: (Uint8Array | number[])[] = [];
+  readonly #encoding: { readonly slab?: MessageSlab };
+
+  /** @param slab Where records and batch are written. Default: each has a buffer of its own. */
+  constructor(slab?: MessageSlab) {
+    this.#encoding = slab === undefined ? {} : { slab };
+  }
 
   get isEmpty(): boolean {
     return this.#items.length === 0;
@@ -254,11 +260,11 @@ export class RecordBatch {
   /** @throws {LeatError} `invalid_argument` for a record that cannot be written; the batch stays as it was. */
   add(record: JournalRecord): void {
     if (record.type === "split_assigned") this.#addSplit(record);
-    else this.#items.push(encodeMessage(record));
+    else this.#items.push(encodeMessage(record, this.#encoding));
   }
 
   encode(): Uint8Array {
-    return encodeMessage(this.#items);
+    return encodeMessage(this.#items, this.#encoding);
   }
 
   #addSplit({ taskId, source, repetition, index, number }: SplitAssigned): void {

@@ -19,7 +19,7 @@ export interface LogContents {
 export interface DurableLog {
   /** Everything durable, oldest first. */
   read(): Promise<LogContents>;
-  /** Adds a record; durable only after `sync`. */
+  /** Adds a record, which nobody may write to any more; durable only after `sync`. */
   append(record: Uint8Array): void;
   /**
    * Makes all records appended so far durable. Calls may overlap and are answered together.
