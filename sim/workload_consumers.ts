@@ -1,11 +1,12 @@
 /**
  * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
  * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
- * and the others, whom that is told, go on from theirs.
+ * and the others, whom that is told, go on from theirs. Some runs in which no consumer crashes or is
+ * thought lost have several epochs, to the next of which each goes on by itself.
  *
  * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
- * given every n-th element of the canonical stream from the i-th on, each in its place; and once the
- * cluster has healed all of them reach the end.
+ * given every n-th element of the canonical stream of each epoch from the i-th on, each in its place;
+ * and once the cluster has healed all of them reach the end.
  *
  * @module
  */
@@ -27,6 +28,7 @@ import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
 const CONSUMERS_MAX = 3;
+const EPOCHS: [number, ...number[]] = [1, 1, 2, 3];
 const WORKERS_MAX = 5;
 /** For how long they come and go, in ms. */
 const CHANGES_MS = 5_000;
@@ -42,6 +44,9 @@ const STUCK_MS = 8_000;
 /** How long a consumer waits before it comes again, and looks whether others have, in ms. */
 const PAUSE_MS = 300;
 
+/** Of a dispatcher that is not to think consumers lost: longer than any trouble lasts, in ms. */
+const CLIENT_PATIENCE = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
+
 /** How far beyond what all consumers have splits are handed out. */
 const WINDOW_SPLITS = 8;
 
@@ -49,8 +54,23 @@ const WINDOW_SPLITS = 8;
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
-  using run = new ConsumersRun(options, pipeline, await streamOf(pipeline, 1));
+  const { crashes = [], crashPoint } = options;
+  const mayCrash = crashes.includes("client") || crashPoint?.role === "client";
+  const epochs = mayCrash ? 1 : luck.fork("count of epochs").pick(EPOCHS);
+  using run = new ConsumersRun(options, pipeline, await epochsOf(pipeline, epochs));
+  if (epochs > 1) run.cluster.counters.tally("several_epochs");
   return await outcomeOf(run, ({ delivered }) => delivered);
+}
+
+/** The canonical streams of the first so many. */
+async function epochsOf(pipeline: PipelineName, count: number): Promise<string[][]> {
+  const epochs: string[][] = [];
+  for (let before = 0; epochs.length < count;) {
+    const all = await streamOf(pipeline, epochs.length + 1);
+    epochs.push(all.slice(before));
+    before = all.length;
+  }
+  return epochs;
 }
 
 /** One of those that read the stream. */
@@ -69,6 +89,7 @@ class ConsumersRun implements Disposable {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
   readonly #pipeline: PipelineName;
+  readonly #epochs: number;
   readonly #consumers: readonly Consumer[];
   readonly #fleet: SimFleet;
   readonly #timings: ServiceTimings;
@@ -81,21 +102,24 @@ class ConsumersRun implements Disposable {
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
     pipeline: PipelineName,
-    wanted: readonly string[],
+    epochs: readonly (readonly string[])[],
   ) {
     this.#pipeline = pipeline;
+    this.#epochs = epochs.length;
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("consumers");
     const count = 1 + luck.int(CONSUMERS_MAX);
     this.#timings = drawStreamTimings(this.cluster, luck);
     const { dispatcher, worker } = this.#timings;
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...dispatcher, ...windows }));
+    const patience = this.#epochs === 1 ? {} : CLIENT_PATIENCE;
+    const config = { ...dispatcher, ...windows, ...patience };
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
     const workers = 1 + luck.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
-      const own = wanted.filter((_, place) => place % count === index);
+      const own = epochs.flatMap((all) => all.filter((_, place) => place % count === index));
       const stream = new StreamChecker(own, this.violations.by("stream"));
       return { index, nodes, active: nodes[0]!, stream, saved: undefined, hasEnded: false };
     });
@@ -207,7 +231,7 @@ class ConsumersRun implements Disposable {
       this.#crashes.delivered(this.delivered);
       if (luck.chance(SAVE_PROBABILITY)) {
         consumer.saved = { token: await iterator.save(), position: position + 1 };
-        if (luck.chance(MOVE_PROBABILITY)) {
+        if (this.#epochs === 1 && luck.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
         }
@@ -224,7 +248,7 @@ class ConsumersRun implements Disposable {
         jobName: "job",
         numConsumers: this.#consumers.length,
         consumerIndex: index,
-      });
+      }).repeat(this.#epochs);
     return this.#readings.open(node, distributed, this.#timings.client);
   }
 }

@@ -34,7 +34,7 @@ const ALL = {
   ordered: [runOrdered, "a DETERMINISTIC stream, saved and restored now and then"],
   consumers: [
     runConsumers,
-    "consumers of one DETERMINISTIC stream, restored on clusters of other sizes",
+    "consumers of one DETERMINISTIC stream, restored on clusters of other sizes, or epoch after epoch",
   ],
   autoscaling: [
     runAutoscaling,

@@ -1,13 +1,15 @@
 /**
- * Wrong consumers of one DETERMINISTIC stream, by what they would say.
+ * Wrong actors of one DETERMINISTIC stream with several consumers, by what they would say.
  *
  * @module
  */
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
-import type { RequestOf } from "../../actors/runtime/protocol.ts";
-import { asksChanged, type Mutant } from "./mutant.ts";
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
 
 type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;
+type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** See the module. */
 export const CONSUMER_MUTANTS: readonly Mutant[] = [
@@ -21,5 +23,20 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
         ...body,
         ...(body.consumerIndex === undefined ? {} : { consumerIndex: 0 }),
       })),
+  },
+  {
+    name: "first-epoch-again",
+    wrong:
+      "a dispatcher that has workers make the first epoch again in the place of each later one",
+    workload: "consumers",
+    crashes: [],
+    install: () =>
+      repliesChanged<News>(
+        ({ newTasks = [] }) => newTasks.length > 0,
+        (body) => ({
+          ...body,
+          newTasks: body.newTasks.map((task) => ({ ...task, repetition: 0 })),
+        }),
+      ),
   },
 ];

@@ -144,6 +144,7 @@ const CASES: Readonly<Record<string, Case>> = {
     workload: "consumers",
     seeds: 4,
     of: calm,
+    happened: ["several_epochs"],
   },
   "consumers are restored on clusters of other sizes and on other nodes, through all faults": {
     workload: "consumers",
