@@ -55,6 +55,7 @@ export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const { crashes = [], crashPoint } = options;
+  // Who is restored begins an epoch anew for all, and may find others that went on to the next meanwhile.
   const mayCrash = crashes.includes("client") || crashPoint?.role === "client";
   const epochs = mayCrash ? 1 : luck.fork("count of epochs").pick(EPOCHS);
   using run = new ConsumersRun(options, pipeline, await epochsOf(pipeline, epochs));
