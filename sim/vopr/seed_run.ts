@@ -9,7 +9,6 @@ import { runMutant } from "../mutants/mutant.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import type { RunOptions, RunOutcome } from "../workload.ts";
 import { endingEarly } from "./early_end.ts";
-import { makeErrorsQuick } from "./quick_errors.ts";
 import { WORKLOADS } from "../workloads.ts";
 
 /** What a thread says before its first answer. */
@@ -45,7 +44,6 @@ export interface SeedOutcome {
 
 /** Runs it in this thread. An error is a broken promise, so that a campaign goes on. */
 export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
-  makeErrorsQuick();
   const before = process.threadCpuUsage();
   try {
     const { violations, checkers, hash, cluster } = await outcomeOf(run);
