@@ -10,7 +10,7 @@ import { type Client, isServing, type Iteration, type Task } from "./entities.ts
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
-import { whyNotBegun } from "./missing_consumers.ts";
+import { whyWaiting } from "./missing_consumers.ts";
 import type { Consumers } from "./rounds.ts";
 import { savingNews } from "./saving.ts";
 import { type KnownSchedules, scheduleNews } from "./schedule_news.ts";
@@ -60,17 +60,20 @@ export function newsOfSaveEnd(
  *
  * @param known The schedules that it says it knows.
  * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
+ * @param windowSplits DETERMINISTIC: how far beyond what all readers have splits are handed out.
  */
 export function newsFor(
   state: DispatcherState,
   client: Client,
   changed: ReadonlySet<number> | undefined,
   known: KnownSchedules,
+  windowSplits: number,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const { finished, splitsError, rounds } = iteration;
   const { consumerIndex } = client;
-  const unserved = whyUnserved(state, iteration, [client]) ?? whyNotBegun(state, iteration);
+  const unserved = whyUnserved(state, iteration, [client]) ??
+    whyWaiting(state, iteration, windowSplits);
   const news = {
     ...(changed === undefined
       ? {

@@ -21,6 +21,7 @@ import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyUnserved } from "./unserved.ts";
+import { whyWaiting } from "./missing_consumers.ts";
 import { isShared, whyNoShard, workersMissing } from "./static_shards.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
@@ -35,6 +36,8 @@ export interface SoftState {
   readonly wallOffsetMs: number;
   /** When a worker was last heard of, in monotonic time. */
   heardMs(worker: string): number;
+  /** DETERMINISTIC: how far beyond what all readers have splits are handed out. */
+  readonly windowSplits: number;
   /** Coordinated reads: where a consumer is, if it has said so. */
   placeOf(clientId: number): ConsumerPlace | undefined;
   /** Why a worker's address does not answer, if it does not. */
@@ -154,6 +157,7 @@ export function iterationFigures(
     }),
     finished,
     unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
+    waiting: whyWaiting(state, iteration, soft.windowSplits),
     sharing,
     ...(numConsumers === undefined || iteration.ordered !== null ? {} : {
       rounds: describeRounds(state, iteration, (clientId) => soft.placeOf(clientId)),

@@ -28,6 +28,8 @@ export interface IterationFigures {
   readonly finished: boolean;
   /** What its readers wait for, where no worker there is may serve them. */
   readonly unserved: string | null;
+  /** Which consumers its readers wait for, where some are missing. */
+  readonly waiting: string | null;
   /** Whether its clients read one stream together. */
   readonly sharing: boolean;
   /** Coordinated reads. */
@@ -85,6 +87,7 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
     const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
     return { kind: "stuck", text: `Trainers are told that it cannot be read on: ${failure}` };
   }
+  if (iteration.waiting !== null) return { kind: "stuck", text: iteration.waiting };
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };
   if (serving.every(({ worker }) => unreachable.has(worker))) {
     return {

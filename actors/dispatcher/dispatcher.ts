@@ -209,7 +209,7 @@ class Dispatcher {
       figures.clientHeard(state, clientId, request.figures, turn.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       return {
-        ...newsFor(state, client, changed, request),
+        ...newsFor(state, client, changed, request, windowSplits),
         taskList: taskLists.nameOf(iterationId),
         ...(isInOrder ? { windowSplits } : {}),
         timeoutMs: clientGraceMs,
@@ -277,6 +277,7 @@ class Dispatcher {
       figures,
       nowMs,
       wallOffsetMs: wallMs - nowMs,
+      windowSplits: this.#settings.windowSplits,
       heardMs: (worker) => silence.workersHeardMs.get(worker) ?? nowMs,
       placeOf: (clientId) => consumers.placeOf(clientId),
       unreachable: (worker) => reach.unreachable(worker),

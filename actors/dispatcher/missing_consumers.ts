@@ -1,45 +1,89 @@
 /**
- * Coordinated reads: the consumers without which nobody is given a round, told so that whoever reads it
+ * The consumers without which nobody is given anything, or anything more, told so that whoever reads it
  * knows what to start.
  *
  * @module
  */
 import type { Iteration } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
+import { isHeldUp } from "./ordered.ts";
 import { indices, named } from "./round_places.ts";
 import type { DispatcherState } from "./state.ts";
 
 /** With more of them it is said how many have come, but not who: each heartbeat of a client asks. */
 const CONSUMERS_LOOKED_AT_MAX = 1_024;
 
-/** A sentence or two about the consumers that are missing; null when all have come, or reading has begun. */
-export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
-  const { iterationId, jobId, finished, rounds } = iteration;
+/**
+ * A sentence or two about the consumers that are missing; null where nobody waits for one.
+ *
+ * @param windowSplits DETERMINISTIC: how far beyond what all have splits are handed out.
+ */
+export function whyWaiting(
+  state: DispatcherState,
+  iteration: Iteration,
+  windowSplits: number,
+): string | null {
+  if (iteration.finished) return null;
+  return iteration.ordered === null
+    ? whyNotBegun(state, iteration)
+    : whyHeldUp(state, iteration, windowSplits);
+}
+
+/** Coordinated reads begin when all have come, and go on without those who leave. */
+function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
+  const { iterationId, rounds } = iteration;
   const { numConsumers } = parametersOf(state, iteration);
   const index = state.roundIndexOf(iterationId);
   if (numConsumers === undefined || index === undefined) return null;
   const clients = state.clientsOfIteration(iterationId);
   const isWaiting = index.started === 0 && clients.size < numConsumers;
-  if (!isWaiting || finished || rounds.ended !== null) return null;
+  if (!isWaiting || rounds.ended !== null) return null;
   if (numConsumers > CONSUMERS_LOOKED_AT_MAX) {
     return `Its consumers begin together, and ${clients.size} of ${numConsumers} have come.`;
   }
   const there = new Set([...clients].map(({ consumerIndex }) => consumerIndex));
-  const missing = new Set(indices(numConsumers).filter((consumer) => !there.has(consumer)));
-  const elsewhere = state.iterationsOfJob(jobId).flatMap((other) => {
+  const missing = indices(numConsumers).filter((consumer) => !there.has(consumer));
+  return `Its consumers begin together, and ${named(missing)} of ${numConsumers} ` +
+    `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
+}
+
+/** Consumers of one stream read on without the others as far as the window goes. */
+function whyHeldUp(
+  state: DispatcherState,
+  iteration: Iteration,
+  windowSplits: number,
+): string | null {
+  const consumers = iteration.ordered?.consumers;
+  if (consumers == null || !isHeldUp(iteration, windowSplits)) return null;
+  const missing = indices(consumers.length).filter((at) => consumers[at]!.state === "awaited");
+  if (missing.length === 0) return null;
+  const others = "and the others have read as far as they may without";
+  if (consumers.length > CONSUMERS_LOOKED_AT_MAX) {
+    return `${consumers.length - missing.length} of ${consumers.length} consumers have come, ` +
+      `and have read as far as they may without the others.`;
+  }
+  const [has, it] = missing.length === 1 ? ["has", "it"] : ["have", "them"];
+  return `${capital(named(missing))} of ${consumers.length} ${has} not come, ${others} ${it}.` +
+    elsewhere(state, iteration, missing);
+}
+
+/** Where those that are missing are instead. */
+function elsewhere(
+  state: DispatcherState,
+  { jobId, repetition }: Iteration,
+  consumers: readonly number[],
+): string {
+  const missing = new Set(consumers);
+  return state.iterationsOfJob(jobId).map((other) => {
     const reading = [...state.clientsOfIteration(other.iterationId)]
       .map(({ consumerIndex }) => consumerIndex!)
       .filter((consumer) => missing.has(consumer))
       .toSorted((a, b) => a - b);
-    if (reading.length === 0) return [];
-    const [verb, epoch] = [reading.length === 1 ? "is" : "are", other.repetition];
-    return [
-      ` ${capital(named(reading))} ${verb} in repetition ${epoch}, and not in this one, ` +
-      `${iteration.repetition}.`,
-    ];
-  });
-  return `Its consumers begin together, and ${named([...missing])} of ${numConsumers} ` +
-    `${missing.size === 1 ? "has" : "have"} not come.${elsewhere.join("")}`;
+    if (reading.length === 0) return "";
+    const verb = reading.length === 1 ? "is" : "are";
+    return ` ${capital(named(reading))} ${verb} in repetition ${other.repetition}, and not in ` +
+      `this one, ${repetition}.`;
+  }).join("");
 }
 
 function capital(text: string): string {

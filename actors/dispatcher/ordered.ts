@@ -125,6 +125,14 @@ function checkReceived(
   );
 }
 
+/** Whether there is more to hand out, but none of it before all readers have more of what was. */
+export function isHeldUp({ ordered, splits }: Iteration, windowSplits: number): boolean {
+  if (ordered === null || splits === null) return false;
+  const { lost: [lowest = Infinity], next, mark } = ordered;
+  const total = splitCount(splits.bounds, 0);
+  return next < total && mark + windowSplits <= next && total <= lowest;
+}
+
 /** Lost splits come first: the reader waits for one of them. */
 function nextSequence(
   { lost, next, mark, assigned }: Ordered,

@@ -254,7 +254,7 @@ export interface DispatcherProtocol {
     readonly error?: WireError;
     /**
      * A sentence about what the client waits for, where no worker there is may serve it, or consumers are
-     * missing with which it begins.
+     * missing with which it begins, or without which it reads no further.
      */
     readonly unserved?: string;
     /**

@@ -195,7 +195,8 @@ class Decider implements Turn {
       };
       heardConsumer(this, client, this.consumers, report, 5);
     }
-    newsFor(this.state, client, b % 2 === 0 ? undefined : new Set(this.state.tasks.keys()), {});
+    const changed = b % 2 === 0 ? undefined : new Set(this.state.tasks.keys());
+    newsFor(this.state, client, changed, {}, 4);
   }
 
   #worker(name: string, life: number, c: number): void {

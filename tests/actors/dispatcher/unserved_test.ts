@@ -5,7 +5,7 @@
  */
 import { WaitLog } from "../../../actors/client/wait_log.ts";
 import { assertEquals } from "../../assert.ts";
-import { TestCluster } from "./lib.ts";
+import { settle, tableOf, TestCluster } from "./lib.ts";
 import { Looks } from "./looks.ts";
 
 /** What the client is told, and what is described; both are the same. */
@@ -52,7 +52,7 @@ Deno.test("a coordinated read says which consumers are missing, and where they a
       ...{ consumerIndex, repetition },
     });
   const { clientId } = await open(1);
-  const said = async () => (await cluster.ask("clientHeartbeat", { clientId })).unserved;
+  const said = () => waitingOf(cluster, clientId);
   assertEquals(
     await said(),
     "Its consumers begin together, and consumers 0, 2 of 3 have not come.",
@@ -73,6 +73,41 @@ Deno.test("a coordinated read says which consumers are missing, and where they a
   await said();
   await cluster.ask("releaseClient", { clientId: last });
   assertEquals(await said(), undefined, "the others go on");
+});
+
+Deno.test("a consumer of a DETERMINISTIC job is told which others it waits for once it may read no further", async () => {
+  await using cluster = await TestCluster.start({ windowSplits: 4 });
+  const worker = cluster.worker("w1", tableOf(10));
+  const datasetId = await cluster.dataset();
+  const open = (consumerIndex: number, repetition = 0) =>
+    cluster.open(datasetId, {
+      ...{ processingMode: "DETERMINISTIC", jobName: "job", numConsumers: 2 },
+      ...{ ordered: { seed: "0000000000000001", shuffled: false }, consumerIndex, repetition },
+    });
+  const early = await open(1, 1);
+  const { clientId } = await open(0);
+  const tasks = await worker.heartbeat();
+  await settle();
+  const taskId = tasks.at(-1)!;
+  const split = (number: number) =>
+    cluster.ask("getSplit", { taskId, number, source: 0, repetition: 0 });
+  const said = async () => {
+    const { unserved } = await cluster.ask("clientHeartbeat", { clientId });
+    const { jobs } = await cluster.ask("describe", null);
+    const { bottleneck } = jobs[0]!.iterations.find(({ repetition }) => repetition === 0)!;
+    assertEquals(bottleneck.kind === "stuck" ? bottleneck.text : undefined, unserved);
+    return unserved;
+  };
+  for (let number = 1; number <= 3; number++) await split(number);
+  assertEquals(await said(), undefined, "there is more for it");
+  await split(4);
+  const missing =
+    "Consumer 1 of 2 has not come, and the others have read as far as they may without it.";
+  assertEquals(await said(), `${missing} Consumer 1 is in repetition 1, and not in this one, 0.`);
+  await cluster.ask("releaseClient", { clientId: early.clientId });
+  assertEquals(await said(), missing);
+  await open(1);
+  assertEquals(await said(), undefined, "it reads what the other one has");
 });
 
 Deno.test('a "local" job whose process has no worker says so', async () => {
