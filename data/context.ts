@@ -5,7 +5,7 @@
 import { RandomStream } from "../core/philox.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
-import { LastReadings } from "./last_readings.ts";
+import { LastReaders } from "./last_readers.ts";
 import type { DatasetNode } from "./node.ts";
 import { Pacer } from "./pacer.ts";
 import { Pause } from "./pause.ts";
@@ -70,7 +70,7 @@ interface Iteration {
   readonly overwritten: (() => void)[];
   /** The streams of services that were opened since it was restored; undefined where it was not. */
   opened: Set<string> | undefined;
-  readonly lastReadings: LastReadings;
+  readonly lastReaders: LastReaders;
 }
 
 /** How the contexts of an iteration are made. */
@@ -80,7 +80,7 @@ export interface RootOptions {
   readonly deterministic: boolean;
   readonly splits?: SplitSource | undefined;
   /** Those of the dataset. Default: of this iteration alone. */
-  readonly lastReadings?: LastReadings | undefined;
+  readonly lastReaders?: LastReaders | undefined;
 }
 
 /** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
@@ -109,7 +109,7 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { luck, deterministic, splits, lastReadings }: RootOptions,
+    { luck, deterministic, splits, lastReaders }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
       {
@@ -119,7 +119,7 @@ export class IteratorContext {
         deterministic,
         overwritten: [],
         opened: undefined,
-        lastReadings: new LastReadings(lastReadings),
+        lastReaders: new LastReaders(lastReaders),
       },
       luck,
       placesOf(node),
@@ -271,6 +271,7 @@ export class IteratorContext {
     const overwritten = this.#iteration.overwritten.splice(0);
     if (isRestored) {
       this.#iteration.opened = new Set();
+      this.#iteration.lastReaders.restored();
       return;
     }
     for (const putBack of overwritten.toReversed()) putBack();
@@ -288,8 +289,8 @@ export class IteratorContext {
   }
 
   /** As whom streams of services were read. */
-  get lastReadings(): LastReadings {
-    return this.#iteration.lastReadings;
+  get lastReaders(): LastReaders {
+    return this.#iteration.lastReaders;
   }
 
   /** What all iterators of this operator share during this iteration; made by the first. */

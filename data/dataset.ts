@@ -17,7 +17,7 @@ import type {
 import { Explanation } from "./explanation.ts";
 import type { CsvColumns, CsvRow } from "./formats/csv_columns.ts";
 import { type Features, featuresSpec, type ParsedExample } from "./formats/example_features.ts";
-import { LastReadings } from "./last_readings.ts";
+import { LastReaders } from "./last_readers.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
 import { type BatchAttributes, BatchNode } from "./operators/batch.ts";
@@ -234,7 +234,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   /** The last operator of the graph. */
   readonly node: DatasetNode;
   #iterations = 0;
-  readonly #lastReadings = new LastReadings();
+  readonly #lastReaders = new LastReaders();
 
   /** A dataset over a graph; users start from the static methods. */
   constructor(node: DatasetNode) {
@@ -1673,8 +1673,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return this.#open({ closesAtError: true });
   }
 
-  #nextIteration(): Pick<IterationOptions, "epoch" | "lastReadings"> {
-    return { epoch: this.#iterations++, lastReadings: this.#lastReadings };
+  #nextIteration(): Pick<IterationOptions, "epoch" | "lastReaders"> {
+    return { epoch: this.#iterations++, lastReaders: this.#lastReaders };
   }
 
   #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
@@ -1683,8 +1683,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
       ...this.#nextIteration(),
       onRestored: (epoch) => {
         this.#iterations = Math.max(this.#iterations, epoch + 1);
-        // The dataset goes on as the one that was saved, whoever it was itself.
-        this.#lastReadings.clear();
+        this.#lastReaders.restored();
       },
     });
   }

@@ -5,7 +5,7 @@ import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
 import { IteratorContext } from "./context.ts";
 import { type Host, installedHost } from "./host.ts";
-import type { LastReadings } from "./last_readings.ts";
+import type { LastReaders } from "./last_readers.ts";
 import { Explanation } from "./explanation.ts";
 import { type ElementIterator, END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
@@ -35,7 +35,7 @@ export interface IterationOptions {
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
   /** As whom the dataset's iterations have read streams of services. Default: as nobody yet. */
-  readonly lastReadings?: LastReadings;
+  readonly lastReaders?: LastReaders;
   /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
   readonly onRestored?: (epoch: number) => void;
   /** Closes the iterator at the first element that fails. */
@@ -74,8 +74,8 @@ export function rootContext(
   const { task = 0 } = options;
   const luck = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, lastReadings } = options;
-  return IteratorContext.root(node, host, { luck, deterministic, splits, lastReadings });
+  const { splits, lastReaders } = options;
+  return IteratorContext.root(node, host, { luck, deterministic, splits, lastReaders });
 }
 
 /** A call that waits for its turn. */

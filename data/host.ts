@@ -163,3 +163,8 @@ export function installedHost(): Host {
   }
   return installed;
 }
+
+/** Luck as a name: 16 hexadecimal digits. */
+export function hex64(host: Host): string {
+  return host.entropy64().toString(16).padStart(16, "0");
+}

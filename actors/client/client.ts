@@ -6,7 +6,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Reading } from "../../data/last_readings.ts";
+import type { ReaderId } from "../../data/last_readers.ts";
 import type { ServiceStats } from "../../data/stats.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import {
@@ -69,10 +69,14 @@ export interface ClientOptions {
     readonly expectedDigest?: string;
     /** With consumers: what the numbers of elements follow from. Left out: all of them are wanted. */
     readonly numbering?: Numbering;
+    /** Names the stream in all its parts, as all who read it do. */
+    readonly stream?: string;
+    /** Of a reader that was restored: names that, the same in all parts. */
+    readonly restoration?: string;
     /** As whom its reader has read the stream last, in this epoch or another one. */
-    readonly lastReading?: Reading;
+    readonly lastReader?: ReaderId;
     /** Told as whom it does from now on. */
-    readonly onJoined?: (reading: Reading) => void;
+    readonly onJoined?: (reader: ReaderId) => void;
     /** Told the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
@@ -212,7 +216,8 @@ class Client {
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
     const { process } = this.#options;
-    const { startAt, behind = [], lastReading, onJoined } = this.#options.ordered ?? {};
+    const { startAt, behind = [], onJoined } = this.#options.ordered ?? {};
+    const { stream, restoration, lastReader } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -233,7 +238,9 @@ class Client {
       ...(process === undefined ? {} : { process }),
       ...(startAt === undefined ? {} : { startAt }),
       ...(behind.length === 0 ? {} : { behind }),
-      ...(lastReading === undefined ? {} : { lastReading }),
+      ...(stream === undefined ? {} : { stream }),
+      ...(restoration === undefined ? {} : { restoration }),
+      ...(lastReader === undefined ? {} : { lastReader }),
     };
     const { clientId, clusterId } = await joinIteration(
       request,

@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { hashJson } from "../../core/hash.ts";
 import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
@@ -18,6 +19,7 @@ import { type CarriedRows, type Joined, RemainderJoin } from "../../data/ordered
 import { sizeOf } from "../../data/ordered/split_run.ts";
 import { ReadingFailure } from "../../data/reading_failure.ts";
 import type { ElementSpec } from "../../data/spec.ts";
+import { fingerprintGraph } from "../../data/wire.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { Place } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
@@ -36,23 +38,31 @@ export function orderedIterator(
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { jobName, numConsumers, consumerIndex } = options;
+  const { numConsumers, consumerIndex } = options;
+  const reader = readerOf(input, options, context);
   const streams: StreamNode[] = [];
   // Of several streams none says how it goes with all of them.
   const onFeed = (feed: Feed) => {
     if (streams.length === 1) context.stats.serves(() => feed.stats());
   };
   const root = distributeChains(input, (chain, number) => {
-    const named = jobName === undefined || chain === input
+    const named = options.jobName === undefined || chain === input
       ? options
-      : { ...options, jobName: `${jobName}/${number}` };
-    const stream = new StreamNode(chain, named, access, onFeed);
+      : { ...options, jobName: `${options.jobName}/${number}` };
+    const stream = new StreamNode(chain, named, { access, reader, onFeed });
     streams.push(stream);
     return stream;
   });
   const seed = seedOf(input) ?? 0n;
   if (root instanceof StreamNode) {
-    return streamIterator(root.inputs[0]!, { seed, options, access, context, ownOnly: true });
+    return streamIterator(root.inputs[0]!, {
+      seed,
+      options,
+      access,
+      reader,
+      context,
+      ownOnly: true,
+    });
   }
   // What is done here needs all of the stream: a consumer leaves out the others' elements at the end.
   const graph = numConsumers === undefined
@@ -61,22 +71,49 @@ export function orderedIterator(
   return context.instead(graph, new RandomStream(seed)).makeIterator();
 }
 
+/** What services are told of who reads; nothing where nobody else can. */
+type Reader = Pick<
+  NonNullable<ClientOptions["ordered"]>,
+  "stream" | "lastReader" | "restoration" | "onJoined"
+>;
+
+/**
+ * Who reads the job, with all of its chains, from one epoch to the next. A name that another pipeline has
+ * later is another stream's.
+ */
+function readerOf(
+  input: DatasetNode,
+  { service, jobName, consumerIndex }: DistributeOptions,
+  { host, lastReaders }: IteratorContext,
+): (isRestored: boolean) => Reader {
+  if (jobName === undefined) return () => ({});
+  const stream = hashJson([jobName, fingerprintGraph(input)]);
+  const address = typeof service === "string" ? service : service.address;
+  const key = JSON.stringify([address, stream, consumerIndex]);
+  return (isRestored) => {
+    const lastReader = lastReaders.of(key);
+    return {
+      stream,
+      ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
+      ...(lastReader === undefined ? {} : { lastReader }),
+      onJoined: (reader) => lastReaders.note(key, reader),
+    };
+  };
+}
+
 /** A chain in a graph that runs here: gives the whole of its stream, whichever consumer reads it. */
 class StreamNode extends UnaryNode {
   readonly options: DistributeOptions;
-  readonly #access: ServiceAccess;
-  readonly #onFeed: (feed: Feed) => void;
+  readonly #reading: Pick<StreamOptions, "access" | "reader" | "onFeed">;
 
   constructor(
     chain: DatasetNode,
     options: DistributeOptions,
-    access: ServiceAccess,
-    onFeed: (feed: Feed) => void,
+    reading: Pick<StreamOptions, "access" | "reader" | "onFeed">,
   ) {
     super("distribute", chain);
     this.options = options;
-    this.#access = access;
-    this.#onFeed = onFeed;
+    this.#reading = reading;
   }
 
   override get attributes(): Attributes {
@@ -94,14 +131,7 @@ class StreamNode extends UnaryNode {
   override makeIterator(context: IteratorContext): ElementIterator {
     const seed = seedOf(this.input) ?? 0n;
     const { options } = this;
-    return streamIterator(this.input, {
-      seed,
-      options,
-      access: this.#access,
-      context,
-      ownOnly: false,
-      onFeed: this.#onFeed,
-    });
+    return streamIterator(this.input, { ...this.#reading, seed, options, context, ownOnly: false });
   }
 }
 
@@ -109,6 +139,8 @@ interface StreamOptions {
   readonly seed: bigint;
   readonly options: DistributeOptions;
   readonly access: ServiceAccess;
+  /** Who reads, by now. */
+  readonly reader: (isRestored: boolean) => Reader;
   readonly context: IteratorContext;
   /** With consumers: gives what is this one's own, and nothing else. */
   readonly ownOnly: boolean;
@@ -117,7 +149,7 @@ interface StreamOptions {
 }
 
 function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
-  const { seed, options, access, context, ownOnly, onFeed } = stream;
+  const { seed, options, access, reader, context, ownOnly, onFeed } = stream;
   const { jobName, numConsumers, consumerIndex } = options;
   const chain = chainOf(node)!;
   return new OrderedIterator({
@@ -130,7 +162,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       : {}),
     start: (place, feed) => {
       onFeed?.(feed);
-      const ordered = { ...place, ...lastReadingOf(options, context) };
+      const ordered = { ...place, ...reader(place.startAt !== undefined) };
       const dataset = definitionOf(node, options.compression);
       const reading = clientOptions(dataset, options, context.luck.epoch);
       const parameters = {
@@ -140,21 +172,6 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
     },
   });
-}
-
-/** As whom the stream was read before, and where it is noted as whom it is from now on. */
-function lastReadingOf(
-  { service, jobName, consumerIndex }: DistributeOptions,
-  { lastReadings }: IteratorContext,
-): Pick<NonNullable<ClientOptions["ordered"]>, "lastReading" | "onJoined"> {
-  if (jobName === undefined) return {};
-  const address = typeof service === "string" ? service : service.address;
-  const stream = JSON.stringify([address, jobName, consumerIndex]);
-  const lastReading = lastReadings.of(stream);
-  return {
-    ...(lastReading === undefined ? {} : { lastReading }),
-    onJoined: (reading) => lastReadings.note(stream, reading),
-  };
 }
 
 function hex64(seed: bigint): string {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Iteration, SaveEnd } from "./entities.ts";
+import type { Iteration, SaveEnd, StreamReaders } from "./entities.ts";
 import { join, leave } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
 import { need, type Tables } from "./tables.ts";
@@ -11,33 +11,37 @@ import { need, type Tables } from "./tables.ts";
 /** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
 const RELEASED_CLIENTS_KEPT = 1_000;
 
-/** The same of readers of streams: as many as a job can have. */
-const STREAMS_KEPT = 65_536;
+/** The same of streams of which is remembered who has read them. */
+const STREAMS_KEPT = 4_096;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
-  const { type: _, process = null, startAt, behind, ...client } = record;
-  const { clientId, consumerIndex } = client;
-  const { jobId, ordered } = need(tables.iterations.get(client.iterationId), record);
+  const { clientId, iterationId, requestId, consumerIndex, process = null } = record;
+  const { startAt = 0, behind, stream } = record;
+  const { ordered } = need(tables.iterations.get(iterationId), record);
   if (ordered?.consumers && consumerIndex !== null) {
-    join(ordered, consumerIndex, { startAt: startAt ?? 0, behind });
+    join(ordered, consumerIndex, { startAt, behind });
   }
-  tables.addClient({ ...client, process, firstVersion: null });
-  const name = tables.jobs.get(jobId)?.name ?? null;
-  if (ordered === null || name === null) return;
-  const key = streamKey(name, consumerIndex);
-  const restored = tables.streamReaders.get(key)?.restored ?? null;
-  // At the end, as the newest.
-  tables.streamReaders.delete(key);
-  tables.streamReaders.set(key, {
-    newest: clientId,
-    restored: startAt === undefined ? restored : clientId,
-  });
-  trimOldest(tables.streamReaders, STREAMS_KEPT);
+  const client = { clientId, iterationId, requestId, consumerIndex, process };
+  tables.addClient({ ...client, firstVersion: null });
+  if (stream !== undefined) noteReader(tables.streams, stream, record);
 }
 
-/** Names a job's stream, or a consumer's share of it. */
-export function streamKey(jobName: string, consumerIndex: number | null): string {
-  return `${consumerIndex ?? ""}/${jobName}`;
+function noteReader(
+  streams: Map<string, StreamReaders>,
+  stream: string,
+  { clientId, consumerIndex, restoration, supersedes }: RecordOf<"client_opened">,
+): void {
+  const readers = streams.get(stream) ?? { newest: [], restorations: [], oldest: null };
+  const { newest, restorations } = readers;
+  const at = consumerIndex ?? 0;
+  for (let i = newest.length; i < at; i++) [newest[i], restorations[i]] = [0, ""];
+  newest[at] = clientId;
+  restorations[at] = restoration ?? restorations[at] ?? "";
+  if (supersedes === true) readers.oldest = clientId;
+  // At the end, as the newest.
+  streams.delete(stream);
+  streams.set(stream, readers);
+  trimOldest(streams, STREAMS_KEPT);
 }
 
 export function released(tables: Tables, record: RecordOf<"client_released">): void {

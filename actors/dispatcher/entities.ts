@@ -148,12 +148,14 @@ export interface Client {
   firstVersion: number | null;
 }
 
-/** Who has read the stream of the DETERMINISTIC jobs of one name, or a consumer's share of it. */
+/** Who has read a stream, in DETERMINISTIC jobs. */
 export interface StreamReaders {
-  /** The client that came last. */
-  readonly newest: number;
-  /** Of those that were restored, the one that came last: whoever read before it may no more. */
-  readonly restored: number | null;
+  /** Of each consumer the client that came last, by its index; 0: none has. Without consumers it is one. */
+  readonly newest: number[];
+  /** By what the last restoring of each was named; "": it was not restored. */
+  readonly restorations: string[];
+  /** The first of those that were restored to read it now: whoever was there before it reads no more. */
+  oldest: number | null;
 }
 
 /** A client that was released, to be told what became of it. */

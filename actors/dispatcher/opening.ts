@@ -11,18 +11,14 @@ import { createTask, forgetIteration } from "./iterations.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { checkName } from "./names.ts";
-import {
-  type DispatcherProtocol,
-  type JobParameters,
-  READ_BY_ANOTHER,
-  TO_FOLLOW,
-} from "./protocol.ts";
+import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
 import { SPLITS_MAX } from "./split_table.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "./protocol_figures.ts";
 import type { DispatcherState } from "./state.ts";
+import { checkFollows, streamRole } from "./stream_readers.ts";
 import type { Turn } from "./turn.ts";
 
 /** The cardinality of a dataset without end, as clients write it. */
@@ -54,9 +50,10 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   if (jobName !== undefined) forgetSave(turn, jobName);
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
+  const role = streamRole(state, request);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
-  checkReplaced(state, request);
+  checkFollows(state, replaced, request, role);
   for (const iteration of replaced) forgetIteration(turn, iteration);
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
@@ -73,6 +70,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
     requestId,
     consumerIndex,
     ...(process === undefined ? {} : { process }),
+    ...role,
     ...beginningOf(request),
   });
   serveNewClient(turn, state.clients.get(clientId)!);
@@ -87,9 +85,10 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
 }
 
-/** DETERMINISTIC: where one that was restored begins; a consumer may do so elsewhere than the others. */
+/** DETERMINISTIC: where a consumer begins, which may be elsewhere than the others. */
 function beginningOf({ parameters, startAt, behind = [] }: OpenRequest) {
-  if (parameters.ordered === undefined || startAt === undefined) return {};
+  const isConsumer = parameters.ordered !== undefined && parameters.numConsumers !== undefined;
+  if (!isConsumer || startAt === undefined) return {};
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
@@ -151,36 +150,6 @@ function isOver(
 ): boolean {
   if (state.clientsOfIteration(iterationId).size > 0) return false;
   return parameters.processingMode === ShardingPolicy.DETERMINISTIC || isUnreadable(iterationId);
-}
-
-/**
- * Who is restored takes over from the newest of those that were this reader, and has to have heard of that
- * one: a request may be so late that its sender has died, and the next life of that one reads the stream.
- * Whoever was this reader before the newest that was restored reads no more. It may have been between two
- * repetitions, where nobody could tell it.
- */
-function checkReplaced(state: DispatcherState, request: OpenRequest): void {
-  const { jobName, parameters, consumerIndex, startAt, follows, lastReading } = request;
-  if (parameters.ordered === undefined || jobName === undefined) return;
-  const readers = state.streamReaders(jobName, consumerIndex ?? null);
-  if (readers === undefined) return;
-  const { newest, restored } = readers;
-  if (startAt !== undefined && follows !== newest) {
-    throw new LeatError(
-      "failed_precondition",
-      `Who takes job "${jobName}" over from a place in it has to say that it follows client ${newest}`,
-      { details: { reason: TO_FOLLOW, follows: newest } },
-    );
-  }
-  const isOfHere = lastReading?.clusterId === state.clusterId;
-  if (startAt !== undefined || !isOfHere || lastReading.clientId >= (restored ?? 0)) return;
-  throw new LeatError(
-    "failed_precondition",
-    `Job "${jobName}" was read by this reader as client ${lastReading.clientId}, and another one was ` +
-      `restored in its place since, as client ${restored}. Restore this one from what it saved, or ` +
-      "make its dataset anew, to read the job instead",
-    { details: { reason: READ_BY_ANOTHER } },
-  );
 }
 
 function createIteration(

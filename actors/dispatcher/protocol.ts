@@ -8,7 +8,7 @@
  * @module
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
-import type { Reading } from "../../data/last_readings.ts";
+import type { ReaderId } from "../../data/last_readers.ts";
 import type { ElementCompression } from "../../data/element_compression.ts";
 import type { Shard, ShardingMode } from "../../data/sharding_policy.ts";
 import type { TargetWorkers } from "../../data/target_workers.ts";
@@ -182,16 +182,24 @@ export interface DispatcherProtocol {
      */
     readonly startAt?: number;
     /**
-     * With `startAt`: the newest client that was the job's reader, or this consumer of it, as a refusal
-     * named it. A request that was on its way when its sender died cannot name it: it would take the
-     * stream from the life that has followed.
+     * With `startAt`: the newest client of those that were this reader of the stream, or read what it takes
+     * over, as a refusal named it. A request that was on its way when its sender died cannot name it: it
+     * would take the stream from the life that has followed.
      */
     readonly follows?: number;
     /**
-     * DETERMINISTIC: which client this reader was last, in this repetition or another one. One in whose
-     * place another one was restored since may have been between two repetitions, and is told so here.
+     * DETERMINISTIC: names what is read as a whole, of which the job may be one chain of several: readers
+     * that give the same read the same. Default: the job's name.
      */
-    readonly lastReading?: Reading;
+    readonly stream?: string;
+    /** With `startAt`: names that restoring, the same for all chains of the stream. */
+    readonly restoration?: string;
+    /**
+     * DETERMINISTIC: which client this reader was last, in this repetition or another one, of any chain of
+     * the stream. One that others were restored in the place of may have been between two repetitions, and
+     * is told so here.
+     */
+    readonly lastReader?: ReaderId;
     /** DETERMINISTIC: splits before `startAt` of which it needs rows once more, ascending. */
     readonly behind?: readonly number[];
   }): {

@@ -163,7 +163,9 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),
-    lastReading: optional(object({ clusterId: text, clientId: count })),
+    stream: optional(text),
+    restoration: optional(text),
+    lastReader: optional(object({ clusterId: text, clientId: count })),
   }),
   clientHeartbeat: object({
     clientId: count,

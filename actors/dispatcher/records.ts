@@ -79,7 +79,13 @@ export type JournalRecord =
     readonly requestId: string;
     readonly consumerIndex: number | null;
     readonly process?: string;
-    /** DETERMINISTIC: it was restored, and begins here. */
+    /** DETERMINISTIC: what it reads, of which its job may be a chain. */
+    readonly stream?: string;
+    /** It was restored: what that is named by, the same for all chains. */
+    readonly restoration?: string;
+    /** Whoever read the stream before reads it no more. */
+    readonly supersedes?: true;
+    /** DETERMINISTIC with consumers: where it begins. */
     readonly startAt?: number;
     readonly behind?: readonly number[];
   }

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import { streamKey } from "./clients_state.ts";
 import type {
   Client,
   Dataset,
@@ -180,9 +179,9 @@ export class DispatcherState {
     return this.#tables.clientOfRequest.get(requestId);
   }
 
-  /** Who has read a named job's stream, or a consumer's share of it, if that is still remembered. */
-  streamReaders(jobName: string, consumerIndex: number | null): StreamReaders | undefined {
-    return this.#tables.streamReaders.get(streamKey(jobName, consumerIndex));
+  /** Who has read a stream, as far as that is still remembered. */
+  readersOf(stream: string): Readonly<StreamReaders> | undefined {
+    return this.#tables.streams.get(stream);
   }
 
   /** The iteration that a released client was in, if that is still remembered. */

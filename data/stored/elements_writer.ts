@@ -3,7 +3,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { specOf } from "../components.ts";
-import type { Host, NewFile } from "../host.ts";
+import { hex64, type Host, type NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../spec.ts";
 import { isWhole, missingIn } from "../spec_check.ts";
 import { wholeState } from "../whole_state.ts";
@@ -83,7 +83,7 @@ export class ElementsWriter {
     this.#ledger = new Ledger(host, folder);
     this.#manifest = manifest;
     this.#options = options;
-    this.#id = host.entropy64().toString(16).padStart(16, "0");
+    this.#id = hex64(host);
     this.#chunks = [...chunks];
     this.#kept = this.#begun = chunks.length;
     this.#count = count;

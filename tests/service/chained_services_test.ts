@@ -144,7 +144,7 @@ Deno.test("a confined pipeline that is between two repetitions of a DETERMINISTI
   assertEquals(await restored.next(), { done: false, value: 0 });
   const outcome = await runner.next();
   assert(outcome.kind === "error");
-  assertMatch(outcome.error.message, /was restored in its place/);
+  assertMatch(outcome.error.message, /was restored by another one/);
   runner.dispose();
 });
 

@@ -287,7 +287,7 @@ testInline(
     for (let attempt = 0; attempt < 2; attempt++) {
       const error = await assertRejects(() => old.iterator().next(), LeatError);
       assertEquals(error.code, "failed_precondition");
-      assert(error.message.includes("was restored in its place"), error.message);
+      assert(error.message.includes("was restored by another one"), error.message);
       // The same while the restored one is between two epochs itself.
       await outcomesOf(second);
     }
@@ -357,7 +357,7 @@ testInline(
       await second.restore(state);
       await readOutcomes(second, size - 5);
       const error = await assertRejects(() => first.next(), LeatError);
-      assert(error.message.includes("was restored in its place"), error.message);
+      assert(error.message.includes("was restored by another one"), error.message);
       assertEquals((await readOutcomes(second, 2 * size)).length, 2 * size);
     }
   },

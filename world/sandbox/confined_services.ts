@@ -8,7 +8,7 @@ import type { ReadingOptions, ServiceAccess } from "../../actors/client/access.t
 import type { Fed, Feed } from "../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
-import type { Reading } from "../../data/last_readings.ts";
+import type { ReaderId } from "../../data/last_readers.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { AskHost } from "./confined_host.ts";
@@ -28,7 +28,7 @@ export interface HostFed {
   /** DETERMINISTIC: the digest of the table of splits, as soon as it is known. */
   readonly digest?: string;
   /** DETERMINISTIC: as whom it is read, as soon as that is known. */
-  readonly reading?: Reading;
+  readonly reader?: ReaderId;
 }
 
 /** Access through the host of the thread. */
@@ -48,7 +48,7 @@ class HostReading {
   readonly #ask: AskHost;
   readonly #feed: Feed;
   readonly #onTable: ((digest: string) => void) | undefined;
-  readonly #onJoined: ((reading: Reading) => void) | undefined;
+  readonly #onJoined: ((reader: ReaderId) => void) | undefined;
   readonly #opened: Promise<unknown>;
   #asking = 0;
 
@@ -88,12 +88,12 @@ class HostReading {
 
   async #next(): Promise<void> {
     try {
-      const { fed, digest, reading } = await this.#ask(
+      const { fed, digest, reader } = await this.#ask(
         "serviceNext",
         await this.#opened,
       ) as HostFed;
       this.#asking--;
-      if (reading !== undefined) this.#onJoined?.(reading);
+      if (reader !== undefined) this.#onJoined?.(reader);
       if (digest !== undefined) this.#onTable?.(digest);
       this.#came(fed);
     } catch (error) {

@@ -1,12 +1,13 @@
 /**
  * Beginning a save that several write together, or finding out how far an earlier one has come.
  */
+import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { hashJson } from "../../../core/hash.ts";
 import type { SplitTable } from "../../splits.ts";
 import type { LedgerHead } from "../ledger.ts";
 import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
-import { hex64, type JointFolder, tidy } from "./folder.ts";
+import { type JointFolder, tidy } from "./folder.ts";
 import { readNote, runOfName, writtenIn } from "./run_writer.ts";
 import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
 

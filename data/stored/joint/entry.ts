@@ -8,7 +8,7 @@ import type { DatasetNode } from "../../node.ts";
 import type { OrderedChain } from "../../ordered/chain.ts";
 import { type Joined, RemainderJoin } from "../../ordered/join.ts";
 import { type ElementSpec, mergeSpecs } from "../../spec.ts";
-import type { NewFile } from "../../host.ts";
+import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { inTurn } from "../document.ts";
 import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
@@ -20,7 +20,7 @@ import {
   readManifest,
   within,
 } from "../manifest.ts";
-import { hex64, type JointFolder, tidy } from "./folder.ts";
+import { type JointFolder, tidy } from "./folder.ts";
 import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 

@@ -27,8 +27,3 @@ export async function tidy(
     if (!kept.has(nameOf(path))) host.newFiles.remove(path);
   }
 }
-
-/** Sixty-four unpredictable bits, as hexadecimal digits. */
-export function hex64(host: Host): string {
-  return host.entropy64().toString(16).padStart(16, "0");
-}

@@ -1,6 +1,7 @@
 /**
  * The files of one run of splits: chunks, rows that are left over, and a note of both, written last.
  */
+import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { specOf } from "../../components.ts";
 import { ByteReader } from "../../formats/byte_reader.ts";
@@ -12,7 +13,7 @@ import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import type { Rest } from "../ledger.ts";
 import { type Chunk, readManifest, within } from "../manifest.ts";
-import { hex64, type JointFolder } from "./folder.ts";
+import type { JointFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
 const NOTE_FORMAT = "leat-run-1";

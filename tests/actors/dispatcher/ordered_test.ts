@@ -30,10 +30,10 @@ import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { Reading } from "../../../data/last_readings.ts";
+import type { ReaderId } from "../../../data/last_readers.ts";
 import { SplitOwners } from "../../../sim/checkers/split_owners.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
 
 const ORDERED = {
@@ -241,20 +241,20 @@ Deno.test("a reader in whose place another one was restored opens no repetition 
   for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();
-    const request = (repetition: number, lastReading?: Reading) => ({
+    const request = (repetition: number, lastReader?: ReaderId) => ({
       ...cluster.openRequest(datasetId, { ...ORDERED, jobName: "job", ...consumer, repetition }),
-      ...(lastReading === undefined ? {} : { lastReading }),
+      ...(lastReader === undefined ? {} : { lastReader }),
     });
-    const leave = async ({ clientId, clusterId }: Reading): Promise<Reading> => {
+    const leave = async ({ clientId, clusterId }: ReaderId): Promise<ReaderId> => {
       await cluster.ask("releaseClient", { clientId });
       return { clientId, clusterId };
     };
-    const read = async (repetition: number, lastReading?: Reading) =>
-      leave(await cluster.ask("openIteration", request(repetition, lastReading)));
+    const read = async (repetition: number, lastReader?: ReaderId) =>
+      leave(await cluster.ask("openIteration", request(repetition, lastReader)));
     const restore = async (repetition: number) =>
       leave(await joinAsClient(cluster, { ...request(repetition), startAt: 3 }));
-    const isRefused = async (repetition: number, lastReading: Reading) => {
-      const { details } = await cluster.refused("openIteration", request(repetition, lastReading));
+    const isRefused = async (repetition: number, lastReader: ReaderId) => {
+      const { details } = await cluster.refused("openIteration", request(repetition, lastReader));
       assertEquals(details, { reason: READ_BY_ANOTHER });
     };
     const a = await read(0);
@@ -276,6 +276,71 @@ Deno.test("a reader in whose place another one was restored opens no repetition 
   }
 });
 
+Deno.test("consumers that were there before one of them was restored open no repetition any more, and the others that were restored do", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const request = (consumerIndex: number, repetition: number, more: object = {}) => {
+    const job = { jobName: "job", numConsumers: 2, consumerIndex, repetition };
+    return { ...cluster.openRequest(datasetId, { ...ORDERED, ...job }), ...more };
+  };
+  const read = async (at: number, repetition: number, lastReader?: ReaderId) => {
+    const last = lastReader === undefined ? {} : { lastReader };
+    const answer = await cluster.ask("openIteration", request(at, repetition, last));
+    await cluster.ask("releaseClient", { clientId: answer.clientId });
+    return answer;
+  };
+  const restore = (at: number, repetition: number) =>
+    joinAsClient(cluster, request(at, repetition, { startAt: 1 }));
+  const isRefused = async (at: number, repetition: number, lastReader: ReaderId) => {
+    const last = { lastReader: { clusterId: lastReader.clusterId, clientId: lastReader.clientId } };
+    const { details } = await cluster.refused("openIteration", request(at, repetition, last));
+    assertEquals(details, { reason: READ_BY_ANOTHER });
+  };
+  const idOf = ({ clusterId, clientId }: ReaderId): ReaderId => ({ clusterId, clientId });
+  const old = [await read(0, 0), await read(1, 0)].map(idOf);
+  // They come one after the other, on both sides of an epoch's end.
+  const first = await restore(1, 1);
+  for (const at of [0, 1]) await isRefused(at, 1, old[at]!);
+  const second = await restore(0, 0);
+  for (const { clientId } of [first, second]) {
+    assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
+    await cluster.ask("releaseClient", { clientId });
+  }
+  await read(0, 1, idOf(second));
+  const next = await read(1, 2, idOf(first));
+  for (const at of [0, 1]) await isRefused(at, 2, old[at]!);
+  // The next lives are restored in their turn.
+  const third = await restore(0, 2);
+  await isRefused(1, 3, idOf(next));
+  await restore(1, 2);
+  assertEquals(
+    (await cluster.ask("clientHeartbeat", { clientId: third.clientId })).finished,
+    false,
+  );
+});
+
+Deno.test("a reader of several chains is one reader, and whoever reads another stream by the same name is another", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const open = async (chain: number, repetition: number, more: object = {}) => {
+    const job = { ...ORDERED, jobName: `job/${chain}`, repetition };
+    const asked = { ...cluster.openRequest(datasetId, job), stream: "s", ...more };
+    const { clientId, clusterId } = await joinAsClient(cluster, asked);
+    await cluster.ask("releaseClient", { clientId });
+    return { clientId, clusterId };
+  };
+  const lastReader = await open(0, 0);
+  // Its chains may be opened before the answer to the first of them has come.
+  const first = await open(1, 0, { startAt: 3, restoration: "r" });
+  await open(0, 1, { startAt: 0, restoration: "r" });
+  await open(1, 1, { lastReader: first });
+  for (const chain of [0, 1]) {
+    const error = await assertRejects(() => open(chain, 1, { lastReader }), LeatError);
+    assertEquals(error.details, { reason: READ_BY_ANOTHER });
+  }
+  await open(0, 1, { lastReader, stream: "another" });
+});
+
 Deno.test("a restored reader's request that is late takes the stream from nobody who is between two repetitions", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
@@ -290,10 +355,26 @@ Deno.test("a restored reader's request that is late takes the stream from nobody
   const late = { ...request(0), startAt: 3, follows: dead.clientId };
   await open(late);
   // The next life was restored at an epoch's end, and has read the next epoch.
-  const lastReading = await open(request(1));
+  const lastReader = await open(request(1));
   const { details } = await cluster.refused("openIteration", late);
-  assertEquals(details, { reason: TO_FOLLOW, follows: lastReading.clientId });
-  await open({ ...request(2), ...{ lastReading } });
+  assertEquals(details, { reason: TO_FOLLOW, follows: lastReader.clientId });
+  await open({ ...request(2), ...{ lastReader } });
+});
+
+Deno.test("a restored consumer's request that is late puts out no consumers of the next life, whichever has come", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const request = (consumerIndex: number, repetition: number) => {
+    const job = { jobName: "job", numConsumers: 2, consumerIndex, repetition };
+    return cluster.openRequest(datasetId, { ...ORDERED, ...job });
+  };
+  await cluster.ask("openIteration", request(0, 0));
+  const { clientId: dead } = await cluster.ask("openIteration", request(1, 0));
+  const { clientId } = await cluster.ask("openIteration", request(0, 1));
+  const late = { ...request(1, 0), startAt: 3, follows: dead };
+  const { details } = await cluster.refused("openIteration", late);
+  assertEquals(details, { reason: TO_FOLLOW, follows: clientId });
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).finished, false);
 });
 
 Deno.test("the first consumer that is restored begins anew what is read, in whichever repetition", async () => {
