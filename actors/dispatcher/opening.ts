@@ -179,13 +179,15 @@ function createIteration(
 
 /** What the request means; what it looks like was checked before. */
 function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): void {
-  const { jobName, parameters, consumerIndex } = request;
+  const { requestId, jobName, stream, restoration, parameters, consumerIndex } = request;
   const { numConsumers, sharing } = parameters;
   const { cardinality } = datasetOf(state, parameters.datasetId);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
   }
-  if (jobName !== undefined) checkName("jobName", jobName);
+  for (const [what, name] of Object.entries({ jobName, requestId, stream, restoration })) {
+    if (name !== undefined) checkName(what, name);
+  }
   checkMode(parameters, listedWorkers);
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
