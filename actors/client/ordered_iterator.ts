@@ -39,8 +39,8 @@ export function orderedIterator(
   access: ServiceAccess,
 ): ElementIterator {
   const { numConsumers, consumerIndex } = options;
-  const reader = readerOf(input, options, context);
   const streams: StreamNode[] = [];
+  const reader = readerOf(streams, options, context);
   // Of several streams none says how it goes with all of them.
   const onFeed = (feed: Feed) => {
     if (streams.length === 1) context.stats.serves(() => feed.stats());
@@ -78,19 +78,22 @@ type Reader = Pick<
 >;
 
 /**
- * Who reads the job, with all of its chains, from one epoch to the next. A name that another pipeline has
+ * Who reads the job, with all of its chains, from one epoch to the next. A name that other chains have
  * later is another stream's.
+ *
+ * @param streams Of all chains, by the time that the first is opened.
  */
 function readerOf(
-  input: DatasetNode,
+  streams: readonly StreamNode[],
   { service, jobName, consumerIndex }: DistributeOptions,
   { host, lastReaders }: IteratorContext,
 ): (isRestored: boolean) => Reader {
   if (jobName === undefined) return () => ({});
-  const stream = hashJson([jobName, fingerprintGraph(input)]);
   const address = typeof service === "string" ? service : service.address;
-  const key = JSON.stringify([address, stream, consumerIndex]);
   return (isRestored) => {
+    const chains = streams.map(({ inputs: [chain] }) => fingerprintGraph(chain!));
+    const stream = hashJson([jobName, ...chains]);
+    const key = JSON.stringify([address, stream, consumerIndex]);
     const lastReader = lastReaders.of(key);
     return {
       stream,

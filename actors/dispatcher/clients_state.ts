@@ -11,8 +11,8 @@ import { need, type Tables } from "./tables.ts";
 /** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
 const RELEASED_CLIENTS_KEPT = 1_000;
 
-/** The same of streams of which is remembered who has read them. */
-const STREAMS_KEPT = 4_096;
+/** The same of streams, and of their consumers, of which is remembered who they were. */
+const READERS_KEPT = 65_536;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
   const { clientId, iterationId, requestId, consumerIndex, process = null } = record;
@@ -23,25 +23,29 @@ export function opened(tables: Tables, record: RecordOf<"client_opened">): void 
   }
   const client = { clientId, iterationId, requestId, consumerIndex, process };
   tables.addClient({ ...client, firstVersion: null });
-  if (stream !== undefined) noteReader(tables.streams, stream, record);
+  if (stream === undefined) return;
+  noteReader(tables.readers, readersKey(stream, consumerIndex), record);
 }
 
 function noteReader(
-  streams: Map<string, StreamReaders>,
-  stream: string,
-  { clientId, consumerIndex, restoration, supersedes }: RecordOf<"client_opened">,
+  readers: Map<string, StreamReaders>,
+  key: string,
+  { clientId, restoration }: RecordOf<"client_opened">,
 ): void {
-  const readers = streams.get(stream) ?? { newest: [], restorations: [], oldest: null };
-  const { newest, restorations } = readers;
-  const at = consumerIndex ?? 0;
-  for (let i = newest.length; i < at; i++) [newest[i], restorations[i]] = [0, ""];
-  newest[at] = clientId;
-  restorations[at] = restoration ?? restorations[at] ?? "";
-  if (supersedes === true) readers.oldest = clientId;
+  const before = readers.get(key)?.restored ?? null;
+  const isNew = restoration !== undefined && restoration !== before?.name;
   // At the end, as the newest.
-  streams.delete(stream);
-  streams.set(stream, readers);
-  trimOldest(streams, STREAMS_KEPT);
+  readers.delete(key);
+  readers.set(key, {
+    newest: clientId,
+    restored: isNew ? { name: restoration, first: clientId } : before,
+  });
+  trimOldest(readers, READERS_KEPT);
+}
+
+/** Under what the readers of a stream are kept, or those that were one consumer of it. */
+export function readersKey(stream: string, consumerIndex: number | null): string {
+  return `${consumerIndex ?? ""}/${stream}`;
 }
 
 export function released(tables: Tables, record: RecordOf<"client_released">): void {

@@ -148,14 +148,12 @@ export interface Client {
   firstVersion: number | null;
 }
 
-/** Who has read a stream, in DETERMINISTIC jobs. */
+/** Who has read a stream of DETERMINISTIC jobs, or been one consumer of it. */
 export interface StreamReaders {
-  /** Of each consumer the client that came last, by its index; 0: none has. Without consumers it is one. */
-  readonly newest: number[];
-  /** By what the last restoring of each was named; "": it was not restored. */
-  readonly restorations: string[];
-  /** The first of those that were restored to read it now: whoever was there before it reads no more. */
-  oldest: number | null;
+  /** The client that came last. */
+  readonly newest: number;
+  /** The last that was restored: who was there before its first client reads no more. Null: none was. */
+  readonly restored: { readonly name: string; readonly first: number } | null;
 }
 
 /** A client that was released, to be told what became of it. */

@@ -47,7 +47,7 @@ function whyNotBegun(state: DispatcherState, iteration: Iteration): string | nul
     `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Consumers of one stream read on without the others as far as the window goes. */
+/** Consumers of one stream are given what is in the window, also before the others have come. */
 function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,
@@ -57,14 +57,15 @@ function whyHeldUp(
   if (consumers == null || !isHeldUp(iteration, windowSplits)) return null;
   const missing = indices(consumers.length).filter((at) => consumers[at]!.state === "awaited");
   if (missing.length === 0) return null;
-  const others = "and the others have read as far as they may without";
   if (consumers.length > CONSUMERS_LOOKED_AT_MAX) {
     return `${consumers.length - missing.length} of ${consumers.length} consumers have come, ` +
-      `and have read as far as they may without the others.`;
+      "and no more is handed out before the others do.";
   }
-  const [has, it] = missing.length === 1 ? ["has", "it"] : ["have", "them"];
-  return `${capital(named(missing))} of ${consumers.length} ${has} not come, ${others} ${it}.` +
-    elsewhere(state, iteration, missing);
+  const [has, does] = missing.length === 1 ? ["has", "it does"] : ["have", "they do"];
+  return `${
+    capital(named(missing))
+  } of ${consumers.length} ${has} not come, and no more is handed ` +
+    `out before ${does}.${elsewhere(state, iteration, missing)}`;
 }
 
 /** Where those that are missing are instead. */

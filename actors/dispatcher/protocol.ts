@@ -192,7 +192,7 @@ export interface DispatcherProtocol {
      * that give the same read the same. Default: the job's name.
      */
     readonly stream?: string;
-    /** With `startAt`: names that restoring, the same for all chains of the stream. */
+    /** With `startAt`: names that restoring, the same for all chains of the stream. Default: `requestId`. */
     readonly restoration?: string;
     /**
      * DETERMINISTIC: which client this reader was last, in this repetition or another one, of any chain of

@@ -81,10 +81,8 @@ export type JournalRecord =
     readonly process?: string;
     /** DETERMINISTIC: what it reads, of which its job may be a chain. */
     readonly stream?: string;
-    /** It was restored: what that is named by, the same for all chains. */
+    /** It was restored: what that is named by, the same for all chains. Who was it before reads no more. */
     readonly restoration?: string;
-    /** Whoever read the stream before reads it no more. */
-    readonly supersedes?: true;
     /** DETERMINISTIC with consumers: where it begins. */
     readonly startAt?: number;
     readonly behind?: readonly number[];

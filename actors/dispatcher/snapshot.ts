@@ -35,7 +35,7 @@ export interface StateSnapshot {
   readonly workers: readonly Worker[];
   readonly clients: readonly Client[];
   readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
-  readonly streams?: readonly (readonly [stream: string, readers: StreamReaders])[];
+  readonly readers?: readonly (readonly [key: string, readers: StreamReaders])[];
 }
 
 /** All that the tables hold, as plain data, to be written at once: it changes when they do. */
@@ -54,7 +54,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     workers: [...tables.workers.values()],
     clients: [...tables.clients.values()],
     released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
-    streams: [...tables.streams],
+    readers: [...tables.readers],
   };
 }
 
@@ -72,7 +72,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     );
   }
   // A deep copy: the tables change their entities.
-  const { clusterId, lives, lastIds, transient = [], streams = [], ...entities } = copyBody(
+  const { clusterId, lives, lastIds, transient = [], readers = [], ...entities } = copyBody(
     snapshot,
   ) as StateSnapshot;
   const tables = new Tables();
@@ -86,7 +86,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(wholeClient(client));
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
-  for (const [stream, readers] of streams) tables.streams.set(stream, readers);
+  for (const [key, those] of readers) tables.readers.set(key, those);
   return tables;
 }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { readersKey } from "./clients_state.ts";
 import type {
   Client,
   Dataset,
@@ -179,9 +180,9 @@ export class DispatcherState {
     return this.#tables.clientOfRequest.get(requestId);
   }
 
-  /** Who has read a stream, as far as that is still remembered. */
-  readersOf(stream: string): Readonly<StreamReaders> | undefined {
-    return this.#tables.streams.get(stream);
+  /** Who has read a stream, or been that consumer of it, as far as that is still remembered. */
+  readersOf(stream: string, consumerIndex: number | null): StreamReaders | undefined {
+    return this.#tables.readers.get(readersKey(stream, consumerIndex));
   }
 
   /** The iteration that a released client was in, if that is still remembered. */

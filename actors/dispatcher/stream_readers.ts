@@ -15,45 +15,33 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 /** As what a client comes to a stream; nothing where it reads none that others can. */
 export interface StreamRole {
   readonly stream?: string;
+  /** It was restored: who was this reader before reads no more. */
   readonly restoration?: string;
-  /** Whoever read the stream before reads it no more. */
-  readonly supersedes?: true;
 }
 
 /**
  * As what the sender of the request comes.
  *
- * Who is restored begins the stream anew for all, if it was one of those that read it now: else it is one
- * of several consumers, and another one has begun it. It does so with the first chain that it opens, and
- * not with those after it.
- *
- * @throws {LeatError} `failed_precondition` for who read the stream before it was begun so. It may have
- * been between two repetitions, where nobody could tell it.
+ * @throws {LeatError} `failed_precondition` for who was this reader before another one was restored. It
+ * may have been between two repetitions, where nobody could tell it.
  */
 export function streamRole(state: DispatcherState, request: OpenRequest): StreamRole {
-  const { jobName, parameters, consumerIndex: at = 0, startAt, restoration, lastReader } = request;
+  const { jobName, parameters, consumerIndex = null, startAt, lastReader } = request;
   if (parameters.ordered === undefined || parameters.save !== undefined) return {};
   if (jobName === undefined) return {};
-  const { stream = jobName } = request;
-  const { newest = [], restorations = [], oldest } = state.readersOf(stream) ?? {};
-  const last = lastReader?.clusterId === state.clusterId ? lastReader.clientId : undefined;
-  if (last !== undefined && last < (oldest ?? 0)) {
+  const { stream = jobName, restoration = request.requestId } = request;
+  const first = state.readersOf(stream, consumerIndex)?.restored?.first ?? 0;
+  const last = lastReader?.clusterId === state.clusterId ? lastReader.clientId : Infinity;
+  if (last < first) {
     throw new LeatError(
       "failed_precondition",
       `Job "${jobName}" was read by this reader as client ${last}, and was restored by another one ` +
-        `since, as client ${oldest}. Restore this one from what it saved, or make its dataset anew, to ` +
+        `since, as client ${first}. Restore this one from what it saved, or make its dataset anew, to ` +
         "read the job instead",
       { details: { reason: READ_BY_ANOTHER } },
     );
   }
-  if (startAt === undefined) return { stream };
-  const isNew = restoration === undefined || restorations[at] !== restoration;
-  const isFirst = isNew && (oldest == null || (newest[at] ?? 0) >= oldest);
-  return {
-    stream,
-    ...(restoration === undefined ? {} : { restoration }),
-    ...(isFirst ? { supersedes: true } : {}),
-  };
+  return { stream, ...(startAt === undefined ? {} : { restoration }) };
 }
 
 /**
@@ -66,11 +54,11 @@ export function streamRole(state: DispatcherState, request: OpenRequest): Stream
 export function checkFollows(
   state: DispatcherState,
   replaced: readonly Iteration[],
-  { jobName, consumerIndex = 0, startAt, follows }: OpenRequest,
+  { jobName, consumerIndex, startAt, follows }: OpenRequest,
   { stream }: StreamRole,
 ): void {
   if (startAt === undefined || stream === undefined) return;
-  let newest = state.readersOf(stream)?.newest[consumerIndex] ?? 0;
+  let newest = state.readersOf(stream, consumerIndex ?? null)?.newest ?? 0;
   for (const { iterationId } of replaced) {
     for (const { clientId } of state.clientsOfIteration(iterationId)) {
       newest = Math.max(newest, clientId);

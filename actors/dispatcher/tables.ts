@@ -49,8 +49,8 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
-  /** By what names them, also where their jobs are forgotten; those that were opened last come last. */
-  readonly streams: Map<string, StreamReaders> = new Map();
+  /** Of streams, also where their jobs are forgotten; those that were opened last come last. */
+  readonly readers: Map<string, StreamReaders> = new Map();
 
   // Indices, which follow from the above.
   /** Of equal datasets, those that were registered first come first. */

@@ -101,8 +101,7 @@ Deno.test("a consumer of a DETERMINISTIC job is told which others it waits for o
   for (let number = 1; number <= 3; number++) await split(number);
   assertEquals(await said(), undefined, "there is more for it");
   await split(4);
-  const missing =
-    "Consumer 1 of 2 has not come, and the others have read as far as they may without it.";
+  const missing = "Consumer 1 of 2 has not come, and no more is handed out before it does.";
   assertEquals(await said(), `${missing} Consumer 1 is in repetition 1, and not in this one, 0.`);
   await cluster.ask("releaseClient", { clientId: early.clientId });
   assertEquals(await said(), missing);
