@@ -10,7 +10,7 @@ import { checkWorkerNames } from "../actors/dispatcher/static_shards.ts";
 import type { LeatError } from "../core/error.ts";
 import { dispatcherPages } from "./dispatcher_pages.ts";
 import { checkJournal } from "./journal_check.ts";
-import { supervisionOf } from "./roles.ts";
+import { type DispatcherRole, supervisionOf } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 
@@ -18,6 +18,11 @@ import { checkDispatcherConfig } from "./service_options.ts";
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
+/**
+ * A dispatcher whose journal fails is started again this often in a minute, then it gives up: what
+ * keeps its process running starts that again.
+ */
+const RESTARTS_MAX = 3;
 
 /** How a dispatcher is served. */
 export interface DispatcherServerConfig extends
@@ -86,18 +91,9 @@ export async function serveDispatcher(
   if (journal !== undefined) await checkJournal(journal);
   // Most programs that could serve never do.
   const { takeUpDispatcher } = await import("./dispatcher_role.ts");
-  const node: ServiceNode = new ServiceNode(config, {
-    pages: dispatcherPages({
-      describe: () =>
-        system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
-      hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
-    }),
-    ...(journal === undefined ? {} : { logFolder: journal }),
-    supervision: supervisionOf({ role: "dispatcher" }),
-  });
-  const { system } = node;
-  takeUpDispatcher(system, {
+  const role: DispatcherRole = {
     role: "dispatcher",
+    supervision: { intensity: RESTARTS_MAX },
     ...(journal === undefined ? {} : { journalFolder: journal }),
     config: {
       ...(workers === undefined ? {} : { workers }),
@@ -108,7 +104,18 @@ export async function serveDispatcher(
       ...(scaling === undefined ? {} : { scaling }),
       ...(windowSplits === undefined ? {} : { windowSplits }),
     },
-  }, { dialWorker: (worker) => node.dial(worker) });
+  };
+  const node: ServiceNode = new ServiceNode(config, {
+    pages: dispatcherPages({
+      describe: () =>
+        system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
+      hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
+    }),
+    ...(journal === undefined ? {} : { logFolder: journal }),
+    supervision: supervisionOf(role),
+  });
+  const { system } = node;
+  takeUpDispatcher(system, role, { dialWorker: (worker) => node.dial(worker) });
   const dispatcher = dispatcherAt(system.id.node);
   try {
     await Promise.race([

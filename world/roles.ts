@@ -19,6 +19,8 @@ export interface DispatcherRole {
   /** The folder of its journal. Without it the journal is kept in memory. */
   readonly journalFolder?: string;
   readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
+  /** How its node treats it when its journal fails. Default: as any actor. */
+  readonly supervision?: Supervision;
 }
 
 /** A node that produces elements. */
@@ -60,12 +62,9 @@ export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 /** Starts a role's actors on a node. */
 export type TakeUp = (system: ActorSystem) => Playing;
 
-/** A dispatcher whose journal fails is started again this often in a minute, then it gives up. */
-const RESTARTS_MAX = 3;
-
 /** How a node treats the actors of its role. */
-export function supervisionOf({ role }: Pick<Role, "role">): Supervision {
-  return role === "dispatcher" ? { intensity: RESTARTS_MAX } : {};
+export function supervisionOf(role: Role): Supervision {
+  return role.role === "dispatcher" ? role.supervision ?? {} : {};
 }
 
 /** The name of the dispatcher's journal in its folder. */

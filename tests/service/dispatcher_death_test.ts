@@ -13,6 +13,7 @@ import {
   type LocalClusterOptions,
   registerDataset,
 } from "../../mod.ts";
+import { LocalFleet } from "../../world/local_fleet.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { KnownWorker, knowWorkers } from "../lib/known_workers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -95,22 +96,59 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher ends by itself 
   await cluster.close();
 });
 
-/** Has no journal of this thread written or opened any more, until the answer is disposed. */
-function failJournals(): Disposable {
+/**
+ * Has no journal of this thread written or opened any more, until the answer is disposed or has had so
+ * many attempts fail.
+ */
+function failJournals(attempts = Infinity): Disposable & { readonly failed: number } {
   const { exec } = DatabaseSync.prototype;
+  let failed = 0;
   DatabaseSync.prototype.exec = function (sql) {
-    if (sql.includes("BEGIN")) throw new Error("the disk is gone");
+    if (failed < attempts && sql.includes("BEGIN")) {
+      failed++;
+      throw new Error("the disk is gone");
+    }
     return exec.call(this, sql);
   };
   return {
+    get failed() {
+      return failed;
+    },
     [Symbol.dispose]: () => {
       DatabaseSync.prototype.exec = exec;
     },
   };
 }
 
+/** Has dispatchers give up sooner than they would, until the answer is disposed. */
+function giveUpSoon(): Disposable {
+  const { start } = LocalFleet.prototype;
+  LocalFleet.prototype.start = function (carrier, name, role) {
+    const isDispatcher = role.role === "dispatcher";
+    const hasty = isDispatcher ? { ...role, supervision: { intensity: 2 } } : role;
+    return start.call(this, carrier, name, hasty);
+  };
+  return {
+    [Symbol.dispose]: () => {
+      LocalFleet.prototype.start = start;
+    },
+  };
+}
+
 for (const dispatcher of ["inline", "websocket"] as const) {
+  Deno.test(`a dispatcher of a LocalCluster goes on once its journal can be written again, and nothing is lost (${dispatcher})`, async () => {
+    await using folder = await TempFolder.make({});
+    await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
+    // Each is a restart later than the one before, and the fifth a third of a second after the first.
+    const failures = 5;
+    using fails = failJournals(failures);
+    const numbers = await numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
+    assertEquals(fails.failed, failures);
+    assertEquals(sorted(numbers), upTo(20));
+  });
+
   Deno.test(`a dispatcher of a LocalCluster that gives up, as its journal fails each time, has ended by itself (${dispatcher})`, async () => {
+    using _soon = giveUpSoon();
     await using folder = await TempFolder.make({});
     await using cluster = await start({ placement: { dispatcher }, journal: folder.path });
     const numbers = () => numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
