@@ -163,6 +163,30 @@ for (const dispatcher of ["inline", "websocket"] as const) {
   });
 }
 
+Deno.test("a dispatcher of a LocalCluster that gives up, as its journal cannot be opened, has ended by itself (thread)", async () => {
+  using _soon = giveUpSoon();
+  await using folder = await TempFolder.make({});
+  const journal = `${folder.path}/journal`;
+  const kept = `${folder.path}/kept`;
+  await using cluster = await start({ journal });
+  const numbers = () => numbersOf(Dataset.range(20).batch(4).distribute({ service: cluster }));
+  await cluster.stopDispatcher();
+  await Deno.rename(journal, kept);
+  await Deno.writeTextFile(journal, "no folder");
+  await cluster.restartDispatcher();
+  const { code, message } = await until(async () => {
+    const failure = await failureOf(numbers());
+    // So it is until this thread hears that the other one gives up.
+    return failure.code !== "not_found" && failure;
+  });
+  assertMatch(message, /has ended by itself: "dispatcher" died 3 times .*journal/);
+  assertEquals(code, "internal");
+  await Deno.remove(journal);
+  await Deno.rename(kept, journal);
+  await cluster.restartDispatcher();
+  assertEquals(sorted(await numbers()), upTo(20));
+});
+
 Deno.test("a dispatcher of a LocalCluster that has ended by itself can be started again, and is read again", async () => {
   using _known = knowWorkers();
   await using cluster = await start();
