@@ -207,8 +207,17 @@ function check<O extends object>(what: string, checks: Checks<O>, options: O): v
     const [form, holds, isSecret = false] = wanted;
     if (holds(value)) continue;
     if (!isSecret) throw invalidArgument(what, name, form, value);
-    const type = Array.isArray(value) ? "array" : typeof value;
-    const got = value === "" ? "an empty one" : `one of type ${type}, which is not shown`;
-    throw new LeatError("invalid_argument", `${what}: ${name} must be ${form}, got ${got}`);
+    throw new LeatError(
+      "invalid_argument",
+      `${what}: ${name} must be ${form}, got ${kindOf(value)}`,
+    );
   }
+}
+
+/** What can be said of a secret in the wrong form. */
+function kindOf(value: unknown): string {
+  if (value === "") return "an empty one";
+  if (value === null) return "null";
+  const type = Array.isArray(value) ? "array" : typeof value;
+  return `one of type ${type}, which is not shown`;
 }

@@ -24,11 +24,13 @@ function assertSaysOnly({ code, message }: LeatError, ...parts: readonly string[
 Deno.test("serveWorker and LocalCluster show no secret that services have in the wrong place", async () => {
   const wrong: [services: unknown, ...parts: string[]][] = [
     [SECRET, "services", "an object"],
+    [null, "services", "an object", "got null"],
     [[SECRET], "address 1 of 1"],
     [{ "ws://a:1": { token: "t" }, [SECRET]: { token: "t" } }, "address 2 of 2", "ws://host:port"],
     [{ [`ws://user:${SECRET}@a:1`]: {} }, "address 1 of 1"],
     [{ [`ws://a:1/?token=${SECRET}`]: {} }, "address 1 of 1"],
     [{ "ws://a:1": SECRET }, 'services["ws://a:1"]', "{ token, ca }"],
+    [{ "ws://a:1": { token: null } }, 'services["ws://a:1"]', "token", "got null"],
     [{ "ws://a:1": { token: DIGITS } }, 'services["ws://a:1"]', "token", "number"],
     [{ "ws://a:1": { token: [SECRET] } }, 'services["ws://a:1"]', "token", "array"],
   ];
