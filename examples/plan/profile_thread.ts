@@ -7,6 +7,7 @@
 import { LeatError } from "../../mod.ts";
 import type { WireError } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
+import { guardExits } from "./exit_guard.ts";
 import { type Profile, profilePipeline } from "./profile.ts";
 import { loadPipeline } from "./user_pipeline.ts";
 
@@ -37,6 +38,7 @@ interface ThreadScope {
 
 const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {
+  guardExits(request.module, fail);
   try {
     const dataset = await loadPipeline(request.module, request.export);
     const graph = dataset.serialize();
@@ -47,7 +49,11 @@ scope.onmessage = async ({ data: request }) => {
     });
     scope.postMessage({ kind: "profiled", profile, graph });
   } catch (error) {
-    const isUsage = error instanceof UsageError;
-    scope.postMessage({ kind: "failed", error: LeatError.from(error).toWire(), isUsage });
+    fail(error);
   }
 };
+
+function fail(error: unknown): void {
+  const isUsage = error instanceof UsageError;
+  scope.postMessage({ kind: "failed", error: LeatError.from(error).toWire(), isUsage });
+}

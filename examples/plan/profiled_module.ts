@@ -28,7 +28,7 @@ export interface ProfileModuleOptions extends ProfileOptions {
  * Loads a module's pipeline, profiles it, and measures what its splits cost, which takes some seconds.
  *
  * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do; `failed_precondition`
- * where an error that nobody catches ends the thread.
+ * where an error that nobody catches ends the thread, or the module tries to.
  */
 export async function profileModule(
   module: string,

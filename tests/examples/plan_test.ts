@@ -14,7 +14,7 @@ import { fastestMs } from "../../examples/plan/split_cost.ts";
 import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { type Verification, verify } from "../../examples/plan/verification.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { startChild } from "../lib/child.ts";
+import { type Child, startChild } from "../lib/child.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 
@@ -63,6 +63,14 @@ function waiting(elements: number, ms: number): Dataset<unknown> {
     await new Promise((resolve) => setTimeout(resolve, ms));
     return x;
   }, { captures: { ms } });
+}
+
+/** With which status it ends; one that would never end is killed. */
+async function codeOf(child: Child): Promise<number> {
+  const patience = setTimeout(() => child.kill("SIGKILL"), 60_000);
+  const { code } = await child.status;
+  clearTimeout(patience);
+  return code;
 }
 
 Deno.test("loadPipeline: a dataset, or what a function answers, by name or as the only one that fits", async () => {
@@ -336,10 +344,7 @@ Deno.test("examples/plan.ts hears Ctrl-C while a user's function never gives way
     // The function runs by then, or it would be heard anyway.
     await new Promise((resolve) => setTimeout(resolve, 200));
     plan.kill("SIGINT");
-    const patience = setTimeout(() => plan.kill("SIGKILL"), 60_000);
-    const { code } = await plan.status;
-    clearTimeout(patience);
-    assertEquals(code, 130);
+    assertEquals(await codeOf(plan), 130);
     assertStringIncludes(plan.stderr.text, "Interrupted: nothing was measured yet");
   });
 });
@@ -352,9 +357,35 @@ Deno.test("examples/plan.ts names the module whose thread an error has ended tha
       args: [path, "--step-ms", "20"],
       flags: FLAGS,
     });
-    assertEquals((await plan.status).code, 1);
+    assertEquals(await codeOf(plan), 1);
     assertStringIncludes(plan.stderr.text, `The thread of '${path}' has died`);
   });
+});
+
+Deno.test("examples/plan.ts says what a module called that would have ended its thread, in vain if it was caught", async () => {
+  const read = "return Dataset.range(3).map(() => new Promise(() => {}));";
+  const ends: [call: string, code: string][] = [
+    ["Deno.exit(3)", "Deno.exit(3); export default Dataset.range(3);"],
+    [
+      "close()",
+      `export default () => { try { self.close(); } catch { /* in vain */ } ${read} };`,
+    ],
+    [
+      "process.exit(0)",
+      `import { exit } from "node:process";
+      export default () => { setTimeout(() => exit(0)); ${read} };`,
+    ],
+  ];
+  for (const [call, code] of ends) {
+    await withModule(code, async (path) => {
+      await using plan = startChild("examples/plan.ts", {
+        args: [path, "--step-ms", "20"],
+        flags: FLAGS,
+      });
+      assertEquals(await codeOf(plan), 1);
+      assertStringIncludes(plan.stderr.text, `'${path}' called ${call}, and a module that ends`);
+    });
+  }
 });
 
 Deno.test("fastestMs: batches that come several at a time take what they wait for, and a slow stretch is left out", async () => {
