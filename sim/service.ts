@@ -10,13 +10,16 @@ import type { Actor } from "../actors/runtime/actor.ts";
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
+import type { JournalRecord } from "../actors/dispatcher/records.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
+import { decodeMessage, encodeMessage, MessageSlab } from "../transport/codec.ts";
 import { FRONT_KINDS } from "../world/service_kinds.ts";
 import { JournalChecker } from "./checkers/journal.ts";
 import type { SimHost } from "./host.ts";
+import { copyMessage } from "./message_copy.ts";
 import type { Boot, SimNode } from "./node.ts";
 
 /** The node that the dispatcher of a simulated cluster runs on. */
@@ -41,7 +44,7 @@ export function bootDispatcher(
   wrap?: WrapDispatcher,
 ): Boot {
   return (node) => {
-    const checker = journals.get(node) ?? new JournalChecker();
+    const checker = journals.get(node) ?? new JournalChecker(recordsAsRead());
     journals.set(node, checker);
     const wrapJournal: DispatcherConfig["wrapJournal"] = (journal, state) => {
       const watched = checker.begin(journal, state);
@@ -54,6 +57,15 @@ export function bootDispatcher(
 /** The same without the check, which keeps all that was ever journaled and writes it once more. */
 export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
   return (node) => spawnDispatcher(node, config, wrap);
+}
+
+/** Records as they come back from the disk, most of them without their being written. */
+function recordsAsRead(): (record: JournalRecord) => JournalRecord {
+  const slab = new MessageSlab();
+  return (record) => {
+    const copy = copyMessage(record, slab);
+    return (copy?.value ?? decodeMessage(encodeMessage(record, { slab }))) as JournalRecord;
+  };
 }
 
 function spawnDispatcher(
