@@ -88,7 +88,7 @@ export class JournalChecker {
       );
       return;
     }
-    this.#kept.push(...records.slice(0, count));
+    for (const record of records.slice(0, count)) this.#kept.push(record);
     if (count === records.length) return;
     // What was not written has not been: splits belong to whom they belong on disk.
     this.#owners = new SplitOwners();
