@@ -258,6 +258,8 @@ export class ConfinedThread implements SuppliedThread {
     await Promise.race([this.#warden.stop(), late]);
     clearTimeout(timer);
     this.#worker.terminate();
+    // Errors of threads that ended with this one may lead here, for as long as anybody has them.
+    this.#splits = undefined;
     // Else comlink would hold all this for ever: its books lead to the worker, and that leads back here.
     this.#warden[comlink.releaseProxy]();
     this.#options.onEnded(this);

@@ -73,6 +73,7 @@ export class ThreadSupply<T extends SuppliedThread> {
   /** Starts nothing more, and lets nobody wait. The threads are whose they are. */
   close(): void {
     this.#closed = true;
+    this.#spare = undefined;
     for (const waiting of this.#waiting) waiting.reject(closed());
     this.#waiting.clear();
   }
@@ -107,7 +108,7 @@ export class ThreadSupply<T extends SuppliedThread> {
   #handOver(thread: T): void {
     const waiting = this.#next();
     if (waiting !== undefined) waiting.resolve(thread);
-    else if (this.#spare === undefined) this.#spare = thread;
+    else if (this.#spare === undefined && !this.#closed) this.#spare = thread;
     else thread.terminate();
   }
 
