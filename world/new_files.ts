@@ -11,6 +11,9 @@ import { fileError } from "./files.ts";
 /** What is appended to the name of a file in the making. It is the lock, too. */
 export const PARTIAL_SUFFIX = ".partial";
 
+/** Whom others take a folder away from tries again; after so many times it is another matter. */
+const TRIES_MAX = 100;
+
 /**
  * Files of this machine, named by a plain path or a `file:` URL.
  *
@@ -74,7 +77,7 @@ class MadeFolders {
     const folder = resolve(path);
     const missing: string[] = [];
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
-    if (missing.length > 0) await Deno.mkdir(path, { recursive: true });
+    if (missing.length > 0) await makeFolder(path);
     const count = this.#inMaking.get(folder) ?? 0;
     if (count === 0) this.#keep(folder); // whoever made it has long been done
     for (const made of missing) this.#made.add(made);
@@ -114,6 +117,19 @@ class MadeFolders {
 
   #keep(folder: string): void {
     for (let at = folder; this.#made.delete(at); at = dirname(at));
+  }
+}
+
+/** Others that take it away meanwhile make it fail as though something else were in its place. */
+async function makeFolder(path: string): Promise<void> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.mkdir(path, { recursive: true });
+    } catch (error) {
+      const { AlreadyExists, NotFound } = Deno.errors;
+      const isGone = error instanceof AlreadyExists || error instanceof NotFound;
+      if (!isGone || tries === TRIES_MAX) throw error;
+    }
   }
 }
 
@@ -165,11 +181,15 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
 
 /** `undefined` where the folder has gone since it was made: whoever shared it has given up. */
 async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
-  try {
-    return await Deno.open(path, { write: true, create: true });
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound && !(await isThere(folder))) return undefined;
-    throw error;
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.open(path, { write: true, create: true });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      if (!(await isThere(folder))) return undefined;
+      // Somebody may have made it again by now. A link that leads nowhere stays what it is.
+      if (tries === TRIES_MAX) throw error;
+    }
   }
 }
 
