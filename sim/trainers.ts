@@ -98,6 +98,7 @@ export class Trainers implements Disposable {
   [Symbol.dispose](): void {
     this.#readings[Symbol.dispose]();
   }
+
   #begin(node: SimNode): void {
     this.#trainings.begin(node, (who, luck) =>
       this.#options.train({
