@@ -20,6 +20,8 @@ export const BEING_ANSWERED_MAX = 300;
 /** So many may be kept longer than it takes to find out that who has asked for them is gone. */
 export const KEPT_ANSWERS_LASTING_MAX = 200;
 export const KEPT_LONG_MS = 10_000;
+/** Where nothing happens at all for longer, it counts as so long: who is not asked forgets nothing. */
+export const SILENCE_MS = 1_000;
 /** Of one client: more than the few elements that it may have asked for. */
 export const FEED_BYTES_MAX = 65_536;
 /** Of a dispatcher's state, as a snapshot has it. */
@@ -37,9 +39,12 @@ interface Node {
 export class MemoryChecker {
   readonly #findings: Findings;
   readonly #found = new Set<string>();
-  /** Since when nodes have kept more answers than may be kept for long, in virtual ms. */
+  /** Since when nodes have kept more answers than may be kept for long, in virtual ms without silence. */
   readonly #manyKeptMs = new Map<string, number>();
   #calls = 0;
+  #calledMs = 0;
+  /** What of the time was silence beyond `SILENCE_MS`. */
+  #silentMs = 0;
 
   constructor(findings: Findings) {
     this.#findings = findings;
@@ -58,7 +63,10 @@ export class MemoryChecker {
 
   /** Something has happened, at a virtual time in ms. */
   look(nodes: () => readonly Node[], nowMs: number): void {
+    this.#silentMs += Math.max(0, nowMs - this.#calledMs - SILENCE_MS);
+    this.#calledMs = nowMs;
     if (this.#calls++ % EVERY !== 0) return;
+    const busyMs = nowMs - this.#silentMs;
     for (const node of nodes()) {
       if (!node.isUp) {
         this.#manyKeptMs.delete(node.name);
@@ -70,19 +78,19 @@ export class MemoryChecker {
       this.#expect(name, "asks are open", openAsks, OPEN_ASKS_MAX);
       this.#expect(name, "answers are kept", keptAnswers, KEPT_ANSWERS_MAX);
       this.#expect(name, "asks are being answered", beingAnswered, BEING_ANSWERED_MAX);
-      this.#expectFew(name, keptAnswers, nowMs);
+      this.#expectFew(name, keptAnswers, busyMs);
     }
   }
 
   /** A job that is begun again and again leaves many, but not for long. */
-  #expectFew(name: string, keptAnswers: number, nowMs: number): void {
+  #expectFew(name: string, keptAnswers: number, busyMs: number): void {
     if (keptAnswers <= KEPT_ANSWERS_LASTING_MAX) {
       this.#manyKeptMs.delete(name);
       return;
     }
-    const sinceMs = this.#manyKeptMs.get(name) ?? nowMs;
+    const sinceMs = this.#manyKeptMs.get(name) ?? busyMs;
     this.#manyKeptMs.set(name, sinceMs);
-    if (nowMs - sinceMs < KEPT_LONG_MS) return;
+    if (busyMs - sinceMs < KEPT_LONG_MS) return;
     const what = `answers are kept for ${KEPT_LONG_MS} ms`;
     this.#expect(name, what, keptAnswers, KEPT_ANSWERS_LASTING_MAX);
   }

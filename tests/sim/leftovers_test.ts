@@ -8,6 +8,7 @@ import {
   KEPT_LONG_MS,
   MemoryChecker,
   OPEN_ASKS_MAX,
+  SILENCE_MS,
   STATE_BYTES_MAX,
   WAITING_MAX,
 } from "../../sim/checkers/memory.ts";
@@ -122,23 +123,59 @@ Deno.test("MemoryChecker sees kept answers, asks without one, elements that wait
 });
 
 Deno.test("MemoryChecker lets many answers be kept for a while, and not for long", () => {
+  const { found, see, pass } = keptAnswers();
+  see(1);
+  pass(KEPT_LONG_MS - 1);
+  see(1);
+  see(0);
+  pass(1);
+  see(1);
+  pass(KEPT_LONG_MS - 1);
+  see(1);
+  assertEquals(found, []);
+  pass(1);
+  see(1);
+  assertEquals(found, [KEPT_TOO_LONG]);
+});
+
+Deno.test("MemoryChecker holds a silence against nobody for longer than SILENCE_MS", () => {
+  const { found, see, pass, silence } = keptAnswers();
+  see(1);
+  silence(10 * KEPT_LONG_MS);
+  see(1);
+  pass(KEPT_LONG_MS - SILENCE_MS - 1);
+  see(1);
+  assertEquals(found, []);
+  pass(1);
+  see(1);
+  assertEquals(found, [KEPT_TOO_LONG]);
+});
+
+const KEPT_TOO_LONG =
+  `${KEPT_ANSWERS_LASTING_MAX + 1} answers are kept for ${KEPT_LONG_MS} ms of node, of ` +
+  `${KEPT_ANSWERS_LASTING_MAX} at most`;
+
+/** A checker, and a node that keeps so many answers more than it may for long. */
+function keptAnswers() {
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
-  const see = (more: number, nowMs: number) => {
-    const keptAnswers = KEPT_ANSWERS_LASTING_MAX + more;
+  let [nowMs, keptAnswers] = [0, 0];
+  const look = () => {
     const held = { waiting: 0, openAsks: 0, keptAnswers, beingAnswered: 0 };
     const node = { name: "node", isUp: true, system: { held, inspect: () => () => {} } };
-    for (let i = 0; i < EVERY; i++) checker.look(() => [node], nowMs);
+    checker.look(() => [node], nowMs);
   };
-  see(1, 0);
-  see(1, KEPT_LONG_MS - 1);
-  see(0, KEPT_LONG_MS);
-  see(1, KEPT_LONG_MS + 1);
-  see(1, 2 * KEPT_LONG_MS);
-  assertEquals(found, []);
-  see(1, 2 * KEPT_LONG_MS + 1);
-  assertEquals(found, [
-    `${KEPT_ANSWERS_LASTING_MAX + 1} answers are kept for ${KEPT_LONG_MS} ms of node, of ` +
-    `${KEPT_ANSWERS_LASTING_MAX} at most`,
-  ]);
-});
+  return {
+    found,
+    see: (more: number) => {
+      keptAnswers = KEPT_ANSWERS_LASTING_MAX + more;
+      for (let i = 0; i < EVERY; i++) look();
+    },
+    pass: (ms: number) => {
+      for (const endMs = nowMs + ms; nowMs < endMs; look()) {
+        nowMs = Math.min(endMs, nowMs + SILENCE_MS);
+      }
+    },
+    silence: (ms: number) => nowMs += ms,
+  };
+}
