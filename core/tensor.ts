@@ -19,9 +19,6 @@ import {
 } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 
-/** The flat store of a tensor. */
-export type TensorData = DTypeArrays[DType];
-
 /** One element of a tensor, outside of it. */
 export type TensorScalar = number | bigint | boolean | string | Uint8Array;
 

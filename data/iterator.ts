@@ -100,20 +100,3 @@ export abstract class ElementIterator<T = unknown> {
   /** Lets go of inputs, files and buffers; called once, by `dispose()`. */
   protected abstract release(): void;
 }
-
-/** The iterator of a dataset that has no elements. */
-export class EmptyIterator extends ElementIterator<never> {
-  override next(): typeof END {
-    return END;
-  }
-
-  protected override saveState(): Promise<unknown> {
-    return Promise.resolve({});
-  }
-
-  protected override restoreState(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  protected override release(): void {}
-}

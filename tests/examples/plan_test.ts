@@ -349,6 +349,24 @@ Deno.test("examples/plan.ts hears Ctrl-C while a user's function never gives way
   });
 });
 
+Deno.test("examples/plan.ts leaves no folder behind where Ctrl-C meets it while it measures a split", async () => {
+  await using temporary = await TempFolder.make();
+  const entries = (folder = temporary.path) =>
+    [...Deno.readDirSync(folder)].map(({ name }) => name);
+  await withModule("export default Dataset.range(1000).batch(2).repeat();", async (path) => {
+    await using plan = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20", "--seconds", "0.3"],
+      flags: FLAGS,
+      env: { TMPDIR: temporary.path },
+    });
+    // It asks for splits once there is a journal.
+    await until(() => entries().some((name) => entries(join(temporary.path, name)).length > 0));
+    plan.kill("SIGINT");
+    assertEquals(await codeOf(plan), 130);
+    assertEquals(entries(), []);
+  });
+});
+
 Deno.test("examples/plan.ts names the module whose thread an error has ended that nobody caught", async () => {
   const deadly = "export default () => { setTimeout(() => { throw new Error('died') }); " +
     "return Dataset.range(3).map(() => new Promise(() => {})); };";

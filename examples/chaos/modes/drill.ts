@@ -52,5 +52,3 @@ export interface DrillFigures {
   /** What there is to say of it. */
   readonly remark: string;
 }
-
-export type Drill = (around: Around) => Promise<DrillFigures>;
