@@ -1,8 +1,9 @@
 /**
  * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
  * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
- * and the others, whom that is told, go on from theirs. Some runs in which no consumer crashes or is
- * thought lost have several epochs, to the next of which each goes on by itself.
+ * and the others, whom that is told, go on from theirs. In some runs, in which none is thought lost,
+ * they read several epochs, to the next of which each goes on by itself; when one crashes there, all
+ * are begun again from the last step that all have saved, as what launches training programs does it.
  *
  * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
  * given every n-th element of the canonical stream of each epoch from the i-th on, each in its place;
@@ -37,6 +38,8 @@ const JOURNAL_RECORDS_MAX = 20;
 
 const STEP_MAX_MS = 20;
 const SAVE_PROBABILITY = 0.3;
+/** Where all save at the same steps: at every so manieth. */
+const SAVE_EVERY_STEPS = 3;
 /** How often a consumer goes on in another process though nothing has happened, after saving. */
 const MOVE_PROBABILITY = 0.05;
 /** After how long without an element for anybody one that has ended comes again, in ms. */
@@ -54,10 +57,7 @@ const WINDOW_SPLITS = 8;
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
-  const { crashes = [], crashPoint } = options;
-  // Who is restored begins an epoch anew for all, and may find others that went on to the next meanwhile.
-  const mayCrash = crashes.includes("client") || crashPoint?.role === "client";
-  const epochs = mayCrash ? 1 : luck.fork("count of epochs").pick(EPOCHS);
+  const epochs = luck.fork("count of epochs").pick(EPOCHS);
   using run = new ConsumersRun(options, pipeline, await epochsOf(pipeline, epochs));
   if (epochs > 1) run.cluster.counters.tally("several_epochs");
   return await outcomeOf(run, ({ delivered }) => delivered);
@@ -81,9 +81,19 @@ interface Consumer {
   readonly nodes: readonly string[];
   active: string;
   readonly stream: StreamChecker;
-  /** What it has on a disk that all its nodes reach. */
-  saved: { readonly token: Uint8Array; readonly position: number } | undefined;
+  /** Tokens by their positions, in the order of these, on a disk that all its nodes reach. */
+  readonly saved: Map<number, Uint8Array>;
   hasEnded: boolean;
+}
+
+/** One in which a consumer runs, on one of its nodes. */
+interface Process {
+  readonly node: SimNode;
+  /** Names it. */
+  readonly who: string;
+  readonly luck: SimRandom;
+  /** Whether it lives, and no other is in its stead. */
+  isActive(): boolean;
 }
 
 class ConsumersRun implements Disposable {
@@ -97,6 +107,8 @@ class ConsumersRun implements Disposable {
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
+  /** What is settled when all have to begin again; another one from then on. */
+  #restart = Promise.withResolvers<"restarted">();
   /** When anybody was given anything last. */
   #progressUs = 0;
 
@@ -122,7 +134,7 @@ class ConsumersRun implements Disposable {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
       const own = epochs.flatMap((all) => all.filter((_, place) => place % count === index));
       const stream = new StreamChecker(own, this.violations.by("stream"));
-      return { index, nodes, active: nodes[0]!, stream, saved: undefined, hasEnded: false };
+      return { index, nodes, active: nodes[0]!, stream, saved: new Map(), hasEnded: false };
     });
     for (const consumer of this.#consumers) {
       for (const name of consumer.nodes) {
@@ -174,7 +186,20 @@ class ConsumersRun implements Disposable {
     const consumer = this.#consumers.find(({ active }) => active === node.name);
     if (consumer === undefined) return;
     consumer.hasEnded = false;
+    if (this.#epochs > 1) this.#restartAll();
     if (luck.chance(0.5)) this.#move(consumer);
+  }
+
+  /** From the last step that all have saved, or the first; what they have saved beyond it is forgotten. */
+  #restartAll(): void {
+    const all = this.#consumers.map(({ saved }) => new Set(saved.keys()));
+    const step = Math.max(0, ...all.reduce((common, other) => common.intersection(other)));
+    for (const { saved } of this.#consumers) {
+      for (const position of saved.keys()) if (position > step) saved.delete(position);
+    }
+    this.cluster.counters.tally("consumers_restarted");
+    this.#restart.resolve("restarted");
+    this.#restart = Promise.withResolvers();
   }
 
   #move(consumer: Consumer): void {
@@ -187,14 +212,21 @@ class ConsumersRun implements Disposable {
   #begin(consumer: Consumer, node: SimNode): void {
     if (consumer.active !== node.name) return;
     consumer.hasEnded = false;
-    this.#trainings.begin(node, (who, luck) => this.#train(consumer, node, who, luck));
+    const { lives } = node;
+    const isActive = () => consumer.active === node.name && node.isUp && node.lives === lives;
+    this.#trainings.begin(
+      node,
+      (who, luck) => this.#train(consumer, { node, who, luck, isActive }),
+    );
   }
 
   /** Reads to the end, from wherever it has to go on; then it stays, for the others may begin anew. */
-  async #train(consumer: Consumer, node: SimNode, who: string, luck: SimRandom): Promise<void> {
-    const isActive = () => consumer.active === node.name;
-    while (isActive()) {
-      const outcome = await this.#readOn(consumer, node, who, luck);
+  async #train(consumer: Consumer, process: Process): Promise<void> {
+    const { node } = process;
+    while (process.isActive()) {
+      const restart = this.#restart;
+      const outcome = await this.#readOn(consumer, process);
+      if (outcome === "restarted") continue;
       if (outcome === "moves") return this.#move(consumer);
       if (outcome === "lost") {
         this.cluster.counters.tally("consumer_lost");
@@ -203,7 +235,7 @@ class ConsumersRun implements Disposable {
       }
       consumer.hasEnded = true;
       // Also when all have ended: one that crashes then may need the others again.
-      while (!this.#isStuck) await node.host.sleep(PAUSE_MS);
+      while (!this.#isStuck && this.#restart === restart) await node.host.sleep(PAUSE_MS);
       this.#progressUs = this.cluster.scheduler.nowUs;
       consumer.hasEnded = false;
     }
@@ -211,27 +243,30 @@ class ConsumersRun implements Disposable {
 
   async #readOn(
     consumer: Consumer,
-    node: SimNode,
-    who: string,
-    luck: SimRandom,
-  ): Promise<"end" | "lost" | "moves"> {
-    const iterator = this.#open(consumer, node);
+    { node, who, luck, isActive }: Process,
+  ): Promise<"end" | "lost" | "moves" | "restarted"> {
     const { saved, stream } = consumer;
-    if (saved !== undefined) await iterator.restore(saved.token);
-    else consumer.saved = { token: await iterator.save(), position: 0 };
-    for (let position = saved?.position ?? 0;; position++) {
-      const given = await take(iterator, saved !== undefined);
-      if (given === "lost" || given === undefined) {
+    const restart = this.#restart.promise;
+    const [begin, token] = [...saved].at(-1) ?? [0];
+    const iterator = this.#open(consumer, node);
+    if (token !== undefined) await iterator.restore(token);
+    else saved.set(0, await iterator.save());
+    for (let position = begin;; position++) {
+      const given = await Promise.race([take(iterator, token !== undefined), restart]);
+      if (given === "restarted" && !isActive()) return given;
+      if (given === "lost" || given === undefined || given === "restarted") {
         await iterator.return();
-        if (given === "lost") return given;
+        if (given !== undefined) return given;
         stream.ended(position, who);
         return "end";
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
       stream.took(position, textOf(given), who);
       this.#crashes.delivered(this.delivered);
-      if (luck.chance(SAVE_PROBABILITY)) {
-        consumer.saved = { token: await iterator.save(), position: position + 1 };
+      if (this.#isSaving(position + 1, luck)) {
+        const token = await iterator.save();
+        // Whoever is to begin again has no step after that.
+        if (this.#restart.promise === restart) saved.set(position + 1, token);
         if (this.#epochs === 1 && luck.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
@@ -239,6 +274,10 @@ class ConsumersRun implements Disposable {
       }
       await node.host.sleep(luck.between(0, STEP_MAX_MS));
     }
+  }
+
+  #isSaving(position: number, luck: SimRandom): boolean {
+    return this.#epochs === 1 ? luck.chance(SAVE_PROBABILITY) : position % SAVE_EVERY_STEPS === 0;
   }
 
   #open({ index }: Consumer, node: SimNode): DatasetIterator<unknown> {

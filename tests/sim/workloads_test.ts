@@ -146,6 +146,12 @@ const CASES: Readonly<Record<string, Case>> = {
     of: calm,
     happened: ["several_epochs"],
   },
+  "consumers that begin again from one step read each epoch as if none had crashed": {
+    workload: "consumers",
+    seeds: 6,
+    of: crashing("client"),
+    happened: ["several_epochs", "consumers_restarted"],
+  },
   "consumers are restored on clusters of other sizes and on other nodes, through all faults": {
     workload: "consumers",
     seeds: 4,
