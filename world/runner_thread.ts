@@ -16,6 +16,7 @@ import type {
   RunnerSettings,
 } from "../actors/worker/runner.ts";
 import { DenoHost } from "./deno_host.ts";
+import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import type { ServiceCredentials } from "./client_homes.ts";
 import { workerFiles, type WorkerStorage } from "./storage.ts";
@@ -99,6 +100,11 @@ function provideServed(services: ServiceCredentials | undefined): void {
   });
   for (const kind of SERVED_KINDS) registerIterator(kind, served);
 }
+
+guardExits((call) =>
+  `A function of the pipeline called ${call}, which would end the thread that it runs on: have it throw ` +
+  "an error instead"
+);
 
 addEventListener("message", (event) => {
   comlink.expose(new RunnerThreadControl(), (event as MessageEvent<MessagePort>).data);

@@ -6,8 +6,8 @@
  */
 import { LeatError } from "../../mod.ts";
 import type { WireError } from "../../core/error.ts";
+import { guardExits } from "../../world/exit_guard.ts";
 import { UsageError } from "../lib/args.ts";
-import { guardExits } from "./exit_guard.ts";
 import { type Profile, profilePipeline } from "./profile.ts";
 import { loadPipeline } from "./user_pipeline.ts";
 
@@ -38,7 +38,12 @@ interface ThreadScope {
 
 const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {
-  guardExits(request.module, fail);
+  guardExits(
+    (call) =>
+      `'${request.module}' called ${call}, and a module that ends its thread cannot be a pipeline: have it ` +
+      "throw an error instead, or leave the end to the program that imports it",
+    fail,
+  );
   try {
     const dataset = await loadPipeline(request.module, request.export);
     const graph = dataset.serialize();

@@ -125,6 +125,34 @@ Deno.test("RunnerThreads rejects what is open when the thread dies of an error n
   await runners.close();
 });
 
+Deno.test("RunnerThreads fails the element whose function would end its thread in silence, and goes on", async () => {
+  const dataset = Dataset.range(4).map((x) => {
+    const scope = globalThis as unknown as {
+      Deno: { exit(code: number): never };
+      process: { exit(code: number): never };
+      close(): void;
+    };
+    if (x === 0) scope.close();
+    if (x === 1) scope.Deno.exit(3);
+    if (x === 2) scope.process.exit(4);
+    return x;
+  });
+  const runners = new RunnerThreads();
+  const runner = runners.start(settings(dataset), NO_SPLITS);
+  const [closed, exited, left, last] = await drain(runner);
+  for (
+    const [message, call] of [[closed, "close()"], [exited, "Deno.exit(3)"], [
+      left,
+      "process.exit(",
+    ]]
+  ) {
+    assertStringIncludes(String(message), `A function of the pipeline called ${call}`);
+  }
+  assertEquals(last, 3);
+  runner.dispose();
+  await runners.close();
+});
+
 Deno.test("RunnerThreads lists splits, and tells why it cannot", async () => {
   const runners = new RunnerThreads();
   const table = await runners.listSplits(Dataset.range(600).batch(10).serialize());

@@ -5,25 +5,25 @@
  * @module
  */
 import process from "node:process";
-import { LeatError } from "../../mod.ts";
+import { LeatError } from "../core/error.ts";
 
 /**
  * From now on `Deno.exit()`, `process.exit()` and `close()` of this thread end nothing, but throw.
  *
- * @param module Named in the error.
- * @param onExit Told of the error as well, as the module may catch it.
+ * @param says What the error says, of the call as it was written: `Deno.exit(3)`.
+ * @param onExit Told of the error as well, for whoever called may catch it; where nobody does, it ends the
+ *   thread only if this is left out.
  */
-export function guardExits(module: string, onExit: (error: LeatError) => void): void {
+export function guardExits(
+  says: (call: string) => string,
+  onExit?: (error: LeatError) => void,
+): void {
   const told = new Set<unknown>();
   const refuse = (name: string) => (code?: unknown): never => {
     const call = `${name}(${code === undefined ? "" : String(code)})`;
-    const error = new LeatError(
-      "failed_precondition",
-      `'${module}' called ${call}, and a module that ends its thread cannot be a pipeline: have it ` +
-        "throw an error instead, or leave the end to the program that imports it",
-    );
-    told.add(error);
-    onExit(error);
+    const error = new LeatError("failed_precondition", says(call));
+    if (onExit !== undefined) told.add(error);
+    onExit?.(error);
     throw error;
   };
   Object.assign(Deno, { exit: refuse("Deno.exit") });
