@@ -17,6 +17,7 @@ import type {
 import { Explanation } from "./explanation.ts";
 import type { CsvColumns, CsvRow } from "./formats/csv_columns.ts";
 import { type Features, featuresSpec, type ParsedExample } from "./formats/example_features.ts";
+import type { Host } from "./host.ts";
 import { LastReaders } from "./last_readers.ts";
 import { type DatasetNode, type HasNode, installFacade, nodeOf } from "./node.ts";
 import { AssertCardinalityNode } from "./operators/assert_cardinality.ts";
@@ -213,6 +214,9 @@ type Datasets = readonly Dataset<unknown>[] | Readonly<Record<string, Dataset<un
 
 /** The elements of several datasets side by side. */
 export type Zipped<D> = { -readonly [K in keyof D]: D[K] extends Dataset<infer E> ? E : never };
+
+/** The next iterator of a dataset, which asks that host for all that the installed one is asked for else. */
+export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
 
 /**
  * A sequence of elements, described by how it is made. Immutable: every method gives a new dataset.
@@ -1677,12 +1681,16 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return { epoch: this.#iterations++, lastReaders: this.#lastReaders };
   }
 
-  #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
+  static {
+    iterateOn = (dataset, host) => dataset.#open({ host });
+  }
+
+  #open(options: Pick<IterationOptions, "closesAtError" | "host">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
       ...this.#nextIteration(),
       onRestored: (epoch) => {
-        this.#iterations = Math.max(this.#iterations, epoch + 1);
+        this.#iterations = epoch + 1;
         this.#lastReaders.restored();
       },
     });

@@ -36,7 +36,7 @@ export interface IterationOptions {
   readonly splits?: SplitSource;
   /** As whom the dataset's iterations have read streams of services. Default: as nobody yet. */
   readonly lastReaders?: LastReaders;
-  /** Told the epoch of an iteration that was restored, so that the ones after it are not it again. */
+  /** Told the epoch of an iteration that was restored: the one after it is the next. */
   readonly onRestored?: (epoch: number) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
@@ -207,7 +207,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   /**
    * Goes on from where another iterator of the same pipeline was saved, in this process or another.
-   * Whatever this one did before is forgotten; if it fails, nothing is.
+   * Whatever this one did before is forgotten; if it fails, nothing is. The next iterator of its dataset
+   * is the epoch after, however many there have been.
    *
    * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
    * `failed_precondition` where the pipeline, or what it reads, has changed.

@@ -8,8 +8,8 @@ import { distributedIterator } from "../actors/client/distributed_iterator.ts";
 import type { ClientHome } from "../actors/client/starting.ts";
 import { dispatcherAt, READ_BY_ANOTHER } from "../actors/dispatcher/protocol.ts";
 import { LeatError } from "../core/error.ts";
-import type { Dataset } from "../data/dataset.ts";
-import { type DatasetIterator, openIterator } from "../data/dataset_iterator.ts";
+import { type Dataset, iterateOn } from "../data/dataset.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { registerIterator } from "../data/node.ts";
 import type { DistributeNode } from "../data/operators/distribute.ts";
 import { openHome, registerHome } from "../world/client_homes.ts";
@@ -30,20 +30,19 @@ let services = 0;
 /** Timings of clients; by default those of production. */
 export type Timings = NonNullable<ClientHome["timings"]>;
 
+/** A dataset of a program on a simulated node: opens its next iterator. */
+export type NextIterator<T> = () => DatasetIterator<T>;
+
 /** Opens iterators on simulated nodes. */
 export class Readings implements Disposable {
   readonly #homes: (() => void)[] = [];
 
-  /**
-   * @param dataset makes what is read, of the address of the service.
-   * @param epoch counts the iterators of one dataset.
-   */
-  open<T>(
+  /** @param make makes what is read, of the address of the service. */
+  dataset<T>(
     { system, host }: SimNode,
-    dataset: (service: string) => Dataset<T>,
+    make: (service: string) => Dataset<T>,
     timings: Timings = {},
-    epoch = 0,
-  ): DatasetIterator<T> {
+  ): NextIterator<T> {
     const service = `simulated-${++services}`;
     const home: ClientHome = {
       system,
@@ -52,7 +51,17 @@ export class Readings implements Disposable {
       release: () => {},
     };
     this.#homes.push(registerHome(service, () => home));
-    return openIterator<T>(dataset(service).node, { host, epoch });
+    const dataset = make(service);
+    return () => iterateOn(dataset, host);
+  }
+
+  /** The first iterator of a dataset. */
+  open<T>(
+    node: SimNode,
+    make: (service: string) => Dataset<T>,
+    timings?: Timings,
+  ): DatasetIterator<T> {
+    return this.dataset(node, make, timings)();
   }
 
   [Symbol.dispose](): void {

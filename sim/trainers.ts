@@ -12,7 +12,7 @@ import type { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
 import type { Boot, SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, Trainings } from "./reading.ts";
+import { type NextIterator, Readings, Trainings } from "./reading.ts";
 import { DISPATCHER_NODE, type WorkerSettings } from "./service.ts";
 import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { type RunOptions, runThroughTrouble } from "./workload.ts";
@@ -30,8 +30,10 @@ export interface Trainer {
   /** Names this life. */
   readonly who: string;
   readonly luck: SimRandom;
-  /** Opens an epoch of the job. */
-  open<T>(dataset: () => Dataset<T>, epoch?: number): DatasetIterator<T>;
+  /** Reads the job: each iterator is an epoch. */
+  dataset<T>(make: () => Dataset<T>): NextIterator<T>;
+  /** The first epoch of it. */
+  open<T>(make: () => Dataset<T>): DatasetIterator<T>;
   /** A training step. @param delivered Elements that were delivered in all: crashes come after so many. */
   step(delivered: number, stepMaxMs?: number): Promise<void>;
 }
@@ -105,7 +107,8 @@ export class Trainers implements Disposable {
         node,
         who,
         luck,
-        open: (dataset, epoch) => this.#open(node, dataset, epoch),
+        dataset: (make) => this.#dataset(node, make),
+        open: (make) => this.#dataset(node, make)(),
         step: async (delivered, stepMaxMs = STEP_MAX_MS) => {
           this.#crashes.delivered(delivered);
           await node.host.sleep(luck.between(0, stepMaxMs));
@@ -113,10 +116,10 @@ export class Trainers implements Disposable {
       }));
   }
 
-  #open<T>(node: SimNode, dataset: () => Dataset<T>, epoch?: number): DatasetIterator<T> {
+  #dataset<T>(node: SimNode, make: () => Dataset<T>): NextIterator<T> {
     const { processingMode, maxOutstandingRequests } = this.#options;
     const distributed = (service: string): Dataset<T> =>
-      dataset().distribute({ service, processingMode, jobName: "job", maxOutstandingRequests });
-    return this.#readings.open(node, distributed, this.#timings.client, epoch);
+      make().distribute({ service, processingMode, jobName: "job", maxOutstandingRequests });
+    return this.#readings.dataset(node, distributed, this.#timings.client);
   }
 }

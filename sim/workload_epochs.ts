@@ -9,6 +9,7 @@
  * @module
  */
 import { Dataset } from "../data/dataset.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { ShardingPolicy } from "../data/sharding_policy.ts";
 import { Violations } from "./checkers/checker.ts";
 import { DeliveryChecker } from "./checkers/deliveries.ts";
@@ -105,14 +106,21 @@ class EpochsRun implements Disposable {
   }
 
   async #train(trainer: Trainer): Promise<void> {
+    const next = trainer.dataset(() => Dataset.range(ELEMENTS));
     for (let epoch = 0; epoch < this.#epochs; epoch++) {
       const leaves = trainer.luck.int(100) < this.#leftEarlyPercent;
-      await this.#read(trainer, epoch, leaves ? trainer.luck.int(LEFT_AFTER_MAX + 1) : Infinity);
+      const most = leaves ? trainer.luck.int(LEFT_AFTER_MAX + 1) : Infinity;
+      await using iterator = next();
+      await this.#read(iterator, trainer, epoch, most);
     }
   }
 
-  async #read({ who, open, step }: Trainer, epoch: number, most: number): Promise<void> {
-    await using iterator = open(() => Dataset.range(ELEMENTS), epoch);
+  async #read(
+    iterator: DatasetIterator<number>,
+    { who, step }: Trainer,
+    epoch: number,
+    most: number,
+  ): Promise<void> {
     for (let taken = 0; taken < most; taken++) {
       const { done, value } = await iterator.next();
       if (done) return;

@@ -2,7 +2,8 @@
  * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three workers
  * and a trainer, which saves its iterator now and then and goes on from there when it has crashed,
  * when somebody else was thought to be the reader, or just so; now and then from a place long before it,
- * while the iterator that it had is open still.
+ * while the iterator that it had is open still. Epochs are those of a `repeat`, or of the iterators that a
+ * program opens of one dataset, each when the one before has ended.
  *
  * What must hold: whatever happens, the training loop is given the canonical stream, each element
  * once and in its place; no split is produced beyond the window; and once the cluster has healed the
@@ -22,7 +23,7 @@ import { Crashes } from "./crashes.ts";
 import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, Trainings } from "./reading.ts";
+import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
@@ -60,6 +61,8 @@ const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
 export interface OrderedStream {
   readonly make: () => Dataset<unknown>;
   readonly epochs: number;
+  /** Whether each epoch has an iterator of its own. */
+  readonly areApart: boolean;
   /** All epochs, as texts. */
   readonly wanted: readonly string[];
 }
@@ -69,8 +72,10 @@ export async function runOrdered(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = 1 + luck.int(2);
+  const areApart = epochs > 1 && luck.chance(0.5);
   const wanted = await streamOf(pipeline, epochs);
-  return await runOrderedOver({ make: () => pipelineOf(pipeline), epochs, wanted }, options);
+  const make = () => pipelineOf(pipeline);
+  return await runOrderedOver({ make, epochs, areApart, wanted }, options);
 }
 
 /** Runs one seed over that stream. */
@@ -82,18 +87,30 @@ export async function runOrderedOver(
   return await outcomeOf(run, ({ stream }) => stream.furthest);
 }
 
-/** What the trainer has on its disk. */
-interface Saved {
-  readonly token: Uint8Array;
+/** Where an iterator begins. */
+interface Beginning {
   readonly position: number;
+  /** Of those that have iterators of their own. */
+  readonly epoch: number;
+  /** Whether it, or the one before it, was restored. */
+  readonly isRestored: boolean;
 }
+
+/** What the trainer has on its disk. */
+interface Saved extends Beginning {
+  readonly token: Uint8Array;
+}
+
+const START: Beginning = { position: 0, epoch: 0, isRestored: false };
 
 class OrderedRun implements Disposable {
   readonly violations = new Violations();
   readonly cluster: SimCluster;
   readonly stream: StreamChecker;
   readonly #make: () => Dataset<unknown>;
-  readonly #epochs: number;
+  /** How many iterators read all, and how often each of them repeats it. */
+  readonly #iterators: number;
+  readonly #repeats: number;
   readonly #windowBytes: number;
   readonly #timings: ServiceTimings;
   readonly #window = new SplitWindowChecker(WINDOW_SPLITS, this.violations.by("split window"));
@@ -107,10 +124,11 @@ class OrderedRun implements Disposable {
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    { make, epochs, wanted }: OrderedStream,
+    { make, epochs, areApart, wanted }: OrderedStream,
   ) {
     this.#make = make;
-    this.#epochs = epochs;
+    this.#iterators = areApart ? epochs : 1;
+    this.#repeats = areApart ? 1 : epochs;
     this.stream = new StreamChecker(wanted, this.violations.by("stream"));
     this.cluster = new SimCluster({
       seed,
@@ -152,42 +170,52 @@ class OrderedRun implements Disposable {
   }
 
   async #train(node: SimNode, who: string, luck: SimRandom): Promise<void> {
+    const { counters } = this.cluster;
     let left: DatasetIterator<unknown> | undefined;
+    let next = this.#dataset(node);
+    let begin = this.#saved ?? START;
     for (;;) {
-      const iterator = this.#open(node);
-      const outcome = await this.#readOn(iterator, node, who, luck);
+      const iterator = next();
+      const outcome = await this.#readOn(iterator, begin, { node, who, luck });
       await left?.return();
       left = undefined;
-      if (outcome === "end") return;
       if (outcome === "goes back") left = iterator;
       else await iterator.return();
-      this.cluster.counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
+      if (typeof outcome === "object") {
+        if (begin.epoch + 1 === this.#iterators) return this.stream.ended(outcome.endedAt, who);
+        const { epoch, isRestored } = begin;
+        begin = { position: outcome.endedAt, epoch: epoch + 1, isRestored };
+        counters.tally("epoch_begun");
+        continue;
+      }
+      counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
+      begin = this.#saved ?? START;
+      // One that is not restored would be the next epoch's.
+      const isSame = this.#iterators > 1 && "token" in begin && luck.chance(0.5);
+      if (!isSame) next = this.#dataset(node);
     }
   }
 
-  /** Reads from where it was saved last, until it is to be restored or at the end of the stream. */
+  /** Reads until it is to be restored, or at its end. */
   async #readOn(
     iterator: DatasetIterator<unknown>,
-    node: SimNode,
-    who: string,
-    luck: SimRandom,
-  ): Promise<"end" | "restores" | "goes back"> {
-    const saved = this.#saved;
-    if (saved !== undefined) await iterator.restore(saved.token);
-    for (let position = saved?.position ?? 0;; position++) {
-      const given = await take(iterator, saved !== undefined);
+    begin: Beginning | Saved,
+    { node, who, luck }: { node: SimNode; who: string; luck: SimRandom },
+  ): Promise<{ readonly endedAt: number } | "restores" | "goes back"> {
+    if ("token" in begin) await iterator.restore(begin.token);
+    for (let { position } = begin;; position++) {
+      const given = await take(iterator, begin.isRestored);
       if (given === "lost") {
         await node.host.sleep(LOST_PAUSE_MS);
         return "restores";
       }
-      if (given === undefined) {
-        this.stream.ended(position, who);
-        return "end";
-      }
+      if (given === undefined) return { endedAt: position };
       this.stream.took(position, textOf(given), who);
       this.#crashes.delivered(this.stream.furthest);
       if (luck.chance(SAVE_PROBABILITY)) {
-        this.#saves.push(this.#saved = { token: await iterator.save(), position: position + 1 });
+        const token = await iterator.save();
+        this.#saved = { token, position: position + 1, epoch: begin.epoch, isRestored: true };
+        this.#saves.push(this.#saved);
         if (luck.chance(RESTORE_PROBABILITY)) return "restores";
       }
       if (this.#goesBack(luck)) return "goes back";
@@ -204,14 +232,13 @@ class OrderedRun implements Disposable {
     return true;
   }
 
-  #open(node: SimNode): DatasetIterator<unknown> {
-    const distributed = (service: string) =>
-      this.#make().distribute({
-        service,
-        processingMode: "DETERMINISTIC",
-        jobName: "job",
-      }).repeat(this.#epochs);
-    return this.#readings.open(node, distributed, {
+  #dataset(node: SimNode): NextIterator<unknown> {
+    const distributed = (service: string) => {
+      const job = { service, processingMode: "DETERMINISTIC", jobName: "job" } as const;
+      const once = this.#make().distribute(job);
+      return this.#repeats === 1 ? once : once.repeat(this.#repeats);
+    };
+    return this.#readings.dataset(node, distributed, {
       ...this.#timings.client,
       bufferBytesMax: this.#windowBytes,
     });

@@ -76,7 +76,7 @@ async function runInOrder(
     if ("error" in given) throw given.error;
     values.push(...valuesOf(given.element));
   });
-  const outcome = await runOrderedOver({ make, epochs, wanted }, options);
+  const outcome = await runOrderedOver({ make, epochs, areApart: false, wanted }, options);
   if (!isExact || isSame(bagOf(values), bag, epochs)) return outcome;
   return {
     ...outcome,

@@ -31,7 +31,10 @@ const ALL = {
     "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",
   ],
   pipelines: [runPipelines, "pipelines drawn at random, DYNAMIC, OFF or DETERMINISTIC"],
-  ordered: [runOrdered, "a DETERMINISTIC stream, saved and restored now and then"],
+  ordered: [
+    runOrdered,
+    "a DETERMINISTIC stream, saved and restored now and then, epoch after epoch",
+  ],
   consumers: [
     runConsumers,
     "consumers of one DETERMINISTIC stream, restored on clusters of other sizes, or epoch after epoch",

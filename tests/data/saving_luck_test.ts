@@ -87,6 +87,24 @@ for (const [name, make] of Object.entries(ONCE)) {
   });
 }
 
+Deno.test("the iterator after one that was restored is the next epoch, however many its dataset has had", async () => {
+  const make = () => Dataset.range(20).shuffle(20, { seed: 3 });
+  const undisturbed = make();
+  const epochs: number[][] = [];
+  while (epochs.length < 3) epochs.push(await Array.fromAsync(undisturbed));
+  const dataset = make();
+  assertEquals(await Array.fromAsync(dataset), epochs[0]);
+  await using interrupted = dataset.iterator();
+  for (let i = 0; i < 5; i++) await interrupted.next();
+  const state = await interrupted.save();
+  for (const _attempt of ["first", "second"]) {
+    const restored = dataset.iterator();
+    await restored.restore(state);
+    assertEquals(await Array.fromAsync(restored), epochs[1]!.slice(5));
+  }
+  assertEquals(await Array.fromAsync(dataset), epochs[2]);
+});
+
 Deno.test("datasets that a function makes draw orders of their own, from the luck of its calls", async () => {
   const orders = Dataset.range(4).flatMap((_, { Dataset }) =>
     Dataset.range(50).shuffle(50, { reshuffleEachIteration: false }).repeat(2).batch(50)

@@ -222,6 +222,30 @@ testInline(
   },
 );
 
+testInline(
+  "consumers that were restored in their processes come to the next epoch together, however often each was",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const datasets = [0, 1].map((i) => consumer(Dataset.range(24), cluster, i, 2));
+    const begun = datasets.map((one) => one.iterator());
+    const states = await Promise.all(begun.map((one) => one.save()));
+    await Promise.all(begun.map((one) => readOutcomes(one, 3)));
+    const read = async (i: number, attempts: number) => {
+      let iterator = begun[i]!;
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        await iterator.return();
+        iterator = datasets[i]!.iterator();
+        await iterator.restore(states[i]!);
+      }
+      return [await outcomesOf(iterator), await outcomesOf(datasets[i]!.iterator())];
+    };
+    const part = (i: number) =>
+      Array.from({ length: 12 }, (_, n): Outcome => ({ element: 2 * n + i }));
+    const given = await Promise.all([read(0, 2), read(1, 1)]);
+    assertEquals(given, [[part(0), part(0)], [part(1), part(1)]]);
+  },
+);
+
 async function outcomesUntilError(iterator: DatasetIterator<unknown>): Promise<void> {
   for (let next = await iterator.next(); !next.done; next = await iterator.next());
 }
