@@ -2,7 +2,8 @@
  * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
  * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
  * and the others, whom that is told, go on from theirs. In some runs, in which none is thought lost,
- * they read several epochs, to the next of which each goes on by itself; when one crashes there, all
+ * they read several epochs, to the next of which each goes on by itself: those of a `repeat`, or of
+ * the iterators that a program opens of one dataset. When one crashes there, all
  * are begun again from the last step that all have saved, as what launches training programs does it.
  *
  * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
@@ -13,7 +14,6 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { Dataset } from "../data/dataset.ts";
-import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { Violations } from "./checkers/checker.ts";
 import { StreamChecker } from "./checkers/stream.ts";
 import { SimCluster } from "./cluster.ts";
@@ -22,7 +22,7 @@ import { SimFleet } from "./fleet.ts";
 import type { SimNode } from "./node.ts";
 import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
-import { Readings, take, Trainings } from "./reading.ts";
+import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
 import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
@@ -58,7 +58,8 @@ export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const luck = new SimCluster({ seed: options.seed }).random.fork("pipeline");
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = luck.fork("count of epochs").pick(EPOCHS);
-  using run = new ConsumersRun(options, pipeline, await epochsOf(pipeline, epochs));
+  const areApart = epochs > 1 && luck.fork("iterators").chance(0.5);
+  using run = new ConsumersRun(options, pipeline, areApart, await epochsOf(pipeline, epochs));
   if (epochs > 1) run.cluster.counters.tally("several_epochs");
   return await outcomeOf(run, ({ delivered }) => delivered);
 }
@@ -82,8 +83,15 @@ interface Consumer {
   active: string;
   readonly stream: StreamChecker;
   /** Tokens by their positions, in the order of these, on a disk that all its nodes reach. */
-  readonly saved: Map<number, Uint8Array>;
+  readonly saved: Map<number, Place>;
   hasEnded: boolean;
+}
+
+/** Where to go on. */
+interface Place {
+  readonly token: Uint8Array;
+  /** Of the iterators of one dataset. */
+  readonly epoch: number;
 }
 
 /** One in which a consumer runs, on one of its nodes. */
@@ -101,6 +109,8 @@ class ConsumersRun implements Disposable {
   readonly cluster: SimCluster;
   readonly #pipeline: PipelineName;
   readonly #epochs: number;
+  /** Whether each epoch has an iterator of its own. */
+  readonly #areApart: boolean;
   readonly #consumers: readonly Consumer[];
   readonly #fleet: SimFleet;
   readonly #timings: ServiceTimings;
@@ -115,9 +125,11 @@ class ConsumersRun implements Disposable {
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
     pipeline: PipelineName,
+    areApart: boolean,
     epochs: readonly (readonly string[])[],
   ) {
     this.#pipeline = pipeline;
+    this.#areApart = areApart;
     this.#epochs = epochs.length;
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("consumers");
@@ -222,10 +234,13 @@ class ConsumersRun implements Disposable {
 
   /** Reads to the end, from wherever it has to go on; then it stays, for the others may begin anew. */
   async #train(consumer: Consumer, process: Process): Promise<void> {
-    const { node } = process;
-    while (process.isActive()) {
+    const { node, luck } = process;
+    let next = this.#dataset(consumer, node);
+    for (let isFirst = true; process.isActive(); isFirst = false) {
       const restart = this.#restart;
-      const outcome = await this.#readOn(consumer, process);
+      const isSame = isFirst || this.#areApart && consumer.saved.size > 0 && luck.chance(0.5);
+      if (!isSame) next = this.#dataset(consumer, node);
+      const outcome = await this.#readOn(consumer, process, next);
       if (outcome === "restarted") continue;
       if (outcome === "moves") return this.#move(consumer);
       if (outcome === "lost") {
@@ -244,29 +259,37 @@ class ConsumersRun implements Disposable {
   async #readOn(
     consumer: Consumer,
     { node, who, luck, isActive }: Process,
+    next: NextIterator<unknown>,
   ): Promise<"end" | "lost" | "moves" | "restarted"> {
     const { saved, stream } = consumer;
     const restart = this.#restart.promise;
-    const [begin, token] = [...saved].at(-1) ?? [0];
-    const iterator = this.#open(consumer, node);
-    if (token !== undefined) await iterator.restore(token);
-    else saved.set(0, await iterator.save());
-    for (let position = begin;; position++) {
-      const given = await Promise.race([take(iterator, token !== undefined), restart]);
+    const [begin, place] = [...saved].at(-1) ?? [0];
+    let position = begin;
+    let iterator = next();
+    let epoch = place?.epoch ?? 0;
+    if (place !== undefined) await iterator.restore(place.token);
+    else saved.set(0, { token: await iterator.save(), epoch });
+    for (;;) {
+      const given = await Promise.race([take(iterator, place !== undefined), restart]);
       if (given === "restarted" && !isActive()) return given;
       if (given === "lost" || given === undefined || given === "restarted") {
         await iterator.return();
         if (given !== undefined) return given;
-        stream.ended(position, who);
-        return "end";
+        if (!this.#areApart || epoch + 1 === this.#epochs) {
+          stream.ended(position, who);
+          return "end";
+        }
+        epoch++;
+        iterator = next();
+        continue;
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
-      stream.took(position, textOf(given), who);
+      stream.took(position++, textOf(given), who);
       this.#crashes.delivered(this.delivered);
-      if (this.#isSaving(position + 1, luck)) {
+      if (this.#isSaving(position, luck)) {
         const token = await iterator.save();
         // Whoever is to begin again has no step after that.
-        if (this.#restart.promise === restart) saved.set(position + 1, token);
+        if (this.#restart.promise === restart) saved.set(position, { token, epoch });
         if (this.#epochs === 1 && luck.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
@@ -280,15 +303,17 @@ class ConsumersRun implements Disposable {
     return this.#epochs === 1 ? luck.chance(SAVE_PROBABILITY) : position % SAVE_EVERY_STEPS === 0;
   }
 
-  #open({ index }: Consumer, node: SimNode): DatasetIterator<unknown> {
-    const distributed = (service: string): Dataset<unknown> =>
-      pipelineOf(this.#pipeline).distribute({
+  #dataset({ index }: Consumer, node: SimNode): NextIterator<unknown> {
+    const distributed = (service: string): Dataset<unknown> => {
+      const once = pipelineOf(this.#pipeline).distribute({
         service,
         processingMode: "DETERMINISTIC",
         jobName: "job",
         numConsumers: this.#consumers.length,
         consumerIndex: index,
-      }).repeat(this.#epochs);
-    return this.#readings.open(node, distributed, this.#timings.client);
+      });
+      return this.#areApart ? once : once.repeat(this.#epochs);
+    };
+    return this.#readings.dataset(node, distributed, this.#timings.client);
   }
 }
