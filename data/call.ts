@@ -13,6 +13,7 @@ import { type Attributes, facade } from "./node.ts";
 import type { SpecCheck } from "./spec_check.ts";
 import type { OperatorMeter } from "./stats.ts";
 import { Stopwatch } from "./stopwatch.ts";
+import { GIVEN_NAMES } from "./udf/given_names.ts";
 import {
   type AnyFunction,
   type BoundFunction,
@@ -41,9 +42,6 @@ export interface FunctionExtra {
   readonly example: typeof example;
 }
 
-/** Names that captures cannot have, because `FunctionExtra` has them. */
-const RESERVED = ["Dataset", "tensor", "random", "index", "image", "audio", "example"];
-
 /** A user function as an attribute of a node. */
 export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
@@ -65,7 +63,7 @@ export class NodeFunction implements BoundFunction {
         `${operator}: captures must be a plain object of named values, got ${typeof captures}`,
       );
     }
-    const reserved = RESERVED.find((name) => name in captures);
+    const reserved = GIVEN_NAMES.find((name) => name in captures);
     if (reserved !== undefined) {
       throw new LeatError(
         "invalid_argument",

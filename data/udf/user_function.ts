@@ -7,6 +7,7 @@ import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
 import { withCapturedNames } from "./captured_names.ts";
 import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
+import { GIVEN_NAMES } from "./given_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
 
@@ -227,7 +228,12 @@ function captureRemedy(analysis: FunctionAnalysis, names: string[], where: strin
   const list = names.join(", ");
   if (where !== "") return `give it ${list} as parameters`;
   const fn = withCapturedNames(analysis.source, names) ?? `(…, { ${list} }) => …`;
-  return `pass what it needs by name: ${fn}, { captures: { ${list} } }`;
+  const given = names.filter((name) => GIVEN_NAMES.includes(name));
+  const own = names.filter((name) => !GIVEN_NAMES.includes(name));
+  const captures = own.length === 0 ? fn : `${fn}, { captures: { ${own.join(", ")} } }`;
+  if (given.length === 0) return `pass what it needs by name: ${captures}`;
+  return `take ${given.join(", ")} from its last argument, as every function is given it` +
+    `${own.length === 0 ? "" : `, and pass what else it needs by name`}: ${captures}`;
 }
 
 function serializeCaptures(captures: Captures): WireCaptures {

@@ -489,7 +489,9 @@ function failureText(error: unknown): string {
   if (!(error instanceof LeatError)) return `error: ${Deno.inspect(error)}`;
   const lines = [`error: ${error.message} (${error.code})`];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    lines.push(`  because: ${cause.message}`);
+    const { message } = cause;
+    const isTold = lines.at(-1)!.includes(message);
+    if (!isTold) lines.push(`  because: ${message}`);
   }
   return lines.join("\n");
 }

@@ -105,6 +105,28 @@ Deno.test("serialize names the operator and what its function takes from around 
   assertStringIncludes(error.message, "around");
 });
 
+Deno.test("serialize says of a name that every function is given that it is taken from the last argument", async () => {
+  const k = 2;
+  const remedyOf = (dataset: Dataset<unknown>) =>
+    /Either (take .*), or export/.exec(
+      assertThrows(() => dataset.serialize(), LeatError).message,
+    )?.[1];
+  assertEquals(
+    remedyOf(Dataset.range(3).flatMap((x) => Dataset.range(x))),
+    "take Dataset from its last argument, as every function is given it: (x, { Dataset })=>Dataset.range(x)",
+  );
+  assertEquals(
+    remedyOf(Dataset.range(3).flatMap((x) => Dataset.range(x + k))),
+    "take Dataset from its last argument, as every function is given it, and pass what else it needs " +
+      "by name: (x, { Dataset, k })=>Dataset.range(x + k), { captures: { k } }",
+  );
+  const followed = Dataset.range(3).flatMap((x, { Dataset, k }) => Dataset.range(x + k), {
+    captures: { k },
+  });
+  const copy = Dataset.deserialize(followed.serialize());
+  assertEquals(await collect(copy), [0, 1, 0, 1, 2, 0, 1, 2, 3]);
+});
+
 Deno.test("fingerprints are digests that tell arguments, functions and captures apart", () => {
   const datasets = [
     Dataset.range(3),

@@ -325,6 +325,19 @@ Deno.test("examples/plan.ts plans for its own pipeline, and names the flag for w
     assertEquals((await denied.status).code, 1);
     assertStringIncludes(denied.stderr.text, "deno run -P=plan --allow-env examples/plan.ts");
   });
+  const bound = "const k = 2; export default Dataset.range(3).map((x) => x + k);";
+  await withModule(bound, async (path) => {
+    await using refused = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20"],
+      flags: FLAGS,
+    });
+    assertEquals((await refused.status).code, 1);
+    assertEquals(
+      refused.stderr.text.split("cannot travel to another thread").length,
+      2,
+      "said once",
+    );
+  });
   await using wrong = startChild("examples/plan.ts", {
     args: ["x.ts", "--step-ms", "0"],
     flags: FLAGS,
