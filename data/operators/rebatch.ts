@@ -133,7 +133,8 @@ class RebatchIterator extends ElementwiseIterator {
   }
 
   #give(size: number): unknown {
-    this.#turn = (this.#turn + 1) % this.#sizes.length;
+    // A last batch that is not full stays the last: no empty one, whose turn would be next, follows.
+    if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
     const pieces: unknown[] = [];
     for (let wanted = size; wanted > 0;) {
       const { batch, rows } = this.#held[0]!;
