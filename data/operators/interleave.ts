@@ -7,7 +7,7 @@ import type { IteratorContext } from "../context.ts";
 import { type HeldElements, heldFrom } from "../held.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
-import { checkParallelCalls } from "../parallelism.ts";
+import { AUTOTUNE, checkParallelCalls } from "../parallelism.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import { checkSpec, type ElementSpec } from "../spec.ts";
 import { SpecCheck } from "../spec_check.ts";
@@ -16,7 +16,10 @@ import { Opened, type OpenedState } from "./opened.ts";
 import { ParallelInterleave } from "./parallel_interleave.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
-/** How many datasets are open at once by default; recorded with the pipeline, not the host's. */
+/**
+ * How many datasets are open at once by default, and for `AUTOTUNE`; recorded with the pipeline, not
+ * the host's.
+ */
 const CYCLE_LENGTH_DEFAULT = 4;
 
 /** Which element an error is of. */
@@ -24,6 +27,7 @@ export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
 /** How the turns go. */
 export interface InterleaveAttributes {
+  /** How many datasets are open at once; 4 by default, and for `AUTOTUNE`. */
   readonly cycleLength?: number | undefined;
   readonly blockLength?: number | undefined;
   /** How many elements are fetched at once, or `AUTOTUNE`; by default one, when it is asked for. */
@@ -45,11 +49,13 @@ export class InterleaveNode extends UnaryNode {
 
   constructor(input: DatasetNode, fn: NodeFunction, options: InterleaveAttributes = {}) {
     super("interleave", input);
-    const { cycleLength = CYCLE_LENGTH_DEFAULT, blockLength = 1 } = options;
+    const { cycleLength = AUTOTUNE, blockLength = 1 } = options;
     this.fn = fn;
     this.#spec = checkSpec("interleave", options.spec);
     this.check = SpecCheck.of(this.#spec);
-    this.cycleLength = checkInteger("interleave", "cycleLength", cycleLength, 1);
+    this.cycleLength = cycleLength === AUTOTUNE
+      ? CYCLE_LENGTH_DEFAULT
+      : checkInteger("interleave", "cycleLength", cycleLength, 1);
     this.blockLength = checkInteger("interleave", "blockLength", blockLength, 1);
     this.numParallelCalls = checkParallelCalls("interleave", options.numParallelCalls);
     this.deterministic = checkOptionalBoolean("interleave", "deterministic", options.deterministic);
