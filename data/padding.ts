@@ -17,8 +17,9 @@ export type PaddedShapes = PaddedShape | readonly PaddedShapes[] | {
   readonly [component: string]: PaddedShapes;
 };
 
-/** What to fill with: one value for all components, or one per component. */
+/** What to fill with: one value for all components, or one per component. `null`: the default. */
 export type PaddingValues =
+  | null
   | number
   | bigint
   | boolean
@@ -241,7 +242,7 @@ export function fillValue(
   path: string,
 ): Fill {
   const isBig = dtype === "int64" || dtype === "uint64";
-  if (value === undefined) {
+  if (value === undefined || value === null) {
     if (dtype === "string") return "";
     if (dtype === "bytes") return new Uint8Array(0);
     return isBig ? 0n : 0;

@@ -203,7 +203,7 @@ Deno.test("paddedBatch refuses at once what the spec of its elements tells to be
     [{ paddedShapes: { ...good, a: [2] } }, "[2] of component a is smaller than its elements"],
     [{ paddingValues: 0 }, "the padding value 0 of component b[0] is no string"],
     [{ paddingValues: { a: 0.5 } }, "the padding value 0.5 of component a is no int32"],
-    [{ paddingValues: { a: null } }, "the padding value null of component a is no int32"],
+    [{ paddingValues: { a: true } }, "the padding value true of component a is no int32"],
     [{ paddingValues: { d: 1 } }, "paddingValues names component d"],
     [{ paddingValues: { b: ["", 0, 0] } }, "paddingValues names component b[2]"],
   ];
@@ -222,6 +222,7 @@ Deno.test("paddedBatch refuses at once what the spec of its elements tells to be
   }
   rows.paddedBatch(2, { paddedShapes: good, paddingValues: { a: 1, b: ["", 0] } });
   rows.paddedBatch(2, { paddingValues: { b: ["-"] } });
+  rows.paddedBatch(2, { paddingValues: { a: null, b: ["-", null] } });
 });
 
 Deno.test("unbatch undoes batch", async () => {
