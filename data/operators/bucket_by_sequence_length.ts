@@ -169,10 +169,10 @@ class Buckets implements Grouping {
         `${KIND}: the length function must return an integer of at least 0, got ${show(given)}`,
       );
     }
-    const { boundaries, padToBucketBoundary } = this.#options;
+    const { boundaries, padToBucketBoundary, noPadding } = this.#options;
     const bucket = boundaries.findIndex((boundary) => length < boundary);
     if (bucket >= 0) return bucket;
-    if (padToBucketBoundary) {
+    if (padToBucketBoundary && !noPadding) {
       throw new LeatError(
         "invalid_argument",
         `${KIND}: with padToBucketBoundary, elements must be shorter than the last of the ` +
