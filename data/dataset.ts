@@ -3,6 +3,7 @@
  * iterator is asked for its first element.
  */
 import { LeatError } from "../core/error.ts";
+import { isPlainObject } from "../core/tree.ts";
 import { type FunctionExtra, NodeFunction } from "./call.ts";
 import { invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
@@ -210,10 +211,16 @@ export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptio
   readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
 }
 
-type Datasets = readonly Dataset<unknown>[] | Readonly<Record<string, Dataset<unknown>>>;
+type Datasets =
+  | readonly (Dataset<unknown> | Datasets)[]
+  | { readonly [component: string]: Dataset<unknown> | Datasets };
 
 /** The elements of several datasets side by side. */
-export type Zipped<D> = { -readonly [K in keyof D]: D[K] extends Dataset<infer E> ? E : never };
+export type Zipped<D> = {
+  -readonly [K in keyof D]: D[K] extends Dataset<infer E> ? E
+    : D[K] extends Datasets ? Zipped<D[K]>
+    : never;
+};
 
 /** The next iterator of a dataset, which asks that host for all that the installed one is asked for else. */
 export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
@@ -660,8 +667,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * Elements of several datasets side by side, as an array or an object like the one given. It ends
-   * with the shortest.
+   * Elements of several datasets side by side, as an array or an object like the one given, which
+   * may hold further ones. It ends with the shortest.
    *
    * @example
    * ```ts
@@ -672,12 +679,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * ```
    */
   static zip<const D extends Datasets>(datasets: D): Dataset<Zipped<D>> {
-    if (typeof datasets !== "object" || datasets === null) {
-      throw notDataset("zip", "datasets", datasets);
-    }
-    const keys = Array.isArray(datasets) ? null : Object.keys(datasets);
-    const inputs = Object.values(datasets).map((dataset) => nodeIn("zip", "datasets", dataset));
-    return new Dataset(new ZipNode(inputs, keys));
+    return new Dataset(zipNode(datasets));
   }
 
   /**
@@ -913,8 +915,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
 
   /**
    * Like `batch`, with every component padded: to `paddedShapes`, where -1 or null (and everything,
-   * by default) is the longest of the batch. Padding is 0, "" or `paddingValues`. An element longer
-   * than a fixed length is `data_loss`.
+   * by default) is the longest of the batch. Padding is 0, "" or `paddingValues`, in which null stands
+   * for the default. An element longer than a fixed length is `data_loss`.
    *
    * @example
    * ```ts
@@ -1416,7 +1418,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * Batches of elements of like length: bucket i holds lengths from `boundaries[i - 1]`, inclusive,
    * to `boundaries[i]`, exclusive, and gives padded batches of `batchSizes[i]`. With
    * `padToBucketBoundary` they are padded to the boundary less one, and longer elements are errors;
-   * with `noPadding` shapes must agree.
+   * with `noPadding` nothing is padded, and shapes must agree.
    *
    * @example
    * ```ts
@@ -1815,6 +1817,16 @@ function nodeIn(operator: string, argument: string, value: unknown): DatasetNode
   const node = nodeOf(value);
   if (node === undefined) throw notDataset(operator, argument, value);
   return node;
+}
+
+/** Zips an array or object of datasets; each array or object within it is a zip of its own. */
+function zipNode(datasets: unknown): DatasetNode {
+  if (!Array.isArray(datasets) && !isPlainObject(datasets)) {
+    throw notDataset("zip", "datasets", datasets);
+  }
+  const keys = Array.isArray(datasets) ? null : Object.keys(datasets);
+  const inputs = Object.values<unknown>(datasets).map((part) => nodeOf(part) ?? zipNode(part));
+  return new ZipNode(inputs, keys);
 }
 
 function nodesIn(operator: string, datasets: unknown): DatasetNode[] {

@@ -9,6 +9,7 @@ import {
 } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../data/mod.ts";
+import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn, turn } from "./lib/collect.ts";
 
 const slow = <T>(dataset: Dataset<T>) =>
@@ -239,6 +240,20 @@ Deno.test("zip ends with the shortest and keeps the structure it was given", asy
   ]);
   assertEquals(Dataset.zip([three, two]).cardinality(), 2);
   assertThrows(() => Dataset.zip([]), LeatError);
+});
+
+Deno.test("zip takes arrays and objects of datasets within each other, as windows come", async () => {
+  const three = Dataset.range(3);
+  const nested = Dataset.zip({ x: three, rest: [three.skip(1), { z: Dataset.from("abc") }] });
+  const sums = nested.map(({ x, rest: [y, { z }] }) => `${x + y}${z}`);
+  assertEquals(await collect(sums), ["1a", "3b"]);
+  const windows = nested.window(2).flatMap((window, { Dataset }) => Dataset.zip(window).batch(2));
+  assertEquals((await collect(windows)).length, 1);
+  await assertCheckpointLaw(() => nested.shuffle(2).repeat(2));
+  for (const wrong of [{ x: three, y: {} }, { x: [three, 5] }, [three, new Map()], three]) {
+    const error = assertThrows(() => Dataset.zip(wrong as never), LeatError);
+    assertEquals(error.code, "invalid_argument");
+  }
 });
 
 Deno.test("zip moves all inputs past an element that fails in one", async () => {
