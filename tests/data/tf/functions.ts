@@ -8,6 +8,8 @@ export type Any = any;
 
 const modulo = (x: number, n: number) => ((x % n) + n) % n;
 const filled = (x: number) => new Float64Array(x).fill(x);
+/** The numbers of a vector, which is a typed array where a function made it. */
+const dataOf = (x: Any) => x instanceof Tensor ? x.data as Any : x;
 
 function checked<T>(condition: boolean, x: T): T {
   if (!condition) throw new LeatError("invalid_argument", "refused");
@@ -33,7 +35,16 @@ export const ELEMENT_FUNCTIONS: Record<string, (x: Any) => unknown> = {
   matrix: (x) => new Tensor("float64", [x, 2], new Float64Array(2 * x).fill(x)),
   fixedAndFilled: (x) => [x, filled(x)],
   text: (x) => String(x),
-  total: (x) => [...x.data].reduce((sum, at) => sum + at, 0),
+  total: (x) => [...dataOf(x)].reduce((sum, at) => sum + at, 0),
+  twin: (x) => [x, x],
+  boxed: (x) => ({ v: x }),
+  unboxed: (x) => x.v,
+  swap: (x) => [x[1], x[0]],
+  loud: (x) => x + "!",
+  textLength: (x) => x.length,
+  vectorLength: (x) => dataOf(x).length,
+  reversed: (x) => tensor(dataOf(x).toReversed()),
+  failOnEmpty: (x) => checked(dataOf(x).length > 0, x),
   failOn2: (x) => checked(x !== 2, x),
   failOnOdd: (x) => checked(x % 2 === 0, x),
   failFrom3: (x) => checked(x < 3, x),
@@ -47,6 +58,9 @@ export const PREDICATES: Record<string, (x: Any) => boolean> = {
   all: () => true,
   none: () => false,
   firstEven: (x) => x[0] % 2 === 0,
+  boxedEven: (x) => x.v % 2 === 0,
+  short: (x) => dataOf(x).length < 3,
+  brief: (x) => x.length < 3,
   failOn2: (x) => checked(x !== 2, true),
 };
 
@@ -56,6 +70,7 @@ export const DATASET_FUNCTIONS: Record<string, (x: Any) => Dataset<unknown>> = {
   twice: (x) => Dataset.from([x]).repeat(2),
   from10: (x) => Dataset.range(10 * x, 10 * x + 3),
   slices: (x) => Dataset.fromTensorSlices(x),
+  batched: (x) => Dataset.from([x]).repeat(3).batch(2),
   nothing: (x) => Dataset.from([x]).take(0),
   failing: (x) => Dataset.range(x).map(ELEMENT_FUNCTIONS.failOn2!),
   failOn2: (x) => Dataset.range(checked(x !== 2, x)),
@@ -74,7 +89,10 @@ export const KEYS: Record<string, (x: Any) => number> = {
   negate: (x) => -x,
   zero: () => 0,
   failOn2: (x) => checked(x !== 2, modulo(x, 2)),
-  size: (x) => x.length,
+  size: (x) => dataOf(x).length,
+  first: (x) => x[0],
+  boxed: (x) => x.v,
+  textLength: (x) => x.length,
 };
 
 export const REDUCES: Record<string, (key: number, window: Dataset<Any>) => Dataset<unknown>> = {
@@ -84,6 +102,7 @@ export const REDUCES: Record<string, (key: number, window: Dataset<Any>) => Data
   twice: (_key, window) => window.concatenate(window),
   count: (_key, window) => window.batch(100).map((x: Any) => x.size),
   nothing: (_key, window) => window.take(0),
+  enumerated: (key, window) => window.enumerate(key),
   padded: (_key, window) => window.paddedBatch(100),
   failOnKey1: (key, window) => window.take(checked(key !== 1, 100)),
 };
@@ -99,6 +118,7 @@ export const SCANS: Record<string, (state: Any, x: Any) => [unknown, unknown]> =
   fibonacci: (state) => [[state[1], state[0] + state[1]], state[0]],
   failOn2: (state, x) => [state + checked(x !== 2, x), state + x],
   pairs: (state, x) => [x, [state, x]],
+  counted: (state, x) => [state + 1, [state, x]],
 };
 
 export const FOLDS: Record<string, (state: Any, x: Any) => unknown> = {

@@ -158,7 +158,7 @@ function padding({ paddedShapes, paddingValues, ...how }: Any): Any {
   };
 }
 
-/** Values of `fromTensors` and its kin: lists are tensors. */
+/** Values of `fromTensors` and its kin: lists are tensors, `{"dtype", "of"}` those of a dtype. */
 function decode(value: Any): Any {
   return Array.isArray(value) ? tensor(value) : untuple(value, decode);
 }
@@ -166,6 +166,7 @@ function decode(value: Any): Any {
 function untuple(value: Any, each: (part: Any) => Any = (part) => untuple(part)): Any {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   if ("tuple" in value) return value.tuple.map(each);
+  if ("dtype" in value) return tensor(value.of, { dtype: value.dtype });
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, each(part)]));
 }
 

@@ -57,6 +57,15 @@ ELEMENT_FUNCTIONS = {
     "fixedAndFilled": lambda x: (x, tf.fill([x], x)),
     "text": lambda x: tf.strings.as_string(x),
     "total": lambda x: tf.reduce_sum(x),
+    "twin": lambda x: (x, x),
+    "boxed": lambda x: {"v": x},
+    "unboxed": lambda x: x["v"],
+    "swap": lambda x: (x[1], x[0]),
+    "loud": lambda x: x + "!",
+    "textLength": lambda x: tf.cast(tf.strings.length(x), tf.int64),
+    "vectorLength": lambda x: tf.size(x, tf.int64),
+    "reversed": lambda x: x[::-1],
+    "failOnEmpty": lambda x: checked(tf.size(x) > 0, x),
     "failOn2": lambda x: checked(x != 2, x),
     "failOnOdd": lambda x: checked(x % 2 == 0, x),
     "failFrom3": lambda x: checked(x < 3, x),
@@ -70,6 +79,9 @@ PREDICATES = {
     "all": lambda x: tf.constant(True),
     "none": lambda x: tf.constant(False),
     "firstEven": lambda x: x[0] % 2 == 0,
+    "boxedEven": lambda x: x["v"] % 2 == 0,
+    "short": lambda x: tf.size(x) < 3,
+    "brief": lambda x: tf.strings.length(x) < 3,
     "failOn2": lambda x: checked(x != 2, True),
 }
 
@@ -79,6 +91,7 @@ DATASET_FUNCTIONS = {
     "twice": lambda x: Dataset.from_tensors(x).repeat(2),
     "from10": lambda x: Dataset.range(10 * x, 10 * x + 3),
     "slices": lambda x: Dataset.from_tensor_slices(x),
+    "batched": lambda x: Dataset.from_tensors(x).repeat(3).batch(2),
     "nothing": lambda x: Dataset.from_tensors(x).take(0),
     "failing": lambda x: Dataset.range(x).map(ELEMENT_FUNCTIONS["failOn2"]),
     "failOn2": lambda x: Dataset.range(checked(x != 2, x)),
@@ -98,6 +111,9 @@ KEYS = {
     "zero": lambda x: tf.constant(0, tf.int64),
     "failOn2": lambda x: checked(x != 2, x % 2),
     "size": lambda x: tf.size(x),
+    "first": lambda x: x[0],
+    "boxed": lambda x: x["v"],
+    "textLength": lambda x: tf.strings.length(x),
 }
 
 REDUCES = {
@@ -107,6 +123,7 @@ REDUCES = {
     "twice": lambda key, window: window.concatenate(window),
     "count": lambda key, window: window.batch(100).map(lambda x: tf.size(x, tf.int64)),
     "nothing": lambda key, window: window.take(0),
+    "enumerated": lambda key, window: window.enumerate(key),
     "padded": lambda key, window: window.padded_batch(100),
     "failOnKey1": lambda key, window: window.take(checked(key != 1, tf.constant(100, tf.int64))),
 }
@@ -122,6 +139,7 @@ SCANS = {
     "fibonacci": lambda state, _: ((state[1], state[0] + state[1]), state[0]),
     "failOn2": lambda state, x: (state + checked(x != 2, x), state + x),
     "pairs": lambda state, x: (x, (state, x)),
+    "counted": lambda state, x: (state + 1, (state, x)),
 }
 
 REDUCERS = {
@@ -139,6 +157,8 @@ def decode(value):
     if isinstance(value, dict):
         if "tuple" in value:
             return tuple(decode(part) for part in value["tuple"])
+        if "dtype" in value:
+            return tf.constant(value["of"], value["dtype"])
         return {key: decode(part) for key, part in value.items()}
     if isinstance(value, str):
         return value
@@ -163,6 +183,8 @@ def encode(value):
 def plain(value):
     if isinstance(value, list):
         return [plain(part) for part in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # as JavaScript writes it
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -254,7 +276,10 @@ def step(dataset, name, args):
         return Dataset.choose_from_datasets([build(at) for at in args[0]], build(args[1]),
                                             **snaked(options))
     if name == "sampleFrom":
-        return Dataset.sample_from_datasets([build(at) for at in args[0]], **snaked(options))
+        how = snaked(options)
+        if isinstance(how.get("weights"), list):
+            how["weights"] = [float(at) for at in how["weights"]]
+        return Dataset.sample_from_datasets([build(at) for at in args[0]], **how)
     if name == "map":
         return dataset.map(one(ELEMENT_FUNCTIONS[args[0]]), **snaked(options))
     if name == "filter":
@@ -372,7 +397,7 @@ def main(paths):
             kept = {key: fact[key] for key in ("unread", "leat", "why") if key in fact}
             answer = record(fact["pipeline"], "unread" in fact)
             recorded = {"pipeline": fact["pipeline"], "tf": answer, **kept}
-            lines.append(json.dumps(recorded, separators=(",", ":")) + "\n")
+            lines.append(json.dumps(recorded, separators=(",", ":"), ensure_ascii=False) + "\n")
         with open(path, "w") as file:
             file.writelines(lines)
         print(path, len(lines))
