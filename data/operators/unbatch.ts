@@ -24,13 +24,14 @@ export class UnbatchNode extends UnaryNode {
     return mapSpec(this.input.elementSpec, rowSpec);
   }
 
-  /** Exact where every batch has the same known number of rows. */
+  /** Exact where every batch has the same known number of rows, of which no component has another. */
   override get cardinality(): number {
     const { cardinality, elementSpec } = this.input;
     if (cardinality === 0 || cardinality === Infinity) return cardinality;
-    const rows = leavesOfSpec(elementSpec)?.[0]?.shape[0] ?? null;
-    if (cardinality === UNKNOWN_CARDINALITY || rows === null) return UNKNOWN_CARDINALITY;
-    return cardinality * rows;
+    const rows = new Set(leavesOfSpec(elementSpec)?.map((leaf) => leaf.shape[0] ?? null));
+    rows.delete(null);
+    if (cardinality === UNKNOWN_CARDINALITY || rows.size !== 1) return UNKNOWN_CARDINALITY;
+    return cardinality * [...rows][0]!;
   }
 
   override makeIterator(context: IteratorContext): UnbatchIterator {
