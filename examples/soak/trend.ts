@@ -28,8 +28,11 @@ const QUARTILE = 0.25;
 const PARTS = 8;
 /** so that it may be no more than this share of the margin: a slow leak shows long before it is large. */
 export const CREEP_SHARE = 0.25;
-/** What rises at less than this share of its pace comes to an end: something is filled. */
-const SLOWER = 0.5;
+/**
+ * What rises at less than this share of its pace comes to an end: a table is filled, as that of senders
+ * heard is in a few thousand jobs. A leak keeps its pace, but for chance.
+ */
+const SLOWER = 0.7;
 
 /** One measure of one process. */
 export interface Trend {

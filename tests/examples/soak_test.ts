@@ -57,6 +57,11 @@ Deno.test("trendsOf names a slow leak: what rises all the way, and not what come
     assertEquals(grows((share) => share + (share * SECONDS % 10 === 0 ? 0 : 5)), true, measure);
     assertEquals(grows((share) => share / 3), false, `${measure}: too little`);
     assertEquals(grows((share) => 1 - Math.exp(-4 * share)), false, `${measure}: it fills up`);
+    assertEquals(
+      grows((share) => 1 - Math.exp(-1.7 * share)),
+      false,
+      `${measure}: it fills slowly`,
+    );
     assertEquals(grows((share) => share < 0.6 ? 0 : 0.6), false, `${measure}: a step`);
   }
 });
