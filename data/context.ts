@@ -68,8 +68,6 @@ interface Iteration {
   readonly deterministic: boolean;
   /** While it is restored: what puts back what that has overwritten. */
   readonly overwritten: (() => void)[];
-  /** The streams of services that were opened since it was restored; undefined where it was not. */
-  opened: Set<string> | undefined;
   readonly lastReaders: LastReaders;
 }
 
@@ -118,7 +116,6 @@ export class IteratorContext {
         pause: new Pause(),
         deterministic,
         overwritten: [],
-        opened: undefined,
         lastReaders: new LastReaders(lastReaders),
       },
       luck,
@@ -270,22 +267,10 @@ export class IteratorContext {
   endRestoring(isRestored: boolean): void {
     const overwritten = this.#iteration.overwritten.splice(0);
     if (isRestored) {
-      this.#iteration.opened = new Set();
       this.#iteration.lastReaders.restored();
       return;
     }
     for (const putBack of overwritten.toReversed()) putBack();
-  }
-
-  /**
-   * To be called when the stream of that name is opened: whether it is the first time since the iteration
-   * was restored. Then the one that was saved may still be read by another process.
-   */
-  opensRestored(name: string): boolean {
-    const { opened } = this.#iteration;
-    if (opened === undefined || opened.has(name)) return false;
-    opened.add(name);
-    return true;
   }
 
   /** As whom streams of services were read. */

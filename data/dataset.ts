@@ -69,6 +69,7 @@ import { ZipNode } from "./operators/zip.ts";
 import { checkOptions } from "./option_names.ts";
 import { elementAt } from "./random_access.ts";
 import { reduceGraph } from "./reduce.ts";
+import { ShardingPolicy } from "./sharding_policy.ts";
 import { singleElementOf } from "./single_element.ts";
 import { ArrowNode } from "./sources/arrow.ts";
 import { CsvNode, type CsvOptions } from "./sources/csv.ts";
@@ -222,7 +223,7 @@ export type Zipped<D> = {
     : never;
 };
 
-/** The next iterator of a dataset, which asks that host for all that the installed one is asked for else. */
+/** The next iterator of a dataset, on another host than the one that is installed. */
 export let iterateOn: <T>(dataset: Dataset<T>, host: Host) => DatasetIterator<T>;
 
 /**
@@ -1691,9 +1692,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
     return openIterator<T>(this.node, {
       ...options,
       ...this.#nextIteration(),
-      onRestored: (epoch) => {
-        this.#iterations = epoch + 1;
-        this.#lastReaders.restored();
+      onRestored: (epoch, lastReaders) => {
+        const next = epoch + 1;
+        this.#iterations = hasEpochsOnce(this.node) ? Math.max(this.#iterations, next) : next;
+        this.#lastReaders.goesOnAfter(lastReaders);
       },
     });
   }
@@ -1827,6 +1829,13 @@ function zipNode(datasets: unknown): DatasetNode {
   const keys = Array.isArray(datasets) ? null : Object.keys(datasets);
   const inputs = Object.values<unknown>(datasets).map((part) => nodeOf(part) ?? zipNode(part));
   return new ZipNode(inputs, keys);
+}
+
+/** Whether a service gives each of its epochs once: what was read of one is not there to be read again. */
+function hasEpochsOnce(node: DatasetNode): boolean {
+  const isDistributed = node instanceof DistributeNode || node instanceof FromIdNode;
+  if (isDistributed) return node.options.processingMode !== ShardingPolicy.DETERMINISTIC;
+  return node.inputs.some(hasEpochsOnce);
 }
 
 function nodesIn(operator: string, datasets: unknown): DatasetNode[] {

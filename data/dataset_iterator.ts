@@ -36,8 +36,8 @@ export interface IterationOptions {
   readonly splits?: SplitSource;
   /** As whom the dataset's iterations have read streams of services. Default: as nobody yet. */
   readonly lastReaders?: LastReaders;
-  /** Told the epoch of an iteration that was restored: the one after it is the next. */
-  readonly onRestored?: (epoch: number) => void;
+  /** Told the epoch of an iteration that was restored, and as whom it reads: the one after it is the next. */
+  readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
   /** Rejects with a `ReadingFailure` as it is, for who has to tell it from an element's error. */
@@ -208,7 +208,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /**
    * Goes on from where another iterator of the same pipeline was saved, in this process or another.
    * Whatever this one did before is forgotten; if it fails, nothing is. The next iterator of its dataset
-   * is the epoch after, however many there have been.
+   * is the epoch after, however many there have been; of several iterators the one restored last decides.
+   * Where a service gives each epoch once (`distribute` unless DETERMINISTIC), it is one that was not begun.
    *
    * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
    * `failed_precondition` where the pipeline, or what it reads, has changed.
@@ -309,7 +310,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#held = new OperatorMeter("next", -1);
     this.#watch = new Stopwatch(context.host, this.#held);
     if (this.#closed) elements.dispose();
-    else this.#options.onRestored?.(coordinates.epoch);
+    else this.#options.onRestored?.(coordinates.epoch, context.lastReaders);
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {

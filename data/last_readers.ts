@@ -21,11 +21,13 @@ export class LastReaders {
   readonly #readers = new Map<string, ReaderId>();
   readonly #dataset: LastReaders | undefined;
   #isRestored = false;
-  #restoration: string | undefined;
+  /** That of the iteration, or of the one before it that was restored last. */
+  #restoring: Restoring | undefined;
 
   /** @param dataset Those of the dataset that is iterated over. */
   constructor(dataset?: LastReaders) {
     this.#dataset = dataset;
+    this.#restoring = dataset === undefined ? undefined : dataset.#restoring;
   }
 
   of(stream: string): ReaderId | undefined {
@@ -45,6 +47,24 @@ export class LastReaders {
   restored(): void {
     this.#readers.clear();
     this.#isRestored = true;
+    this.#restoring = { opened: new Set(), name: undefined };
+  }
+
+  /** The dataset goes on after an iteration that was restored: it may have been at its end, and open nothing. */
+  goesOnAfter(iteration: LastReaders): void {
+    this.#readers.clear();
+    this.#restoring = iteration.#restoring;
+  }
+
+  /**
+   * To be called when the stream of that name is opened: whether it is the first time since the iteration,
+   * or one before it, was restored. Then the one that was saved may still be read by another process.
+   */
+  opensRestored(name: string): boolean {
+    const opened = this.#restoring?.opened;
+    if (opened === undefined || opened.has(name)) return false;
+    opened.add(name);
+    return true;
   }
 
   /**
@@ -52,6 +72,14 @@ export class LastReaders {
    * service has said as whom the first is read.
    */
   restoration(host: Host): string {
-    return this.#restoration ??= hex64(host);
+    if (this.#restoring === undefined) return hex64(host);
+    return this.#restoring.name ??= hex64(host);
   }
+}
+
+/** What is to be known of a restoring by all that goes on after it. */
+interface Restoring {
+  /** The streams that were opened since. */
+  readonly opened: Set<string>;
+  name: string | undefined;
 }

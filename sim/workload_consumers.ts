@@ -3,8 +3,8 @@
  * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
  * and the others, whom that is told, go on from theirs. In some runs, in which none is thought lost,
  * they read several epochs, to the next of which each goes on by itself: those of a `repeat`, or of
- * the iterators that a program opens of one dataset. When one crashes there, all
- * are begun again from the last step that all have saved, as what launches training programs does it.
+ * the iterators that a program opens of one dataset. When one crashes there, all are begun again from
+ * the last step that all have saved, as what launches training programs does it.
  *
  * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
  * given every n-th element of the canonical stream of each epoch from the i-th on, each in its place;

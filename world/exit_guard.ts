@@ -11,8 +11,8 @@ import { LeatError } from "../core/error.ts";
  * From now on `Deno.exit()`, `process.exit()` and `close()` of this thread end nothing, but throw.
  *
  * @param says What the error says, of the call as it was written: `Deno.exit(3)`.
- * @param onExit Told of the error as well, for whoever called may catch it; where nobody does, it ends the
- *   thread only if this is left out.
+ * @param onExit Told of the error as well, for whoever called may catch it. Where it is given, an error that
+ *   nobody catches does not end the thread.
  */
 export function guardExits(
   says: (call: string) => string,
@@ -22,7 +22,7 @@ export function guardExits(
   const refuse = (name: string) => (code?: unknown): never => {
     const call = `${name}(${code === undefined ? "" : String(code)})`;
     const error = new LeatError("failed_precondition", says(call));
-    if (onExit !== undefined) told.add(error);
+    told.add(error);
     onExit?.(error);
     throw error;
   };
@@ -30,6 +30,7 @@ export function guardExits(
   // `process.exit` calls it, also where it was imported by name.
   Object.assign(process, { reallyExit: refuse("process.exit") });
   Object.assign(globalThis, { close: refuse("close") });
+  if (onExit === undefined) return;
   // One that nobody catches would be told once more, as the end of the thread.
   addEventListener("error", (event) => {
     if (told.has(event.error)) event.preventDefault();

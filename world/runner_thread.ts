@@ -102,8 +102,8 @@ function provideServed(services: ServiceCredentials | undefined): void {
 }
 
 guardExits((call) =>
-  `A function of the pipeline called ${call}, which would end the thread that it runs on: have it throw ` +
-  "an error instead"
+  `Code of the pipeline called ${call}, which would end the thread that it runs on: have it throw an error ` +
+  "instead"
 );
 
 addEventListener("message", (event) => {

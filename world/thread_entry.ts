@@ -26,6 +26,7 @@ import {
 
 import { portLink } from "../transport/web_worker.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
+import { guardExits } from "./exit_guard.ts";
 
 /** The node of this thread, once it was told to start one. */
 class NodeThread implements ThreadControl {
@@ -124,6 +125,11 @@ class NodeThread implements ThreadControl {
     return this.#system;
   }
 }
+
+// Pipelines run here, too, where runners are "inline".
+guardExits((call) =>
+  `Code on a node's thread called ${call}, which would end the node: have it throw an error instead`
+);
 
 // Before anything that waits: messages that come earlier would be lost.
 comlink.expose(new NodeThread());

@@ -243,7 +243,13 @@ class OrderedIterator extends ElementIterator {
 
   protected override restoreState(state: unknown): Promise<void> {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
-    this.#restored = this.#position = { sequence, given, carried, digest, ended, ...more };
+    const position = { sequence, given, carried, digest, ended, ...more };
+    // At the end of what others read, too, it comes to the end again: else other consumers would wait for it,
+    // and who was replaced could read on.
+    const isShared = ended && this.#options.jobName !== undefined;
+    this.#restored = this.#position = isShared
+      ? { ...position, carried: [], ended: false }
+      : position;
     return Promise.resolve();
   }
 
@@ -255,7 +261,7 @@ class OrderedIterator extends ElementIterator {
   #begin(): () => void {
     const { context, jobName } = this.#options;
     // Also where the epoch had not begun, or the one before was at its end: somebody may read further on.
-    const takesOver = jobName !== undefined && context.opensRestored(jobName);
+    const takesOver = jobName !== undefined && context.lastReaders.opensRestored(jobName);
     const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     const numbering = this.#numbering();
@@ -387,7 +393,7 @@ class OrderedIterator extends ElementIterator {
   async #end(): Promise<Joined | typeof END> {
     const last = await this.#join.end();
     const isOwn = this.#isOwn(this.#position.number ?? 0);
-    this.#position = { ...this.#position, ended: true };
+    this.#position = { ...this.#position, carried: [], ended: true };
     this.release();
     return last !== undefined && isOwn ? last : END;
   }

@@ -30,6 +30,23 @@ Deno.test("LastReaders keeps the newer reader of two that are noted in another o
   assertEquals(readers.of("s"), reader(1, "b"));
 });
 
+Deno.test("LastReaders has each stream opened as restored once, by the iteration or, where that opens none, the next", () => {
+  const dataset = new LastReaders();
+  const before = new LastReaders(dataset);
+  const restored = new LastReaders(dataset);
+  assertEquals(restored.opensRestored("a"), false);
+  restored.restored();
+  dataset.goesOnAfter(restored);
+  assertEquals([restored.opensRestored("a"), restored.opensRestored("a")], [true, false]);
+  const next = new LastReaders(dataset);
+  assertEquals([next.opensRestored("a"), next.opensRestored("b")], [false, true]);
+  assertEquals(next.restoration(new DenoHost()), restored.restoration(new DenoHost()));
+  assertEquals([new LastReaders(dataset).opensRestored("b"), before.opensRestored("c")], [
+    false,
+    false,
+  ]);
+});
+
 Deno.test("LastReaders of what was restored are known by nothing that was before, and named alike for all streams", () => {
   const dataset = new LastReaders();
   new LastReaders(dataset).note("s", reader(1));

@@ -223,6 +223,25 @@ testInline(
 );
 
 testInline(
+  "consumers that were restored at the last step of an epoch come to its end, in batches or not",
+  async (start) => {
+    const filtered = Dataset.range(23).filter((x) => x % 3 !== 1);
+    await using cluster = await start({ workers: 2 });
+    for (const dataset of [filtered, filtered.batch(2)] as Dataset<unknown>[]) {
+      const open = () => consumersOf(dataset.map((x) => x), cluster, 3);
+      const begun = open();
+      const parts = partsOf(await orderedReference(dataset.map((x) => x)), 3);
+      await Promise.all(begun.map((one, i) => readOutcomes(one, parts[i]!.length)));
+      const states = await Promise.all(begun.map((one) => one.save()));
+      await Promise.all(begun.map((one) => one.return()));
+      const restored = open();
+      await Promise.all(restored.map((one, i) => one.restore(states[i]!)));
+      assertEquals(await Promise.all(restored.map((one) => outcomesOf(one))), [[], [], []]);
+    }
+  },
+);
+
+testInline(
   "consumers that were restored in their processes come to the next epoch together, however often each was",
   async (start) => {
     await using cluster = await start({ workers: 2 });

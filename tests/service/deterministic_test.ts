@@ -242,6 +242,59 @@ testInline(
 );
 
 testInline(
+  "a reader that was restored at an epoch's end takes the next one over, and who was replaced is refused",
+  async (start) => {
+    await using cluster = await start();
+    for (const dataset of [Dataset.range(12), Dataset.range(11).batch(2)] as Dataset<unknown>[]) {
+      const elements = dataset.cardinality();
+      // After the last element, and when the end was heard of.
+      for (const ends of [0, 1]) {
+        const job = () =>
+          dataset.distribute({
+            service: cluster,
+            processingMode: "DETERMINISTIC",
+            jobName: `${elements} ${ends}`,
+          });
+        const replaced = job();
+        const first = replaced.iterator();
+        await readOutcomes(first, elements + ends);
+        const state = await first.save();
+        await outcomesOf(first);
+        await readOutcomes(replaced.iterator(), 3);
+        const successor = job();
+        const restored = successor.iterator();
+        await restored.restore(state);
+        assertEquals(await outcomesOf(restored), []);
+        assertEquals((await outcomesOf(successor.iterator())).length, elements);
+        const error = await assertRejects(() => replaced.iterator().next(), LeatError);
+        assertEquals(error.code, "failed_precondition");
+        assertEquals((await outcomesOf(successor.iterator())).length, elements);
+      }
+    }
+  },
+);
+
+testInline(
+  "the iterator after one that was restored reads a DYNAMIC epoch that was not begun",
+  async (start) => {
+    await using cluster = await start();
+    const dataset = Dataset.range(10).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+      jobName: "epochs",
+    });
+    const first = dataset.iterator();
+    await outcomesOf(first);
+    const state = await first.save();
+    await readOutcomes(dataset.iterator(), 4);
+    const restored = dataset.iterator();
+    await restored.restore(state);
+    assertEquals(await outcomesOf(restored), []);
+    assertEquals((await outcomesOf(dataset.iterator())).length, 10);
+  },
+);
+
+testInline(
   "a DETERMINISTIC reader is told that one that was restored in an earlier repetition reads on",
   async (start) => {
     await using cluster = await start();

@@ -146,7 +146,7 @@ Deno.test("RunnerThreads fails the element whose function would end its thread i
       "process.exit(",
     ]]
   ) {
-    assertStringIncludes(String(message), `A function of the pipeline called ${call}`);
+    assertStringIncludes(String(message), `Code of the pipeline called ${call}`);
   }
   assertEquals(last, 3);
   runner.dispose();
