@@ -66,6 +66,20 @@ Deno.test("a worker denies what was not granted, by element, and goes on", async
   assertEquals(await read(address, Dataset.range(3)), [0, 1, 2]);
 });
 
+Deno.test("a worker reads below the folder that it was started in, Leat's own one as well", async () => {
+  await using dispatcher = await startDispatcher();
+  const { address } = dispatcher;
+  await using worker = startChild("worker", {
+    command: "task",
+    args: ["--dispatcher", address, "--port", "0"],
+  });
+  await worker.line(/listening on/);
+  const first = Dataset.textLines(OUTSIDE).take(1);
+  const [line, denied] = await read(address, first.concatenate(Dataset.textLines("/etc/passwd")));
+  assertEquals(line, "MIT License");
+  assertEquals((denied as LeatError).code, "permission_denied");
+});
+
 Deno.test("functions come from data roots, and from hosts that were granted", async () => {
   const module = "export const half = (x: number): number => x / 2;";
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {

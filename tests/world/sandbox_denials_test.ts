@@ -7,13 +7,7 @@
 import type { WireError } from "../../core/error.ts";
 import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { type Came, evaluating, Sandbox } from "./sandbox_lib.ts";
-
-/** By another program: `Deno.symlink` asks for all of the disk. */
-async function link(target: string, path: string): Promise<void> {
-  const code = "import os, sys; os.symlink(sys.argv[1], sys.argv[2])";
-  await new Deno.Command("python3", { args: ["-c", code, target, path] }).output();
-}
+import { type Came, evaluating, link, Sandbox } from "./sandbox_lib.ts";
 
 function messageOf(came: Came | undefined, code = "permission_denied"): string {
   if (came === undefined || "value" in came) {

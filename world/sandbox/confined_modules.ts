@@ -57,6 +57,8 @@ export interface ConfinedModules {
   readonly readable: Folders;
   /** Beginnings of the URLs of the program's own modules. */
   readonly program: readonly string[];
+  /** The beginning of those among them that functions may not have: they hold what is no longer there. */
+  readonly machine: string;
   /** URLs of those that it imports later. */
   readonly late: ReadonlySet<string>;
   /** Modules from other hosts. */
@@ -69,7 +71,9 @@ export interface ConfinedModules {
  * What is refused is resolved to what cannot be loaded: what a hook throws while it resolves, Deno
  * ignores where the module is one that it has loaded before.
  */
-export function confineModules({ readable, program, late, remote }: ConfinedModules): void {
+export function confineModules(
+  { readable, program, machine, late, remote }: ConfinedModules,
+): void {
   const register = registerHooks as unknown as RegisterHooks;
   shutCommonJs();
   register({
@@ -84,6 +88,7 @@ export function confineModules({ readable, program, late, remote }: ConfinedModu
       }
       if (startsWith(url, "data:")) return given(url);
       if (!startsWith(url, "file:")) return refused(refusalOf(url));
+      if (startsWith(url, machine)) return refused(refusalOf(url, "it is of what confines them"));
       try {
         readable.required(url);
       } catch (error) {
@@ -157,9 +162,12 @@ function refused(reason: string): Resolved {
   return { url: `${REFUSED}${encodeURIComponent(reason)}`, shortCircuit: true };
 }
 
-function refusalOf(what: string): string {
-  const why = startsWith(what, "node:")
+function refusalOf(what: string, why = reasonOf(what)): string {
+  return `Cannot import ${what} in user functions, whatever a worker grants: ${why}`;
+}
+
+function reasonOf(what: string): string {
+  return startsWith(what, "node:")
     ? "it reaches the whole process"
     : "put what is needed of it into the module, with a bundler for instance";
-  return `Cannot import ${what} in user functions, whatever a worker grants: ${why}`;
 }

@@ -32,7 +32,7 @@ import { type AskHost, ConfinedHost } from "./confined_host.ts";
 import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge, Moved } from "./edge.ts";
-import { type ProgramAccess, programUrls } from "./grants.ts";
+import { machineUrl, type ProgramAccess, programUrls } from "./grants.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 import { lockDown } from "./lockdown.ts";
 import { RemoteModules } from "./remote_modules.ts";
@@ -121,7 +121,12 @@ const memoryCheck = setInterval(() => {
 lockDown({
   readable: start.readable,
   writable: start.writable,
-  modules: { program: programUrls(), late: LATE_MODULES, remote: remoteModules },
+  modules: {
+    program: programUrls(),
+    machine: machineUrl(),
+    late: LATE_MODULES,
+    remote: remoteModules,
+  },
   port: start.control,
 });
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { resolve } from "node:path";
+import { resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 
@@ -114,8 +114,10 @@ export interface ProgramAccess {
   readonly imports: readonly string[];
 }
 
+/** The one that functions may not import, whatever is granted: what confines them is there. */
+const MACHINE = "world/";
 /** The rooms that a confined thread's program consists of. */
-const ROOMS = ["actors/", "core/", "data/", "transport/", "world/"];
+const ROOMS = ["actors/", "core/", "data/", "transport/", MACHINE];
 
 /** Beginnings of the URLs of this program's own modules. */
 export function programUrls(): string[] {
@@ -123,7 +125,16 @@ export function programUrls(): string[] {
   return ROOMS.map((room) => new URL(room, top).href);
 }
 
-/** Where this program's own modules are: folders, or a host. */
+/** The beginning of the URLs of those that functions never import. */
+export function machineUrl(): string {
+  return new URL(`../../${MACHINE}`, import.meta.url).href;
+}
+
+/**
+ * Where this program's own modules are, as far as that is not granted anyway: folders, or a host.
+ *
+ * A folder below a granted one is left out: to give it back would give back the granted one, too.
+ */
 export function programAccess({ readable, imports }: SandboxGrants): ProgramAccess {
   const top = new URL("../../", import.meta.url);
   if (top.protocol !== "file:") {
@@ -132,7 +143,13 @@ export function programAccess({ readable, imports }: SandboxGrants): ProgramAcce
   }
   const rooms = ROOMS.map((room) => fileURLToPath(new URL(room, top)).replace(/\/$/, ""));
   const granted = pathsOf(readable);
-  return { read: rooms.filter((room) => !granted.includes(room)), imports: [] };
+  const isGranted = (room: string) => granted.some((folder) => isWithin(room, folder));
+  return { read: rooms.filter((room) => !isGranted(room)), imports: [] };
+}
+
+/** Whether a path is a folder's or leads below it, as it is written: so permissions go. */
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`);
 }
 
 function pathsOf(folders: readonly Folder[]): string[] {
