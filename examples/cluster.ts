@@ -17,6 +17,7 @@ import {
   integer,
   type Program,
   runProgram,
+  UsageError,
   type Values,
 } from "./lib/args.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
@@ -40,7 +41,9 @@ const OPTIONS = {
     default: "DYNAMIC",
   }),
   killAfter: integer({
-    help: "Kills the last worker (SIGKILL) once so many elements have arrived.",
+    help:
+      "Kills the last worker (SIGKILL) once so many elements have arrived: needs another one, " +
+      "which goes on.",
     min: 1,
   }),
 };
@@ -52,6 +55,13 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Starts a dispatcher and workers as processes of their own behind WebSockets, runs a job " +
     "through them from this process, checks every element that arrives, and stops them again.",
   options: OPTIONS,
+  check({ workers, killAfter }) {
+    if (killAfter === undefined || workers > 1) return;
+    throw new UsageError(
+      "--kill-after kills the last worker, and with --workers 1 nobody would be left to go on: " +
+        "give at least --workers 2",
+    );
+  },
   notes: `Examples:
   deno task cluster
   deno task cluster --workers 2 --mode OFF --elements 200000
@@ -112,6 +122,12 @@ async function runJob(
   const lost = dispatcher.ended.then((end) => {
     throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
   });
+  // Nobody starts one anew: the job would wait for ever.
+  const alone = Promise.all(
+    deployment.workers.map(({ name, ended }) => ended.then((end) => `${name}: ${end}`)),
+  ).then((ends) => {
+    throw new LeatError("unavailable", `No worker is left for the job (${ends.join(", ")})`);
+  });
   const startedMs = performance.now();
   using _ticks = view.follow(observer, ledger);
   const victim = deployment.workers.at(-1)!;
@@ -122,7 +138,7 @@ async function runJob(
     view.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
     victim.kill();
   });
-  const end = await Promise.race([reading, stopped, lost]);
+  const end = await Promise.race([reading, stopped, lost, alone]);
   const seconds = (performance.now() - startedMs) / 1_000;
   await observer.refresh();
   const times = mode === "OFF" ? workers : 1;

@@ -4,7 +4,7 @@
  * @module
  */
 import { Dataset, type Tensor } from "../../mod.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";
 
@@ -145,6 +145,21 @@ Deno.test("the cluster program keeps its promise with a worker killed, and says 
   await child.line(/ended: SIGKILL/);
   await child.line(/at most once: kept/);
   assertEquals((await soon("its end", child.status)).code, 0);
+});
+
+Deno.test("the cluster program does not wait for ever for workers that nobody starts", async () => {
+  const args = ["--workers", "1", "--kill-after", "4000"];
+  await using refused = startChild("examples/cluster.ts", { args, flags: ["-P=cluster"] });
+  assertEquals((await soon("its refusal", refused.status)).code, 2);
+  assertStringIncludes(refused.stderr.text, "give at least --workers 2");
+  const { child, pids: [dispatcher, worker] } = await startCluster(1, "--elements", "100000000");
+  await using _child = child;
+  // By another program: tests may not send signals to processes that they have not started.
+  const kill = "import os, signal, sys; os.kill(int(sys.argv[1]), signal.SIGKILL)";
+  await new Deno.Command("python3", { args: ["-c", kill, `${worker}`] }).output();
+  assertEquals((await soon("its end", child.status)).code, 1);
+  assertStringIncludes(child.stderr.text, "No worker is left for the job (worker-1: SIGKILL)");
+  await gone(dispatcher!);
 });
 
 for (const signal of ["SIGINT", "SIGKILL"] as const) {
