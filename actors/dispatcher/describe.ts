@@ -50,13 +50,18 @@ export function describeState(
   soft: SoftState,
   scaling: ScalingDescription,
 ): DispatcherDescription {
-  const going = [...state.iterations.values()].filter(({ finished }) => !finished);
+  const iterations = [...state.iterations.values()];
+  const going = iterations.filter(({ finished }) => !finished);
+  // What was produced is being read: that a worker rests then is not for want of a job.
+  const hasJobs = iterations.some(({ finished, iterationId }) =>
+    !finished || state.clientsOfIteration(iterationId).size > 0
+  );
   const shared = going.filter((iteration) => isShared(state, iteration));
   return {
     clusterId: state.clusterId,
     scaling,
     workers: [...state.workers.values()].map((worker) => ({
-      ...describeWorker(state, soft, worker, going.length > 0),
+      ...describeWorker(state, soft, worker, hasJobs),
       ...whyNoShard(state, shared, worker.name),
     })),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({

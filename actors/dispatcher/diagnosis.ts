@@ -165,7 +165,7 @@ export interface WorkerSigns {
   readonly unreachable: string | undefined;
   /** Its tasks, and whether anybody reads their iterations. */
   readonly tasks: readonly (TaskDescription & { readonly hasReaders: boolean })[];
-  /** Whether there is an iteration that goes on. */
+  /** Whether there is an iteration that goes on, or one of which is read what is left. */
   readonly hasJobs: boolean;
 }
 

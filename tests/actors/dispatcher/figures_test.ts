@@ -366,6 +366,24 @@ Deno.test("a worker without work says why", async () => {
   assertEquals(await reasonOf("w"), "It has produced everything of its tasks.");
 });
 
+Deno.test("a worker that has produced everything of a job that is still read says so", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  worker!.complete(taskId);
+  await worker!.heartbeat();
+  await cluster.worker("late").heartbeat();
+  const reasons = async () =>
+    (await cluster.ask("describe", null)).workers.map(({ activity }) => activity.reason);
+  const { finished, clients } = await iterationOf(cluster);
+  assertEquals({ finished, clients }, { finished: true, clients: 1 });
+  assertEquals(await reasons(), [
+    "It has produced everything of its tasks.",
+    "The jobs that go on have no task for it.",
+  ]);
+  await cluster.ask("releaseClient", { clientId });
+  assertEquals(await reasons(), ["There is no job.", "There is no job."]);
+});
+
 Deno.test("a window's hit rate is the share of what it served that was there when it was asked for", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
