@@ -42,7 +42,7 @@ export interface ScalingStep {
   readonly worker?: string;
   /** How many workers of the fleet there will be. */
   readonly workers: number;
-  /** Why: the dispatcher's sentence, or the error. */
+  /** Why: the dispatcher's sentence, the scaler's own limit before it where that decides, or the error. */
   readonly reason: string;
 }
 
@@ -215,12 +215,12 @@ class FleetScaler implements Scaler {
     const running = names.length + this.#starting.size;
     const room = maxWorkers - this.#stopping.size;
     for (let count = running; count < Math.min(target, room); count++) {
-      this.#start(count + 1, state.scaling.text);
+      this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
     }
     // While some are starting it is not known who is the least useful.
     if (this.#starting.size > 0) return;
     for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
-      this.#stop(name, target, state.scaling.text);
+      this.#stop(name, target, stopReason(missing, maxWorkers, state.scaling.text));
     }
   }
 
@@ -288,6 +288,18 @@ function missingBeside(
     Math.min(wanted, pool.wanted) - others.filter((worker) => isOfPool(pool, worker)).length
   );
   return Math.max(here - others.length, ...missing);
+}
+
+/** Why there is to be a worker of that number, where `missing` are wanted of the fleet. */
+function startReason(number: number, missing: number, min: number, dispatcher: string): string {
+  if (number <= missing) return dispatcher;
+  return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;
+}
+
+/** Why one of the fleet is not to stay. */
+function stopReason(missing: number, max: number, dispatcher: string): string {
+  if (missing <= max) return dispatcher;
+  return `never more than ${max} here (--max, maxWorkers), whatever is wanted: ${dispatcher}`;
 }
 
 /** Names of workers, those first that a cluster misses least; among equals the youngest. */

@@ -220,6 +220,33 @@ Deno.test("autoscale keeps a fleet at what is wanted, less the workers of others
   await until(() => fleet.names.length === 5);
 });
 
+Deno.test("autoscale says which of its steps its own limits decide, and not the dispatcher", async () => {
+  const fleet = new Names();
+  for (let i = 0; i < 5; i++) await fleet.start(); // another scaler's, that had no such limit
+  const steps: ScalingStep[] = [];
+  let state = stateOf(9);
+  await using _scaler = autoscale({
+    dispatcher: { describe: () => Promise.resolve(state) },
+    fleet,
+    minWorkers: 2,
+    maxWorkers: 4,
+    intervalMs: 1,
+    onStep: (step) => void steps.push(step),
+  });
+  const reasonsOf = (kind: ScalingStep["action"]) =>
+    steps.splice(0).filter(({ action }) => action === kind).map(({ reason }) => reason);
+  await until(() => fleet.names.length === 4);
+  const most = "never more than 4 here (--max, maxWorkers), whatever is wanted: because";
+  assertEquals(reasonsOf("stop"), [most]);
+  state = stateOf(1);
+  await until(() => fleet.names.length === 2);
+  assertEquals(reasonsOf("stop"), ["because", "because"]);
+  fleet.names.splice(0, 2); // they have ended: one of them is wanted, the other is not
+  await until(() => fleet.names.length === 2);
+  const least = "never fewer than 2 here (--min, minWorkers), whatever is wanted: because";
+  assertEquals(reasonsOf("start"), ["because", least]);
+});
+
 /** How many workers of its own a scaler has beside others, once it has looked a few times. */
 async function ownBeside(state: DispatcherDescription, tags?: readonly string[]): Promise<number> {
   let looks = 0;
