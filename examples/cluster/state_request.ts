@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
+import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 
 /** How long the answer may take, in ms. */
 const TIMEOUT_MS = 10_000;
@@ -40,12 +41,12 @@ export async function askForState(
     if (response.ok) return await response.json();
     await response.body?.cancel();
   } catch (cause) {
-    throw new LeatError(
-      "unavailable",
-      `No dispatcher answers at ${address} (${reasonOf(cause)}); check the address, and that ` +
-        "`deno task dispatcher` runs there",
-      { cause },
-    );
+    const why = reasonOf(cause);
+    const remedy = tlsRemedy(address, why) ??
+      "check the address, and that `deno task dispatcher` runs there";
+    throw new LeatError("unavailable", `No dispatcher answers at ${address} (${why}); ${remedy}`, {
+      cause,
+    });
   }
   throw refusal(address, response.status, token);
 }

@@ -14,6 +14,7 @@ import { TempFolder } from "../lib/temp_folder.ts";
 const DISPATCHER = "examples/dispatcher.ts";
 const WORKER = "examples/worker.ts";
 const AUTOSCALE = "examples/autoscale.ts";
+const STATUS = "examples/status.ts";
 const TLS = ["--cert", "tests/transport/tls/server.pem", "--key", "tests/transport/tls/server.key"];
 /** A worker does not let functions read its key. */
 const ROOT = ["--data-root", "tests/data"];
@@ -100,6 +101,15 @@ Deno.test("with TLS the service is read by those who trust its authority", async
   assertEquals(error.code, "unavailable");
   assertMatch(error.message, /certificate/i);
   assertStringIncludes(error.message, "--ca");
+  const untrusting = await failureOf(STATUS, "--dispatcher", service);
+  assertStringIncludes(untrusting, "pass the authority that signed its certificate (--ca)");
+  const plain = await failureOf(STATUS, "--dispatcher", service.replace("wss:", "ws:"));
+  assertStringIncludes(plain, "its address begins with wss://");
+  for (const said of [untrusting, plain]) assertEquals(said.includes("check the address"), false);
+  await using unencrypted = await startDispatcher();
+  const wrong = unencrypted.address.replace("ws:", "wss:");
+  const encrypting = await failureOf(STATUS, "--dispatcher", wrong);
+  assertStringIncludes(encrypting, "its address begins with ws://");
 });
 
 Deno.test("a port in use is named with the remedy", async () => {

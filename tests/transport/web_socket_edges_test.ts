@@ -350,6 +350,20 @@ Deno.test("wss: serves who trusts its authority, and is `unavailable` to others,
   assertStringIncludes(error.message, "--ca");
 });
 
+Deno.test("who has TLS where the other has not is told which address to write", async () => {
+  const [cert, key] = await certificates();
+  await using encrypted = new Listener({ cert, key });
+  await using plain = new Listener();
+  const connector = webSocketConnector({ world: new DenoWorld() });
+  const refusalOf = async (address: string) =>
+    (await rejection(connector.connect(address, LOCAL), "unavailable")).message;
+  const toTls = await refusalOf(encrypted.server.address.replace("wss:", "ws:"));
+  assertStringIncludes(toTls, "what listens there speaks TLS alone");
+  assertStringIncludes(toTls, "its address begins with wss://");
+  const toPlain = await refusalOf(plain.server.address.replace("ws:", "wss:"));
+  assertStringIncludes(toPlain, "its address begins with ws://");
+});
+
 Deno.test("a process ends by itself once its nodes and servers are closed", async () => {
   await using child = startChild("tests/transport/fixture_exit.ts", {
     flags: ["--allow-net=127.0.0.1", "--allow-env", "--allow-read", "--allow-sys"],

@@ -10,6 +10,7 @@ import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "./hello.ts";
 import { dialSocket } from "./dialled_socket.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { tlsRemedy } from "./remedies.ts";
 import type { Socket } from "./socket.ts";
 import { bearer, checkToken } from "./token.ts";
 import { UpgradeRefused } from "./upgrade.ts";
@@ -185,9 +186,7 @@ function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
 }
 
 function unreachable(node: string, why: string, cause?: unknown): LeatError {
-  const remedy = /certificate/i.test(why)
-    ? "pass the authority that signed its certificate (--ca)"
-    : "check that it runs, its address, and the network between";
+  const remedy = tlsRemedy(node, why) ?? "check that it runs, its address, and the network between";
   const options = cause === undefined ? {} : { cause };
   return new LeatError("unavailable", `Cannot reach ${node}: ${why}; ${remedy}`, options);
 }

@@ -7,6 +7,7 @@ import { Buffer } from "node:buffer";
 import type { Random } from "../../actors/runtime/world.ts";
 import { nodeCrypto } from "../../core/builtins.ts";
 import { broken } from "./client_frames.ts";
+import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
 
 /** What a server may say before it is a WebSocket. */
 const RESPONSE_BYTES_MAX = 16_384;
@@ -41,7 +42,10 @@ export async function upgrade(
   let length = 0;
   while (length < bytes.length) {
     const count = await conn.read(bytes.subarray(length));
-    if (count === null) throw new Error("it closed the connection before it answered");
+    if (count === null) {
+      const isTls = length > 0 && bytes[0] === TLS_ALERT;
+      throw new Error(isTls ? SPEAKS_TLS : "it closed the connection before it answered");
+    }
     length += count;
     // Latin-1 keeps one character to a byte.
     const text = Buffer.from(bytes.buffer, 0, length).toString("latin1");
