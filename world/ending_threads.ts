@@ -7,6 +7,14 @@
  * @module
  */
 
+/** Who is told of threads that have not ended in time. */
+export interface LateThreads {
+  /** Of each that a function may keep, when it is counted, with what it was watched as. */
+  readonly onRunaway?: (what: string) => void;
+  /** Of each that had not begun: none of a user's functions has run there, and it counts as no runaway. */
+  readonly onUnbegun?: () => void;
+}
+
 /** A thread that was told to end. */
 interface Told {
   isRunaway: boolean;
@@ -15,13 +23,12 @@ interface Told {
 
 /** See the module. */
 export class EndingThreads {
-  readonly #onRunaway: (what: string) => void;
+  readonly #late: LateThreads;
   readonly #told = new Set<Told>();
   #closed = false;
 
-  /** @param onRunaway Told of each that has not ended in time, when it is counted. */
-  constructor(onRunaway: (what: string) => void = () => {}) {
-    this.#onRunaway = onRunaway;
+  constructor(late: LateThreads = {}) {
+    this.#late = late;
   }
 
   /** How many have not ended yet. */
@@ -29,7 +36,7 @@ export class EndingThreads {
     return this.#told.size;
   }
 
-  /** How many of them have not ended in time. */
+  /** How many of them have not ended in time, and had begun. */
   get runaways(): number {
     return [...this.#told].filter(({ isRunaway }) => isRunaway).length;
   }
@@ -40,8 +47,14 @@ export class EndingThreads {
    * @param port Leads to the thread, which may read from it or not. It may be closed afterwards.
    * @param what Names the thread for `onRunaway`.
    * @param patienceMs After how long it is a runaway, in ms.
+   * @param hasBegun Whether it has loaded, so that a function may run there.
    */
-  async watch(port: MessagePort, what: string, patienceMs: number): Promise<void> {
+  async watch(
+    port: MessagePort,
+    what: string,
+    patienceMs: number,
+    hasBegun = true,
+  ): Promise<void> {
     if (this.#closed) return;
     const told: Told = { isRunaway: false };
     this.#told.add(told);
@@ -50,8 +63,9 @@ export class EndingThreads {
     if (this.#closed) return;
     const { port1, port2 } = new MessageChannel();
     const timer = setTimeout(() => {
+      if (!hasBegun) return this.#late.onUnbegun?.();
       told.isRunaway = true;
-      this.#onRunaway(what);
+      this.#late.onRunaway?.(what);
     }, patienceMs);
     told.forget = () => {
       clearTimeout(timer);

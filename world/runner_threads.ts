@@ -18,7 +18,7 @@ import type {
   RunnerSplits,
 } from "../actors/worker/runner.ts";
 import { type StartThread, startThread } from "../transport/start_thread.ts";
-import { EndingThreads } from "./ending_threads.ts";
+import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";
 import type { WorkerStorage } from "./storage.ts";
 
@@ -30,12 +30,10 @@ const RETIRE_TIMEOUT_MS = 1_000;
 const RUNAWAY_AFTER_MS = 120_000;
 
 /** How runners on threads are set up, beside what they reach. */
-export interface RunnerThreadsOptions {
+export interface RunnerThreadsOptions extends LateThreads {
   /** Starts the threads. Default: below the calling one. */
   readonly start?: StartThread | undefined;
-  /** Told of each function that goes on long after its thread was terminated, of which pipeline it is. */
-  readonly onRunaway?: (what: string) => void;
-  /** After how long that is, in ms. Default two minutes. */
+  /** After how long a thread that was terminated has not ended in time, in ms. Default two minutes. */
   readonly runawayAfterMs?: number;
   /** Told, of each thread, that it still loads after a while, and what may be done about it. */
   readonly onSlowLoading?: (what: string) => void;
@@ -63,15 +61,15 @@ export class RunnerThreads implements RunnerFactory {
     options: WorkerStorage = {},
     {
       start = startThread,
-      onRunaway,
       runawayAfterMs = RUNAWAY_AFTER_MS,
       onSlowLoading = () => {},
       slowAfterMs = SLOW_AFTER_MS,
+      ...late
     }: RunnerThreadsOptions = {},
   ) {
     this.#options = options;
     this.#start = start;
-    this.#ending = new EndingThreads(onRunaway);
+    this.#ending = new EndingThreads(late);
     this.#runawayAfterMs = runawayAfterMs;
     this.#onSlowLoading = onSlowLoading;
     this.#slowAfterMs = slowAfterMs;
@@ -166,7 +164,12 @@ export class RunnerThreads implements RunnerFactory {
 
   /** Ends a thread that may be busy for long. */
   #end(thread: RunnerThread, what: string): void {
-    const watching = this.#ending.watch(thread.port, what, this.#runawayAfterMs);
+    const watching = this.#ending.watch(
+      thread.port,
+      what,
+      this.#runawayAfterMs,
+      thread.isLoaded,
+    );
     thread.terminate(watching);
   }
 }
@@ -220,6 +223,7 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** How many listings of splits are under way on it that somebody waits for. */
   listings = 0;
+  /** Before, no function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
   readonly #end: () => void;

@@ -14,6 +14,7 @@ import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
 import { RunnerThreads, type RunnerThreadsOptions } from "./runner_threads.ts";
 import { ConfinedRunners } from "./sandbox/confined_runners.ts";
+import type { LateThreads } from "./ending_threads.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /** What a worker is given that is no plain data. */
@@ -42,6 +43,15 @@ export function takeUpWorker(
       );
       onRunaways?.(count);
     },
+    onUnbegun() {
+      system.world.log(
+        "warn",
+        "A thread for pipelines had not begun when it was told to end, and has not ended for long " +
+          "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
+          "less beside them), or Deno checks types for each thread (leave --check out of `deno run`). " +
+          "Restart this worker if it goes on",
+      );
+    },
     onSlowLoading: (what) => system.world.log("warn", what),
   });
   const { config, dispatcher, ownProcess = false } = role;
@@ -63,12 +73,12 @@ export function takeUpWorker(
 function runnersOnThreads(
   { storage, storageLatencyMs, services, sandbox }: WorkerRole,
   start: StartThread | undefined,
-  { onRunaway, onSlowLoading }: Required<Pick<RunnerThreadsOptions, "onRunaway" | "onSlowLoading">>,
+  { onSlowLoading, ...late }: Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services };
   return sandbox === undefined
-    ? new RunnerThreads(reached, { start, onRunaway, onSlowLoading })
-    : new ConfinedRunners(sandbox, reached, { onRunaway });
+    ? new RunnerThreads(reached, { start, onSlowLoading, ...late })
+    : new ConfinedRunners(sandbox, reached, late);
 }
 
 function runawaysOf({ runaways = 0 }: RunnerFactory): Pick<ProcessUsage, "runawayThreads"> {

@@ -48,7 +48,7 @@ Deno.test("EndingThreads counts a thread until it has ended, as a runaway when t
   const thread = new StubbornThread();
   await thread.begin();
   const told = Promise.withResolvers<string>();
-  const ending = new EndingThreads(told.resolve);
+  const ending = new EndingThreads({ onRunaway: told.resolve });
   await ending.watch(thread.port, "task 7", 1);
   thread.terminate();
   assertEquals(ending.count, 1);
@@ -63,9 +63,10 @@ Deno.test("EndingThreads counts a thread until it has ended, as a runaway when t
 Deno.test("EndingThreads forgets what has not ended when it is closed", async () => {
   const thread = new StubbornThread();
   await thread.begin();
-  const ending = new EndingThreads(() => {
+  const onRunaway = () => {
     throw new Error("told of a runaway");
-  });
+  };
+  const ending = new EndingThreads({ onRunaway });
   await ending.watch(thread.port, "task 7", 60_000);
   thread.terminate();
   ending.close();

@@ -222,6 +222,32 @@ Deno.test("RunnerThreads says once of a thread that it loads slowly, and what ma
   assertEquals(said.length, 1);
 });
 
+// What was sent to a thread that never hears it stays there, ports with it.
+Deno.test("RunnerThreads takes a thread that never loads for no function that never gives way", {
+  sanitizeResources: false,
+}, async () => {
+  const kept: MessagePort[] = [];
+  const unbegun = Promise.withResolvers<void>();
+  const runners = new RunnerThreads({}, {
+    // It never loads, and never ends.
+    start(_module, _name, port) {
+      kept.push(port);
+      return () => {};
+    },
+    onRunaway: (what) => unbegun.reject(new Error(`${what} is said to run on`)),
+    onUnbegun: unbegun.resolve,
+    runawayAfterMs: 1,
+  });
+  const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
+  const never = assertRejects(() => runner.next(), LeatError, "was terminated");
+  runner.dispose();
+  await unbegun.promise;
+  await never;
+  assertEquals(runners.runaways, 0);
+  await runners.close();
+  for (const port of kept) port.close();
+});
+
 Deno.test("RunnerThreads counts the bytes that a pipeline reads", async () => {
   const path = await Deno.makeTempFile();
   await Deno.writeTextFile(path, "one\ntwo\n");

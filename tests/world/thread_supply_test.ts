@@ -7,6 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../mod.ts";
 import { ConfinedThread } from "../../world/sandbox/confined_thread_handle.ts";
+import type { ConfinedStart } from "../../world/sandbox/confined_thread.ts";
 import { FetchedModules } from "../../world/sandbox/fetched_modules.ts";
 import { sandboxGrants } from "../../world/sandbox/grants.ts";
 import { EndingThreads } from "../../world/ending_threads.ts";
@@ -217,6 +218,42 @@ Deno.test("a confined thread that never loads ends its pipeline by an error that
   assertEquals(came.code, "unavailable");
   assertStringIncludes(came.message, "has not loaded its program within 0.001 s");
   assertStringIncludes(came.message, "restart the worker if this goes on");
+});
+
+/** A worker that never loads, and cannot be ended: it keeps what it is sent, ports included. */
+class NeverLoading extends EventTarget {
+  static readonly kept: unknown[] = [];
+  postMessage(message: unknown): void {
+    NeverLoading.kept.push(message);
+  }
+  terminate(): void {}
+}
+
+// What was sent to a thread that never hears it stays there, ports with it.
+Deno.test("ConfinedRunners takes a thread that never loads for no function that never gives way", {
+  sanitizeResources: false,
+}, async () => {
+  const { Worker: original } = globalThis;
+  const unbegun = Promise.withResolvers<void>();
+  try {
+    Reflect.set(globalThis, "Worker", NeverLoading);
+    await using sandbox = await Sandbox.open({}, () => ({ stallTimeoutMs: 1 }), {}, {
+      ...{ loadTimeoutMs: 1, stopTimeoutMs: 1 },
+      onRunaway: (what) => unbegun.reject(new Error(`a function of ${what} is said to run on`)),
+      onUnbegun: unbegun.resolve,
+    });
+    const [came] = await sandbox.elements(Dataset.range(2));
+    assertStringIncludes((came as LeatError).message, "no function has run on it");
+    await unbegun.promise;
+    assertEquals(sandbox.runners.runaways, 0);
+    assert(sandbox.runners.ending > 0);
+  } finally {
+    Reflect.set(globalThis, "Worker", original);
+  }
+  const starts = NeverLoading.kept as { argumentList?: { value?: ConfinedStart }[] }[];
+  for (const { argumentList: [start] = [] } of starts) {
+    for (const name of ["control", "host", "life"] as const) start?.value?.[name]?.close();
+  }
 });
 
 Deno.test("ThreadSupply tries a thread that cannot even begin once for each who asks, and goes on", async () => {

@@ -16,7 +16,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner.ts";
-import { EndingThreads } from "../ending_threads.ts";
+import { EndingThreads, type LateThreads } from "../ending_threads.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { ConfinedThread, type ThreadOptions } from "./confined_thread_handle.ts";
 import { FetchedModules } from "./fetched_modules.ts";
@@ -29,13 +29,13 @@ import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 /** How confined runners are set up, beside what they are granted. */
-export interface ConfinedRunnersOptions {
+export interface ConfinedRunnersOptions extends LateThreads {
   /** Threads that load at a time. Default: as many as there are cores, at most 8. */
   readonly loadingMax?: number;
   /** How long one may take to load, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** Told of each thread that could not be ended, of which pipeline it is. */
-  readonly onRunaway?: (what: string) => void;
+  /** How long one has to end in order, in ms. Default five seconds. */
+  readonly stopTimeoutMs?: number;
 }
 
 /** Makes runners, each on a confined thread of its own. */
@@ -49,17 +49,19 @@ export class ConfinedRunners implements RunnerFactory {
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs, onRunaway }: ConfinedRunnersOptions = {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs, stopTimeoutMs, ...late }: ConfinedRunnersOptions =
+      {},
   ) {
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostThreads(grants, storage);
     this.#modules = new FetchedModules(grants.imports);
-    this.#ending = new EndingThreads(onRunaway);
+    this.#ending = new EndingThreads(late);
     const options: ThreadOptions = {
       ending: this.#ending,
       ...{ grants, hosts: this.#hosts, storageLatencyMs },
       modules: this.#modules,
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
+      ...(stopTimeoutMs === undefined ? {} : { stopTimeoutMs }),
       onEnded: (thread) => this.#threads.delete(thread),
     };
     this.#supply = new ThreadSupply(() => {

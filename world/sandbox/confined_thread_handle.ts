@@ -21,7 +21,7 @@ import type { ThreadEnd, WardenControl } from "./warden_thread.ts";
 
 /** How long a thread may take to load its program, in ms: one that never does would hold its task for ever. */
 const LOAD_TIMEOUT_MS = 120_000;
-/** How long a warden has to end its thread before it is ended itself, in ms. */
+/** How long a warden has to end its thread before it is ended itself, in ms, unless it is said. */
 const STOP_TIMEOUT_MS = 5_000;
 /** How often within the time allowed a thread is asked whether it still gives way. */
 const STALL_CHECKS = 4;
@@ -37,6 +37,8 @@ export interface ThreadOptions {
   readonly storageLatencyMs: number;
   /** How long it may take to load its program, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
+  /** How long it has to end in order, in ms. Default five seconds. */
+  readonly stopTimeoutMs?: number;
   /** Who sees to it that it ends. */
   readonly ending: EndingThreads;
   /** Called once it has been told to end. */
@@ -62,8 +64,11 @@ export class ConfinedThread implements SuppliedThread {
   readonly #death = new Ending();
   /** Leads to a port of the confined thread that is open as long as the thread is there. */
   readonly #lifePort: MessagePort;
+  readonly #stopTimeoutMs: number;
   /** Within how long it has to end once it is told to, in ms. */
   #endsWithinMs: number;
+  /** Before, no function runs on it. */
+  #isLoaded = false;
   #name = "a listing";
   /** Where the confined thread will ask its host; listened to once it says that it is about to. */
   readonly #hostPort: MessagePort;
@@ -92,7 +97,8 @@ export class ConfinedThread implements SuppliedThread {
     const life = new MessageChannel();
     this.#hostPort = host.port1;
     this.#lifePort = life.port1;
-    this.#endsWithinMs = grants.stallTimeoutMs * STALL_PATIENCE + STOP_TIMEOUT_MS;
+    this.#stopTimeoutMs = options.stopTimeoutMs ?? STOP_TIMEOUT_MS;
+    this.#endsWithinMs = grants.stallTimeoutMs * STALL_PATIENCE + this.#stopTimeoutMs;
     this.#control = new Edge(control.port1, this.#methods(), (error) => this.#die(error));
     this.#warden = comlink.wrap<WardenControl>(this.#worker);
     const start: ConfinedStart = {
@@ -157,12 +163,14 @@ export class ConfinedThread implements SuppliedThread {
         new LeatError(
           "unavailable",
           `The runner is gone: its thread (number ${this.#number} of this process) has not loaded ` +
-            `its program within ${loadTimeoutMs / 1_000} s; restart the worker if this goes on`,
+            `its program within ${loadTimeoutMs / 1_000} s, and no function has run on it; the ` +
+            "machine may have too much to do; restart the worker if this goes on",
         ),
       );
     }, loadTimeoutMs);
     try {
       await this.#control.ask("ping");
+      this.#isLoaded = true;
     } finally {
       clearTimeout(late);
     }
@@ -210,7 +218,7 @@ export class ConfinedThread implements SuppliedThread {
       dueMs = nowMs + everyMs;
       if (nowMs - this.#heardAtMs > stallTimeoutMs * STALL_PATIENCE) {
         // It has not ended itself.
-        this.#endsWithinMs = STOP_TIMEOUT_MS;
+        this.#endsWithinMs = this.#stopTimeoutMs;
         return this.#die(stalled(stallTimeoutMs));
       }
       if (asking) return;
@@ -247,10 +255,11 @@ export class ConfinedThread implements SuppliedThread {
     this.#death.come(new LeatError("unavailable", "The runner is gone: its thread was terminated"));
     clearInterval(this.#stallCheck);
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_TIMEOUT_MS));
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, this.#stopTimeoutMs));
     // One that is ended while it loads may leave a lock of Deno's held, at which all later ones would wait.
     await Promise.race([this.#answers, this.#guarded, late]);
-    await this.#options.ending.watch(this.#lifePort, this.#name, this.#endsWithinMs);
+    const { ending } = this.#options;
+    await ending.watch(this.#lifePort, this.#name, this.#endsWithinMs, this.#isLoaded);
     this.#lifePort.close();
     this.#control.close();
     this.#hostPort.close();
