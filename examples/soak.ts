@@ -139,7 +139,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   // Loaded only now: what draws takes memory that would be seen as the readers'.
   const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
   writeSoakReport(report, path);
-  console.log(renderTable(trendTable(report.trends)));
+  if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
   console.log(`${findingOf(report)}. Plots: ${path}`);
   const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
   if (isKept) return;
@@ -192,6 +192,7 @@ async function soak(
     startedAt,
     commandLine: `deno task soak ${Deno.args.join(" ")}`.trim(),
     seconds: samples.seconds,
+    sampleMs,
     faults: nemesis?.total() ?? 0,
     runs: Object.fromEntries(counts),
     violations: violations.list(),

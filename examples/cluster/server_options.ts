@@ -50,7 +50,6 @@ export const SERVER_OPTIONS = {
   logLevel: choice(["debug", "info", "warn", "error", "off"], {
     help: "The least grave lines of the log, which goes to standard error.",
     default: "info",
-    placeholder: "LEVEL",
   }),
   stopAtEof: flag(
     "Stops when standard input ends: for programs that start this one through a pipe.",

@@ -129,7 +129,7 @@ export async function parseCommandLine<O extends Options>(
     (o.placeholder === undefined ? shape.flags : shape.valued).push(name);
   }
   checkFlags(args, shape.flags);
-  const given = await (await loadReader())(args, shape);
+  const given = await (await loadReader())(withNegatives(args, shape.valued), shape);
   for (const [name, { o }] of named) checkPresent(name, o, given.texts.get(name) ?? []);
   for (const name of given.unknown) throw refuseUnknown(name, [...named.keys()]);
   const stray = given.positionals[operands.length];
@@ -591,6 +591,20 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
     found.set(token.name, [...found.get(token.name) ?? [], text]);
   }
   return { texts: found, unknown, positionals };
+}
+
+/** Before either reader: they take a number below zero for an option, and none is named by a digit. */
+function withNegatives(args: readonly string[], valued: readonly string[]): string[] {
+  const joined: string[] = [];
+  const end = args.indexOf("--");
+  for (const [index, arg] of args.entries()) {
+    const before = joined.at(-1);
+    const isValue = /^-\d/.test(arg) && before?.startsWith("--") &&
+      valued.includes(before.slice(2));
+    if (isValue && (end < 0 || index < end)) joined[joined.length - 1] = `${before}=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
 }
 
 /** Before either reader: they take `--flag=anything` for true. */

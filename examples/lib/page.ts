@@ -34,7 +34,8 @@ export interface PageSection {
   readonly title: string;
   readonly finding: string;
   readonly figures: readonly Figure[];
-  readonly table: Table;
+  /** Default: none. */
+  readonly table?: Table;
   readonly notes: string[];
 }
 
@@ -111,7 +112,7 @@ export function renderSection(section: PageSection): string {
 <div class="figures">
 ${figures.map(renderFigure).join("\n")}
 </div>
-${renderTable(table)}
+${table === undefined ? "" : renderTable(table)}
 ${renderList("notes", notes)}
 </section>`;
 }

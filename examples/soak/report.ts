@@ -7,13 +7,15 @@ import { drawLines, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import type { Table } from "../lib/table.ts";
 import { type Measure, MEASURES, nameOf, type Sample } from "./samples.ts";
-import { CREEP_SHARE, MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
+import { CREEP_SHARE, LOOKS_MIN, MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
 
 /** A whole run. */
 export interface SoakReport {
   readonly startedAt: string;
   readonly commandLine: string;
   readonly seconds: number;
+  /** The time between two looks, in ms. */
+  readonly sampleMs: number;
   readonly faults: number;
   /** Jobs by mode. */
   readonly runs: Readonly<Record<string, number>>;
@@ -51,11 +53,14 @@ export function trendTable(trends: readonly Trend[]): Table {
 }
 
 /** In one sentence. */
-export function findingOf({ trends, violations, runs }: SoakReport): string {
+export function findingOf(
+  { trends, violations, runs, seconds, sampleMs }: SoakReport,
+): string {
   const growing = trends.filter(({ grows }) => grows);
   const jobs = Object.values(runs).reduce((sum, count) => sum + count, 0);
   const flat = trends.length === 0
-    ? "too short a run to compare its end with its beginning"
+    ? `too short a run to compare its end with its beginning: ${seconds.toFixed(0)} s, and at ` +
+      `--sample-ms ${sampleMs} that takes ${Math.ceil(LOOKS_MIN * sampleMs / 1_000)} s or more`
     : growing.length === 0
     ? "nothing grew"
     : `what grew: ${growing.map(({ process, measure }) => `${measure} of ${process}`).join(", ")}`;
@@ -85,7 +90,7 @@ export function renderSoakReport(report: SoakReport): string {
     figures: MEASURES.filter((measure) =>
       Object.values(report.series).flat().some((sample) => sample[measure] !== undefined)
     ).map((measure) => figureOf(measure, report)),
-    table: trendTable(report.trends),
+    ...(report.trends.length === 0 ? {} : { table: trendTable(report.trends) }),
     notes: [
       `The first ${100 * WARM_UP_SHARE} % of the run are warm-up and not compared.`,
       ...MEASURES.map((measure) => {

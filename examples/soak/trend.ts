@@ -22,6 +22,8 @@ const LIFE_SHARE_MIN = 0.6;
 const THIRDS = 3;
 /** Below this many samples in a third nothing is said. */
 const SAMPLES_MIN = 3;
+/** So many looks at a process are the least that says something. */
+export const LOOKS_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
 /** What stays when jobs end: a quarter of the samples are less. */
 const QUARTILE = 0.25;
 /** What rises from each of so many parts to the next, and no slower at the end, is no chance, */

@@ -48,6 +48,8 @@ for (const program of [DISPATCHER, WORKER, "examples/cluster.ts"]) {
     assertEquals((await child.status).code, 0);
     assertMatch(child.stdout.text, /^Usage: deno task \w+/);
     assertMatch(child.stdout.text, /Examples:/);
+    if (program === "examples/cluster.ts") return;
+    assertStringIncludes(child.stdout.text, "--log-level debug|info|warn|error|off");
   });
 }
 

@@ -15,6 +15,7 @@ import {
   readByStd,
   text,
   texts,
+  UsageError,
   wantsHelp,
 } from "../../examples/lib/args.ts";
 
@@ -64,6 +65,15 @@ Deno.test("parseCommandLine reads every kind of option, with a space or an equal
   });
 });
 
+Deno.test("parseCommandLine takes a number below zero for a value, and nothing behind a bare --", async () => {
+  const below = integer({ help: "", default: 0, min: -1 });
+  const program = { usage: "", summary: "", options: { below, words: texts({ help: "" }) } };
+  const read = (...args: string[]) => parseCommandLine(program, args);
+  assertEquals(await read("--below", "-1"), { below: -1, words: [] });
+  assertEquals(await read("--words", "-1.5", "--words=-2"), { below: 0, words: ["-1.5", "-2"] });
+  await assertRejects(() => read("--", "--below", "-1"), UsageError, "is not an option");
+});
+
 Deno.test("parseCommandLine types its values by their options", async () => {
   const values = await parse("--quick");
   const quick: boolean = values.quick;
@@ -85,7 +95,8 @@ const REFUSED: [name: string, args: string[], message: string][] = [
   ["another choice", ["--carrier", "pigeon"], "has to be one of inline, thread"],
   ["an option without its value", ["--report"], "--report needs a value: --report FILE"],
   ["an option in place of a value", ["--report", "--quick"], "--report needs a value"],
-  ["a number with a dash in place of a value", ["--workers", "-5"], "--workers needs a value"],
+  ["a number below zero", ["--workers", "-5"], "--workers is '-5', but has to be a whole number"],
+  ["letters with a dash in place of a value", ["--workers", "-x"], "--workers needs a value"],
   ["an option given twice", ["--workers", "1", "--workers", "2"], "given 2 times (1, 2)"],
   ["a flag with a value", ["--quick=maybe"], "--quick is 'maybe', but takes no value"],
   ["a stray word", ["now"], "'now' is not an option"],

@@ -1,9 +1,9 @@
 /** `deno task soak`: what it takes for growth, and a short run of real processes. */
 
 import type { SoakReport } from "../../examples/soak/report.ts";
-import { renderSoakReport } from "../../examples/soak/report.ts";
+import { findingOf, renderSoakReport } from "../../examples/soak/report.ts";
 import { MEASURES, type Sample } from "../../examples/soak/samples.ts";
-import { MARGINS, trendsOf } from "../../examples/soak/trend.ts";
+import { LOOKS_MIN, MARGINS, trendsOf } from "../../examples/soak/trend.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
@@ -83,6 +83,7 @@ Deno.test("renderSoakReport draws each measure that is known, and says what grew
   const series = { "worker-1 (1)": samples((second) => 10 * second) };
   const report: SoakReport = {
     ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "deno task soak <x>", seconds: SECONDS },
+    sampleMs: 1_000,
     ...{ faults: 0, runs: { DYNAMIC: 3 }, violations: [], series },
     trends: trendsOf(new Map(Object.entries(series)), SECONDS),
   };
@@ -103,6 +104,7 @@ Deno.test("renderSoakReport has a line for each life that was compared, and one 
   const series = Object.fromEntries([["worker-1 (1)", samples(() => 1)], ...lives]);
   const page = renderSoakReport({
     ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "", seconds: SECONDS },
+    sampleMs: 1_000,
     ...{ faults: 19, runs: { DYNAMIC: 3 }, violations: [], series },
     trends: trendsOf(new Map(Object.entries(series)), SECONDS),
   });
@@ -112,6 +114,25 @@ Deno.test("renderSoakReport has a line for each life that was compared, and one 
   assert(!chart.includes("worker-2 ("), "a line for each life");
   const ticks = chart.match(/<text/g)?.length ?? 0;
   assert(ticks < SECONDS / 2, `${ticks} words in a chart, as if each second had one`);
+});
+
+Deno.test("a soak that was too short says what it was too short for, and shows no table without rows", () => {
+  const series = { "worker-1 (1)": samples(() => 1, 0, LOOKS_MIN - 1) };
+  const seconds = LOOKS_MIN - 1;
+  const report: SoakReport = {
+    ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "", seconds, sampleMs: 1_000 },
+    ...{ faults: 0, runs: { DYNAMIC: 3 }, violations: [], series },
+    trends: trendsOf(new Map(Object.entries(series)), seconds),
+  };
+  assertEquals(report.trends, []);
+  assertEquals(
+    findingOf(report),
+    "3 jobs, and too short a run to compare its end with its beginning: 11 s, and at " +
+      "--sample-ms 1000 that takes 12 s or more",
+  );
+  assertEquals(renderSoakReport(report).includes("<table"), false);
+  const enough = samples(() => 1, 0, LOOKS_MIN);
+  assertEquals(trendsOf(new Map([["worker-1 (1)", enough]]), LOOKS_MIN).length, MEASURES.length);
 });
 
 Deno.test("a short soak looks at every process, and its status says what its table does", async () => {
