@@ -18,8 +18,11 @@ import {
   type Option,
   type Program,
   runProgram,
+  text,
+  UsageError,
   type Values,
 } from "../examples/lib/args.ts";
+import { counted } from "../examples/lib/counted.ts";
 import { StopRequests } from "../examples/lib/stop_requests.ts";
 import { FAULTS } from "./counters.ts";
 import { counterOf, FAULT_POINTS } from "./fault_points.ts";
@@ -27,7 +30,9 @@ import { NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
 import { crashPoints } from "./swarm.ts";
 import { MUTANTS } from "./mutants/mutants.ts";
-import { failureLine, failureReport, showTimeline } from "./vopr/failure.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { refuseIgnored } from "./vopr/conflicts.ts";
+import { failureLine, failureReport, hashLine, showTimeline } from "./vopr/failure.ts";
 import { parseCrash, parseCrashes, parseFaults, seedOptions } from "./vopr/flags.ts";
 import { type Hunted, huntMutant, mutantTable } from "./vopr/mutant_hunt.ts";
 import { shrink } from "./vopr/shrink.ts";
@@ -56,73 +61,81 @@ const SHRINK_TIME_MAX_MS = 60_000;
 
 /** A text that is read by a function of its own. */
 function parsed<T>(help: string, placeholder: string, parse: (text: string) => T) {
+  const { read, ...rest } = text({ help, placeholder });
   const option: Option<T | undefined> = {
-    help,
-    placeholder,
-    remark: "",
-    read: (texts) => texts.length === 0 ? undefined : parse(texts.at(-1)!),
+    ...rest,
+    read(texts) {
+      const given = read(texts);
+      return given === undefined ? undefined : parse(given);
+    },
   };
   return option;
 }
 
+const OPTIONS = {
+  seeds: integer({
+    help: `How many seeds to run; ${SEEDS} unless the time is given.`,
+    min: 1,
+  }),
+  seed: integer({ help: "The first of them.", default: 1, min: 0, max: Number.MAX_SAFE_INTEGER }),
+  minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0.001 }),
+  jobs: integer({
+    help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
+    min: 0,
+    max: 1_024,
+  }),
+  workload: choice([ALL, ...Object.keys(WORKLOADS)], {
+    help: "What the clusters do. One that is named has all seeds.",
+    placeholder: "NAME",
+    default: ALL,
+  }),
+  faults: parsed(
+    "These faults instead of drawn ones, as in lossProbability=0.1,partition=halves; or none.",
+    "LIST",
+    parseFaults,
+  ),
+  crashes: parsed(
+    "Of each of these roles (dispatcher, worker, client) a node crashes, instead of drawn " +
+      "ones; or none.",
+    "LIST",
+    parseCrashes,
+  ),
+  crash: parsed(
+    "No faults, but the dispatcher, a worker or a client (ROLE) crashes at each of its messages " +
+      "in turn, or at one (ROLE@7), in the run of the first seed.",
+    "ROLE",
+    parseCrash,
+  ),
+  mutant: choice([NO_MUTANT, ...MUTANTS.keys()], {
+    help: "A deliberately wrong part, in all runs.",
+    placeholder: "NAME",
+    default: NO_MUTANT,
+  }),
+  mutants: flag(
+    "Runs each mutant, or those of a workload that is named, until it is noticed, and fails if one " +
+      "is not.",
+  ),
+  timeline: flag("Runs the first seed alone and prints what happened between the nodes."),
+  hashes: flag("Prints the hash of each run's trace."),
+  seedTimeoutS: number({
+    help: `A seed that takes longer has failed; ${SEED_TIMEOUT_S} by default.`,
+    placeholder: "S",
+    min: 1,
+    max: 1_000_000,
+  }),
+};
+
+type Settings = Values<typeof OPTIONS>;
+
 /** What it takes and says of itself. */
-export const PROGRAM = {
+export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task vopr",
   summary:
     "Crashes simulated clusters, seed after seed. A seed is one run of one workload: both the " +
     "workload and everything that goes wrong are drawn from it, so that seeds spread over the " +
     "workloads.",
-  options: {
-    seeds: integer({
-      help: `How many seeds to run; ${SEEDS} unless the time is given.`,
-      min: 1,
-    }),
-    seed: integer({ help: "The first of them.", default: 1, min: 0, max: Number.MAX_SAFE_INTEGER }),
-    minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0.001 }),
-    jobs: integer({
-      help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
-      default: navigator.hardwareConcurrency,
-      min: 0,
-      max: 1_024,
-    }),
-    workload: choice([ALL, ...Object.keys(WORKLOADS)], {
-      help: "What the clusters do. One that is named has all seeds.",
-      placeholder: "NAME",
-      default: ALL,
-    }),
-    faults: parsed(
-      "These faults instead of drawn ones, as in lossProbability=0.1,partition=halves; or none.",
-      "LIST",
-      parseFaults,
-    ),
-    crashes: parsed(
-      "Of each of these roles (dispatcher, worker, client) a node crashes, instead of drawn " +
-        "ones; or none.",
-      "LIST",
-      parseCrashes,
-    ),
-    crash: parsed(
-      "No faults, but the dispatcher, a worker or a client (ROLE) crashes at each of its messages " +
-        "in turn, or at one (ROLE@7), in the run of the first seed.",
-      "ROLE",
-      parseCrash,
-    ),
-    mutant: choice([NO_MUTANT, ...MUTANTS.keys()], {
-      help: "A deliberately wrong part, in all runs.",
-      placeholder: "NAME",
-      default: NO_MUTANT,
-    }),
-    mutants: flag("Runs each mutant until it is noticed, and fails if one is not."),
-    timeline: flag("Runs the first seed alone and prints what happened between the nodes."),
-    hashes: flag("Prints the hash of each seed's trace."),
-    seedTimeoutS: number({
-      help: "A seed that takes longer has failed.",
-      placeholder: "S",
-      default: SEED_TIMEOUT_S,
-      min: 1,
-      max: 1_000_000,
-    }),
-  },
+  options: OPTIONS,
+  check: (settings) => refuseIgnored(given(settings)),
   notes: `Workloads:
 ${Object.entries(WORKLOAD_LINES).map(([name, line]) => `  ${name.padEnd(10)} ${line}`).join("\n")}
 
@@ -130,9 +143,28 @@ Mutants: ${[...MUTANTS.keys()].join(", ")}.
 
 The exit status is 1 if a promise was broken, or if one of the faults never happened in ${COVERAGE_SEEDS_MIN}
 seeds or more over all workloads. Ctrl-C ends the campaign with what is known by then.`,
-} satisfies Program<Record<string, Option<unknown>>>;
+};
 
-type Settings = Values<typeof PROGRAM.options>;
+/** What was given of that which may be ignored, or would have another ignored. */
+function given(settings: Settings): ReadonlySet<string> {
+  const { seeds, minutes, jobs, faults, crashes, crash, mutant, seedTimeoutS } = settings;
+  const all: readonly [name: string, isGiven: boolean][] = [
+    ["--seeds", seeds !== undefined],
+    ["--minutes", minutes !== undefined],
+    ["--jobs", jobs !== undefined && jobs > 0],
+    ["--jobs 0", jobs === 0],
+    ["--faults", faults !== undefined],
+    ["--crashes", crashes !== undefined],
+    ["--crash", crash !== undefined],
+    ["--crash ROLE", crash !== undefined && crash.message === undefined],
+    ["--mutant", mutant !== NO_MUTANT],
+    ["--mutants", settings.mutants],
+    ["--timeline", settings.timeline],
+    ["--hashes", settings.hashes],
+    ["--seed-timeout-s", seedTimeoutS !== undefined],
+  ];
+  return new Set(all.filter(([, isGiven]) => isGiven).map(([name]) => name));
+}
 
 async function main(settings: Settings): Promise<void> {
   if (settings.mutants) {
@@ -211,12 +243,12 @@ function drawWorkload(seed: bigint): string {
 
 /** Runs them all, tells what came of them, and says with which status that ends. */
 async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<number> {
-  const { minutes = Infinity, hashes, seedTimeoutS } = settings;
+  const { minutes = Infinity, hashes } = settings;
   const tally = new Tally();
   const timeMs = minutes * 60_000;
   const total = Array.isArray(runs) ? runs.length : seedsOf(settings);
   let isInterrupted = false;
-  using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+  using pool = poolOf(settings);
   using requests = new StopRequests();
   requests.first.then(() => {
     isInterrupted = true;
@@ -229,7 +261,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
     await pool.runAll(runs, (outcome) => {
       const { run, hash, violations } = outcome;
       tally.add(outcome);
-      if (hashes) inOrder.add(run.index, `${run.workload} ${run.options.seed} ${hash}`);
+      if (hashes) inOrder.add(run.index, hashLine(run, hash));
       if (violations.length > 0) progress.note(failureLine(outcome));
       const { seeds: done, failed } = tally.total;
       progress.update({ done, failed, eventsPerMs: tally.eventsPerMs });
@@ -240,7 +272,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
   console.log(`\n${tally}`);
   if (!isInterrupted) {
     await requests.interrupting(
-      reportFailures(tally, pool, settings),
+      reportFailures(tally, pool),
       () => "\nInterrupted: the failures above are not shrunk",
     );
   }
@@ -248,7 +280,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
 }
 
 /** Shrinks the first failure of each kind, and prints what is left of it. */
-async function reportFailures(tally: Tally, pool: SeedPool, settings: Settings): Promise<void> {
+async function reportFailures(tally: Tally, pool: SeedPool): Promise<void> {
   const kinds = new Map<string, SeedOutcome>();
   for (const failed of tally.failed) {
     // What has no outcome of its own ends no sooner when less goes wrong.
@@ -262,7 +294,7 @@ async function reportFailures(tally: Tally, pool: SeedPool, settings: Settings):
     using progress = new CampaignProgress({ runs: SHRINK_RUNS_MAX, timeMs: SHRINK_TIME_MAX_MS });
     const shrunk = await shrink(failed, {
       run: (run) => pool.run(run),
-      width: Math.max(1, settings.jobs),
+      width: pool.width,
       runsMax: SHRINK_RUNS_MAX,
       isEnough: () => performance.now() > untilMs,
       onRun: (done) => progress.update({ done, failed: tally.total.failed, eventsPerMs: 0 }),
@@ -273,16 +305,19 @@ async function reportFailures(tally: Tally, pool: SeedPool, settings: Settings):
 
 /** Runs each mutant until it is noticed. */
 async function huntMutants(settings: Settings): Promise<number> {
-  const { seed, seeds = MUTANT_SEEDS_MAX, seedTimeoutS } = settings;
-  using pool = new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+  const { seed, seeds = MUTANT_SEEDS_MAX } = settings;
+  const mutants = mutantsOf(settings);
+  using pool = poolOf(settings);
   using requests = new StopRequests();
-  console.error(`Running ${MUTANTS.size} mutants, with up to ${seeds} seeds each`);
+  console.error(
+    `Running ${counted(mutants.length, "mutant")}, with up to ${counted(seeds, "seed")} each`,
+  );
   const hunted: Hunted[] = [];
   const isUnseen = ({ caughtAt }: Hunted) => caughtAt === undefined;
   {
-    using progress = new CampaignProgress({ runs: MUTANTS.size, timeMs: Infinity });
+    using progress = new CampaignProgress({ runs: mutants.length, timeMs: Infinity });
     const hunt = async () => {
-      for (const mutant of MUTANTS.values()) {
+      for (const mutant of mutants) {
         const limits = { first: BigInt(seed), seedsMax: seeds };
         hunted.push(await huntMutant(pool, mutant, limits));
         const failed = hunted.filter(isUnseen).length;
@@ -292,7 +327,7 @@ async function huntMutants(settings: Settings): Promise<number> {
     await requests.interrupting(hunt(), () => {
       progress[Symbol.dispose]();
       if (hunted.length > 0) console.log(mutantTable(hunted));
-      return `Interrupted: ${hunted.length} of ${MUTANTS.size} mutants were run; ` +
+      return `Interrupted: ${hunted.length} of ${counted(mutants.length, "mutant")} were run; ` +
         `nobody has noticed ${hunted.filter(isUnseen).length} of them`;
     });
   }
@@ -301,12 +336,31 @@ async function huntMutants(settings: Settings): Promise<number> {
   for (const { mutant } of unseen) {
     console.log(`Nobody has noticed ${mutant.name}: ${mutant.wrong}`);
   }
-  console.log(`${hunted.length - unseen.length} of ${hunted.length} mutants were noticed`);
+  console.log(
+    `${hunted.length - unseen.length} of ${counted(hunted.length, "mutant")} were noticed`,
+  );
   return unseen.length === 0 ? 0 : EXIT_FAILURE;
 }
 
+/** All of them, or those of the workload that is named. @throws {UsageError} where it has none. */
+function mutantsOf({ workload }: Settings): readonly Mutant[] {
+  const all = [...MUTANTS.values()];
+  const mutants = all.filter((mutant) => workload === ALL || mutant.workload === workload);
+  if (mutants.length > 0) return mutants;
+  const names = new Set(all.map(({ workload }) => workload));
+  throw new UsageError(
+    `--mutants: no mutant is looked for in --workload ${workload}; there are some for ` +
+      [...names].join(", "),
+  );
+}
+
+function poolOf(settings: Settings): SeedPool {
+  const { seedTimeoutS = SEED_TIMEOUT_S } = settings;
+  return new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
+}
+
 /** Without the permission to read what the threads import, seeds run in this thread. */
-function jobsOf({ jobs }: Settings): number {
+function jobsOf({ jobs = navigator.hardwareConcurrency }: Settings): number {
   const path = new URL("../", import.meta.url);
   if (jobs === 0 || Deno.permissions.querySync({ name: "read", path }).state === "granted") {
     return jobs;

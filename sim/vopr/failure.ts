@@ -39,6 +39,13 @@ export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promis
   ].join("\n");
 }
 
+/** One line: the hash of a run's trace, and which run that is. */
+export function hashLine({ workload, options }: SeedRun, hash: string): string {
+  const { seed, crashPoint } = options;
+  const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
+  return `${workload} ${seed}${point} ${hash}`;
+}
+
 /** Prints what happened in a run; true if a promise was broken. */
 export async function showTimeline(run: SeedRun): Promise<boolean> {
   const title = `${run.workload}: ${formatRun(run.options)}`;

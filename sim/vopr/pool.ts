@@ -59,6 +59,11 @@ export class SeedPool implements Disposable {
     );
   }
 
+  /** How many runs it is at at a time. */
+  get width(): number {
+    return Math.max(1, this.#lanes.length);
+  }
+
   get isStopped(): boolean {
     return this.#isStopped;
   }

@@ -121,6 +121,7 @@ Deno.test("programs refuse options that cannot stand together before they begin"
     [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
     [dispatcher, ["--min-workers=5", "--max-workers=4"], "--min-workers is 5 and --max-workers 4"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
+    [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot stand beside --mutants"],
   ];
   for (const [program, args, message] of pairs) {
     const all = [...REQUIRED.get(program) ?? [], ...args];

@@ -3,6 +3,7 @@
  * how it shrinks. A mutant stands for the bug that there is hopefully none of.
  */
 import { LeatError } from "../../core/error.ts";
+import { parseCommandLine, UsageError } from "../../examples/lib/args.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
 import { drawOptions } from "../../sim/swarm.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
@@ -14,10 +15,13 @@ import { SeedPool } from "../../sim/vopr/pool.ts";
 import { runSeed, type SeedRun } from "../../sim/vopr/seed_run.ts";
 import { shrink } from "../../sim/vopr/shrink.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
+import { PROGRAM } from "../../sim/vopr.ts";
+import { WORKLOADS } from "../../sim/workloads.ts";
 import {
   assert,
   assertEquals,
   assertMatch,
+  assertRejects,
   assertStringIncludes,
   assertThrows,
 } from "../assert.ts";
@@ -116,6 +120,52 @@ Deno.test("vopr refuses what it cannot read, naming it and what it may be", asyn
   assertThrows(() => parseCrash("nobody@3"), LeatError, "--crash is 'nobody'");
   assertThrows(() => parseCrash("worker@0"), LeatError, "'worker@0', but messages count from 1");
   assertThrows(() => parseFaults("nothing=1"), LeatError, "no fault 'nothing'");
+});
+
+Deno.test("vopr refuses each option that it would ignore beside another, and names both with the remedy", async () => {
+  const pairs: [winner: string, ignored: string[]][] = [
+    ["--mutants", [
+      ...["--mutant=skip-fences", "--minutes=1", "--faults=none", "--crashes=none"],
+      ...["--crash=worker", "--timeline", "--hashes"],
+    ]],
+    ["--crash=worker@1", ["--faults=none", "--crashes=none", "--seeds=2"]],
+    ["--timeline", [
+      ...["--seeds=2", "--minutes=1", "--jobs=2", "--seed-timeout-s=9", "--hashes"],
+      "--crash=worker",
+    ]],
+    ["--jobs=0", ["--seed-timeout-s=9"]],
+  ];
+  for (const [winner, ignored] of pairs) {
+    for (const loser of ignored) {
+      for (const args of [[winner, loser], [loser, winner]]) {
+        const error = await assertRejects(() => parseCommandLine(PROGRAM, args), UsageError);
+        for (const name of args) assertStringIncludes(error.message, name.split("=")[0]!);
+        assertMatch(error.message, /: (leave|name)/);
+      }
+    }
+  }
+  const obeyed = [
+    ["--mutants", "--workload=static", "--seeds=2", "--seed=3", "--jobs=1", "--seed-timeout-s=9"],
+    ["--crash=worker", "--workload=off", "--mutant=skip-fences", "--minutes=1", "--hashes"],
+    ["--timeline", "--crash=worker@7", "--mutant=skip-fences", "--jobs=0", "--seed=3"],
+    ["--timeline", "--faults=none", "--crashes=none"],
+    ["--seeds=2", "--minutes=1", "--faults=none", "--crashes=worker", "--mutant=skip-fences"],
+  ];
+  for (const args of obeyed) await parseCommandLine(PROGRAM, args);
+});
+
+Deno.test("vopr --mutants --workload looks for the mutants of that workload alone, and says where there is none", async () => {
+  const args = ["--seeds", "20", "--jobs", "0"];
+  const { code, stdout } = await vopr("--mutants", "--workload", "static", ...args);
+  const own = [...MUTANTS.values()].filter(({ workload }) => workload === "static");
+  assertEquals(code, 0, stdout);
+  for (const { name } of own) assertStringIncludes(stdout, name);
+  assertStringIncludes(stdout, `${own.length} of ${own.length} mutants were noticed`);
+  const none = Object.keys(WORKLOADS)
+    .find((name) => ![...MUTANTS.values()].some(({ workload }) => workload === name))!;
+  const refused = await vopr("--mutants", "--workload", none, ...args);
+  assertEquals(refused.code, 2);
+  assertStringIncludes(refused.stderr, `no mutant is looked for in --workload ${none}`);
 });
 
 Deno.test("SeedPool gives the same hashes on threads as on this one", async () => {

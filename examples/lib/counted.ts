@@ -1,0 +1,21 @@
+/**
+ * Numbers of things, for people.
+ *
+ * @module
+ */
+
+/**
+ * As `1 seed` or `2 seeds`.
+ *
+ * @param noun Of one; more of them have an s behind it.
+ *
+ * @example
+ * ```ts
+ * import { counted } from "./counted.ts";
+ *
+ * console.log(counted(1, "seed"), counted(0, "crash point")); // 1 seed 0 crash points
+ * ```
+ */
+export function counted(count: number, noun: string): string {
+  return `${count} ${count === 1 ? noun : `${noun}s`}`;
+}
