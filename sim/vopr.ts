@@ -34,6 +34,7 @@ import type { Mutant } from "./mutants/mutant.ts";
 import { refuseIgnored } from "./vopr/conflicts.ts";
 import { failureLine, failureReport, hashLine, showTimeline } from "./vopr/failure.ts";
 import { parseCrash, parseCrashes, parseFaults, seedOptions } from "./vopr/flags.ts";
+import { helpNotes } from "./vopr/help_notes.ts";
 import { type Hunted, huntMutant, mutantTable } from "./vopr/mutant_hunt.ts";
 import { shrink } from "./vopr/shrink.ts";
 import { SeedPool } from "./vopr/pool.ts";
@@ -41,7 +42,7 @@ import { CampaignProgress } from "./vopr/progress.ts";
 import type { SeedOutcome, SeedRun } from "./vopr/seed_run.ts";
 import { Tally } from "./vopr/tally.ts";
 import type { RunOptions } from "./workload.ts";
-import { WORKLOAD_LINES, WORKLOADS } from "./workloads.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 /** Stands for all workloads. */
 const ALL = "all";
@@ -90,7 +91,8 @@ const OPTIONS = {
     default: ALL,
   }),
   faults: parsed(
-    "These faults instead of drawn ones, as in lossProbability=0.1,partition=halves; or none.",
+    "These faults instead of drawn ones, as in lossProbability=0.1,partition=halves, or none; " +
+      "their names are below.",
     "LIST",
     parseFaults,
   ),
@@ -136,13 +138,12 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "workloads.",
   options: OPTIONS,
   check: (settings) => refuseIgnored(given(settings)),
-  notes: `Workloads:
-${Object.entries(WORKLOAD_LINES).map(([name, line]) => `  ${name.padEnd(10)} ${line}`).join("\n")}
-
-Mutants: ${[...MUTANTS.keys()].join(", ")}.
-
-The exit status is 1 if a promise was broken, or if one of the faults never happened in ${COVERAGE_SEEDS_MIN}
-seeds or more over all workloads. Ctrl-C ends the campaign with what is known by then.`,
+  notes: helpNotes({
+    end:
+      "The exit status is 1 if a promise was broken, or if one of the faults never happened in " +
+      `${COVERAGE_SEEDS_MIN} seeds or more over all workloads. Ctrl-C ends the campaign with what ` +
+      "is known by then.",
+  }),
 };
 
 /** What was given of that which may be ignored, or would have another ignored. */

@@ -411,7 +411,8 @@ class Misread extends Error {}
 // ---------------------------------------------------------------------------------------------
 // Help and refusals
 
-const HELP_COLUMNS = 88;
+/** How wide the page is. */
+export const HELP_COLUMNS = 88;
 /** Longer heads stand on a line of their own. */
 const HEAD_COLUMNS_MAX = 30;
 
@@ -448,7 +449,8 @@ function usageOf<O extends Options>({ usage, options }: Program<O>): string {
   return [usage, ...operands.map(({ placeholder }) => placeholder), "[options]"].join(" ");
 }
 
-function wrap(paragraph: string, columns: number): string[] {
+/** The lines of a paragraph, none of which is wider unless one of its words is. */
+export function wrap(paragraph: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of paragraph.split(/\s+/)) {
     const last = lines.at(-1);

@@ -7,22 +7,14 @@ import { LeatError } from "../../core/error.ts";
 import { mutantOptions } from "../mutants/mutant.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import { type CrashPoint, type Role, ROLES } from "../crashes.ts";
-import { drawFaults, type FaultOptions, NO_FAULTS } from "../options.ts";
-import { SimRandom } from "../random.ts";
+import { type FaultOptions, NO_FAULTS } from "../options.ts";
 import { drawOptions } from "../swarm.ts";
 import type { RunOptions } from "../workload.ts";
+import { checkPairs, readFault } from "./fault_values.ts";
 import type { SeedRun } from "./seed_run.ts";
 
 /** Stands for an empty list. */
 const NONE = "none";
-
-/** Every fault that can be set, with a value of its kind. */
-const KINDS: Readonly<Record<string, unknown>> = {
-  healAfterMaxMs: 0,
-  bytesPerSecond: 0,
-  ...drawFaults(new SimRandom(0n)),
-  ...NO_FAULTS,
-};
 
 /** The command that repeats a run by itself. */
 export function repeatCommand(run: SeedRun): string {
@@ -60,25 +52,17 @@ export function formatFaults(faults: FaultOptions): string {
   return some.map(([name, value]) => `${name}=${value}`).join(",") || NONE;
 }
 
-/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+/** @throws LeatError `invalid_argument`, naming what cannot be read, and what is allowed. */
 export function parseFaults(text: string): FaultOptions {
-  const given = text === NONE ? [] : text.split(",").map((pair) => {
-    const [name = "", value = ""] = pair.split("=");
-    return [name, parseFault(name, value)];
-  });
-  return { ...NO_FAULTS, ...Object.fromEntries(given) };
-}
-
-function parseFault(name: string, text: string): unknown {
-  if (!Object.hasOwn(KINDS, name)) {
-    throw refuse(`--faults: there is no fault '${name}'; there are: ${Object.keys(KINDS)}`);
+  const given = new Map<string, unknown>();
+  for (const pair of text === NONE ? [] : text.split(",")) {
+    const [name = "", value = ""] = pair.split(/=(.*)/s);
+    if (given.has(name)) throw refuse(`--faults has ${name} twice: give each fault once`);
+    given.set(name, readFault(name, value));
   }
-  const kind = typeof KINDS[name];
-  const value = kind === "number" ? Number(text) : kind === "boolean" ? text === "true" : text;
-  if (text !== "" && String(value) === text) return value;
-  throw refuse(
-    `--faults: ${name} is '${text}', but has to be ${kind}, as in ${name}=${KINDS[name]}`,
-  );
+  const faults: FaultOptions = { ...NO_FAULTS, ...Object.fromEntries(given) };
+  checkPairs(faults, new Set(given.keys()));
+  return faults;
 }
 
 /** @throws LeatError `invalid_argument`, naming what cannot be read. */

@@ -1,10 +1,22 @@
-/** `docs/simulation.md` names every fault, workload and mutant that there is. */
+/** `docs/simulation.md` names every fault, workload and mutant that there is, and what `--faults` takes. */
 import { FAULTS } from "../../sim/counters.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
+import { allowedText, FAULT_NAMES } from "../../sim/vopr/fault_values.ts";
 import { WORKLOADS } from "../../sim/workloads.ts";
 import { assertEquals } from "../assert.ts";
 
 const PAGE = new URL("../../docs/simulation.md", import.meta.url);
+
+Deno.test("docs/simulation.md says of each fault that --faults takes what it may be", async () => {
+  const page = await Deno.readTextFile(PAGE);
+  const allowed = new Map(
+    [...page.matchAll(/^\| `(\w+)` +\|[^|]+\| (.+?) +\|$/gm)].map(([, name, text]) => [name, text]),
+  );
+  assertEquals(
+    FAULT_NAMES.map((name) => [name, allowed.get(name)]),
+    FAULT_NAMES.map((name) => [name, allowedText(name)]),
+  );
+});
 
 Deno.test("docs/simulation.md has a row for each fault, workload and mutant", async () => {
   const page = await Deno.readTextFile(PAGE);

@@ -3,10 +3,11 @@
  * how it shrinks. A mutant stands for the bug that there is hopefully none of.
  */
 import { LeatError } from "../../core/error.ts";
-import { parseCommandLine, UsageError } from "../../examples/lib/args.ts";
+import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../examples/lib/args.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
 import { drawOptions } from "../../sim/swarm.ts";
 import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
+import { FAULT_NAMES, PARTITIONS } from "../../sim/vopr/fault_values.ts";
 import { formatFaults, parseCrash, parseFaults, repeatCommand } from "../../sim/vopr/flags.ts";
 import { Lane } from "../../sim/vopr/lane.ts";
 import { runDynamic } from "../../sim/workload_dynamic.ts";
@@ -14,6 +15,7 @@ import { huntMutant } from "../../sim/vopr/mutant_hunt.ts";
 import { SeedPool } from "../../sim/vopr/pool.ts";
 import { runSeed, type SeedRun } from "../../sim/vopr/seed_run.ts";
 import { shrink } from "../../sim/vopr/shrink.ts";
+import { mutantOptions } from "../../sim/mutants/mutant.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
 import { PROGRAM } from "../../sim/vopr.ts";
 import { WORKLOADS } from "../../sim/workloads.ts";
@@ -116,10 +118,50 @@ Deno.test("vopr: a timeline holds the seed, the options, the messages and no pat
 Deno.test("vopr refuses what it cannot read, naming it and what it may be", async () => {
   const { code, stderr } = await vopr("--faults", "lossProbability=much");
   assertEquals(code, 2);
-  assertStringIncludes(stderr, "lossProbability is 'much', but has to be number");
+  assertStringIncludes(stderr, "--faults: lossProbability is 'much', but has to be a number");
   assertThrows(() => parseCrash("nobody@3"), LeatError, "--crash is 'nobody'");
   assertThrows(() => parseCrash("worker@0"), LeatError, "'worker@0', but messages count from 1");
   assertThrows(() => parseFaults("nothing=1"), LeatError, "no fault 'nothing'");
+});
+
+Deno.test("parseFaults refuses what means nothing, naming the value and what is allowed", () => {
+  const refused: [text: string, ...parts: string[]][] = [
+    ["lossProbability=2", "lossProbability is '2'", "from 0 to 1, as in lossProbability=0.1"],
+    ["lossProbability=-1", "'-1'", "from 0 to 1"],
+    ["lossProbability=", "lossProbability is ''"],
+    ["directionShareMin=1.5", "'1.5'", "from 0 to 1"],
+    ["delayMaxMs=Infinity", "delayMaxMs is 'Infinity'", "a number of ms from 0 to 10000"],
+    ["delayMaxMs=-1", "'-1'"],
+    ["healAfterMaxMs=NaN", "'NaN'"],
+    ["clockDriftPpmMax=1000000", "from 0 to 500000"],
+    ["bytesPerSecond=0", "from 1000 to"],
+    ["partition=nope", "partition is 'nope'", "none, isolate_one, halves"],
+    ["partitionSymmetric=1", "true, false"],
+    ["delayMinMs=50,delayMaxMs=1", "delayMinMs is 50, and delayMaxMs is 1: give a delayMaxMs"],
+    ["diskSyncMinMs=5", "diskSyncMaxMs is 2 unless it is given"],
+    ["lossProbability=0.1,lossProbability=0.2", "lossProbability twice"],
+    ["nothing=1", "no fault 'nothing'", "lossProbability"],
+  ];
+  for (const [text, ...parts] of refused) {
+    const error = assertThrows(() => parseFaults(text), LeatError, "--faults");
+    assertEquals(error.code, "invalid_argument");
+    for (const part of parts) assertStringIncludes(error.message, part);
+  }
+  const taken = "lossProbability=1,delayMinMs=2.50,delayMaxMs=1e3,partition=isolate_one";
+  assertEquals(parseFaults(taken), {
+    ...NO_FAULTS,
+    ...{ lossProbability: 1, delayMinMs: 2.5, delayMaxMs: 1_000, partition: "isolate_one" },
+  });
+});
+
+Deno.test("vopr --help names every fault, partition, workload and mutant, in columns of the page", () => {
+  const help = helpText(PROGRAM);
+  const words = new Set(help.split(/[\s,.]+/));
+  const names = [...FAULT_NAMES, ...PARTITIONS, ...Object.keys(WORKLOADS), ...MUTANTS.keys()];
+  assertEquals(names.filter((name) => !words.has(name)), []);
+  assertEquals(help.split("\n").filter((line) => line.length > HELP_COLUMNS), []);
+  assertMatch(help, /^ {2}autoscaling {2}DYNAMIC/m);
+  assertMatch(help, /^ {2}off {10}two clients/m);
 });
 
 Deno.test("vopr refuses each option that it would ignore beside another, and names both with the remedy", async () => {
@@ -239,6 +281,10 @@ Deno.test("flags: faults and crashes are read as they are written, and a drawn r
       repeatCommand({ index: 0, workload: "off", options }),
       `deno task vopr --workload off --seed ${seed} --timeline`,
     );
+  }
+  for (const mutant of MUTANTS.values()) {
+    const { faults } = mutantOptions(mutant, 1n);
+    assertEquals({ ...parseFaults(formatFaults(faults)) }, { ...NO_FAULTS, ...faults });
   }
   assertEquals(parseCrash("worker@7"), { role: "worker", message: 7 });
   assertThrows(() => parseFaults("lossProbability"), LeatError);
