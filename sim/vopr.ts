@@ -292,13 +292,14 @@ async function reportFailures(tally: Tally, pool: SeedPool): Promise<void> {
   for (const failed of kinds.values()) {
     console.error(`Shrinking seed ${failed.run.options.seed} of ${failed.run.workload}`);
     const untilMs = performance.now() + SHRINK_TIME_MAX_MS;
-    using progress = new CampaignProgress({ runs: SHRINK_RUNS_MAX, timeMs: SHRINK_TIME_MAX_MS });
+    const limits = { runs: SHRINK_RUNS_MAX, timeMs: SHRINK_TIME_MAX_MS };
+    using progress = new CampaignProgress(limits, { noun: "run", failed: "failed before" });
     const shrunk = await shrink(failed, {
       run: (run) => pool.run(run),
       width: pool.width,
       runsMax: SHRINK_RUNS_MAX,
       isEnough: () => performance.now() > untilMs,
-      onRun: (done) => progress.update({ done, failed: tally.total.failed, eventsPerMs: 0 }),
+      onRun: (done) => progress.update({ done, failed: tally.total.failed }),
     });
     progress.note(`\n${await failureReport(failed, shrunk)}`);
   }
@@ -316,13 +317,13 @@ async function huntMutants(settings: Settings): Promise<number> {
   const hunted: Hunted[] = [];
   const isUnseen = ({ caughtAt }: Hunted) => caughtAt === undefined;
   {
-    using progress = new CampaignProgress({ runs: mutants.length, timeMs: Infinity });
+    const limits = { runs: mutants.length, timeMs: Infinity };
+    using progress = new CampaignProgress(limits, { noun: "mutant", failed: "not noticed" });
     const hunt = async () => {
       for (const mutant of mutants) {
-        const limits = { first: BigInt(seed), seedsMax: seeds };
-        hunted.push(await huntMutant(pool, mutant, limits));
+        hunted.push(await huntMutant(pool, mutant, { first: BigInt(seed), seedsMax: seeds }));
         const failed = hunted.filter(isUnseen).length;
-        progress.update({ done: hunted.length, failed, eventsPerMs: 0 });
+        progress.update({ done: hunted.length, failed });
       }
     };
     await requests.interrupting(hunt(), () => {

@@ -6,36 +6,39 @@
 import { renderTable } from "../../examples/lib/table.ts";
 import { type Mutant, mutantOptions } from "../mutants/mutant.ts";
 import type { SeedPool } from "./pool.ts";
-import type { SeedRun } from "./seed_run.ts";
+import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
 /** What came of a mutant. */
 export interface Hunted {
   readonly mutant: Mutant;
   /** Those that have seen it; none: it was not noticed. */
   readonly checkers: readonly string[];
-  /** How many seeds it took. */
+  /** How many seeds it takes, one after the other, until it is noticed; all where it is not. */
   readonly seeds: number;
-  /** One of those at which it was noticed, with what was seen. */
+  /** The lowest at which it was noticed, with what was seen. */
   readonly caughtAt?: bigint;
   readonly violation?: string;
 }
 
-/** Runs seeds with the mutant in them until one of them breaks a promise. */
+/**
+ * Runs seeds with the mutant in them until one of them breaks a promise. It answers the lowest that
+ * does, however many run at once: those below it were begun before it.
+ */
 export async function huntMutant(
-  pool: SeedPool,
+  pool: Pick<SeedPool, "runAll">,
   mutant: Mutant,
   { first, seedsMax }: { readonly first: bigint; readonly seedsMax: number },
 ): Promise<Hunted> {
-  let hunted: Hunted = { mutant, checkers: [], seeds: 0 };
-  await pool.runAll(mutantRuns(mutant, first, seedsMax), ({ run, violations, checkers }) => {
-    if (hunted.caughtAt !== undefined) return true;
-    hunted = { ...hunted, seeds: hunted.seeds + 1 };
-    const [violation] = violations;
-    if (violation === undefined) return false;
-    hunted = { ...hunted, checkers, caughtAt: run.options.seed, violation };
-    return true;
+  let caught: SeedOutcome | undefined;
+  await pool.runAll(mutantRuns(mutant, first, seedsMax), (outcome) => {
+    const isLowest = caught === undefined || outcome.run.index < caught.run.index;
+    if (outcome.violations.length > 0 && isLowest) caught = outcome;
+    return caught !== undefined;
   });
-  return hunted;
+  if (caught === undefined) return { mutant, checkers: [], seeds: seedsMax };
+  const { run, checkers, violations: [violation] } = caught;
+  const caughtAt = run.options.seed;
+  return { mutant, checkers, seeds: run.index + 1, caughtAt, violation: violation! };
 }
 
 /** The seeds of a mutant. */
@@ -56,7 +59,7 @@ export function mutantTable(hunted: readonly Hunted[]): string {
       { heading: "workload" },
       { heading: "seen by" },
       { heading: "seeds it took" },
-      { heading: "for example" },
+      { heading: "first at" },
     ],
     rows: hunted.map(({ mutant, checkers, seeds, caughtAt }) => [
       mutant.name,

@@ -7,6 +7,7 @@
 import type cliProgress from "cli-progress";
 import process from "node:process";
 import { createBars } from "../../examples/lib/bars.ts";
+import { counted } from "../../examples/lib/counted.ts";
 
 /** Between two plain lines. */
 const PLAIN_INTERVAL_MS = 10_000;
@@ -17,7 +18,8 @@ const SHARES = 1_000;
 export interface Position {
   readonly done: number;
   readonly failed: number;
-  readonly eventsPerMs: number;
+  /** Left out where nobody counts events. */
+  readonly eventsPerMs?: number;
 }
 
 /** When it ends: after so many runs, or after so long, whichever comes first. */
@@ -26,16 +28,26 @@ export interface Limits {
   readonly timeMs: number;
 }
 
+/** What it counts. */
+export interface Wording {
+  /** What one run is. Default `seed`. */
+  readonly noun?: string;
+  /** What has become of those that failed. Default `failed`. */
+  readonly failed?: string;
+}
+
 /** See the module. */
 export class CampaignProgress implements Disposable {
   readonly #limits: Limits;
+  readonly #wording: Wording;
   readonly #startMs = performance.now();
   readonly #bars: cliProgress.MultiBar | undefined;
   readonly #bar: cliProgress.SingleBar | undefined;
   #writtenMs = performance.now();
 
-  constructor(limits: Limits) {
+  constructor(limits: Limits, wording: Wording = {}) {
     this.#limits = limits;
+    this.#wording = wording;
     if (!Deno.stderr.isTerminal()) return;
     this.#bars = createBars(process.stderr, "{bar} {text}");
     this.#bar = this.#bars.create(SHARES, 0, { text: "" });
@@ -48,11 +60,14 @@ export class CampaignProgress implements Disposable {
 
   /** Says how far it is; call as often as you like. */
   update(position: Position): void {
+    const { elapsedMs } = this;
+    const text = () => progressText(position, this.#limits, elapsedMs, this.#wording);
     if (this.#bar !== undefined) {
-      this.#bar.update(Math.floor(SHARES * this.#share(position)), { text: this.#text(position) });
+      const share = shareOf(position, this.#limits, elapsedMs);
+      this.#bar.update(Math.floor(SHARES * share), { text: text() });
     } else if (performance.now() - this.#writtenMs >= PLAIN_INTERVAL_MS) {
       this.#writtenMs = performance.now();
-      console.error(this.#text(position));
+      console.error(text());
     }
   }
 
@@ -65,22 +80,31 @@ export class CampaignProgress implements Disposable {
   [Symbol.dispose](): void {
     this.#bars?.stop();
   }
+}
 
-  #share({ done }: Position): number {
-    const { runs, timeMs } = this.#limits;
-    return Math.min(1, Math.max(done / runs, this.elapsedMs / timeMs));
-  }
+/** Which part of it is done, 0 to 1. */
+function shareOf({ done }: Position, { runs, timeMs }: Limits, elapsedMs: number): number {
+  return Math.min(1, Math.max(done / runs, elapsedMs / timeMs));
+}
 
-  #text(position: Position): string {
-    const { done, failed, eventsPerMs } = position;
-    const { runs } = this.#limits;
-    const share = this.#share(position);
-    const leftMs = share === 0 ? Infinity : this.elapsedMs * (1 - share) / share;
-    const seeds = Number.isFinite(runs) ? `${done}/${runs} seeds` : `${done} seeds`;
-    const perSecond = (1_000 * done / this.elapsedMs).toFixed(1);
-    return `${seeds}, ${perSecond}/s, ${eventsPerMs.toFixed(0)} events/ms of a core, ` +
-      `${failed} failed, ${durationText(leftMs)} left`;
-  }
+/** One line: how far it is, at which pace, and how long it may still take. */
+export function progressText(
+  position: Position,
+  limits: Limits,
+  elapsedMs: number,
+  { noun = "seed", failed: failedText = "failed" }: Wording = {},
+): string {
+  const { done, failed, eventsPerMs } = position;
+  const { runs } = limits;
+  const share = shareOf(position, limits, elapsedMs);
+  const leftMs = share === 0 ? Infinity : elapsedMs * (1 - share) / share;
+  return [
+    Number.isFinite(runs) ? `${done}/${counted(runs, noun)}` : counted(done, noun),
+    `${(1_000 * done / elapsedMs).toFixed(1)}/s`,
+    ...(eventsPerMs === undefined ? [] : [`${eventsPerMs.toFixed(0)} events/ms of a core`]),
+    `${failed} ${failedText}`,
+    `${durationText(leftMs)} left`,
+  ].join(", ");
 }
 
 /** For people: `3:05` or `1:02:03`. */

@@ -13,6 +13,7 @@ import { Lane } from "../../sim/vopr/lane.ts";
 import { runDynamic } from "../../sim/workload_dynamic.ts";
 import { huntMutant } from "../../sim/vopr/mutant_hunt.ts";
 import { SeedPool } from "../../sim/vopr/pool.ts";
+import { progressText } from "../../sim/vopr/progress.ts";
 import { runSeed, type SeedRun } from "../../sim/vopr/seed_run.ts";
 import { shrink } from "../../sim/vopr/shrink.ts";
 import { mutantOptions } from "../../sim/mutants/mutant.ts";
@@ -208,6 +209,44 @@ Deno.test("vopr --mutants --workload looks for the mutants of that workload alon
   const refused = await vopr("--mutants", "--workload", none, ...args);
   assertEquals(refused.code, 2);
   assertStringIncludes(refused.stderr, `no mutant is looked for in --workload ${none}`);
+});
+
+Deno.test("huntMutant: the lowest seed that notices, in whatever order runs end, on threads as on this one", async () => {
+  const mutant = MUTANTS.get("neighbours-share")!;
+  const limits = { first: 1n, seedsMax: 40 };
+  const hunt = async (jobs: number) => {
+    using pool = new SeedPool({ jobs, seedTimeoutMs: SEED_MS });
+    const { caughtAt, seeds, violation } = await huntMutant(pool, mutant, limits);
+    return { caughtAt, seeds, violation };
+  };
+  const alone = await hunt(0);
+  assert(alone.seeds > 1 && alone.caughtAt === BigInt(alone.seeds), `seed ${alone.caughtAt}`);
+  assertEquals(await hunt(2), alone);
+  // All are under way at once, and end the last one first.
+  const pool: Pick<SeedPool, "runAll"> = {
+    async runAll(runs, onOutcome) {
+      const sound = { hash: "", events: 0, cpuMs: 0, counts: [] };
+      for (const run of [...runs].reverse()) {
+        const violations = run.index >= 7 ? [`seed ${run.options.seed}`] : [];
+        await onOutcome({ ...sound, run, violations, checkers: ["shares"] });
+      }
+    },
+  };
+  const { caughtAt, seeds, violation } = await huntMutant(pool, mutant, { first: 5n, seedsMax: 9 });
+  assertEquals([caughtAt, seeds, violation], [12n, 8, "seed 12"]);
+});
+
+Deno.test("progressText counts what it is told to count, and events only where somebody does", () => {
+  const limits = { runs: 59, timeMs: Infinity };
+  const wording = { noun: "mutant", failed: "not noticed" };
+  assertEquals(
+    progressText({ done: 28, failed: 1 }, limits, 20_000, wording),
+    "28/59 mutants, 1.4/s, 1 not noticed, 0:22 left",
+  );
+  assertEquals(
+    progressText({ done: 1, failed: 0, eventsPerMs: 70 }, { runs: Infinity, timeMs: 4_000 }, 1_000),
+    "1 seed, 1.0/s, 70 events/ms of a core, 0 failed, 0:03 left",
+  );
 });
 
 Deno.test("SeedPool gives the same hashes on threads as on this one", async () => {
