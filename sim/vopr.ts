@@ -26,20 +26,25 @@ import { counted } from "../examples/lib/counted.ts";
 import { StopRequests } from "../examples/lib/stop_requests.ts";
 import { FAULTS } from "./counters.ts";
 import { counterOf, FAULT_POINTS } from "./fault_points.ts";
-import { NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
 import { crashPoints } from "./swarm.ts";
 import { MUTANTS } from "./mutants/mutants.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { refuseIgnored } from "./vopr/conflicts.ts";
 import { failureLine, failureReport, hashLine, showTimeline } from "./vopr/failure.ts";
-import { parseCrash, parseCrashes, parseFaults, seedOptions } from "./vopr/flags.ts";
+import {
+  type CrashWish,
+  parseCrash,
+  parseCrashes,
+  parseFaults,
+  seedOptions,
+} from "./vopr/flags.ts";
 import { helpNotes } from "./vopr/help_notes.ts";
 import { type Hunted, huntMutant, mutantTable } from "./vopr/mutant_hunt.ts";
 import { shrink } from "./vopr/shrink.ts";
 import { SeedPool } from "./vopr/pool.ts";
 import { CampaignProgress } from "./vopr/progress.ts";
-import type { SeedOutcome, SeedRun } from "./vopr/seed_run.ts";
+import { outcomeOf, type SeedOutcome, type SeedRun } from "./vopr/seed_run.ts";
 import { Tally } from "./vopr/tally.ts";
 import type { RunOptions } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
@@ -79,7 +84,7 @@ const OPTIONS = {
     min: 1,
   }),
   seed: integer({ help: "The first of them.", default: 1, min: 0, max: Number.MAX_SAFE_INTEGER }),
-  minutes: number({ help: "Ends after so long, however many seeds that are.", min: 0.001 }),
+  minutes: number({ help: "Ends after so long, however many runs that are.", min: 0.001 }),
   jobs: integer({
     help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
     min: 0,
@@ -167,6 +172,14 @@ function given(settings: Settings): ReadonlySet<string> {
   return new Set(all.filter(([, isGiven]) => isGiven).map(([name]) => name));
 }
 
+/** What a campaign runs, and what it counts. */
+interface Runs {
+  /** What one is, as `seed`. */
+  readonly noun: string;
+  readonly total: number;
+  readonly runs: Iterable<SeedRun>;
+}
+
 async function main(settings: Settings): Promise<void> {
   if (settings.mutants) {
     Deno.exitCode = await huntMutants(settings);
@@ -174,7 +187,7 @@ async function main(settings: Settings): Promise<void> {
   }
   const runs = await runsOf(settings);
   if (settings.timeline) {
-    const [first] = runs;
+    const [first] = runs.runs;
     using requests = new StopRequests();
     const seed = `seed ${first!.options.seed} of ${first!.workload}`;
     const isBroken = await requests.interrupting(
@@ -188,25 +201,44 @@ async function main(settings: Settings): Promise<void> {
 }
 
 /** What is to be run. */
-async function runsOf(settings: Settings): Promise<Iterable<SeedRun>> {
+async function runsOf(settings: Settings): Promise<Runs> {
   const { seed, crash, mutant } = settings;
   const first = BigInt(seed);
   const workload = settings.workload === ALL
     ? MUTANTS.get(mutant)?.workload ?? ALL
     : settings.workload;
   const workloadOf = (seed: bigint) => workload === ALL ? drawWorkload(seed) : workload;
-  if (crash === undefined) return drawnRuns(first, workloadOf, settings);
-  const name = workloadOf(first);
-  const { role, message } = crash;
-  const points: RunOptions[] = message === undefined
-    ? await crashPoints(WORKLOADS[name]!, { seed: first, role })
-    : [{ seed: first, faults: NO_FAULTS, crashPoint: { role, message } }];
-  return points.map((options, index) => ({
-    index,
-    workload: name,
-    options,
-    ...mutantOf(settings),
-  }));
+  if (crash === undefined) {
+    const runs = drawnRuns(first, workloadOf, settings);
+    return { noun: "seed", total: seedsOf(settings), runs };
+  }
+  const run = { index: 0, workload: workloadOf(first), ...mutantOf(settings) };
+  const points = await pointsOf(run, first, crash);
+  const runs = points.map((options, index): SeedRun => ({ ...run, index, options }));
+  return { noun: "crash point", total: runs.length, runs };
+}
+
+/**
+ * The runs in which it crashes at each message, or at the one that is wished.
+ *
+ * @throws {UsageError} where a run has no such message.
+ */
+async function pointsOf(
+  run: Omit<SeedRun, "options">,
+  seed: bigint,
+  { role, message }: CrashWish,
+): Promise<readonly RunOptions[]> {
+  const points = await crashPoints((options) => outcomeOf({ ...run, options }), { seed, role });
+  if (points.length === 0) {
+    throw new UsageError(`--crash is '${role}', but it has no message in seed ${seed}`);
+  }
+  if (message === undefined) return points;
+  const point = points[message - 1];
+  if (point !== undefined) return [point];
+  throw new UsageError(
+    `--crash is '${role}@${message}', but in seed ${seed} of ${run.workload} that node has ` +
+      `${counted(points.length, "message")}: give one of 1 to ${points.length}`,
+  );
 }
 
 function* drawnRuns(
@@ -243,11 +275,10 @@ function drawWorkload(seed: bigint): string {
 }
 
 /** Runs them all, tells what came of them, and says with which status that ends. */
-async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<number> {
+async function campaign(settings: Settings, { runs, noun, total }: Runs): Promise<number> {
   const { minutes = Infinity, hashes } = settings;
-  const tally = new Tally();
+  const tally = new Tally(noun);
   const timeMs = minutes * 60_000;
-  const total = Array.isArray(runs) ? runs.length : seedsOf(settings);
   let isInterrupted = false;
   using pool = poolOf(settings);
   using requests = new StopRequests();
@@ -257,14 +288,14 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
   });
   let elapsedMs: number;
   {
-    using progress = new CampaignProgress({ runs: total, timeMs });
+    using progress = new CampaignProgress({ runs: total, timeMs }, { noun });
     const inOrder = new InOrder((line) => progress.note(line));
     await pool.runAll(runs, (outcome) => {
       const { run, hash, violations } = outcome;
       tally.add(outcome);
       if (hashes) inOrder.add(run.index, hashLine(run, hash));
       if (violations.length > 0) progress.note(failureLine(outcome));
-      const { seeds: done, failed } = tally.total;
+      const { runs: done, failed } = tally.total;
       progress.update({ done, failed, eventsPerMs: tally.eventsPerMs });
       if (progress.elapsedMs >= timeMs) pool.stop();
     });
@@ -277,7 +308,7 @@ async function campaign(settings: Settings, runs: Iterable<SeedRun>): Promise<nu
       () => "\nInterrupted: the failures above are not shrunk",
     );
   }
-  return verdict(tally, { elapsedMs, isInterrupted, due: dueIn(settings) });
+  return verdict(tally, { elapsedMs, isInterrupted, total, due: dueIn(settings) });
 }
 
 /** Shrinks the first failure of each kind, and prints what is left of it. */
@@ -380,20 +411,24 @@ function dueIn({ workload, faults, crashes, crash, mutant }: Settings): readonly
 
 function verdict(
   tally: Tally,
-  { elapsedMs, isInterrupted, due }: {
+  { elapsedMs, isInterrupted, total, due }: {
     readonly elapsedMs: number;
     readonly isInterrupted: boolean;
+    readonly total: number;
     readonly due: readonly string[];
   },
 ): number {
-  const { seeds, failed } = tally.total;
+  const { runs, failed } = tally.total;
+  const isCut = runs < total && Number.isFinite(total);
   console.log(
-    `\n${seeds} seeds in ${(elapsedMs / 1_000).toFixed(1)} s ` +
-      `(${(1_000 * seeds / elapsedMs).toFixed(1)} per second); ${failed} failed` +
-      (isInterrupted ? "; interrupted" : ""),
+    `\n${isCut ? `${runs} of ${counted(total, tally.noun)}` : counted(runs, tally.noun)} in ` +
+      `${(elapsedMs / 1_000).toFixed(1)} s (${
+        (1_000 * runs / elapsedMs).toFixed(1)
+      } per second); ` +
+      `${failed} failed${isInterrupted ? "; interrupted" : ""}`,
   );
   if (failed > 0) return EXIT_FAILURE;
-  if (seeds >= COVERAGE_SEEDS_MIN) tally.counters.expectAll(due);
+  if (runs >= COVERAGE_SEEDS_MIN) tally.counters.expectAll(due);
   return isInterrupted ? EXIT_INTERRUPTED : 0;
 }
 

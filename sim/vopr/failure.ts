@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { counted } from "../../examples/lib/counted.ts";
 import type { RunOutcome } from "../workload.ts";
 import { formatRun } from "../swarm.ts";
 import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";
@@ -54,7 +55,13 @@ export async function showTimeline(run: SeedRun): Promise<boolean> {
   for (const line of timelineOf(outcome)) console.log(line);
   for (const violation of outcome.violations) console.log(`VIOLATION ${violation}`);
   console.log(title);
-  return outcome.violations.length > 0;
+  const { violations: { length: broken } } = outcome;
+  console.log(
+    broken > 0
+      ? `Broken: ${counted(broken, "violation")}, above`
+      : `Held: every promise, in ${counted(outcome.cluster.scheduler.steps, "event")}`,
+  );
+  return broken > 0;
 }
 
 /** Messages, marks and what was logged, by time. */

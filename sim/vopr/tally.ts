@@ -11,7 +11,7 @@ import type { SeedOutcome } from "./seed_run.ts";
 const FAILED_KEPT_MAX = 100;
 
 interface Row {
-  seeds: number;
+  runs: number;
   events: number;
   cpuMs: number;
   failed: number;
@@ -19,11 +19,17 @@ interface Row {
 
 /** See the module. */
 export class Tally {
+  /** What one run is. */
+  readonly noun: string;
   readonly counters = new Counters();
   readonly total: Row = emptyRow();
   /** The first that have failed. */
   readonly failed: SeedOutcome[] = [];
   readonly #rows = new Map<string, Row>();
+
+  constructor(noun: string = "seed") {
+    this.noun = noun;
+  }
 
   add(outcome: SeedOutcome): void {
     const { run: { workload }, events, cpuMs, counts, violations } = outcome;
@@ -31,7 +37,7 @@ export class Tally {
     this.#rows.set(workload, row);
     const isFailed = violations.length > 0;
     for (const each of [row, this.total]) {
-      each.seeds++;
+      each.runs++;
       each.events += events;
       each.cpuMs += cpuMs;
       if (isFailed) each.failed++;
@@ -57,9 +63,9 @@ export class Tally {
       title: "Workloads",
       columns: [
         { heading: "workload" },
-        { heading: "seeds" },
+        { heading: `${this.noun}s` },
         { heading: "events" },
-        { heading: "events per seed" },
+        { heading: `events per ${this.noun}` },
         { heading: "events per ms of a core", digits: 1 },
         { heading: "failed" },
       ],
@@ -77,12 +83,12 @@ export class Tally {
 }
 
 function emptyRow(): Row {
-  return { seeds: 0, events: 0, cpuMs: 0, failed: 0 };
+  return { runs: 0, events: 0, cpuMs: 0, failed: 0 };
 }
 
 function cells(name: string, row: Row): (string | number)[] {
-  const { seeds, events, failed } = row;
-  return [name, seeds, events, seeds === 0 ? 0 : events / seeds, rate(row), failed];
+  const { runs, events, failed } = row;
+  return [name, runs, events, runs === 0 ? 0 : events / runs, rate(row), failed];
 }
 
 function rate({ events, cpuMs }: Row): number {

@@ -3,6 +3,7 @@
  * how it shrinks. A mutant stands for the bug that there is hopefully none of.
  */
 import { LeatError } from "../../core/error.ts";
+import { counted } from "../../examples/lib/counted.ts";
 import { HELP_COLUMNS, helpText, parseCommandLine, UsageError } from "../../examples/lib/args.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
 import { drawOptions } from "../../sim/swarm.ts";
@@ -101,6 +102,34 @@ Deno.test("vopr: seeds that keep every promise end with status 0 and a table of 
   assertEquals(code, 0);
   assertMatch(stdout, /│ off +│ +3 │/);
   assertMatch(stdout, /3 seeds in .* 0 failed/);
+});
+
+Deno.test("vopr --crash counts crash points, says how many it has tried of how many, and refuses one that there is not", async () => {
+  const crash = (point: string, ...args: string[]) =>
+    vopr("--crash", point, "--workload", "off", "--jobs", "0", ...args);
+  const cut = await crash("worker", "--minutes", "0.001");
+  assertEquals(cut.code, 0);
+  const [, tried, all] = /^(\d+) of (\d+) crash points in /m.exec(cut.stdout) ?? [];
+  assert(Number(tried) > 0 && Number(tried) < Number(all), cut.stdout);
+  assertMatch(cut.stdout, /│ crash points │/);
+  assert(!cut.stdout.includes("seed"), cut.stdout);
+  const last = await crash(`worker@${all}`, "--hashes");
+  assertMatch(last.stdout, new RegExp(`^off 1 worker@${all} [0-9a-f]{64}$`, "m"));
+  assertMatch(last.stdout, /^1 crash point in /m);
+  const beyond = await crash(`worker@${Number(all) + 1}`);
+  assertEquals(beyond.code, 2);
+  assertStringIncludes(beyond.stderr, `that node has ${all} messages: give one of 1 to ${all}`);
+});
+
+Deno.test("vopr --timeline ends with a verdict", async () => {
+  const held = await vopr("--timeline", "--workload", "off", "--crash", "worker@7");
+  assertEquals(held.code, 0);
+  assertMatch(held.stdout, /\nHeld: every promise, in \d+ events\n$/);
+  const { mutant, options: { seed } } = await failing();
+  const broken = await vopr("--timeline", "--mutant", mutant!, "--seed", `${seed}`);
+  assertEquals(broken.code, 1);
+  const { length } = broken.stdout.match(/^VIOLATION /gm)!;
+  assert(broken.stdout.endsWith(`\nBroken: ${counted(length, "violation")}, above\n`));
 });
 
 Deno.test("vopr: a timeline holds the seed, the options, the messages and no path of this machine", async () => {
