@@ -5,7 +5,7 @@
  * @module
  */
 import { costOf, type Prices } from "../../mod.ts";
-import { simulateCluster } from "../../sim/modelled.ts";
+import { modelledRate } from "./modelled_rate.ts";
 import type { Profile } from "./profile.ts";
 
 /** Costs and times are those of so many steps of every trainer. */
@@ -92,6 +92,7 @@ export interface Sweep {
  * known.
  *
  * @param onRun Told before each simulation.
+ * @throws LeatError `failed_precondition` where no batch comes over such a network, naming its options.
  */
 export async function sweepClusters(
   profile: Profile,
@@ -103,9 +104,9 @@ export async function sweepClusters(
     const known = rates.get(workers);
     if (known !== undefined) return known;
     onRun(workers);
-    const { batchesPerSecond } = await simulateCluster(modelOptions(profile, machines, workers));
-    rates.set(workers, batchesPerSecond);
-    return batchesPerSecond;
+    const rate = await modelledRate(modelOptions(profile, machines, workers));
+    rates.set(workers, rate);
+    return rate;
   };
   const rateWanted = (1 - machines.stallMax) * machines.trainers * MS_PER_SECOND / machines.stepMs;
   const sizes = await doublings(rateOf, rateWanted, machines.workersMax);
@@ -214,10 +215,8 @@ async function withRange(
   expected: number,
 ): Promise<ClusterRun> {
   const { batchMs, ...model } = modelOptions(profile, machines, workers);
-  const rateAt = async (stretchMs: number) => {
-    const atMs = batchMs * stretchMs / profile.batchMs;
-    return (await simulateCluster({ ...model, batchMs: atMs })).batchesPerSecond;
-  };
+  const rateAt = (stretchMs: number) =>
+    modelledRate({ ...model, batchMs: batchMs * stretchMs / profile.batchMs });
   const batchesPerSecond = {
     expected,
     low: Math.min(expected, await rateAt(profile.batchHighMs)),

@@ -13,6 +13,7 @@ import { type Plan, planText, renderPlan } from "../../examples/plan/report.ts";
 import { fastestMs } from "../../examples/plan/split_cost.ts";
 import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { type Verification, verify } from "../../examples/plan/verification.ts";
+import { SimCluster } from "../../sim/cluster.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -221,6 +222,46 @@ Deno.test("sweepClusters: ends where more workers bring nothing, and the limit i
   assertEquals([least!.part, least!.batchesPerSecond], ["trainer network", 20]);
   const large = await limitsOf({ ...PROFILE, decodeMs: 20 }, MACHINES, 8);
   assertEquals([nextLimit(large).part, nextLimit(large).batchesPerSecond], ["ingest", 25]);
+});
+
+Deno.test("sweepClusters: names the network's options where no batch comes over it, and what would be enough", async () => {
+  const networks: [mbps: number, roundTripMs: number][] = [[0.1, 1.2], [10_000, 60_000], [
+    0.1,
+    60_000,
+  ]];
+  for (const [mbps, roundTripMs] of networks) {
+    const machines = { ...MACHINES, roundTripMs, networkBytesPerSecond: mbps * 1e6 / 8 };
+    const error = await assertRejects(() => sweepClusters(PROFILE, machines), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    for (
+      const part of [
+        ...[`--network-mbps ${mbps} a batch of 1.00 MB`, `--round-trip-ms ${roundTripMs} there`],
+        "needs 398 Mbit/s: give a faster card or a shorter way",
+      ]
+    ) assertStringIncludes(error.message, part);
+  }
+});
+
+Deno.test("sweepClusters: a step of an hour is planned for in few events, and one of a minute as it is", async () => {
+  const rateAt = async (stepMs: number) => {
+    const { runs } = await sweepClusters(PROFILE, { ...MACHINES, stepMs });
+    return runs[0]!.batchesPerSecond.expected * stepMs / 1_000;
+  };
+  const counted: number[] = [];
+  const { run } = SimCluster.prototype;
+  SimCluster.prototype.run = async function (this: SimCluster, ...args) {
+    await run.apply(this, args);
+    counted.push(this.scheduler.steps);
+  };
+  try {
+    for (const stepMs of [30_000, 3_600_000]) {
+      const took = await rateAt(stepMs);
+      assert(Math.abs(took - 1) < 0.03, `${took} batches a step`);
+    }
+  } finally {
+    SimCluster.prototype.run = run;
+  }
+  assert(Math.max(...counted) < 100_000, `${Math.max(...counted)} events`);
 });
 
 Deno.test("sweepClusters: a worker waits for each split that its batches want", async () => {

@@ -1,0 +1,78 @@
+/**
+ * How fast a simulated cluster is, and what it means where none of its batches arrives.
+ *
+ * @module
+ */
+import { LeatError } from "../../mod.ts";
+import { simulateCluster } from "../../sim/modelled.ts";
+import type { modelOptions } from "./clusters.ts";
+import { formatNumber } from "../lib/table.ts";
+
+const BYTES_PER_MB = 1e6;
+const BYTES_PER_MEGABIT = 1e6 / 8;
+const MS_PER_SECOND = 1_000;
+/** Enough of a number that was multiplied and divided again to be what was given. */
+const GIVEN_DIGITS = 9;
+/**
+ * A step that takes longer than so many times all else, and longer than this, is simulated as one that
+ * takes as long: trainers do not wait in either, and heartbeats of days are many events.
+ */
+const STEP_RATIO = 100;
+const STEP_LONG_MS = 60_000;
+
+type Model = ReturnType<typeof modelOptions>;
+
+/**
+ * Batches per second of all trainers together.
+ *
+ * @throws LeatError `failed_precondition` where none comes, or actors give each other up, which only a
+ * slow network brings about; it names the options of the network.
+ */
+export async function modelledRate(model: Model): Promise<number> {
+  const stepMs = Math.min(model.stepMs, longStepMs(model));
+  let batchesPerSecond: number;
+  try {
+    ({ batchesPerSecond } = await simulateCluster({ ...model, stepMs }));
+  } catch (error) {
+    // What was pending in the simulation says nothing to whom it is told.
+    throw LeatError.from(error).code === "invalid_argument" ? error : tooSlow(model);
+  }
+  if (batchesPerSecond === 0) throw tooSlow(model);
+  return model.stepMs === stepMs ? batchesPerSecond : batchesPerSecond * stepMs / model.stepMs;
+}
+
+/** See {@linkcode STEP_RATIO}. */
+function longStepMs({ trainers, batchMs, delayMinMs, delayMaxMs, ...model }: Model): number {
+  const elseMs = trainers * (batchMs + sendingMs(model)) + delayMinMs + delayMaxMs;
+  return Math.max(STEP_LONG_MS, STEP_RATIO * elseMs);
+}
+
+function sendingMs(
+  { batchBytes, networkBytesPerSecond }: Pick<Model, "batchBytes" | "networkBytesPerSecond">,
+): number {
+  return MS_PER_SECOND * batchBytes / networkBytesPerSecond;
+}
+
+function tooSlow(model: Model): LeatError {
+  const { workers, batchBytes, networkBytesPerSecond, delayMinMs, delayMaxMs, stepMs } = model;
+  const given = (value: number) => Number(value.toPrecision(GIVEN_DIGITS));
+  const megabits = (bytes: number) => bytes / BYTES_PER_MEGABIT;
+  const enough = formatNumber(megabits(MS_PER_SECOND * batchBytes / stepMs));
+  return new LeatError(
+    "failed_precondition",
+    `No batch came to a trainer in a simulated cluster (workers: ${workers}): over such a network ` +
+      "questions are given up before they are answered. With --network-mbps " +
+      `${given(megabits(networkBytesPerSecond))} a batch of ${
+        formatNumber(batchBytes / BYTES_PER_MB)
+      } MB takes ${
+        formatNumber(sendingMs(model) / MS_PER_SECOND)
+      } s to be sent, and a short message ` +
+      `takes --round-trip-ms ${
+        given(delayMinMs + delayMaxMs)
+      } there and back. An accelerator with a ` +
+      `step of ${
+        formatNumber(stepMs)
+      } ms needs ${enough} Mbit/s: give a faster card or a shorter ` +
+      "way, or make batches smaller",
+  );
+}
