@@ -4,6 +4,8 @@
  *
  * @module
  */
+import { Console } from "node:console";
+import process from "node:process";
 import { LeatError } from "../../mod.ts";
 import type { WireError } from "../../core/error.ts";
 import { guardExits } from "../../world/exit_guard.ts";
@@ -36,6 +38,8 @@ interface ThreadScope {
   postMessage(news: ProfileNews): void;
 }
 
+// Standard output is the plan's, which a program may read.
+globalThis.console = new Console(process.stderr, process.stderr) as unknown as typeof console;
 const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {
   guardExits(
