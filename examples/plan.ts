@@ -16,15 +16,20 @@ import {
   text,
   type Values,
 } from "./lib/args.ts";
+import { counted } from "./lib/counted.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";
-import { profileModule } from "./plan/profiled_module.ts";
+import { PATIENCE_TEXT } from "./plan/patience.ts";
+import { type ProfiledModule, profileModule } from "./plan/profiled_module.ts";
 import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
+import { Stages } from "./plan/stages.ts";
 import { type Verification, verify } from "./plan/verification.ts";
 
 const BYTES_PER_MEGABIT = 1e6 / 8;
+/** Between two lines that say what it is at, off a terminal. */
+const PLAIN_EVERY_MS = 10_000;
 
 const OPTIONS = {
   module: operand({
@@ -42,7 +47,12 @@ const OPTIONS = {
     placeholder: "NAME",
   }),
   trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
-  seconds: number({ help: "How long the pipeline is run here.", default: 5, min: 0.1, max: 3600 }),
+  seconds: number({
+    help: `How long the pipeline is run here. Loading it, or one batch, is ${PATIENCE_TEXT}.`,
+    default: 5,
+    min: 0.1,
+    max: 3600,
+  }),
   workersMax: integer({ help: "The most workers to look at.", default: 64, min: 1, max: 1024 }),
   stallMax: percent({ help: "For how much of their time accelerators may wait.", default: 2 }),
   coresPerWorker: integer({
@@ -102,7 +112,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
 
 The module may read files and decode images. What else it needs is granted with Deno's own flags:
-  deno run -P=plan --allow-net=data.example.org examples/plan.ts pipeline.ts --step-ms 120`,
+  deno run --no-prompt -P=plan --allow-net=data.example.org examples/plan.ts pipeline.ts \\
+    --step-ms 120`,
 };
 
 if (import.meta.main) await runProgram(PROGRAM, main);
@@ -111,7 +122,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { json, out } = values;
   if (out !== undefined) requireWritable(out, "--out");
   using requests = new StopRequests();
-  using status = new StatusLine();
+  using status = new StatusLine({ plainEveryMs: PLAIN_EVERY_MS });
   let done = "nothing was measured yet";
   const plan = await requests.interrupting(makePlan(values, status, (what) => done = what), () => {
     status[Symbol.dispose]();
@@ -132,27 +143,19 @@ async function makePlan(
 ): Promise<Plan> {
   const { module, seconds } = values;
   const startedAt = new Date().toISOString();
-  const { dataset, profile } = await profileModule(module, {
-    seconds,
-    export: values.export,
-    onLoaded: () => status.note(`Running ${module} for ${seconds} s…`),
-    onProgress: (batches, at) =>
-      status.show(
-        batches === 0
-          ? `waiting for the first batch: ${at.toFixed(1)} s`
-          : `${batches} batches in ${at.toFixed(1)} s`,
-      ),
-  });
+  using stages = new Stages(status);
+  const { dataset, profile } = await profiled(values, status, stages);
   const machines = machinesOf(values, memoryGBOf(profile));
   onDone("the pipeline was measured, and no cluster simulated");
   const sweep = await sweepClusters(profile, machines, (workers) => {
-    status.show(`simulating ${workers} workers`);
+    stages.begin(`simulating ${counted(workers, "worker")}`);
   });
+  stages.begin("simulating what would hold the cluster up");
   const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
   onDone("the pipeline was measured, and clusters simulated");
   const verified: Verification[] = [];
   for (let workers = 1; workers <= values.verify; workers++) {
-    status.show(`running ${workers} real workers`);
+    stages.begin(`running ${counted(workers, "real worker")}`);
     verified.push(await verify(dataset, profile, machines, { workers, seconds }));
   }
   return {
@@ -160,6 +163,28 @@ async function makePlan(
     commandLine: `deno task plan ${Deno.args.join(" ")}`,
     modelled: { ...sweep, limits },
   };
+}
+
+async function profiled(
+  values: Values<typeof OPTIONS>,
+  status: StatusLine,
+  stages: Stages,
+): Promise<ProfiledModule> {
+  const { module, seconds } = values;
+  let batches = 0;
+  stages.begin(`loading ${module}`);
+  return await profileModule(module, {
+    seconds,
+    export: values.export,
+    onLoaded() {
+      status.note(`Running ${module} for ${seconds} s…`);
+      stages.begin(() =>
+        batches === 0 ? "waiting for the first batch" : counted(batches, "batch", "batches")
+      );
+    },
+    onProgress: (count) => batches = count,
+    onProfiled: () => stages.begin("measuring what a split costs"),
+  });
 }
 
 function machinesOf(values: Values<typeof OPTIONS>, measuredGB: number): Machines {
@@ -189,7 +214,5 @@ function price(what: string, dollars: number) {
 
 function hostText(): string {
   const cores = navigator.hardwareConcurrency;
-  return `this host (${cores} ${
-    cores === 1 ? "core" : "cores"
-  }, ${Deno.build.os} ${Deno.build.arch})`;
+  return `this host (${counted(cores, "core")}, ${Deno.build.os} ${Deno.build.arch})`;
 }

@@ -1,5 +1,6 @@
 /**
- * A line that is drawn over in a terminal. Elsewhere it is left out, but for the lines that stay.
+ * A line that is drawn over in a terminal. Elsewhere it is left out, but for the lines that stay, or
+ * written now and then.
  *
  * @module
  */
@@ -12,12 +13,20 @@ const DRAW_MS = 100;
 /** See the module. Writes to standard error. */
 export class StatusLine implements Disposable {
   readonly #isTerminal = Deno.stderr.isTerminal();
-  #drawnMs = -Infinity;
+  readonly #everyMs: number;
+  #drawnMs: number;
+
+  /** @param options `plainEveryMs`: how often a line is written off a terminal. Default: never. */
+  constructor({ plainEveryMs = Infinity }: { readonly plainEveryMs?: number } = {}) {
+    this.#everyMs = this.#isTerminal ? DRAW_MS : plainEveryMs;
+    this.#drawnMs = this.#isTerminal ? -Infinity : performance.now();
+  }
 
   /** Draws the line over the one before. */
   show(line: string): void {
-    if (!this.#isTerminal || performance.now() - this.#drawnMs < DRAW_MS) return;
+    if (performance.now() - this.#drawnMs < this.#everyMs) return;
     this.#drawnMs = performance.now();
+    if (!this.#isTerminal) return console.error(line);
     write(CLEAR_LINE + line.slice(0, Deno.consoleSize().columns - 1));
   }
 

@@ -7,7 +7,8 @@
 /**
  * As `1 seed` or `2 seeds`.
  *
- * @param noun Of one; more of them have an s behind it.
+ * @param noun Of one.
+ * @param plural Of others. Default: the noun with an s behind it.
  *
  * @example
  * ```ts
@@ -16,6 +17,6 @@
  * console.log(counted(1, "seed"), counted(0, "crash point")); // 1 seed 0 crash points
  * ```
  */
-export function counted(count: number, noun: string): string {
-  return `${count} ${count === 1 ? noun : `${noun}s`}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
 }

@@ -17,7 +17,7 @@ export function withGrantHint(error: LeatError): LeatError {
     if (flag === undefined) continue;
     return new LeatError(
       "permission_denied",
-      `${error.message}. Grant it with: deno run -P=plan ${flag} examples/plan.ts …`,
+      `${error.message}. Grant it with: deno run --no-prompt -P=plan ${flag} examples/plan.ts …`,
       { cause: error.cause },
     );
   }

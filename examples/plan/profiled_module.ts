@@ -6,6 +6,7 @@
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
+import { Patience, patienceMs } from "./patience.ts";
 import type { Profile, ProfileOptions } from "./profile.ts";
 import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
 import { measureSplitMs } from "./split_cost.ts";
@@ -22,19 +23,25 @@ export interface ProfileModuleOptions extends ProfileOptions {
   readonly export?: string | undefined;
   /** Told once the module is loaded. */
   readonly onLoaded?: () => void;
+  /** Told once the pipeline is profiled, and what its splits cost is measured. */
+  readonly onProfiled?: () => void;
+  /** For how long nothing may come. Default: see `patienceMs`. */
+  readonly patienceMs?: number;
 }
 
 /**
  * Loads a module's pipeline, profiles it, and measures what its splits cost, which takes some seconds.
  *
  * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do; `failed_precondition`
- * where an error that nobody catches ends the thread, or the module tries to.
+ * where an error that nobody catches ends the thread, or the module tries to; `deadline_exceeded` where
+ * no batch comes for too long.
  */
 export async function profileModule(
   module: string,
   options: ProfileModuleOptions,
 ): Promise<ProfiledModule> {
   const { graph, profile } = await profileOnThread(module, options);
+  options.onProfiled?.();
   const splitMs = profile.splitsPerBatch === undefined ? 0 : await measureSplitMs();
   return { dataset: Dataset.deserialize(graph), profile: { ...profile, splitMs } };
 }
@@ -49,10 +56,16 @@ async function profileOnThread(
     type: "module",
     name: "profile",
   });
+  const forMs = options.patienceMs ?? patienceMs(seconds);
+  using patience = new Patience(module, forMs, profiled.reject);
   thread.onmessage = ({ data: news }: MessageEvent<ProfileNews>) => {
-    if (news.kind === "loaded") onLoaded?.();
-    else if (news.kind === "progress") onProgress?.(news.batches, news.seconds);
-    else if (news.kind === "profiled") profiled.resolve(news);
+    if (news.kind === "loaded") {
+      patience.loaded();
+      onLoaded?.();
+    } else if (news.kind === "progress") {
+      patience.came(news.batches);
+      onProgress?.(news.batches, news.seconds);
+    } else if (news.kind === "profiled") profiled.resolve(news);
     else profiled.reject(errorOf(news));
   };
   thread.onerror = (event) => {

@@ -5,16 +5,27 @@
  */
 import { join } from "node:path";
 import { Dataset, LeatError, PAPER_PRICES } from "../../mod.ts";
+import { StatusLine } from "../../examples/chaos/status_line.ts";
+import { counted } from "../../examples/lib/counted.ts";
 import { type Machines, sweepClusters } from "../../examples/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../examples/plan/limits.ts";
+import { patienceMs } from "../../examples/plan/patience.ts";
 import { percentile } from "../../examples/plan/percentile.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../examples/plan/profile.ts";
+import { profileModule } from "../../examples/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../examples/plan/report.ts";
 import { fastestMs } from "../../examples/plan/split_cost.ts";
+import { Stages } from "../../examples/plan/stages.ts";
 import { loadPipeline } from "../../examples/plan/user_pipeline.ts";
 import { type Verification, verify } from "../../examples/plan/verification.ts";
 import { SimCluster } from "../../sim/cluster.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
@@ -364,7 +375,10 @@ Deno.test("examples/plan.ts plans for its own pipeline, and names the flag for w
       flags: FLAGS,
     });
     assertEquals((await denied.status).code, 1);
-    assertStringIncludes(denied.stderr.text, "deno run -P=plan --allow-env examples/plan.ts");
+    assertStringIncludes(
+      denied.stderr.text,
+      "deno run --no-prompt -P=plan --allow-env examples/plan.ts",
+    );
   });
   const bound = "const k = 2; export default Dataset.range(3).map((x) => x + k);";
   await withModule(bound, async (path) => {
@@ -401,6 +415,82 @@ Deno.test("examples/plan.ts hears Ctrl-C while a user's function never gives way
     assertEquals(await codeOf(plan), 130);
     assertStringIncludes(plan.stderr.text, "Interrupted: nothing was measured yet");
   });
+});
+
+Deno.test("profileModule gives a pipeline up that gives no batch for too long, and says what to do", async () => {
+  const stuck: [code: string, ...parts: string[]][] = [
+    [
+      "export default Dataset.range(1000).repeat().filter(() => false);",
+      "No batch of",
+      "does a filter leave anything",
+    ],
+    ["export default Dataset.range(3).map(() => { for (;;); });", "No batch of"],
+    ["export default Dataset.range(3).map(() => new Promise(() => {}));", "No batch of"],
+    [
+      "export default Dataset.range(9).map((x) => x < 4 ? x : new Promise(() => {}));",
+      "after the first",
+    ],
+    ["export default () => new Promise(() => {});", "was not loaded within"],
+  ];
+  // Long enough for their threads to begin, also on a machine that is busy.
+  const options = { ...QUICKLY, patienceMs: 8_000 };
+  await Promise.all(stuck.map(([code, ...parts]) =>
+    withModule(code, async (path) => {
+      const error = await assertRejects(() => profileModule(path, options), LeatError);
+      assertEquals(error.code, "deadline_exceeded", error.message);
+      for (const part of [...parts, path, "within 8 s", "give more --seconds"]) {
+        assertStringIncludes(error.message, part);
+      }
+    })
+  ));
+  assertEquals([patienceMs(0.1), patienceMs(5), patienceMs(60)], [120_000, 120_000, 1_200_000]);
+});
+
+Deno.test("examples/plan.ts --json keeps standard output for the plan, whatever a module prints", async () => {
+  const talking = `console.log("at the top");
+    export default Dataset.range(1000).map((x) => {
+      console.log("of element", x);
+      console.table([{ x }]);
+      return x;
+    }).batch(10);`;
+  await withModule(talking, async (path) => {
+    await using plan = startChild("examples/plan.ts", {
+      args: [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--json"],
+      flags: FLAGS,
+    });
+    assertEquals(await codeOf(plan), 0, plan.stderr.text);
+    const { measured }: Plan = JSON.parse(plan.stdout.text);
+    assert(measured.batches > 0);
+    for (const part of ["at the top", "of element 7", "│"]) {
+      assertStringIncludes(plan.stderr.text, part);
+    }
+  });
+});
+
+Deno.test("Stages says how long a stage has lasted, again and again, and off a terminal a StatusLine writes it", async () => {
+  const shown: string[] = [];
+  {
+    using stages = new Stages({ show: (line) => shown.push(line) });
+    stages.begin("simulating 1 worker");
+    assertMatch(shown[0]!, /^simulating 1 worker: \d+\.\d s$/);
+    let batches = 1;
+    stages.begin(() => counted(batches, "batch", "batches"));
+    batches = 2;
+    await until(() => shown.some((line) => /^2 batches: \d+\.\d s$/.test(line)));
+  }
+  if (Deno.stderr.isTerminal()) return;
+  const written: unknown[] = [];
+  const { error } = console;
+  console.error = (line) => written.push(line);
+  try {
+    new StatusLine().show("never");
+    const often = new StatusLine({ plainEveryMs: 0 });
+    for (const line of ["one", "two"]) often.show(line);
+    new StatusLine({ plainEveryMs: 3_600_000 }).show("within the hour");
+  } finally {
+    console.error = error;
+  }
+  assertEquals(written, ["one", "two"]);
 });
 
 Deno.test("examples/plan.ts leaves no folder behind where Ctrl-C meets it while it measures a split", async () => {

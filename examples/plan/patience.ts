@@ -1,0 +1,85 @@
+/**
+ * How long a pipeline is waited for that gives nothing: a filter may leave nothing of a stream without
+ * end, and a function may never return.
+ *
+ * @module
+ */
+import { LeatError } from "../../mod.ts";
+
+/** A model may have to be loaded before the first batch, or a file fetched. */
+const PATIENCE_MIN_MS = 120_000;
+/** So many times as long as the pipeline is run. */
+const PATIENCE_TIMES = 20;
+const MS_PER_SECOND = 1_000;
+
+/** How long a batch may take, for people. */
+export const PATIENCE_TEXT = `waited for ${PATIENCE_TIMES} times as long, and for ${
+  PATIENCE_MIN_MS / MS_PER_SECOND
+} s at least`;
+
+/** How long nothing may come, in ms, where a pipeline is run for so many seconds. */
+export function patienceMs(seconds: number): number {
+  return Math.max(PATIENCE_MIN_MS, PATIENCE_TIMES * MS_PER_SECOND * seconds);
+}
+
+/** Runs out when nothing has come for too long. */
+export class Patience implements Disposable {
+  readonly #module: string;
+  readonly #forMs: number;
+  readonly #onEnd: (error: LeatError) => void;
+  #timer: ReturnType<typeof setTimeout>;
+  #isLoaded = false;
+  #batches = 0;
+
+  /** @param onEnd Told what has not come, and what to do about it. */
+  constructor(module: string, forMs: number, onEnd: (error: LeatError) => void) {
+    this.#module = module;
+    this.#forMs = forMs;
+    this.#onEnd = onEnd;
+    this.#timer = this.#start();
+  }
+
+  /** The module is loaded. */
+  loaded(): void {
+    this.#isLoaded = true;
+    this.#restart();
+  }
+
+  /** So many batches have come by now. */
+  came(batches: number): void {
+    if (batches === this.#batches) return;
+    this.#batches = batches;
+    this.#restart();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+
+  #restart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#start();
+  }
+
+  #start(): ReturnType<typeof setTimeout> {
+    return setTimeout(() => this.#onEnd(this.#error()), this.#forMs);
+  }
+
+  #error(): LeatError {
+    const seconds = `${this.#forMs / MS_PER_SECOND} s`;
+    const slow = `If it is only slow, give more --seconds: a batch is ${PATIENCE_TEXT}`;
+    if (!this.#isLoaded) {
+      return new LeatError(
+        "deadline_exceeded",
+        `'${this.#module}' was not loaded within ${seconds}: does what stands at its top level end, ` +
+          `and the function that it exports? ${slow}`,
+      );
+    }
+    const after = this.#batches === 0 ? "" : ` after the first ${this.#batches}`;
+    return new LeatError(
+      "deadline_exceeded",
+      `No batch of '${this.#module}' came within ${seconds}${after}: does a filter leave anything, ` +
+        `does a function wait for something that never comes, or never return? ${slow}`,
+    );
+  }
+}

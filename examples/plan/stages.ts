@@ -1,0 +1,45 @@
+/**
+ * What the program is at, and for how long: a line that is drawn again and again, or, off a terminal,
+ * written now and then.
+ *
+ * @module
+ */
+import type { StatusLine } from "../chaos/status_line.ts";
+
+const SHOW_EVERY_MS = 250;
+const MS_PER_SECOND = 1_000;
+
+/** See the module. */
+export class Stages implements Disposable {
+  readonly #status: Pick<StatusLine, "show">;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #text: () => string = () => "";
+  #sinceMs = performance.now();
+
+  constructor(status: Pick<StatusLine, "show">) {
+    this.#status = status;
+    this.#timer = setInterval(() => this.#show(), SHOW_EVERY_MS);
+  }
+
+  /**
+   * Another stage has begun.
+   *
+   * @param text What is said before how long it has been.
+   */
+  begin(text: string | (() => string)): void {
+    this.#text = typeof text === "string" ? () => text : text;
+    this.#sinceMs = performance.now();
+    this.#show();
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+
+  #show(): void {
+    const text = this.#text();
+    if (text === "") return;
+    const seconds = (performance.now() - this.#sinceMs) / MS_PER_SECOND;
+    this.#status.show(`${text}: ${seconds.toFixed(1)} s`);
+  }
+}
