@@ -16,6 +16,8 @@ const SPLITS_AT_ONCE = 16;
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
+/** How often a folder is removed that is not empty again. */
+const REMOVALS_MAX = 100;
 
 /** In ms, while nothing else uses the host. The network between hosts comes to it. */
 export async function measureSplitMs(): Promise<number> {
@@ -23,7 +25,7 @@ export async function measureSplitMs(): Promise<number> {
   const [table] = await listSplitTable(once.node, new DenoHost());
   const elementsPerSplit = ELEMENTS / table!.length;
   const folder = Deno.makeTempDirSync({ prefix: "leat-plan-" });
-  const remove = () => Deno.removeSync(folder, { recursive: true });
+  const remove = () => removeInUse(folder);
   // Whoever interrupts the program waits for no measurement.
   addEventListener("unload", remove);
   try {
@@ -36,6 +38,18 @@ export async function measureSplitMs(): Promise<number> {
   } finally {
     removeEventListener("unload", remove);
     remove();
+  }
+}
+
+/** Removes a folder into which a thread that is not stopped yet may just have written. */
+function removeInUse(folder: string): void {
+  for (let left = REMOVALS_MAX; left > 0; left--) {
+    try {
+      return Deno.removeSync(folder, { recursive: true });
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      if (left === 1) throw error;
+    }
   }
 }
 
