@@ -22,6 +22,7 @@ import { renderScaleReport, sweepTable } from "./scale/report.ts";
 import { afterWarmUp, isToCome, measureAll, requireAll, type Wanted } from "./scale/series.ts";
 import { clientsFor, measureSize } from "./scale/size.ts";
 import { requireWritable, writePage } from "./lib/page.ts";
+import { counted } from "./lib/counted.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { Progress } from "./simulate/progress.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
@@ -143,7 +144,7 @@ async function measureWanted(
       ),
     ),
     sweep: show("worker sweep of the paper", wanted.sweep.length, async (workers) => {
-      progress.beginRun(`${workers} workers`, 1, "run");
+      progress.beginRun(counted(workers, "worker"), 1, "run");
       const run = await sweepSize(workers);
       progress.update({ done: 1 });
       progress.endRun();
@@ -153,7 +154,7 @@ async function measureWanted(
 }
 
 async function measureOne(workers: number, clients: number, progress: Progress): Promise<SizeRun> {
-  progress.beginRun(`${workers} workers, ${clients} clients`, 100, "%");
+  progress.beginRun(`${counted(workers, "worker")}, ${counted(clients, "client")}`, 100, "%");
   const run = await measureSize(workers, clients, (_, done) => {
     progress.update({ done: Math.floor(100 * done) });
   });

@@ -25,6 +25,7 @@ import {
   type Values,
 } from "./lib/args.ts";
 import { requireWritable } from "./lib/page.ts";
+import { counted } from "./lib/counted.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
@@ -168,10 +169,10 @@ async function soak(
     violations,
     onStep: () =>
       status.show(
-        `${
-          (samples.seconds / SECONDS_PER_MINUTE).toFixed(1)
-        } of ${minutes} minutes: ${runs} jobs, ` +
-          `${nemesis?.total() ?? 0} faults`,
+        `${(samples.seconds / SECONDS_PER_MINUTE).toFixed(1)} of ${minutes} minutes: ${
+          counted(runs, "job")
+        }, ` +
+          counted(nemesis?.total() ?? 0, "fault"),
       ),
   });
   if (modes.includes("DETERMINISTIC")) await play.readUndisturbed();

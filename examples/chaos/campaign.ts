@@ -13,6 +13,7 @@ import { Play, type RunFigures } from "./play.ts";
 import { brokenPromises, outcomeTable } from "./report.ts";
 import { ChaosScaling } from "./scaling.ts";
 import type { Stage } from "./stage.ts";
+import { counted } from "../lib/counted.ts";
 import type { StatusLine } from "./status_line.ts";
 import { Watch } from "./watch.ts";
 
@@ -115,8 +116,8 @@ export class Campaign {
     return `Interrupted after ${
       this.#seconds.toFixed(0)
     } s: ${this.#judged} runs were judged, with ` +
-      `${this.#nemesis?.total() ?? 0} faults so far, and ${
-        count === 0 ? "no promise was broken" : `promises were broken ${count} times`
+      `${counted(this.#nemesis?.total() ?? 0, "fault")} so far, and ${
+        count === 0 ? "no promise was broken" : `promises were broken ${counted(count, "time")}`
       }; what was under way is not judged, and there is no table`;
   }
 
@@ -151,7 +152,7 @@ export class Campaign {
     else nemesis.enough();
     this.#judged++;
     this.#longestWaitMs = Math.max(this.#longestWaitMs, figures.longestWaitMs);
-    this.#say(`${this.#shown}: ${nemesis.total() - before} faults, ${textOf(figures)}`);
+    this.#say(`${this.#shown}: ${counted(nemesis.total() - before, "fault")}, ${textOf(figures)}`);
   }
 
   /** Whether there are faults from which no worker loses anything. */
@@ -189,7 +190,9 @@ export class Campaign {
       violations: this.#violations,
       onStep: () =>
         this.#status.show(
-          `${this.#shown}: step ${++steps}, ${nemesis.total()} faults, ${nemesis.down} in trouble now`,
+          `${this.#shown}: step ${++steps}, ${
+            counted(nemesis.total(), "fault")
+          }, ${nemesis.down} in trouble now`,
         ),
     });
   }
