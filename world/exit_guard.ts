@@ -4,7 +4,6 @@
  *
  * @module
  */
-import process from "node:process";
 import { LeatError } from "../core/error.ts";
 
 /**
@@ -27,7 +26,8 @@ export function guardExits(
     throw error;
   };
   Object.assign(Deno, { exit: refuse("Deno.exit") });
-  // `process.exit` calls it, also where it was imported by name.
+  // `process.exit` calls it, also where it was imported by name. To import it here would load more.
+  const { process } = globalThis as unknown as { process: object };
   Object.assign(process, { reallyExit: refuse("process.exit") });
   Object.assign(globalThis, { close: refuse("close") });
   if (onExit === undefined) return;
