@@ -69,6 +69,8 @@ interface Iteration {
   /** While it is restored: what puts back what that has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
+  /** Whether others were given elements of a stream that this iteration has a share of. */
+  isShare: boolean;
 }
 
 /** How the contexts of an iteration are made. */
@@ -117,6 +119,7 @@ export class IteratorContext {
         deterministic,
         overwritten: [],
         lastReaders: new LastReaders(lastReaders),
+        isShare: false,
       },
       luck,
       placesOf(node),
@@ -283,11 +286,17 @@ export class IteratorContext {
     return (this.#place.shared ??= make()) as T;
   }
 
+  /** There were elements in a stream of which others are given their share: it is not empty if this one is. */
+  notesShare(): void {
+    this.#iteration.isShare = true;
+  }
+
   /**
    * Whether what came through in the last repetition is all there is: false when other tasks were
-   * handed a part of some source below.
+   * handed a part of some source below, or other consumers a share.
    */
   async sawWholeInput(): Promise<boolean> {
+    if (this.#iteration.isShare) return false;
     if (this.#splits === undefined) return true;
     for (const index of sourceIndexesOf(this.#place)) {
       const reader = this.#splits.readers[index];

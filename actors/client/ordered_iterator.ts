@@ -159,6 +159,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
     context,
     chain,
     seed,
+    isShared: numConsumers !== undefined,
     ...(jobName === undefined ? {} : { jobName }),
     ...(ownOnly && numConsumers !== undefined
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
@@ -202,6 +203,8 @@ interface OrderedIteratorOptions {
   readonly seed: bigint;
   /** Which elements are given: of `count` consumers, those of one. Left out: all. */
   readonly consumer?: { readonly index: number; readonly count: number };
+  /** Whether there are consumers, this one among them: `number` counts the elements of all. */
+  readonly isShared: boolean;
   /** Under which others may be reading it. Left out: nobody else can. */
   readonly jobName?: string;
   readonly start: (ordered: NonNullable<ClientOptions["ordered"]>, feed: Feed) => () => void;
@@ -215,6 +218,7 @@ class OrderedIterator extends ElementIterator {
   /** Where it was restored: what comes before was given by another iterator. */
   #restored: Position | undefined;
   #stop: (() => void) | undefined;
+  #hasGiven = false;
   /** Reading cannot go on. Another iterator may, from the position. */
   #failure: ReadingFailure | undefined;
 
@@ -310,6 +314,7 @@ class OrderedIterator extends ElementIterator {
       const given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
       if (given === undefined) continue;
       if (given === END) return END;
+      this.#hasGiven = true;
       const { stats } = this.#options.context;
       if ("error" in given) throw stats.failed(given.error);
       return stats.gave(given.element);
@@ -392,7 +397,10 @@ class OrderedIterator extends ElementIterator {
 
   async #end(): Promise<Joined | typeof END> {
     const last = await this.#join.end();
-    const isOwn = this.#isOwn(this.#position.number ?? 0);
+    const { number = 0 } = this.#position;
+    const isOwn = this.#isOwn(number);
+    const hadElements = this.#hasGiven || number > 0 || last !== undefined;
+    if (this.#options.isShared && hadElements) this.#options.context.notesShare();
     this.#position = { ...this.#position, carried: [], ended: true };
     this.release();
     return last !== undefined && isOwn ? last : END;

@@ -223,6 +223,26 @@ testInline(
 );
 
 testInline(
+  "a consumer without an element in one repetition comes to the next, and all end where there is none for anybody",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const one = Dataset.range(5).filter((x) => x % 3 !== 0).batch(3).map(({ data }) => [...data]);
+    const of = (dataset: Dataset<unknown>, repetitions?: number) =>
+      Promise.all(
+        [0, 1].map((i) =>
+          outcomesOf(consumer(dataset, cluster, i, 2).repeat(repetitions).iterator())
+        ),
+      );
+    const batch: Outcome = { element: [1, 2, 4] };
+    assertEquals(await of(one, 3), [[batch, batch, batch], []]);
+    // What is done at the reader needs all of the stream, and each leaves out the other's.
+    const numbered: Outcome = { element: [0, [1, 2, 4]] };
+    assertEquals(await of(one.enumerate(), 2), [[numbered, numbered], []]);
+    assertEquals(await of(Dataset.range(9).filter((x) => x > 9)), [[], []]);
+  },
+);
+
+testInline(
   "consumers that were restored at the last step of an epoch come to its end, in batches or not",
   async (start) => {
     const filtered = Dataset.range(23).filter((x) => x % 3 !== 1);
