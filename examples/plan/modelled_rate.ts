@@ -34,8 +34,7 @@ export async function modelledRate(model: Model): Promise<number> {
   try {
     ({ batchesPerSecond } = await simulateCluster({ ...model, stepMs }));
   } catch (error) {
-    // What was pending in the simulation says nothing to whom it is told.
-    throw LeatError.from(error).code === "invalid_argument" ? error : tooSlow(model);
+    throw LeatError.from(error).code === "invalid_argument" ? error : tooSlow(model, error);
   }
   if (batchesPerSecond === 0) throw tooSlow(model);
   return model.stepMs === stepMs ? batchesPerSecond : batchesPerSecond * stepMs / model.stepMs;
@@ -53,7 +52,7 @@ function sendingMs(
   return MS_PER_SECOND * batchBytes / networkBytesPerSecond;
 }
 
-function tooSlow(model: Model): LeatError {
+function tooSlow(model: Model, cause?: unknown): LeatError {
   const { workers, batchBytes, networkBytesPerSecond, delayMinMs, delayMaxMs, stepMs } = model;
   const given = (value: number) => Number(value.toPrecision(GIVEN_DIGITS));
   const megabits = (bytes: number) => bytes / BYTES_PER_MEGABIT;
@@ -74,5 +73,6 @@ function tooSlow(model: Model): LeatError {
         formatNumber(stepMs)
       } ms needs ${enough} Mbit/s: give a faster card or a shorter ` +
       "way, or make batches smaller",
+    { cause },
   );
 }
