@@ -15,9 +15,9 @@ import {
   type Values,
 } from "../examples/lib/args.ts";
 import { requireWritable } from "../examples/lib/page.ts";
-import { StopRequests } from "../examples/lib/stop_requests.ts";
 import { LeatError } from "../core/error.ts";
-import { type Bench, type RatioResult, resultTable, runRatio } from "./lib/bench.ts";
+import type { Bench } from "./lib/bench.ts";
+import { runBenches } from "./lib/run.ts";
 
 /** What it takes and says of itself. */
 export const PROGRAM = {
@@ -50,26 +50,8 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
     return;
   }
   if (values.json !== undefined) requireWritable(values.json, "--json");
-  const results: RatioResult[] = [];
-  using requests = new StopRequests();
-  const runAll = async () => {
-    for (const bench of benches) {
-      console.error(`${bench.name} …`);
-      results.push(await runRatio(bench, { rounds: values.rounds, windowMs: values.windowMs }));
-    }
-  };
-  await requests.interrupting(runAll(), async () => {
-    if (results.length > 0) await show(results, values.json);
-    return `Interrupted after ${results.length} of ${benches.length} benches`;
-  });
-  await show(results, values.json);
+  const results = await runBenches(benches, values);
   if (!results.every((result) => result.passed)) Deno.exitCode = EXIT_FAILURE;
-}
-
-async function show(results: readonly RatioResult[], file: string | undefined): Promise<void> {
-  console.log(resultTable(results));
-  if (file === undefined) return;
-  await Deno.writeTextFile(file, JSON.stringify(results, undefined, 2) + "\n");
 }
 
 /** The benches of every `*_bench.ts` beside this file, in the order of their names. */

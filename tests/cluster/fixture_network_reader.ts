@@ -8,10 +8,13 @@ import { Dataset, type ShardingPolicy, type Tensor } from "../../mod.ts";
 
 const [service = "", mode = "DYNAMIC", elements = "0", ...holds] = Deno.args;
 const batches = Dataset.range(Number(elements)).map((x) => {
-  let spins = 0;
-  while (spins < 10_000) spins++;
-  // Something to carry, so that queues on the way fill.
-  return { x: spins > 0 ? x : -1, ballast: new Float64Array(100) };
+  // A batch is several times as large as the queues on the way, and does not compress: TCP sends
+  // faster until a queue overflows.
+  const ballast = new Uint32Array(1_000);
+  for (let i = 0, word = x; i < ballast.length; i++) {
+    ballast[i] = word = (Math.imul(word, 1_664_525) + 1_013_904_223) >>> 0;
+  }
+  return { x, ballast };
 }).batch(10).distribute({
   service,
   processingMode: mode as ShardingPolicy,

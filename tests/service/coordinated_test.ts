@@ -5,9 +5,12 @@
  */
 import { Dataset, type LocalCluster, type Tensor } from "../../mod.ts";
 import { assertEquals } from "../assert.ts";
+import { until } from "../lib/until.ts";
 import { testOnEach } from "./carriers.ts";
 
 const CONSUMERS = 2;
+/** How many rounds a consumer requests ahead of its loop. */
+const ROUNDS_AHEAD = 3;
 /** No round is skipped, however late it is. */
 const NEVER_MS = 600_000;
 
@@ -34,7 +37,14 @@ function consumer(service: LocalCluster, consumerIndex: number) {
       jobName: "coordinated",
       consumerIndex,
       numConsumers: CONSUMERS,
+      maxOutstandingRequests: ROUNDS_AHEAD,
     });
+}
+
+/** How many rounds each worker has served, to all consumers together. */
+async function servedRounds(cluster: LocalCluster): Promise<number[]> {
+  const sources = await cluster.sources();
+  return sources.filter(({ role }) => role === "reads").map(({ served }) => served);
 }
 
 testOnEach(
@@ -58,14 +68,24 @@ testOnEach(
 testOnEach("rounds are served by the workers in turn", async (start) => {
   await using cluster = await start({ workers: 2, skipAfterMs: NEVER_MS });
   const readers = [0, 1].map((index) => consumer(cluster, index).iterator());
-  const served = async () =>
-    (await cluster.sources()).filter(({ role }) => role === "reads").map(({ served }) => served);
-  const step = () => Promise.all(readers.map((reader) => reader.next()));
+  let given = 0;
+  const step = async () => {
+    await Promise.all(readers.map((reader) => reader.next()));
+    given++;
+  };
+  /** What each worker has served, once all rounds that the consumers hold ahead have arrived. */
+  const served = () =>
+    until(async () => {
+      const counts = await servedRounds(cluster);
+      const sum = counts.reduce((sum, count) => sum + count, 0);
+      return sum === CONSUMERS * (given + ROUNDS_AHEAD) && counts;
+    });
+  await step();
   while ((await served()).filter((count) => count > 0).length < 2) await step();
   const before = await served();
   for (let round = 0; round < 20; round++) await step();
   const gained = (await served()).map((count, i) => count - before[i]!);
-  assertEquals(Math.abs(gained[0]! - gained[1]!) <= 2 * CONSUMERS, true, `gained ${gained}`);
+  assertEquals(gained, [10 * CONSUMERS, 10 * CONSUMERS]);
   for (const reader of readers) await reader.return();
 });
 
@@ -82,12 +102,11 @@ testOnEach(
     };
     for (let round = 0; round < 5; round++) assertEquals(await step(), 1);
     await cluster.addWorker();
-    for (let round = 0;; round++) {
+    await until(async () => {
       assertEquals(await step(), 1);
-      const reads = (await cluster.sources()).filter(({ role }) => role === "reads");
-      if (reads.length === 2 && reads.every(({ served }) => served > 4)) break;
-      assertEquals(round < 200_000, true, "the new worker never served a round");
-    }
+      const served = await servedRounds(cluster);
+      return served.length === 2 && served.every((count) => count > 4);
+    }, 0);
     for (const reader of readers) await reader.return();
   },
 );

@@ -19,10 +19,9 @@ import { LeatError } from "../../../core/error.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { compressFrame } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
-import { DenoWorld } from "../../../world/deno_world.ts";
 import { InlineHub } from "../../../world/inline_hub.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
-import { until } from "../../lib/until.ts";
+import { testInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
 
 type Answer = (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>;
 
@@ -33,20 +32,25 @@ class ReaderBench implements AsyncDisposable {
   /** Requests that are open, and the most there were together with elements that waited. */
   open = 0;
   outstandingMax = 0;
+  readonly #time: VirtualTime;
   readonly #hub = new InlineHub();
   readonly #others: ActorSystem[] = [];
   readonly #tasks: FencedRef<ElementSourceProtocol>[] = [];
 
   constructor(
+    time: VirtualTime,
     tasks: readonly { readonly node?: string; readonly answer: Answer }[],
-    maxOutstandingRequests?: number,
-    bufferBytesMax?: number,
+    { node = "bench", ...limits }: {
+      readonly node?: string;
+      readonly maxOutstandingRequests?: number;
+      readonly bufferBytesMax?: number;
+    } = {},
   ) {
     const connector: Connector = {
       connect: (node, local) => this.#hub.connector.connect(node, local),
     };
-    const world = new DenoWorld({ logLevel: "off" });
-    this.system = new ActorSystem({ node: "bench", world, connector });
+    this.#time = time;
+    this.system = new ActorSystem({ node, world: time.world(node), connector });
     this.#hub.add(this.system);
     for (const { node, answer } of tasks) this.#addTask(answer, node);
     this.system.spawn<DispatcherProtocol>({
@@ -66,12 +70,11 @@ class ReaderBench implements AsyncDisposable {
       name: "client",
       create: (context) =>
         createClient(context, {
-          dispatcher: dispatcherAt("bench"),
+          dispatcher: dispatcherAt(node),
           dataset: { datasetId: "d" },
           parameters: { processingMode: "DYNAMIC", sharing: false },
           repetition: 0,
-          ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
-          ...(bufferBytesMax === undefined ? {} : { bufferBytesMax }),
+          ...limits,
         }, this.feed),
     });
   }
@@ -96,7 +99,7 @@ class ReaderBench implements AsyncDisposable {
   #addTask(answer: Answer, node: string | undefined): void {
     let system = this.system;
     if (node !== undefined) {
-      system = new ActorSystem({ node, world: new DenoWorld({ logLevel: "off" }) });
+      system = new ActorSystem({ node, world: this.#time.world(node) });
       this.#others.push(system);
     }
     this.#tasks.push(system.spawn<ElementSourceProtocol>({
@@ -126,97 +129,119 @@ function givesAtOnce(number: number): Answer {
 }
 
 /** A task that has nothing for as long as it is watched: it says so to who would rather not wait. */
-function givesNothing(asked: { times: number }): Answer {
+function givesNothing(time: VirtualTime, asked: { times: number }): Answer {
   return async ({ waitMs }) => {
     asked.times++;
     if (waitMs === undefined) return await new Promise<never>(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await time.sleep(waitMs);
     return { kind: "later" };
   };
 }
 
-Deno.test("a worker that cannot be reached holds no request that another could have, and is read when it is back", async () => {
-  await using bench = new ReaderBench([
-    { node: "far", answer: givesAtOnce(2) },
-    { answer: givesAtOnce(1) },
-  ], 1);
-  for (let element = 0; element < 20; element++) assertEquals(await bench.next(), 1);
-  bench.join("far");
-  while (await bench.next() !== 2);
-  assertEquals(bench.outstandingMax, 1, "the bound holds all the while");
-});
+testInVirtualTime(
+  "a worker that cannot be reached holds no request that another could have, and is read when it is back",
+  async (time) => {
+    await using bench = new ReaderBench(time, [
+      { node: "far", answer: givesAtOnce(2) },
+      { answer: givesAtOnce(1) },
+    ], { maxOutstandingRequests: 1 });
+    for (let element = 0; element < 20; element++) assertEquals(await bench.next(), 1);
+    bench.join("far");
+    while (await bench.next() !== 2) await time.sleep(1);
+    assertEquals(bench.outstandingMax, 1, "the bound holds all the while");
+  },
+);
 
-Deno.test("with fewer requests than tasks a slow task keeps none from a fast one", async () => {
-  const asked = { times: 0 };
-  await using bench = new ReaderBench([
-    { answer: givesNothing(asked) },
-    { answer: givesNothing(asked) },
-    { answer: givesAtOnce(1) },
-  ], 1);
-  for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
-  assert(asked.times >= 2, "the slow ones are asked as well");
-  assert(asked.times < 60, `but ever more seldom: ${asked.times} times`);
-  assertEquals(bench.outstandingMax, 1);
-});
+testInVirtualTime(
+  "with fewer requests than tasks a slow task keeps none from a fast one",
+  async (time) => {
+    const asked = { times: 0 };
+    await using bench = new ReaderBench(time, [
+      { answer: givesNothing(time, asked) },
+      { answer: givesNothing(time, asked) },
+      { answer: givesAtOnce(1) },
+    ], { maxOutstandingRequests: 1 });
+    for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
+    assert(asked.times >= 2, "the slow ones are asked as well");
+    assert(asked.times < 60, `but ever more seldom: ${asked.times} times`);
+    assertEquals(bench.outstandingMax, 1);
+  },
+);
 
-Deno.test("slow tasks do not take the requests that fast ones could have", async () => {
-  const slow = { answer: givesNothing({ times: 0 }) };
-  await using bench = new ReaderBench([slow, slow, slow, { answer: givesAtOnce(1) }], 4);
+testInVirtualTime("slow tasks do not take the requests that fast ones could have", async (time) => {
+  const slow = { answer: givesNothing(time, { times: 0 }) };
+  await using bench = new ReaderBench(time, [slow, slow, slow, { answer: givesAtOnce(1) }], {
+    maxOutstandingRequests: 4,
+  });
   for (let element = 0; element < 50; element++) assertEquals(await bench.next(), 1);
   assert(bench.outstandingMax <= 4, `${bench.outstandingMax} requests and elements`);
 });
 
-Deno.test("where few elements fit, tasks that have none hold no request that another could have", async () => {
-  const asked = { times: 0 };
-  const slow = Array.from({ length: 6 }, () => ({ answer: givesNothing(asked) }));
-  // Elements of a byte, of which two fit.
-  await using bench = new ReaderBench([...slow, { answer: givesAtOnce(1) }], undefined, 2);
-  for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
-  assert(asked.times >= slow.length, "the slow ones are asked as well");
-  assert(asked.times < 300, `but seldom: ${asked.times} times`);
-});
+testInVirtualTime(
+  "where few elements fit, tasks that have none hold no request that another could have",
+  async (time) => {
+    const asked = { times: 0 };
+    const slow = Array.from({ length: 6 }, () => ({ answer: givesNothing(time, asked) }));
+    // Elements of a byte, of which two fit.
+    await using bench = new ReaderBench(time, [...slow, { answer: givesAtOnce(1) }], {
+      bufferBytesMax: 2,
+    });
+    for (let element = 0; element < 300; element++) assertEquals(await bench.next(), 1);
+    assert(asked.times >= slow.length, "the slow ones are asked as well");
+    assert(asked.times < 300, `but seldom: ${asked.times} times`);
+  },
+);
 
-Deno.test("maxOutstandingRequests holds from the first element", async () => {
+testInVirtualTime("maxOutstandingRequests holds from the first element", async (time) => {
   const held = Promise.withResolvers<void>();
   const answer: Answer = async () => {
     await held.promise;
     return givesAtOnce(1)({} as GetElementRequest);
   };
-  await using bench = new ReaderBench(Array.from({ length: 8 }, () => ({ answer })), 3);
+  await using bench = new ReaderBench(time, Array.from({ length: 8 }, () => ({ answer })), {
+    maxOutstandingRequests: 3,
+  });
   const first = bench.next();
-  await until(() => bench.open >= 3, 0);
+  await time.until(() => bench.open >= 3);
   held.resolve();
   await first;
   for (let element = 0; element < 100; element++) await bench.next();
   assertEquals(bench.outstandingMax, 3);
 });
 
-Deno.test("before it is known how large an element is, no more are asked for than a client may hold of any size", async () => {
-  const held = Promise.withResolvers<void>();
-  const answer: Answer = async (request) => {
-    await held.promise;
-    return givesAtOnce(1)(request);
-  };
-  const beganMs = performance.now();
-  await using bench = new ReaderBench(Array.from({ length: 100 }, () => ({ answer })));
-  await until(() => bench.open >= 16, 0);
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
-  // With each second in which nothing has come as many more are asked: on a machine that stands still.
-  const seconds = Math.floor((performance.now() - beganMs) / 1_000);
-  assert(bench.outstandingMax <= 16 * (1 + seconds), `${bench.outstandingMax} in ${seconds} s`);
-  held.resolve();
-  await until(() => bench.feed.length >= 100, 0);
-});
+testInVirtualTime(
+  "before it is known how large an element is, no more are asked for than a client may hold of any size",
+  async (time) => {
+    const held = Promise.withResolvers<void>();
+    const answer: Answer = async (request) => {
+      await held.promise;
+      return givesAtOnce(1)(request);
+    };
+    await using bench = new ReaderBench(time, Array.from({ length: 100 }, () => ({ answer })));
+    await time.until(() => bench.open >= 16);
+    await time.sleep(900);
+    assertEquals(bench.outstandingMax, 16);
+    // With each second in which nothing comes, as many more are asked.
+    await time.until(() => bench.open > 16);
+    assert(time.nowMs >= 1_000, `${bench.open} after ${time.nowMs} ms`);
+    assertEquals(bench.open, 32);
+    held.resolve();
+    await time.until(() => bench.feed.length >= 100);
+  },
+);
 
-Deno.test("tasks that say nothing for long do not keep a client from asking others for its first element", async () => {
-  let asked = 0;
-  const answer: Answer = (request) =>
-    ++asked <= 16 ? new Promise<never>(() => {}) : givesAtOnce(1)(request);
-  await using bench = new ReaderBench(Array.from({ length: 40 }, () => ({ answer })));
-  assertEquals(await bench.next(), 1);
-});
+testInVirtualTime(
+  "tasks that say nothing for long do not keep a client from asking others for its first element",
+  async (time) => {
+    let asked = 0;
+    const answer: Answer = (request) =>
+      ++asked <= 16 ? new Promise<never>(() => {}) : givesAtOnce(1)(request);
+    await using bench = new ReaderBench(time, Array.from({ length: 40 }, () => ({ answer })));
+    assertEquals(await bench.next(), 1);
+  },
+);
 
-Deno.test("clients do not all begin with the same tasks", async () => {
+testInVirtualTime("clients do not all begin with the same tasks", async (time) => {
   const begins = new Set<string>();
   for (let client = 0; client < 3; client++) {
     const asked: number[] = [];
@@ -227,14 +252,14 @@ Deno.test("clients do not all begin with the same tasks", async () => {
       };
       return { answer };
     });
-    await using _bench = new ReaderBench(tasks);
-    await until(() => asked.length >= 16, 0);
+    await using _bench = new ReaderBench(time, tasks, { node: `bench-${client}` });
+    await time.until(() => asked.length >= 16);
     begins.add(`${asked}`);
   }
   assertEquals(begins.size, 3);
 });
 
-Deno.test("a thousand tasks are all read in turn", async () => {
+testInVirtualTime("a thousand tasks are all read in turn", async (time) => {
   const tasks = Array.from({ length: 1_000 }, (_, i) => {
     let given = 0;
     const answer: Answer = () =>
@@ -243,50 +268,56 @@ Deno.test("a thousand tasks are all read in turn", async () => {
       };
     return { answer };
   });
-  await using bench = new ReaderBench(tasks);
+  await using bench = new ReaderBench(time, tasks);
   let sum = 0;
   for (let element = 0; element < 1_000; element++) sum += await bench.next() as number;
   assertEquals(sum, tasks.reduce((total, _, i) => total + (i & 127), 0));
 });
 
-Deno.test("an element that cannot be unpacked is data_loss that names its worker, and costs itself alone", async () => {
-  const frame = encodeMessage({ x: new Float64Array(1_000) });
-  const damaged = compressFrame(frame, "zstd")!;
-  damaged[damaged.length - 3]! ^= 1;
-  const given = [damaged, compressFrame(frame, "gzip")!, frame];
-  await using bench = new ReaderBench([{
-    answer: () => {
-      const bytes = given.shift();
-      return bytes === undefined
-        ? new Promise<never>(() => {})
-        : { kind: "element", element: new Payload(bytes) };
-    },
-  }], 1);
-  const failed = await bench.feed.take();
-  assert(failed.kind === "error");
-  assertEquals(failed.error.code, "data_loss");
-  assertStringIncludes(failed.error.message, 'worker "w0" at bench (task 0)');
-  for (let element = 0; element < 2; element++) {
-    const fed = await bench.feed.take();
-    assert(fed.kind === "element");
-    assertEquals(fed.element.bytes, frame);
-  }
-});
+testInVirtualTime(
+  "an element that cannot be unpacked is data_loss that names its worker, and costs itself alone",
+  async (time) => {
+    const frame = encodeMessage({ x: new Float64Array(1_000) });
+    const damaged = compressFrame(frame, "zstd")!;
+    damaged[damaged.length - 3]! ^= 1;
+    const given = [damaged, compressFrame(frame, "gzip")!, frame];
+    await using bench = new ReaderBench(time, [{
+      answer: () => {
+        const bytes = given.shift();
+        return bytes === undefined
+          ? new Promise<never>(() => {})
+          : { kind: "element", element: new Payload(bytes) };
+      },
+    }], { maxOutstandingRequests: 1 });
+    const failed = await bench.feed.take();
+    assert(failed.kind === "error");
+    assertEquals(failed.error.code, "data_loss");
+    assertStringIncludes(failed.error.message, 'worker "w0" at bench (task 0)');
+    for (let element = 0; element < 2; element++) {
+      const fed = await bench.feed.take();
+      assert(fed.kind === "element");
+      assertEquals(fed.element.bytes, frame);
+    }
+  },
+);
 
-Deno.test("a worker that refuses whoever asks ends reading, while what is too large costs itself alone", async () => {
-  const refusals = [
-    new LeatError("resource_exhausted", "over the limit", { details: { bytesMax: 1 } }),
-    new LeatError("permission_denied", "not allowed to reach it"),
-  ];
-  await using bench = new ReaderBench([{
-    answer: () => {
-      throw refusals.shift() ?? new LeatError("internal", "asked on");
-    },
-  }], 1);
-  const first = await bench.feed.take();
-  assertEquals(first.kind === "error" && first.error.code, "resource_exhausted");
-  for (let time = 0; time < 2; time++) {
-    const error = await assertRejects(async () => await bench.feed.take(), LeatError);
-    assertEquals(error.code, "permission_denied");
-  }
-});
+testInVirtualTime(
+  "a worker that refuses whoever asks ends reading, while what is too large costs itself alone",
+  async (time) => {
+    const refusals = [
+      new LeatError("resource_exhausted", "over the limit", { details: { bytesMax: 1 } }),
+      new LeatError("permission_denied", "not allowed to reach it"),
+    ];
+    await using bench = new ReaderBench(time, [{
+      answer: () => {
+        throw refusals.shift() ?? new LeatError("internal", "asked on");
+      },
+    }], { maxOutstandingRequests: 1 });
+    const first = await bench.feed.take();
+    assertEquals(first.kind === "error" && first.error.code, "resource_exhausted");
+    for (let repeat = 0; repeat < 2; repeat++) {
+      const error = await assertRejects(async () => await bench.feed.take(), LeatError);
+      assertEquals(error.code, "permission_denied");
+    }
+  },
+);

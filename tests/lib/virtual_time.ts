@@ -1,0 +1,68 @@
+/**
+ * Tests whose time is virtual: the clock moves only when everything has come to rest, and then to the
+ * next timer. A busy machine changes nothing, and an hour takes no time.
+ *
+ * @example
+ * ```ts ignore
+ * testInVirtualTime("a node stops after a minute", async (time) => {
+ *   const system = new ActorSystem({ node: "a", world: time.world("a") });
+ *   await time.sleep(60_000);
+ *   await system.stop();
+ * });
+ * ```
+ *
+ * @module
+ */
+import type { World } from "../../actors/runtime/world.ts";
+import { SimCluster } from "../../sim/cluster.ts";
+
+/** A test that is not done after so much virtual time has failed: one day. */
+const TIME_MAX_MS = 86_400_000;
+
+/** The clock of one test, and the worlds of its nodes. */
+export class VirtualTime {
+  readonly #cluster: SimCluster;
+
+  constructor(cluster: SimCluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Virtual time since the test began, in ms. */
+  get nowMs(): number {
+    return this.#cluster.scheduler.nowUs / 1_000;
+  }
+
+  /** A world in this time, with random numbers that depend on its name alone. */
+  world(name: string): World {
+    return this.#cluster.addNode(name, () => {}).world;
+  }
+
+  /** Resolves after that much virtual time. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#cluster.after(ms, "sleep", resolve));
+  }
+
+  /** Resolves once `look` gives true, and asks it each millisecond. */
+  async until(look: () => boolean): Promise<void> {
+    while (!look()) await this.sleep(1);
+  }
+}
+
+/**
+ * Registers a test that runs in virtual time. It may wait for actors, timers and promises of this
+ * time, and for nothing real: no file, socket, thread or timer of the machine.
+ *
+ * The test fails with `failed_precondition` if it waits and nothing is left to happen, and with
+ * `deadline_exceeded` if it is not done after a day.
+ */
+export function testInVirtualTime(name: string, test: (time: VirtualTime) => Promise<void>): void {
+  Deno.test(name, async () => {
+    const cluster = new SimCluster({ seed: 1n, readable: true });
+    let ended = false;
+    const outcome = Promise.try(() => test(new VirtualTime(cluster))).finally(() => ended = true);
+    // It is awaited below; until then a failure is no unhandled rejection.
+    outcome.catch(() => {});
+    await cluster.run({ until: () => ended, timeMaxMs: TIME_MAX_MS });
+    await outcome;
+  });
+}
