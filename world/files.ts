@@ -80,16 +80,17 @@ export class DenoFiles implements Files {
   }
 
   /**
-   * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `{a,b}`, `**` for any depth. A name that begins with a
-   * dot is matched only by a pattern that does.
+   * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\\` before
+   * a character that stands for itself. A name that begins with a dot is matched only by a pattern that does.
    *
-   * @throws {LeatError} where a folder on the way cannot be read, rather than list what is left.
+   * @throws {LeatError} where a folder on the way cannot be read, rather than list what is left; `invalid_argument` for a pattern that
+   * is too long, or whose braces stand for too many.
    */
-  async list(pattern: string): Promise<string[]> {
+  async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     try {
       // Loaded by those who list files.
-      const { listGlob } = await import("./glob.ts");
-      return await listGlob(pattern);
+      const { listGlob } = await import("./glob_walk.ts");
+      return await listGlob(pattern, signal);
     } catch (error) {
       throw fileError(`Cannot list ${pattern}`, error);
     }

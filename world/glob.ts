@@ -1,140 +1,207 @@
 /**
- * Listing files by glob pattern. `picomatch` decides what matches; the walk is here because the libraries that walk (`node:fs`
- * `glob`, `tinyglobby`) read environment variables, for which a program that only reads data should not need permission.
- */
-
-// @ts-types="@types/picomatch"
-import picomatch from "picomatch";
-import { LeatError } from "../core/error.ts";
-
-/** Most files one pattern may list; beyond it the listing itself would fill memory. */
-export const LISTED_FILES_MAX = 4_000_000;
-
-/**
- * The regular files matching `pattern`, sorted by code units. Paths begin as the pattern does: absolute or relative to the current
- * folder. Links to files and folders are followed, but `**` enters no linked folder, which might lead back.
+ * Glob patterns: what they mean, and which names match.
  *
- * Throws what Deno throws where a folder cannot be read; a folder that is not there has no files.
+ * The libraries for globs compile a pattern to a regular expression that backtracks: `?*` twenty times never ends on a long name. Here
+ * a name is matched in a number of steps that is at most its length times the pattern's.
  */
-export async function listGlob(pattern: string): Promise<string[]> {
-  const { start, folder, glob } = parseGlob(pattern);
-  if (glob === "") return await isFile(start) ? [start] : [];
-  const walk = new GlobWalk(glob);
-  await walk.enter(start, folder, []);
-  return walk.found.sort();
-}
 
-/** A pattern, cut where its first wildcard begins to matter. */
+import { LeatError } from "../core/error.ts";
+import { expandBraces } from "./glob_braces.ts";
+import { type CharacterSet, isMember, parseSet } from "./glob_set.ts";
+
+/** Most characters of one pattern. */
+export const GLOB_LENGTH_MAX = 16_384;
+
+/** Matches any run of characters within one name. */
+const STAR = Symbol("*");
+/** Matches one character. */
+const ANY = Symbol("?");
+
+type Token = string | typeof STAR | typeof ANY | CharacterSet;
+
+/** What one level of a path has to match: a name, or any number of names for `**`. */
+export type GlobSegment = GlobName | "**";
+
+/** One pattern without braces, cut where its first wildcard is. */
 export interface Glob {
   /** What comes before: the folder that is listed, or the whole name where there is no wildcard. */
   readonly start: string;
   /** The same as the beginning of a path: it ends with a slash, unless it is empty. */
   readonly folder: string;
-  /** What paths match from there on, as `picomatch` reads it; empty where there is no wildcard. */
-  readonly glob: string;
+  /** What the names below the folder match, level by level; `undefined` where there is no wildcard. */
+  readonly segments: readonly GlobSegment[] | undefined;
 }
 
-/** Takes a pattern apart. */
-export function parseGlob(pattern: string): Glob {
-  // Escaped braces hide the wildcards between them from `scan`, though not from `picomatch` itself.
-  const { prefix, base, glob } = picomatch.scan(pattern.replace(/\\[{}]/g, "\\_"));
-  const start = unescape(pattern.slice(0, prefix.length + base.length));
+/**
+ * Takes a pattern apart: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a character that stands for itself.
+ * Braces mean all patterns that come of them, as in a shell.
+ *
+ * @throws {LeatError} `invalid_argument` beyond {@linkcode GLOB_LENGTH_MAX}, for braces that stand for too many patterns, and for a
+ * range in braces.
+ */
+export function parseGlobs(pattern: string): Glob[] {
+  if (pattern.length > GLOB_LENGTH_MAX) {
+    throw new LeatError(
+      "invalid_argument",
+      `A pattern has ${pattern.length} characters, and ${GLOB_LENGTH_MAX} is the most (GLOB_LENGTH_MAX): ` +
+        `${pattern.slice(0, 60)}…; list several patterns.`,
+    );
+  }
+  return [...new Set(expandBraces(pattern))].map(parseExpanded);
+}
+
+/** A name's pattern: everything of a path's pattern between two slashes, but `**`. */
+export class GlobName {
+  readonly #tokens: readonly Token[];
+  readonly #lengthMin: number;
+  /** A name that begins with a dot is matched only by a pattern that does. */
+  readonly #takesDot: boolean;
+
+  constructor(segment: string) {
+    this.#tokens = parseTokens([...segment]);
+    this.#lengthMin = this.#tokens.filter((token) => token !== STAR).length;
+    this.#takesDot = this.#tokens[0] === ".";
+  }
+
+  /** What the pattern stands for where it has no wildcard. */
+  get literal(): string | undefined {
+    return this.#tokens.every((token) => typeof token === "string")
+      ? this.#tokens.join("")
+      : undefined;
+  }
+
+  /** The characters that every matching name begins with. */
+  get literalPrefix(): string {
+    const wildcard = this.#tokens.findIndex((token) => typeof token !== "string");
+    return this.#tokens.slice(0, wildcard < 0 ? undefined : wildcard).join("");
+  }
+
+  /** @param name its characters, one Unicode code point each. */
+  matches(name: ArrayLike<string>): boolean {
+    if (name.length < this.#lengthMin || (name[0] === "." && !this.#takesDot)) return false;
+    const tokens = this.#tokens;
+    let token = 0, at = 0;
+    // Only the last star that was met can need to take more: what it leaves to those before it, it could have left itself.
+    let star = -1, starAt = 0;
+    while (at < name.length) {
+      const wanted = tokens[token];
+      if (wanted === STAR) {
+        star = token++;
+        starAt = at;
+      } else if (wanted !== undefined && matchesOne(wanted, name[at]!)) {
+        token++;
+        at++;
+      } else if (star >= 0) {
+        token = star + 1;
+        at = ++starAt;
+      } else return false;
+    }
+    while (tokens[token] === STAR) token++;
+    return token === tokens.length;
+  }
+}
+
+/** What a path has to match from some level on. */
+interface GlobPlace {
+  readonly segment: GlobSegment;
+  /** `undefined` after the last segment. */
+  readonly next: GlobPlace | undefined;
+}
+
+/**
+ * Where a path stands in several patterns at once, level by level. It holds everything that matters of the folders above, so that
+ * every folder is entered once for all patterns.
+ */
+export class GlobPlaces {
+  readonly #places: ReadonlySet<GlobPlace>;
+
+  private constructor(places: ReadonlySet<GlobPlace>) {
+    this.#places = places;
+  }
+
+  static begin(patterns: Iterable<readonly GlobSegment[]>): GlobPlaces {
+    const places = new Set<GlobPlace>();
+    for (const segments of patterns) {
+      let next: GlobPlace | undefined;
+      for (const segment of segments.toReversed()) next = { segment, next };
+      if (next !== undefined) places.add(next);
+    }
+    return new GlobPlaces(places);
+  }
+
+  /** How many places there are; 0 where nothing matches any more. A name is matched against so many patterns. */
+  get count(): number {
+    return this.#places.size;
+  }
+
+  /** Whether the file `name` here matches, and where its patterns go on if it is a folder. */
+  enter(name: string): { matches: boolean; below: GlobPlaces } {
+    const letters = [...name];
+    const below = new Set<GlobPlace>();
+    let matches = false;
+    for (let place of this.#places) {
+      if (place.segment === "**") {
+        // It takes this name and stays, or takes none, and what follows it is tried.
+        if (letters[0] !== ".") {
+          below.add(place);
+          matches ||= place.next === undefined;
+        }
+        if (place.next === undefined) continue;
+        place = place.next;
+      }
+      if (!(place.segment as GlobName).matches(letters)) continue;
+      if (place.next === undefined) matches = true;
+      else below.add(place.next);
+    }
+    return { matches, below: new GlobPlaces(below) };
+  }
+
+  /** The same without `**`, which enters no linked folder. */
+  get belowLink(): GlobPlaces {
+    return new GlobPlaces(new Set([...this.#places].filter(({ segment }) => segment !== "**")));
+  }
+}
+
+function parseExpanded(pattern: string): Glob {
+  const parts = pattern.split("/");
+  const names = parts.map((part): GlobSegment => part === "**" ? part : new GlobName(part));
+  const wildcard = names.findIndex((name) => name === "**" || name.literal === undefined);
+  const literals = names.slice(0, wildcard < 0 ? undefined : wildcard)
+    .map((name) => (name as GlobName).literal!);
+  const start = literals.join("/") || (wildcard > 0 ? "/" : "");
   const folder = start === "" || start.endsWith("/") ? start : `${start}/`;
-  return { start, folder, glob: glob === "" ? "" : pattern.slice(-glob.length) };
-}
-
-/** The error of a listing that outgrows {@linkcode LISTED_FILES_MAX}. */
-export function tooManyFiles(): LeatError {
-  return new LeatError(
-    "resource_exhausted",
-    `A pattern matches more than ${LISTED_FILES_MAX} files (LISTED_FILES_MAX); list parts of them.`,
-  );
-}
-
-class GlobWalk {
-  readonly found: string[] = [];
-  readonly #matches: (path: string) => boolean;
-  /** One matcher per folder level, as far as the pattern decides on folders one by one. */
-  readonly #levels: ((name: string) => boolean)[];
-  readonly #depthMax: number;
-  readonly #globstarDepth: number;
-
-  constructor(glob: string) {
-    this.#matches = picomatch(glob);
-    const segments = glob.split("/");
-    const globstar = segments.findIndex((segment) => segment.includes("**"));
-    this.#depthMax = globstar < 0 ? segments.length - 1 : Infinity;
-    this.#globstarDepth = globstar < 0 ? Infinity : globstar;
-    // Inside braces and brackets a slash divides no levels; then every folder is looked into.
-    const splits = segments.every((segment) => isBalanced(segment));
-    const decided = splits ? segments.slice(0, globstar < 0 ? -1 : globstar) : [];
-    this.#levels = decided.map((segment) => picomatch(segment));
+  if (wildcard < 0) return { start, folder, segments: undefined };
+  const isFolders = parts.at(-1) === "";
+  const segments: GlobSegment[] = [];
+  for (const [i, name] of names.slice(wildcard).entries()) {
+    const isEmpty = ["", "."].includes(parts[wildcard + i]!);
+    // Several `**` one after the other mean the same as one.
+    if (!isEmpty && !(name === "**" && segments.at(-1) === "**")) segments.push(name);
   }
-
-  /** @param names the folder's path below the base, one name per level. */
-  async enter(folder: string, prefix: string, names: readonly string[]): Promise<void> {
-    for (const entry of await entriesOf(folder === "" ? "." : folder)) {
-      const path = prefix + entry.name;
-      const below = [...names, entry.name];
-      const matches = this.#matches(below.join("/"));
-      const leadsOn = this.#leadsOn(below, entry.isSymlink);
-      // Before a link is followed: where it leads may be nobody's business.
-      if (!matches && !leadsOn) continue;
-      const kind = entry.isSymlink ? await statOrNothing(path) : entry;
-      if (kind?.isFile && matches) this.#add(path);
-      else if (kind?.isDirectory && leadsOn) await this.enter(path, `${path}/`, below);
-    }
-  }
-
-  #leadsOn(below: readonly string[], isLink: boolean): boolean {
-    const level = below.length - 1;
-    if (level >= this.#depthMax || (isLink && level >= this.#globstarDepth)) return false;
-    const decides = this.#levels[level];
-    return decides === undefined ? !below[level]!.startsWith(".") : decides(below[level]!);
-  }
-
-  #add(path: string): void {
-    if (this.found.length >= LISTED_FILES_MAX) throw tooManyFiles();
-    this.found.push(path);
-  }
+  // What ends with a slash is a folder, and no file matches.
+  return { start, folder, segments: isFolders ? [] : segments };
 }
 
-async function entriesOf(folder: string): Promise<Deno.DirEntry[]> {
-  try {
-    return await Array.fromAsync(Deno.readDir(folder));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
-      return [];
-    }
-    throw error;
+function parseTokens(letters: readonly string[]): Token[] {
+  const tokens: Token[] = [];
+  let closesNone = false;
+  for (let at = 0; at < letters.length; at++) {
+    const letter = letters[at]!;
+    if (letter === "*") {
+      if (tokens.at(-1) !== STAR) tokens.push(STAR);
+    } else if (letter === "?") tokens.push(ANY);
+    else if (letter === "\\" && at + 1 < letters.length) tokens.push(letters[++at]!);
+    else if (letter === "[" && !closesNone) {
+      const set = parseSet(letters, at);
+      closesNone = set === undefined;
+      tokens.push(set?.set ?? letter);
+      at = set?.end ?? at;
+    } else tokens.push(letter);
   }
+  return tokens;
 }
 
-async function isFile(path: string): Promise<boolean> {
-  return (await statOrNothing(path))?.isFile ?? false;
-}
-
-/** `undefined` for what is not there, a link that leads nowhere or in a circle included. */
-async function statOrNothing(path: string): Promise<Deno.FileInfo | undefined> {
-  try {
-    return await Deno.stat(path);
-  } catch (error) {
-    const gone = error instanceof Deno.errors.NotFound ||
-      error instanceof Deno.errors.NotADirectory ||
-      error instanceof Deno.errors.FilesystemLoop;
-    if (gone) return undefined;
-    throw error;
-  }
-}
-
-/** Whether every bracket that opens in `segment` closes there. Escaped ones are letters like others. */
-function isBalanced(segment: string): boolean {
-  const brackets = segment.replace(/\\./g, "");
-  const count = (bracket: RegExp) => brackets.match(bracket)?.length ?? 0;
-  return count(/[{([]/g) === count(/[})\]]/g);
-}
-
-/** The name that a pattern without wildcards stands for. */
-export function unescape(literal: string): string {
-  return literal.replace(/\\(.)/g, "$1");
+function matchesOne(token: Token, letter: string): boolean {
+  if (typeof token === "string") return token === letter;
+  return typeof token === "symbol" || isMember(token, letter);
 }

@@ -2,14 +2,13 @@
  * Files in S3-compatible stores: `s3://bucket/key`.
  */
 
-// @ts-types="@types/picomatch"
-import picomatch from "picomatch";
 import { LeatError } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FileCounts } from "./far_object.ts";
 import type { FileStats } from "./files.ts";
-import { type Glob, LISTED_FILES_MAX, parseGlob, tooManyFiles, unescape } from "./glob.ts";
+import { type Glob, GlobPlaces, parseGlobs } from "./glob.ts";
+import { LISTED_FILES_MAX, tooManyFiles } from "./glob_walk.ts";
 import type { HttpClient } from "./http_client.ts";
 import { listOne } from "./http_files.ts";
 import { S3Client } from "./s3_client.ts";
@@ -67,13 +66,16 @@ export class S3Files implements Files {
    */
   async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
     const { bucket, key } = this.#parse(pattern);
-    const glob = parseGlob(key);
+    const globs = parseGlobs(key);
     const root = `${this.#scheme}://${bucket}/`;
-    if (glob.glob === "") return await listOne(this, root + glob.start, signal);
-    const matches = picomatch(glob.glob);
+    const [only] = globs;
+    if (globs.length === 1 && only!.segments === undefined) {
+      return await listOne(this, root + only!.start, signal);
+    }
+    const matches = keyMatcher(globs);
     const found: string[] = [];
-    for await (const key of this.#keys(bucket, literalPrefix(glob), signal)) {
-      if (key.endsWith("/") || !matches(key.slice(glob.folder.length))) continue;
+    for await (const key of this.#keys(bucket, literalPrefix(globs), signal)) {
+      if (key.endsWith("/") || !matches(key)) continue;
       if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
       found.push(root + key);
     }
@@ -99,8 +101,49 @@ export class S3Files implements Files {
   }
 }
 
-/** All that the keys a pattern matches are certain to begin with. */
-function literalPrefix({ folder, glob }: Glob): string {
-  const [literal = ""] = /^(\\.|[^\\*?[\]{}()!+@|])*/s.exec(glob) ?? [];
-  return folder + unescape(literal);
+/** Whether a key matches one of the patterns. Keys come sorted, so that the folder of the last one often is that of the next. */
+function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
+  const whole = new Set<string>();
+  const begin = new Map<string, GlobPlaces>();
+  for (const { start, folder, segments } of globs) {
+    if (segments === undefined) whole.add(start);
+    else if (!begin.has(folder)) {
+      const beside = globs.filter((glob) => glob.folder === folder)
+        .flatMap(({ segments }) => segments === undefined ? [] : [segments]);
+      begin.set(folder, GlobPlaces.begin(beside));
+    }
+  }
+  const last = new Map<string, { path: string; places: GlobPlaces }>();
+  const below = (folder: string, places: GlobPlaces, path: string): GlobPlaces => {
+    const known = last.get(folder);
+    if (known?.path === path) return known.places;
+    for (const name of path.split("/")) places = places.enter(name).below;
+    last.set(folder, { path, places });
+    return places;
+  };
+  return (key) => {
+    if (whole.has(key)) return true;
+    for (const [folder, places] of begin) {
+      if (!key.startsWith(folder)) continue;
+      const rest = key.slice(folder.length);
+      const slash = rest.lastIndexOf("/");
+      const here = slash < 0 ? places : below(folder, places, rest.slice(0, slash));
+      if (here.enter(rest.slice(slash + 1)).matches) return true;
+    }
+    return false;
+  };
+}
+
+/** All that the keys of every pattern are certain to begin with. */
+function literalPrefix(globs: readonly Glob[]): string {
+  const prefixes = globs.map(({ start, folder, segments }) => {
+    if (segments === undefined) return start;
+    const [first] = segments;
+    return first === undefined || first === "**" ? folder : folder + first.literalPrefix;
+  }).sort();
+  // What the first and the last of them in order have in common, all between them have, too.
+  const first = prefixes[0]!, last = prefixes.at(-1)!;
+  let length = 0;
+  while (length < first.length && first[length] === last[length]) length++;
+  return first.slice(0, length);
 }
