@@ -5,6 +5,7 @@
  * @module
  */
 import type { Envelope } from "../actors/runtime/envelope.ts";
+import { ANYONE } from "../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError } from "../core/error.ts";
 import { decodeMessage, encodeMessage } from "../transport/codec.ts";
@@ -28,6 +29,7 @@ type Content = Uint8Array | MessageCopy;
 /** See the module. */
 export class LinkEnd implements Link {
   readonly remote: NodeId;
+  readonly identity = ANYONE;
   readonly life: Life;
   readonly closed: Promise<LeatError>;
   /** The direction from here to there, as the trace names it. */

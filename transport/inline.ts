@@ -8,6 +8,7 @@ import { LeatError } from "../core/error.ts";
 import { copyBody } from "../actors/runtime/body.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";
 import { Fifo } from "../actors/runtime/fifo.ts";
+import { SAME_PROCESS } from "../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import type { World } from "../actors/runtime/world.ts";
 import { envelopeBytes, LINK_LIMITS, type LinkLimits, messageTooLarge } from "./limits.ts";
@@ -48,6 +49,7 @@ interface Arrival {
 
 class InlineLink implements Link {
   readonly remote: NodeId;
+  readonly identity = SAME_PROCESS;
   readonly closed: Promise<LeatError>;
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;

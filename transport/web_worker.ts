@@ -7,6 +7,7 @@
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";
 import { Fifo } from "../actors/runtime/fifo.ts";
+import { SAME_PROCESS } from "../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import type { Ref } from "../actors/runtime/ref.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "./limits.ts";
@@ -80,6 +81,7 @@ type Frame =
 
 class PortLink implements Link {
   readonly remote: NodeId;
+  readonly identity = SAME_PROCESS;
   readonly closed: Promise<LeatError>;
   readonly #settle: (error: LeatError) => void;
   readonly #port: MessagePort;

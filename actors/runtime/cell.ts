@@ -10,6 +10,7 @@ import { copyBody } from "./body.ts";
 import type { Check } from "./checks.ts";
 import type { AskEnvelope, Envelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
+import type { Identity } from "./identity.ts";
 import type { ActorInfo, DropReason, InspectionEvent } from "./inspection.ts";
 import { ReceiveMarks, SendNumbers } from "./numbering.ts";
 import type { AnswerOf, Delivery, Handlers, MethodOf, RequestOf } from "./protocol.ts";
@@ -47,7 +48,11 @@ export interface CellSystem {
   gaveUp(cell: Cell, error: LeatError): void;
 }
 
-type Waiting = { readonly envelope: TellEnvelope | AskEnvelope; readonly deadlineMs: number };
+interface Waiting {
+  readonly envelope: TellEnvelope | AskEnvelope;
+  readonly sender: Identity;
+  readonly deadlineMs: number;
+}
 
 /** One life of an actor, and the context that the actor sees. */
 export class Cell implements ActorContext<unknown> {
@@ -146,7 +151,7 @@ export class Cell implements ActorContext<unknown> {
   }
 
   /** Puts a message in the mailbox. */
-  enqueue(envelope: TellEnvelope | AskEnvelope): void {
+  enqueue(envelope: TellEnvelope | AskEnvelope, sender: Identity): void {
     if (this.#mailbox.length >= (this.#spec.mailboxMax ?? MAILBOX_MAX)) {
       this.#system.drop(envelope, "mailbox_full");
       this.#refuse(
@@ -161,7 +166,7 @@ export class Cell implements ActorContext<unknown> {
       return;
     }
     const deadlineMs = envelope.kind === "ask" ? this.world.nowMs() + envelope.timeoutMs : Infinity;
-    this.#mailbox.push({ envelope, deadlineMs });
+    this.#mailbox.push({ envelope, sender, deadlineMs });
     if (this.state === "running") this.#system.schedule(this);
   }
 
@@ -170,13 +175,13 @@ export class Cell implements ActorContext<unknown> {
     if (this.state !== "running") return false;
     const waiting = this.#mailbox.shift();
     if (waiting === undefined) return false;
-    const { envelope, deadlineMs } = waiting;
+    const { envelope, sender, deadlineMs } = waiting;
     if (deadlineMs <= this.world.nowMs()) {
       this.#system.drop(envelope, "expired");
       if (envelope.kind === "ask") this.answers.drop(envelope.source.incarnation, envelope.id);
     } else {
       this.#system.emit({ type: "deliver", envelope });
-      this.#handle(envelope, { source: envelope.source, deadlineMs });
+      this.#handle(envelope, { source: envelope.source, sender, deadlineMs });
     }
     return this.#mailbox.length > 0;
   }

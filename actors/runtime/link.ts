@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "./envelope.ts";
+import type { Identity } from "./identity.ts";
 
 /** Names one life of a node. */
 export interface NodeId {
@@ -20,6 +21,8 @@ export interface NodeId {
 export interface Link {
   /** The node at the other end. */
   readonly remote: NodeId;
+  /** Who the other end has proved to be. */
+  readonly identity: Identity;
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
   /**

@@ -55,10 +55,13 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     this.asks = new Asks(this.world, luck, (ask) => this.#sendAsk(ask));
     this.peers = new Peers(this.asks, (source, target, word) => this.#say(source, target, word));
     const reception = new Reception(this);
-    this.#queue = new RunQueue(this.world, (envelope) => reception.take(envelope));
+    this.#queue = new RunQueue(
+      this.world,
+      (envelope, sender) => reception.take(envelope, sender),
+    );
     this.router = new Router({
       id: this.id,
-      receive: (envelope) => this.#queue.receive(envelope),
+      receive: (envelope, sender) => this.#queue.receive(envelope, sender),
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
       refused: (envelope, error) => this.#refused(envelope, error),
       linkChanged: (node, error) => this.peers.linkChanged(node, error),

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { Identity } from "./identity.ts";
 import type { FencedRef } from "./ref.ts";
 
 /** The names of a protocol's methods. */
@@ -19,8 +20,10 @@ export type AnswerOf<P, M extends keyof P> = P[M] extends (...args: never[]) => 
 
 /** What a handler is told about the message beside its request. */
 export interface Delivery {
-  /** Who sent it. */
+  /** The actor that sent it. Its node is that of the link the message came over. */
   readonly source: FencedRef;
+  /** Who has proved to be at the other end of that link. No sender can forge it. */
+  readonly sender: Identity;
   /** When the asker stops waiting, on this node's monotonic clock in ms; Infinity for a tell. */
   readonly deadlineMs: number;
 }

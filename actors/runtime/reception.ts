@@ -9,6 +9,7 @@ import type { Answer, RepeatableAsk } from "./answers.ts";
 import type { Asks, Refusal } from "./asks.ts";
 import type { Cell } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
+import type { Identity } from "./identity.ts";
 import type { DropReason, InspectionEvent } from "./inspection.ts";
 import type { NodeId } from "./link.ts";
 import { type Life, nodeActorOf } from "./node_actor.ts";
@@ -46,7 +47,7 @@ export class Reception {
     this.#owner = owner;
   }
 
-  take(envelope: Envelope): void {
+  take(envelope: Envelope, sender: Identity): void {
     switch (envelope.kind) {
       case "reply":
       case "failure":
@@ -58,7 +59,7 @@ export class Reception {
           "ended",
         );
       default:
-        return this.#takeForActor(envelope);
+        return this.#takeForActor(envelope, sender);
     }
   }
 
@@ -74,7 +75,10 @@ export class Reception {
     else this.#owner.drop(envelope, "unwanted_reply");
   }
 
-  #takeForActor(envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>): void {
+  #takeForActor(
+    envelope: Exclude<Envelope, { kind: "reply" | "failure" | "down" }>,
+    sender: Identity,
+  ): void {
     const { cells, root, peers } = this.#owner;
     const { target } = envelope;
     const cell = cells.get(target.path);
@@ -89,8 +93,8 @@ export class Reception {
       return this.#refuseAsStale(envelope, cell);
     }
     if (!this.#accept(cell, envelope)) return;
-    if (envelope.kind === "tell") cell.enqueue(envelope);
-    else if (envelope.kind === "ask") this.#takeAsk(cell, envelope);
+    if (envelope.kind === "tell") cell.enqueue(envelope, sender);
+    else if (envelope.kind === "ask") this.#takeAsk(cell, envelope, sender);
     else peers.watched(cell, envelope);
   }
 
@@ -129,7 +133,7 @@ export class Reception {
     return parent.state !== "running" || parent.children.get(path.slice(slash + 1)) !== undefined;
   }
 
-  #takeAsk(cell: Cell, envelope: AskEnvelope): void {
+  #takeAsk(cell: Cell, envelope: AskEnvelope, sender: Identity): void {
     if (envelope.settledBelow !== undefined) {
       const nowMs = this.#owner.world.nowMs();
       const known = cell.answers.begin(envelope.source, envelope as RepeatableAsk, nowMs);
@@ -137,7 +141,7 @@ export class Reception {
       if (known === "pending") return;
       if (known !== "new") return this.#owner.answer(cell, envelope, known);
     }
-    cell.enqueue(envelope);
+    cell.enqueue(envelope, sender);
   }
 
   /**

@@ -6,6 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { copyBody } from "./body.ts";
 import type { Envelope } from "./envelope.ts";
+import type { Identity } from "./identity.ts";
 import { closedThere, type Connector, type Link, type NodeId } from "./link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
@@ -19,7 +20,7 @@ const BUFFERED_BYTES_MAX = 1 << 30;
 /** What the router tells the system. */
 export interface RouterOwner {
   readonly id: NodeId;
-  receive(envelope: Envelope): void;
+  receive(envelope: Envelope, sender: Identity): void;
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
   /** The envelope cannot travel. */
@@ -74,7 +75,7 @@ export class Router {
     // First what waited: an answer to what comes in must not overtake it.
     this.#flush(node, link);
     if (links === undefined) this.#owner.linkUp(node);
-    link.start((envelope) => this.#owner.receive(envelope));
+    link.start((envelope) => this.#owner.receive(envelope, link.identity));
   }
 
   /**

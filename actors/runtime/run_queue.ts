@@ -7,6 +7,7 @@
 import type { Cell } from "./cell.ts";
 import type { Envelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
+import { type Identity, SAME_PROCESS } from "./identity.ts";
 import type { World } from "./world.ts";
 
 /** Turns taken in one macrotask before timers and sockets get their chance. */
@@ -15,14 +16,14 @@ const TURNS_PER_MACROTASK = 128;
 /** See the module. */
 export class RunQueue {
   readonly #world: World;
-  readonly #deliver: (envelope: Envelope) => void;
+  readonly #deliver: (envelope: Envelope, sender: Identity) => void;
   readonly #local = new Fifo<Envelope>();
   readonly #runnable = new Fifo<Cell>();
   #scheduled = false;
   #draining = false;
 
   /** @param deliver Puts an envelope where it belongs, which may schedule a cell. */
-  constructor(world: World, deliver: (envelope: Envelope) => void) {
+  constructor(world: World, deliver: (envelope: Envelope, sender: Identity) => void) {
     this.#world = world;
     this.#deliver = deliver;
   }
@@ -42,8 +43,8 @@ export class RunQueue {
   }
 
   /** An envelope from a link: it is already a macrotask of its own. */
-  receive(envelope: Envelope): void {
-    this.#deliver(envelope);
+  receive(envelope: Envelope, sender: Identity): void {
+    this.#deliver(envelope, sender);
     this.#drain(0);
   }
 
@@ -82,7 +83,7 @@ export class RunQueue {
       // sent it run first, as they do on every other carrier.
       const envelope = left-- > 0 ? this.#local.shift() : undefined;
       if (envelope === undefined) break;
-      this.#deliver(envelope);
+      this.#deliver(envelope, SAME_PROCESS);
     }
   }
 }

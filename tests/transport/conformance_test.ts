@@ -4,6 +4,7 @@
  * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { inlinePair } from "../../transport/inline.ts";
@@ -96,12 +97,14 @@ conformance("web_socket", () => {
 /** A link whose other end goes by another name. */
 class NamedLink implements Link {
   readonly remote: NodeId;
+  readonly identity: Identity;
   readonly closed: Promise<LeatError>;
   readonly #link: Link;
 
   constructor(link: Link, remote: NodeId) {
     this.#link = link;
     this.remote = remote;
+    this.identity = link.identity;
     this.closed = link.closed;
   }
   get bufferedBytes(): number {

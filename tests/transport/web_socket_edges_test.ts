@@ -173,6 +173,8 @@ Deno.test("what no node sends, after a good hello, closes that link and nothing 
     fragment.fill(0xff, 1),
     "text",
     encodeMessage({ kind: "ask", source: 1 }),
+    // In the name of another node.
+    encodeMessage(tellOf("forged")),
   ];
   for (const frame of frames) {
     const count = listener.links.length;

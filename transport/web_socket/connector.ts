@@ -4,12 +4,13 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { ANYONE, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "./hello.ts";
 import { dialSocket } from "./dialled_socket.ts";
-import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import { tlsRemedy } from "./remedies.ts";
 import type { Socket } from "./socket.ts";
 import { bearer, checkToken } from "./token.ts";
@@ -134,10 +135,15 @@ async function introduce(
   socket.listen({
     message(data) {
       try {
-        const { incarnation, messageBytesMax: remoteBytesMax } = readHello(data, "listener");
-        // The node is known here by the name it was dialled by, whatever it calls itself.
-        const remote = { node, incarnation };
-        linked.resolve(new WebSocketLink(options.world, socket, remote, remoteBytesMax, options));
+        const hello = readHello(data, "listener");
+        const peer: Peer = {
+          // The node is known here by the name it was dialled by, whatever it calls itself.
+          remote: { node, incarnation: hello.incarnation },
+          ownName: hello.node,
+          identity: options.token === undefined ? ANYONE : TOKEN_HOLDER,
+          messageBytesMax: hello.messageBytesMax,
+        };
+        linked.resolve(new WebSocketLink(options.world, socket, peer, options));
       } catch (error) {
         linked.reject(error);
       }

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { decodeMessage, encodeMessage } from "../codec.ts";
@@ -53,14 +54,28 @@ export interface WebSocketLinkOptions {
   readonly heartbeatMs?: number;
 }
 
+/** The other end, as it has introduced itself. */
+export interface Peer {
+  /** As this node calls it. */
+  readonly remote: NodeId;
+  /** As it calls itself; a node that was dialled may have more addresses than one. */
+  readonly ownName: string;
+  readonly identity: Identity;
+  /** The largest message that it takes. */
+  readonly messageBytesMax: number;
+}
+
 /** One end of a WebSocket as a link. */
 export class WebSocketLink implements Link {
   readonly remote: NodeId;
+  readonly identity: Identity;
   readonly closed: Promise<LeatError>;
   readonly released: Promise<void>;
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;
   readonly #socket: Socket;
+  /** Only in these names does the other end send. */
+  readonly #names: readonly string[];
   readonly #messageBytesMax: number;
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
@@ -79,21 +94,15 @@ export class WebSocketLink implements Link {
 
   /**
    * @param socket is open, and belongs to the link from now on.
-   * @param remote who is at the other end, as this node calls it.
-   * @param remoteBytesMax the largest message that the other end takes.
    */
-  constructor(
-    world: World,
-    socket: Socket,
-    remote: NodeId,
-    remoteBytesMax: number,
-    options: WebSocketLinkOptions = {},
-  ) {
+  constructor(world: World, socket: Socket, peer: Peer, options: WebSocketLinkOptions = {}) {
     const limits = { ...LINK_LIMITS, ...options.limits };
     this.#world = world;
     this.#socket = socket;
-    this.remote = remote;
-    this.#messageBytesMax = Math.min(limits.messageBytesMax, remoteBytesMax);
+    this.remote = peer.remote;
+    this.identity = peer.identity;
+    this.#names = [peer.remote.node, peer.ownName];
+    this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#reassembly = new Reassembly(limits.messageBytesMax);
     this.#outbox = new Outbox(
@@ -225,8 +234,13 @@ export class WebSocketLink implements Link {
     if (this.#isClosed) return;
     const message = decodeMessage(bytes);
     const reason = byeReason(message);
-    if (reason !== undefined) this.#end(reason);
-    else this.#receive!(asEnvelope(message));
+    if (reason !== undefined) return this.#end(reason);
+    const envelope = asEnvelope(message);
+    const { node } = envelope.source;
+    if (!this.#names.includes(node)) {
+      throw malformed(`a message in the name of another node, "${node.slice(0, 80)}"`);
+    }
+    this.#receive!(envelope);
   }
 
   #taken(bytes: number): void {

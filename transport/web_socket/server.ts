@@ -4,12 +4,13 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import { ANYONE, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { AcceptedSocket } from "./accepted_socket.ts";
 import { readHello, writeBye, writeHello } from "./hello.ts";
-import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Socket } from "./socket.ts";
 import { carriesToken, checkToken, isSecret } from "./token.ts";
 
@@ -215,12 +216,17 @@ class Server implements WebSocketServer {
   }
 
   #link(socket: Socket, data: Uint8Array | string): void {
-    const { world, local, onLink, limits } = this.#options;
-    const { node, incarnation, messageBytesMax: remoteBytesMax } = readHello(data, "dialler");
+    const { world, local, onLink, limits, token } = this.#options;
+    const hello = readHello(data, "dialler");
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
-    const remote = { node, incarnation };
-    const link = new WebSocketLink(world, socket, remote, remoteBytesMax, this.#options);
+    const peer: Peer = {
+      remote: { node: hello.node, incarnation: hello.incarnation },
+      ownName: hello.node,
+      identity: token === undefined ? ANYONE : TOKEN_HOLDER,
+      messageBytesMax: hello.messageBytesMax,
+    };
+    const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.add(link);
     link.closed.then(() => this.#links.delete(link));
     onLink(link);

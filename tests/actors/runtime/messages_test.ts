@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import type { Identity } from "../../../actors/runtime/identity.ts";
 import type { Connector, Link, NodeId } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
@@ -135,6 +136,7 @@ Deno.test("an ask whose time is over when its turn comes is dropped unhandled", 
 /** A link that loses what it is told to. */
 class LossyLink implements Link {
   readonly remote: NodeId;
+  readonly identity: Identity;
   readonly closed: Promise<LeatError>;
   readonly #inner: Link;
   readonly #loses: (envelope: Envelope) => boolean;
@@ -143,6 +145,7 @@ class LossyLink implements Link {
     this.#inner = inner;
     this.#loses = loses;
     this.remote = inner.remote;
+    this.identity = inner.identity;
     this.closed = inner.closed;
   }
   get bufferedBytes(): number {
@@ -257,6 +260,7 @@ Deno.test("a lost message is seen as a gap, and what comes late is dropped", asy
   let deliver: (envelope: Envelope) => void = () => {};
   const link: Link = {
     remote: toA.remote,
+    identity: toA.identity,
     closed: toA.closed,
     bufferedBytes: 0,
     start(receive) {

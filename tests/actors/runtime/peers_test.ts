@@ -5,6 +5,7 @@
  */
 import { Groups } from "../../../actors/runtime/groups.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
@@ -16,6 +17,7 @@ import { settle } from "./nodes.ts";
 /** A link that carries nothing, until the test cuts it. */
 class CutLink implements Link {
   readonly remote;
+  readonly identity = SAME_PROCESS;
   readonly closed: Promise<LeatError>;
   readonly released = Promise.resolve();
   readonly bufferedBytes = 0;
