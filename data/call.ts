@@ -10,6 +10,7 @@ import type { IteratorContext } from "./context.ts";
 import { example } from "./formats/example.ts";
 import type { AudioCodec, Host, ImageCodec } from "./host.ts";
 import { type Attributes, facade } from "./node.ts";
+import { ReadingFailure } from "./reading_failure.ts";
 import type { SpecCheck } from "./spec_check.ts";
 import type { OperatorMeter } from "./stats.ts";
 import { Stopwatch } from "./stopwatch.ts";
@@ -19,9 +20,9 @@ import {
   type BoundFunction,
   type Captures,
   functionText,
+  isUserFunction,
   type LoadedFunction,
   loadFunction,
-  ModuleFunction,
   type UserFunction,
 } from "./udf/user_function.ts";
 
@@ -49,13 +50,13 @@ export class NodeFunction implements BoundFunction {
 
   /** `operator` and `argument` are what an error names. */
   constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
-    if (typeof fn !== "function" && !(fn instanceof ModuleFunction)) {
+    if (!isUserFunction(fn)) {
       throw new LeatError(
         "invalid_argument",
         `${operator}: ${argument} must be a function or udf(...), got ${typeof fn}`,
       );
     }
-    this.fn = fn as UserFunction;
+    this.fn = fn;
     if (captures === undefined) return;
     if (!isPlainObject(captures)) {
       throw new LeatError(
@@ -248,6 +249,7 @@ export class Call {
 
   /** The error of the call with this index, which names it. */
   failure(error: unknown, index = this.index - 1): LeatError {
+    if (error instanceof ReadingFailure) return error;
     const { code, message } = LeatError.from(error);
     const { operator, number } = this.#stats;
     // Whoever grants, or asks for a grant, has to know which function it is for.

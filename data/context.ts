@@ -3,6 +3,7 @@
  * task, and the place of the operator whose iterator is being made.
  */
 import { RandomStream } from "../core/philox.ts";
+import { ForeignHost, isForeign } from "./foreign.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./last_readers.ts";
@@ -63,6 +64,8 @@ class SplitProgress {
 /** What all contexts of one iteration share. */
 interface Iteration {
   readonly host: Host;
+  /** The host of operators that this program did not build; made for the first of them. */
+  foreignHost?: ForeignHost;
   readonly pacer: Pacer;
   readonly pause: Pause;
   readonly deterministic: boolean;
@@ -91,6 +94,8 @@ export class IteratorContext {
   readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
+  /** The machine, as far as this operator may use it: a pipeline of others has no code and no files here. */
+  readonly host: Host;
 
   private constructor(
     iteration: Iteration,
@@ -103,6 +108,9 @@ export class IteratorContext {
     this.#iteration = iteration;
     this.#place = place;
     this.#splits = splits;
+    const { host } = iteration;
+    const isConfined = isForeign(place.node) && host.runsForeign !== true;
+    this.host = isConfined ? iteration.foreignHost ??= new ForeignHost(host) : host;
   }
 
   /** The context of a graph's last operator. */
@@ -125,10 +133,6 @@ export class IteratorContext {
       placesOf(node),
       splits === undefined ? undefined : new SplitProgress(splits),
     );
-  }
-
-  get host(): Host {
-    return this.#iteration.host;
   }
 
   get pacer(): Pacer {

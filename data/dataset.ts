@@ -5,7 +5,7 @@
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { type FunctionExtra, NodeFunction } from "./call.ts";
-import { invalidArgument, show } from "./check.ts";
+import { checkBoolean, invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "./dataset_iterator.ts";
 import type {
   Batched,
@@ -176,6 +176,15 @@ export interface BucketOptions<T, C extends Captures> extends FunctionOptions<C>
 }
 
 /** Options of `sampleFromDatasets`. */
+/** How a serialised dataset is read back. */
+export interface DeserializeOptions {
+  /**
+   * Whether its author is trusted as the author of this program is: its functions then run here, with all permissions of this process.
+   * Default: false.
+   */
+  readonly trustPipeline?: boolean;
+}
+
 export interface SampleOptions extends SampleAttributes {
   /** How often each dataset is drawn, relative to the others; a dataset of such arrays to vary it. */
   readonly weights?: readonly number[] | Dataset<unknown>;
@@ -1637,7 +1646,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * A dataset that was registered with a service, by its id there: `not_found` if the dispatcher knows
    * none. What its elements are like is not known here unless `spec` says so, and neither is how many
    * they are. Under DETERMINISTIC the pipeline itself is asked of the dispatcher, since a part of it
-   * (rows that splits have left over, what cannot be run by splits) runs here.
+   * (rows that splits have left over, what cannot be run by splits) runs here. Where that part has functions or files of the
+   * pipeline's author, reading fails with `permission_denied` unless `trustPipeline` is true.
    *
    * @example
    * ```ts
@@ -1738,7 +1748,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * import { Dataset } from "../mod.ts";
    *
    * const bytes = Dataset.range(3).map((x) => x + 1).serialize();
-   * for await (const x of Dataset.deserialize(bytes)) console.log(x); // 1 2 3
+   * const copy = Dataset.deserialize(bytes, { trustPipeline: true });
+   * for await (const x of copy) console.log(x); // 1 2 3
    * ```
    */
   serialize(): Uint8Array {
@@ -1746,8 +1757,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The dataset that `serialize()` wrote. Functions in it are code: take it only from where you would
-   * take a program. `invalid_argument` for any other bytes.
+   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be looked at, registered and distributed; iterating
+   * it in this process fails with `permission_denied` where it calls a function, imports a module or opens a file, unless
+   * `trustPipeline` is true. `invalid_argument` for any other bytes.
    *
    * @example
    * ```ts
@@ -1756,8 +1768,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * console.log(Dataset.deserialize(Dataset.range(3).serialize()).cardinality()); // 3
    * ```
    */
-  static deserialize(bytes: Uint8Array): Dataset<unknown> {
-    return new Dataset(deserializeGraph(bytes));
+  static deserialize(bytes: Uint8Array, options?: DeserializeOptions): Dataset<unknown> {
+    const { trustPipeline } = checkOptions("deserialize", options);
+    const isOwn = checkBoolean("deserialize", "trustPipeline", trustPipeline, false);
+    return new Dataset(deserializeGraph(bytes, { isOwn }));
   }
 
   /**

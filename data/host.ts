@@ -28,6 +28,13 @@ export interface Host {
   readonly audio: AudioCodec;
   /** Imports an ECMAScript module, for user functions that travel by reference. */
   importModule(url: string): Promise<Record<string, unknown>>;
+  /** Evaluates the script of a user function that travelled as text. Left out: the engine does, in the global scope. */
+  evaluate?(script: string): unknown;
+  /**
+   * Whether pipelines that this program did not build run here in full, because this is the place made for them: a worker's runner.
+   * Default: false. See `data/foreign.ts`.
+   */
+  readonly runsForeign?: boolean;
   /** Says something to whoever watches the machine, and to nobody else. */
   warn(message: string): void;
 }

@@ -6,6 +6,7 @@ export { specOf } from "./components.ts";
 export {
   type BucketOptions,
   Dataset,
+  type DeserializeOptions,
   type ElementFunction,
   type Extra,
   type Files,

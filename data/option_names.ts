@@ -6,6 +6,7 @@ import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "./check.ts";
 import type {
   BucketOptions,
+  DeserializeOptions,
   FilterOptions,
   FlatMapOptions,
   FunctionOptions,
@@ -98,6 +99,7 @@ const OPTIONS = {
     compression: true,
     numParallelReads: true,
   }),
+  deserialize: of<DeserializeOptions>({ trustPipeline: true }),
   distribute: of<DistributeOptions & { readonly rewrite?: unknown }>({
     service: true,
     rewrite: true,
@@ -127,7 +129,7 @@ const OPTIONS = {
   }),
   flatMap: of<FlatMapOptions<Captures>>({ spec: true, captures: true }),
   fromGenerator: functions,
-  fromId: of<FromIdOptions>({ spec: true, ...distribution }),
+  fromId: of<FromIdOptions>({ spec: true, trustPipeline: true, ...distribution }),
   globalShuffle: shuffling,
   groupByReducer: of<GroupByReducerOptions<unknown, unknown, unknown, Captures>>({
     key: true,

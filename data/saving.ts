@@ -11,7 +11,7 @@ import { isPlainObject } from "../core/tree.ts";
 import type { NodeFunction } from "./call.ts";
 import { show } from "./check.ts";
 import type { Attributes, DatasetNode } from "./node.ts";
-import { ModuleFunction } from "./udf/user_function.ts";
+import { isUserFunction, ModuleFunction } from "./udf/user_function.ts";
 import { EncodedValue, encodeValue } from "./value_codec.ts";
 import { wholeState } from "./whole_state.ts";
 import { encodeNode, ValueWriter } from "./wire.ts";
@@ -69,7 +69,7 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
         "not changed: operators, their arguments and the source text of its functions.",
     );
   }
-  const iteration = wholeState(encoded.read() as SavedIteration);
+  const iteration = wholeState(encoded.read({ isOwn: true }) as SavedIteration);
   const { seed, seeded, salt, epoch, split, shared, state } = iteration;
   return { seed, seeded, salt, epoch, split, shared, state };
 }
@@ -113,6 +113,6 @@ class SignatureWriter extends ValueWriter {
 
   protected override opaque(value: unknown): unknown {
     if (value instanceof ModuleFunction) return { $opaque: `${value.module}#${value.name}` };
-    return { $opaque: typeof value === "function" ? String(value) : show(value) };
+    return { $opaque: isUserFunction(value) ? String(value) : show(value) };
   }
 }

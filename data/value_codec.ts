@@ -7,7 +7,7 @@
 import { LeatError } from "../core/error.ts";
 import { show } from "./check.ts";
 import { facade, nodeOf } from "./node.ts";
-import { decodeNode, encodeNode, ValueReader, ValueWriter } from "./wire.ts";
+import { decodeNode, type DecodingOptions, encodeNode, ValueReader, ValueWriter } from "./wire.ts";
 
 const LENGTH_BYTES = 4;
 
@@ -41,9 +41,13 @@ export class EncodedValue {
     this.#bytes = encoded.subarray(jsonEnd);
   }
 
-  /** The value. Its arrays are copies. */
-  read(): unknown {
-    return new BinaryReader(this.#bytes).read(this.wire);
+  /**
+   * The value. Its arrays are copies.
+   *
+   * @param options `isOwn`: datasets in it were built by this program, which saved them. Default: they are foreign.
+   */
+  read(options: DecodingOptions = {}): unknown {
+    return new BinaryReader(this.#bytes, options).read(this.wire);
   }
 }
 
@@ -82,8 +86,8 @@ class BinaryWriter extends ValueWriter {
 class BinaryReader extends ValueReader {
   readonly #bytes: Uint8Array;
 
-  constructor(bytes: Uint8Array) {
-    super();
+  constructor(bytes: Uint8Array, options: DecodingOptions) {
+    super(options);
     this.#bytes = bytes;
   }
 

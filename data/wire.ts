@@ -13,6 +13,7 @@ import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./call.ts";
 import { show } from "./check.ts";
+import { markForeign } from "./foreign.ts";
 import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
@@ -28,8 +29,14 @@ export function serializeGraph(root: DatasetNode): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ format: FORMAT, root: encodeNode(root) }));
 }
 
-/** The graph of `serializeGraph`'s bytes; `invalid_argument` for any others. */
-export function deserializeGraph(bytes: Uint8Array): DatasetNode {
+/** How a graph is read back. */
+export interface DecodingOptions {
+  /** Whether this program built it, or trusts who did. Default: no. Its nodes are foreign then: see `foreign.ts`. */
+  readonly isOwn?: boolean;
+}
+
+/** The graph of `serializeGraph`'s bytes; `invalid_argument` for any others. Nothing of it is run or evaluated. */
+export function deserializeGraph(bytes: Uint8Array, options: DecodingOptions = {}): DatasetNode {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -38,7 +45,7 @@ export function deserializeGraph(bytes: Uint8Array): DatasetNode {
   }
   if (!isPlainObject(parsed) || parsed.format !== FORMAT) throw malformed(`not ${FORMAT}`);
   try {
-    return decodeNode(parsed.root);
+    return decodeNode(parsed.root, new ValueReader(options));
   } catch (error) {
     throw error instanceof LeatError ? error : malformed("malformed values", error);
   }
@@ -71,7 +78,7 @@ function byName(attributes: Attributes): Attributes {
 }
 
 /** The graph that `encodeNode` wrote. */
-export function decodeNode(wire: unknown, reader = new ValueReader(), depth = 0): DatasetNode {
+export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): DatasetNode {
   if (depth > DEPTH_MAX) throw malformed(`deeper than ${DEPTH_MAX} operators`);
   if (!isPlainObject(wire) || typeof wire.kind !== "string" || !Array.isArray(wire.inputs)) {
     throw malformed("an operator without kind or inputs");
@@ -79,7 +86,9 @@ export function decodeNode(wire: unknown, reader = new ValueReader(), depth = 0)
   const attributes = reader.read(wire.attributes);
   if (!isPlainObject(attributes)) throw malformed(`${wire.kind} without attributes`);
   const inputs = wire.inputs.map((input) => decodeNode(input, reader, depth + 1));
-  return nodeKind(wire.kind).fromWire(attributes, inputs);
+  const node = nodeKind(wire.kind).fromWire(attributes, inputs);
+  if (!reader.isOwn) markForeign(node);
+  return node;
 }
 
 /**
@@ -154,6 +163,12 @@ export class ValueWriter {
 
 /** Reads what a `ValueWriter` wrote. */
 export class ValueReader {
+  readonly isOwn: boolean;
+
+  constructor({ isOwn = false }: DecodingOptions = {}) {
+    this.isOwn = isOwn;
+  }
+
   read(wire: unknown): unknown {
     if (Array.isArray(wire)) return wire.map((part) => this.read(part));
     if (!isPlainObject(wire)) return wire;

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
+import { refuseForeignService } from "../../data/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { type DatasetNode, registerIterator } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
@@ -32,6 +33,7 @@ export function servedIterator(
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
+  refuseForeignService(node, context.host);
   if (node instanceof FromIdNode) return registeredIterator(node, context, access);
   if (node instanceof DistributeNode) {
     return distributedIterator(node.inputs[0]!, node.options, context, access);

@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import { hashJson } from "../../core/hash.ts";
 import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
+import { refuseForeignFunctions } from "../../data/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { type Attributes, type DatasetNode, UNKNOWN_CARDINALITY } from "../../data/node.ts";
 import { attributesOf, type DistributeOptions } from "../../data/operators/distribute.ts";
@@ -53,6 +54,8 @@ export function orderedIterator(
     streams.push(stream);
     return stream;
   });
+  const here = [root, ...streams.map((stream) => stream.inputs[0]!)].flatMap(partsAtReader);
+  refuseForeignFunctions(here, context.host);
   const seed = seedOf(input) ?? 0n;
   if (root instanceof StreamNode) {
     return streamIterator(root.inputs[0]!, {
@@ -69,6 +72,14 @@ export function orderedIterator(
     ? root
     : new ShardNode(root, numConsumers, consumerIndex!);
   return context.instead(graph, new RandomStream(seed)).makeIterator();
+}
+
+/** The operators of a graph that run in this process: those around its chains, and those that gather the rows of several splits. */
+function partsAtReader(node: DatasetNode): DatasetNode[] {
+  if (node instanceof StreamNode) return [];
+  const chain = chainOf(node);
+  if (chain !== undefined) return chain.batch === undefined ? [] : [chain.batch, ...chain.after];
+  return [node, ...node.inputs.flatMap(partsAtReader)];
 }
 
 /** What services are told of who reads; nothing where nobody else can. */

@@ -30,7 +30,7 @@ export class RegisteredOrderedIterator extends LateIterator {
     super(context, async () => {
       const { options, datasetId } = node;
       const definition = await access.dataset(options.service, options, datasetId);
-      const graph = deserializeGraph(definition.graph);
+      const graph = deserializeGraph(definition.graph, { isOwn: node.trustsPipeline });
       checkReproducible(graph);
       checkUnserved(graph);
       this.#fingerprint = definition.fingerprint;

@@ -9,6 +9,8 @@ import type { AudioCodec, Files, Host, ImageCodec, NewFiles, OpenFile } from "..
 export class MeteredHost implements Host {
   readonly #host: Host;
   readonly files: Files;
+  /** A runner is where pipelines of others run. */
+  readonly runsForeign = true;
   bytesRead = 0;
 
   constructor(host: Host) {

@@ -272,7 +272,7 @@ export class PipelineRunners implements RunnerFactory {
   }
 
   listSplits(graph: Uint8Array): Promise<SplitTable> {
-    return listSplitTable(Dataset.deserialize(graph).node, this.#host);
+    return listSplitTable(Dataset.deserialize(graph).node, new MeteredHost(this.#host));
   }
 
   close(): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * `fromId`: a dataset that was registered with a service before, by its id there.
  */
-import { invalidArgument } from "../check.ts";
+import { checkBoolean, invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import {
@@ -20,14 +20,25 @@ import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./
 export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
   /** What its elements are like, for `elementSpec` and the dtypes of batches; unknown without. */
   readonly spec?: ElementSpec;
+  /**
+   * Whether the author of the registered pipeline is trusted as the author of this program is. Under DETERMINISTIC, what of the pipeline
+   * cannot be run by splits runs in this process; with `true` it runs here with all permissions of this process. Default: false.
+   */
+  readonly trustPipeline?: boolean;
 }
 
 export class FromIdNode extends DatasetNode {
   readonly options: DistributeOptions & FromIdOptions;
   readonly datasetId: string;
+  /** Not an attribute: who serialises a pipeline cannot say that others trust it. */
+  readonly trustsPipeline: boolean;
 
-  constructor(options: DistributeOptions & FromIdOptions, datasetId: unknown) {
+  constructor(
+    { trustPipeline, ...options }: DistributeOptions & FromIdOptions,
+    datasetId: unknown,
+  ) {
     super("fromId", []);
+    this.trustsPipeline = checkBoolean("fromId", "trustPipeline", trustPipeline, false);
     this.options = {
       ...checkDistributeOptions("fromId", options),
       spec: checkSpec("fromId", options.spec),
@@ -67,7 +78,7 @@ export class FromIdNode extends DatasetNode {
 }
 
 registerNode("fromId", {
-  fromWire: ({ datasetId, ...options }) =>
+  fromWire: ({ datasetId, trustPipeline: _, ...options }) =>
     new FromIdNode(options as unknown as DistributeOptions, datasetId),
 });
 

@@ -3,7 +3,8 @@
  * can be produced split by split, and what has to be done where the splits are put together.
  */
 import { FileSourceNode } from "../sources/file_source.ts";
-import { type DatasetNode, nodeKind } from "../node.ts";
+import { rebuilt } from "../foreign.ts";
+import type { DatasetNode } from "../node.ts";
 import { isSplittable } from "../splits.ts";
 
 /** Operators whose elements come of one element each, in order. */
@@ -81,7 +82,7 @@ export function distributeChains(
 
 /** The same operator over other inputs. */
 export function withInputs(node: DatasetNode, inputs: readonly DatasetNode[]): DatasetNode {
-  return nodeKind(node.kind).fromWire(node.attributes, inputs);
+  return rebuilt(node, node.attributes, inputs);
 }
 
 /** The graph with every operator that may give elements as they come told to keep their order. */
@@ -89,7 +90,7 @@ export function inOrder(node: DatasetNode): DatasetNode {
   const inputs = node.inputs.map(inOrder);
   const { attributes } = node;
   if (attributes["deterministic"] === false) {
-    return nodeKind(node.kind).fromWire({ ...attributes, deterministic: true }, inputs);
+    return rebuilt(node, { ...attributes, deterministic: true }, inputs);
   }
   return inputs.every((input, i) => input === node.inputs[i]) ? node : withInputs(node, inputs);
 }

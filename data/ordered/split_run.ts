@@ -6,7 +6,8 @@ import { commonRows } from "../components.ts";
 import type { IteratorContext } from "../context.ts";
 import { type DatasetIterator, type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import { type ElementIterator, END, type Pulled } from "../iterator.ts";
-import { type Attributes, type DatasetNode, nodeKind } from "../node.ts";
+import { rebuilt } from "../foreign.ts";
+import type { Attributes, DatasetNode } from "../node.ts";
 import { UnaryIterator, UnaryNode } from "../operators/unary.ts";
 import type { ElementSpec } from "../spec.ts";
 import type { Split } from "../splits.ts";
@@ -63,12 +64,7 @@ export function gathering(batch: DatasetNode, rows: DatasetNode): DatasetNode {
 
 function withoutDropping(batch: DatasetNode): DatasetNode {
   if (batch.attributes["dropRemainder"] !== true) return batch;
-  const attributes = { ...batch.attributes, dropRemainder: false };
-  return withAttributes(batch, attributes);
-}
-
-function withAttributes(node: DatasetNode, attributes: Attributes): DatasetNode {
-  return nodeKind(node.kind).fromWire(attributes, node.inputs);
+  return rebuilt(batch, { ...batch.attributes, dropRemainder: false }, batch.inputs);
 }
 
 /** How many rows fill a batch. */

@@ -2,7 +2,8 @@
  * Static sharding: the graph that one worker of a fixed number runs in place of the whole one.
  */
 import { LeatError } from "../../core/error.ts";
-import { type DatasetNode, nodeKind } from "../node.ts";
+import { rebuilt } from "../foreign.ts";
+import type { DatasetNode } from "../node.ts";
 import { inOrder, withInputs } from "../ordered/chain.ts";
 import { CacheNode } from "../operators/cache.ts";
 import { ShardNode } from "../operators/shard.ts";
@@ -86,7 +87,7 @@ function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
     return unshuffled(node.inputs[0]!, removed);
   }
   if (isFileListing(node) && node.attributes["shuffle"] === true) {
-    const sorted = nodeKind(node.kind).fromWire({ ...node.attributes, shuffle: false }, []);
+    const sorted = rebuilt(node, { ...node.attributes, shuffle: false }, []);
     const seed = node.attributes["seed"] as bigint | undefined;
     removed.push(new ShuffleNode(sorted, Number.MAX_SAFE_INTEGER, { seed }));
     return sorted;

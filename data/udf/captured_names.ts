@@ -2,7 +2,7 @@
  * How a function would be written that gets what it takes from around it as captures: for messages.
  */
 
-import { parseFunction } from "./free_names.ts";
+import { inSource, parseFunction } from "./free_names.ts";
 
 /** Longest function that a message shows whole, in characters. */
 const SHOWN_LENGTH_MAX = 200;
@@ -22,19 +22,20 @@ export function withCapturedNames(source: string, names: readonly string[]): str
   const list = names.join(", ");
   const last = node.params.at(-1);
   const insert = (at: number, text: string) =>
-    `${source.slice(0, at - 1)}${text}${source.slice(at - 1)}`;
+    `${source.slice(0, inSource(at))}${text}${source.slice(inSource(at))}`;
   if (last === undefined) {
-    const open = source.indexOf("(", node.start - 1);
+    const open = source.indexOf("(", inSource(node.start));
     return `${source.slice(0, open + 1)}_, { ${list} }${source.slice(open + 1)}`;
   }
   if (last.type === "RestElement") return undefined;
   if (last.type === "ObjectPattern" && node.params.length > 1) {
     return insert(last.start + 1, last.properties.length === 0 ? ` ${list} ` : ` ${list},`);
   }
-  const bare = node.type === "ArrowFunctionExpression" && !/[()]/.test(source.slice(0, last.end));
+  const bare = node.type === "ArrowFunctionExpression" &&
+    !/[()]/.test(source.slice(0, inSource(last.end)));
   return bare
-    ? `${source.slice(0, last.start - 1)}(${
+    ? `${source.slice(0, inSource(last.start))}(${
       last.type === "Identifier" ? last.name : ""
-    }, { ${list} })${source.slice(last.end - 1)}`
+    }, { ${list} })${source.slice(inSource(last.end))}`
     : insert(last.end, `, { ${list} }`);
 }

@@ -11,6 +11,9 @@ import { ALLOWED_GLOBALS, AMBIENT_GLOBALS } from "./known_globals.ts";
 /** Longest source of one function, in UTF-16 code units: beyond it, it is a program and belongs in a module. */
 export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
 
+/** What stands before a function in the script that is parsed and, in the end, evaluated: travelled functions are strict. */
+const SCRIPT_START = `"use strict";(`;
+
 /** What was found of functions lately; beyond so many, and of longer ones, it is found anew. */
 const ANALYSES_MAX = 256;
 const ANALYSIS_SOURCE_LENGTH_MAX = 4_096;
@@ -98,7 +101,20 @@ export function hasSource(text: string): boolean {
   return !/\{\s*\[native code\]\s*\}\s*$/.test(text);
 }
 
-/** A function as a tree. */
+/**
+ * The script that gives a function. What is checked is this text, and what is evaluated is this text, by the same grammar. The bracket
+ * comes on a line of its own because the source may end in a comment.
+ */
+export function functionScript(expression: string): string {
+  return `${SCRIPT_START}${expression}\n)`;
+}
+
+/** Where a node of a parsed script begins or ends in the function's own source. */
+export function inSource(scriptOffset: number): number {
+  return scriptOffset - SCRIPT_START.length;
+}
+
+/** A function as a tree. Offsets of its nodes are those of `functionScript(expression)`. */
 interface ParsedFunction {
   readonly expression: string;
   readonly program: Program;
@@ -113,7 +129,8 @@ export function parseFunction(source: string): ParsedFunction {
     const method = expression === undefined ? undefined : tryParse(expression);
     const node = method?.program && onlyExpression(method.program);
     if (expression === undefined || method?.program === undefined || node === undefined) {
-      throw refuse(source, "its source does not parse", method?.error ?? direct.error);
+      const cause = method?.error ?? direct.error;
+      throw refuse(source, `its source does not parse (${LeatError.from(cause).message})`, cause);
     }
     return { expression, program: method.program, node };
   }
@@ -146,27 +163,37 @@ function methodAsFunction(source: string): string | undefined {
     throw refuse(source, "it uses `super`, which ties it to its class");
   }
   const keyword = `${fn.async ? "async " : ""}function${fn.generator ? "*" : ""}`;
-  return `${keyword} ${member.slice(fn.start - 1, fn.end - 1)}`;
+  return `${keyword} ${member.slice(inSource(fn.start), inSource(fn.end))}`;
 }
 
-/** Parses one expression; the bracket comes on a line of its own since the source may end in a comment. */
+/** Parses the script of one expression. */
 function tryParse(expression: string): { program?: Program; error?: unknown } {
+  const script = functionScript(expression);
   try {
-    return {
-      program: parse(`(${expression}\n)`, {
-        ecmaVersion: "latest",
-        sourceType: "module",
-        ranges: true,
-      }),
-    };
+    const program = parse(script, {
+      ecmaVersion: "latest",
+      sourceType: "script",
+      // `import.meta` is refused later, with a remedy. A script that holds one does not evaluate either.
+      allowImportExportEverywhere: true,
+      ranges: true,
+      onComment: (isBlock, _text, start) => {
+        if (isBlock || script.startsWith("//", start)) return;
+        throw new SyntaxError(
+          "`<!--` and `-->` begin a comment in scripts and are operators in modules; put a space between `<`, `!` and `--`",
+        );
+      },
+    });
+    return { program };
   } catch (error) {
     return { error };
   }
 }
 
+/** The expression of `functionScript`; `undefined` where the source broke out of its brackets. */
 function onlyExpression(program: Program): Expression | undefined {
-  const [statement] = program.body;
-  return program.body.length === 1 && statement?.type === "ExpressionStatement"
+  const [directive, statement] = program.body;
+  return program.body.length === 2 && directive?.type === "ExpressionStatement" &&
+      directive.directive === "use strict" && statement?.type === "ExpressionStatement"
     ? statement.expression
     : undefined;
 }
@@ -174,7 +201,7 @@ function onlyExpression(program: Program): Expression | undefined {
 function freeReferences(program: Program): Reference[] {
   // acorn's tree is ESTree with `ranges`, which is what the analyser asks for; the two packages type it apart.
   const tree = program as unknown as Parameters<typeof analyze>[0];
-  const scopes = analyze(tree, { ecmaVersion: 2025, sourceType: "module" });
+  const scopes = analyze(tree, { ecmaVersion: 2025, sourceType: "script" });
   const through = scopes.globalScope?.through ?? [];
   return through.toSorted((a, b) => startOf(a) - startOf(b));
 }

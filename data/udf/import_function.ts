@@ -9,8 +9,8 @@ import type { AnyFunction } from "./user_function.ts";
 /** How long the module of a function may take to load, in ms: one that waits for ever never does. */
 export const MODULE_LOAD_TIMEOUT_MS = 30_000;
 
-/** What importing a module takes. */
-export type ModuleHost = Pick<Host, "importModule" | "sleep">;
+/** What making a function callable takes. */
+export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate">;
 
 /** The function that a module exports by a name. Errors: as of `loadFunction`. */
 export async function importFunction(

@@ -10,13 +10,17 @@ import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./
 import { GIVEN_NAMES } from "./given_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
+import { SourceFunction } from "./source_function.ts";
 
 /** Any function; operators give the exact signature. */
 // deno-lint-ignore no-explicit-any -- parameters are contravariant: nothing narrower accepts every function
 export type AnyFunction = (...args: any[]) => unknown;
 
-/** What operators accept: a function, or a reference to one. */
-export type UserFunction<F extends AnyFunction = AnyFunction> = F | ModuleFunction<F>;
+/** What operators hold: a function, a reference to one, or the text of one that travelled. */
+export type UserFunction<F extends AnyFunction = AnyFunction> =
+  | F
+  | ModuleFunction<F>
+  | SourceFunction;
 
 /** What a function is given by name, in its last argument: plain data, tensors, and functions that travel themselves. */
 export type Captures = Readonly<Record<string, unknown>>;
@@ -118,9 +122,8 @@ export function serializeFunction(fn: UserFunction, captures?: Captures): WireFu
 }
 
 /**
- * Reads what {@linkcode serializeFunction} wrote. References stay references: {@linkcode loadFunction} imports them.
- *
- * The source is examined again before it is evaluated, because it may have been written by somebody else.
+ * Reads what {@linkcode serializeFunction} wrote. References stay references and text stays text: {@linkcode loadFunction} imports and
+ * evaluates them. The text is checked here, because somebody else may have written it.
  *
  * @throws {LeatError} `invalid_argument` for what no `serializeFunction` wrote, `failed_precondition` for source that is not
  * self-contained.
@@ -135,16 +138,26 @@ export function deserializeFunction(wire: unknown): BoundFunction {
 
 /** A function as messages name it. */
 export function functionText(fn: UserFunction): string {
-  return fn instanceof ModuleFunction
-    ? `"${fn.name}" of ${fn.module}`
-    : excerptOf(Function.prototype.toString.call(fn));
+  return fn instanceof ModuleFunction ? `"${fn.name}" of ${fn.module}` : excerptOf(sourceOf(fn));
+}
+
+/** The text of a function, as far as it has one. */
+function sourceOf(fn: AnyFunction | SourceFunction): string {
+  return fn instanceof SourceFunction ? fn.source : Function.prototype.toString.call(fn);
+}
+
+/** Whether a value is what an operator holds as a user function. */
+export function isUserFunction(value: unknown): value is UserFunction {
+  return typeof value === "function" || value instanceof ModuleFunction ||
+    value instanceof SourceFunction;
 }
 
 /**
- * Makes a function and the functions among its captures callable: at once where nothing has to be imported.
+ * Makes a function and the functions among its captures callable: at once where nothing has to be imported. Text is evaluated here, and
+ * nowhere else.
  *
  * @throws {LeatError} `not_found` where there is no such module, or it has no such export; `permission_denied` where it may not be
- * imported; `failed_precondition` where it fails when it is loaded; `deadline_exceeded` where that takes longer than
+ * imported, or text not be evaluated; `failed_precondition` where it fails when it is loaded; `deadline_exceeded` where that takes longer than
  * `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` where the export is no function.
  */
 export function loadFunction<F extends AnyFunction>(
@@ -152,9 +165,18 @@ export function loadFunction<F extends AnyFunction>(
   host: ModuleHost,
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
-  const references = captures === undefined ? [] : referencesIn(captures);
-  if (!(fn instanceof ModuleFunction) && references.length === 0) return bound as LoadedFunction<F>;
-  return loadModules(fn, captures, references, host);
+  const travelled = captures === undefined ? [] : travelledIn(captures);
+  if (typeof fn === "function" && travelled.length === 0) return bound as LoadedFunction<F>;
+  if (fn instanceof ModuleFunction || travelled.some(({ fn }) => fn instanceof ModuleFunction)) {
+    return loadModules(fn, captures, travelled, host);
+  }
+  const loaded = (fn instanceof SourceFunction ? fn.load(host) : fn) as F;
+  if (captures === undefined) return { fn: loaded };
+  let tree: unknown = captures;
+  for (const { path, fn } of travelled) {
+    tree = replaceAt(tree, path, (fn as SourceFunction).load(host));
+  }
+  return { fn: loaded, captures: tree as Captures };
 }
 
 /**
@@ -166,13 +188,13 @@ export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
   return [...new Set([...ambientNamesIn(fn), ...captured])];
 }
 
-const ambientNames = new WeakMap<AnyFunction, readonly string[]>();
+const ambientNames = new WeakMap<AnyFunction | SourceFunction, readonly string[]>();
 
 function ambientNamesIn(fn: UserFunction): readonly string[] {
   if (fn instanceof ModuleFunction) return [];
   let names = ambientNames.get(fn);
   if (names === undefined) {
-    const source = Function.prototype.toString.call(fn);
+    const source = sourceOf(fn);
     names = hasSource(source) ? analyzeFunction(source).ambientNames : [];
     ambientNames.set(fn, names);
   }
@@ -181,14 +203,14 @@ function ambientNamesIn(fn: UserFunction): readonly string[] {
 
 /** @param where the capture that holds the function, or `""`. */
 function serializeAlone(fn: unknown, where: string): WireFunction {
-  if (fn instanceof ModuleFunction) return { module: fn.module, name: fn.name };
-  if (typeof fn !== "function") {
+  if (!isUserFunction(fn)) {
     throw new LeatError(
       "invalid_argument",
       `a user function is a function or udf(…), not ${typeof fn}`,
     );
   }
-  const analysis = analyzeFunction(Function.prototype.toString.call(fn));
+  if (fn instanceof ModuleFunction) return { module: fn.module, name: fn.name };
+  const analysis = analyzeFunction(sourceOf(fn));
   requireSelfContained(analysis, where);
   return { source: analysis.source };
 }
@@ -242,7 +264,7 @@ function serializeCaptures(captures: Captures): WireCaptures {
   }
   const functions: { path: Path; fn: WireFunction }[] = [];
   const copy = (value: unknown, path: Path): unknown => {
-    if (typeof value === "function" || value instanceof ModuleFunction) {
+    if (isUserFunction(value)) {
       functions.push({ path, fn: serializeAlone(value, pathText(path)) });
       return null;
     }
@@ -282,20 +304,12 @@ function deserializeAlone(wire: Record<string, unknown>): UserFunction {
   if (typeof wire.source === "string") {
     const analysis = analyzeFunction(wire.source);
     requireSelfContained(analysis, "");
-    return evaluate(analysis.source);
+    return new SourceFunction(analysis.source);
   }
   if (typeof wire.module === "string" && typeof wire.name === "string") {
     return new ModuleFunction(wire.module, wire.name);
   }
   throw malformed("it has neither source nor module and name");
-}
-
-/**
- * `Function` and not an import of a `data:` URL: it answers at once, keeps nothing in the module cache for ever, and asks for
- * no permission. Either way the code sees the global scope alone. It is strict, as the module was that it comes from.
- */
-function evaluate(source: string): AnyFunction {
-  return new Function(`"use strict"; return (${source}\n);`)() as AnyFunction;
 }
 
 function deserializeCaptures(wire: unknown): Captures {
@@ -325,10 +339,16 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
   throw malformed(`its captures have nothing at ${JSON.stringify(path)}`);
 }
 
-/** Every reference among the captures with its place. */
-function referencesIn(captures: Captures): { path: Path; fn: ModuleFunction }[] {
+/** A function that travelled, and its place among captures. */
+interface Travelled {
+  readonly path: Path;
+  readonly fn: ModuleFunction | SourceFunction;
+}
+
+/** Every function among the captures that cannot be called yet. */
+function travelledIn(captures: Captures): Travelled[] {
   return functionsIn(captures).flatMap(({ path, fn }) =>
-    fn instanceof ModuleFunction ? [{ path, fn }] : []
+    typeof fn === "function" ? [] : [{ path, fn }]
   );
 }
 
@@ -336,8 +356,8 @@ function referencesIn(captures: Captures): { path: Path; fn: ModuleFunction }[] 
 function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
   const found: { path: Path; fn: UserFunction }[] = [];
   const visit = (value: unknown, path: Path): void => {
-    if (value instanceof ModuleFunction || typeof value === "function") {
-      found.push({ path, fn: value as UserFunction });
+    if (isUserFunction(value)) {
+      found.push({ path, fn: value });
     } else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
       for (const [key, item] of Object.entries(value)) {
         visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
@@ -351,15 +371,17 @@ function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
 async function loadModules<F extends AnyFunction>(
   fn: UserFunction<F>,
   captures: Captures | undefined,
-  references: readonly { path: Path; fn: ModuleFunction }[],
+  travelled: readonly Travelled[],
   host: ModuleHost,
 ): Promise<LoadedFunction<F>> {
-  const loaded = fn instanceof ModuleFunction ? await importFunction(fn, host) as F : fn;
+  const callable = (fn: UserFunction) => {
+    if (fn instanceof ModuleFunction) return importFunction(fn, host);
+    return fn instanceof SourceFunction ? fn.load(host) : fn;
+  };
+  const loaded = await callable(fn) as F;
   if (captures === undefined) return { fn: loaded };
   let tree: unknown = captures;
-  for (const { path, fn } of references) {
-    tree = replaceAt(tree, path, await importFunction(fn, host));
-  }
+  for (const { path, fn } of travelled) tree = replaceAt(tree, path, await callable(fn));
   return { fn: loaded, captures: tree as Captures };
 }
 

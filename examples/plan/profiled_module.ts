@@ -43,7 +43,10 @@ export async function profileModule(
   const { graph, profile } = await profileOnThread(module, options);
   options.onProfiled?.();
   const splitMs = profile.splitsPerBatch === undefined ? 0 : await measureSplitMs();
-  return { dataset: Dataset.deserialize(graph), profile: { ...profile, splitMs } };
+  return {
+    dataset: Dataset.deserialize(graph, { trustPipeline: true }),
+    profile: { ...profile, splitMs },
+  };
 }
 
 async function profileOnThread(

@@ -120,7 +120,10 @@ testInline(
     const elements = Object.values({ ...ELEMENTS, ...RAGGED });
     const wanted = elements.map(exactly);
     const dataset = Dataset.from(elements);
-    assertEquals(await readAll(Dataset.deserialize(dataset.serialize())), wanted);
+    assertEquals(
+      await readAll(Dataset.deserialize(dataset.serialize(), { trustPipeline: true })),
+      wanted,
+    );
     for (const compression of [undefined, "gzip"] as const) {
       await dataset.save(`${folder}/saved`, { compression, overwrite: true });
       assertEquals(await readAll(await Dataset.load(`${folder}/saved`)), wanted);

@@ -118,6 +118,8 @@ testInline(
   },
 );
 
+const trusted = { processingMode: "DETERMINISTIC", trustPipeline: true } as const;
+
 /** A pipeline of which one part runs by splits, one where they are joined, and one at the reader. */
 const makeOrdered = () =>
   Dataset.range(120).shuffle(10).filter((x) => x % 7 !== 0).batch(5).map((batch) => ({ batch }))
@@ -130,27 +132,26 @@ testOnEach("a registered dataset gives its canonical stream by its id", async (s
     makeOrdered().distribute({ service: cluster, ...mode }).iterator(),
   );
   const id = await registerDataset(cluster, makeOrdered());
-  assertEquals(await outcomesOf(Dataset.fromId(cluster, id, mode).iterator()), wanted);
+  assertEquals(await outcomesOf(Dataset.fromId(cluster, id, trusted).iterator()), wanted);
 });
 
 testInline(
   "a place in a registered dataset's stream is restored, on another service too",
   async (start) => {
-    const mode = { processingMode: "DETERMINISTIC" } as const;
     await using cluster = await start({ workers: 2 });
     await registerDataset(cluster, makeOrdered(), { datasetId: "d" });
-    await using saver = Dataset.fromId(cluster, "d", mode).iterator();
+    await using saver = Dataset.fromId(cluster, "d", trusted).iterator();
     const found = await readOutcomes(saver, 7);
     const state = await saver.save();
     found.push(...await outcomesOf(saver));
     await using other = await start({ workers: 1 });
     await registerDataset(other, makeOrdered(), { datasetId: "d" });
-    await using restored = Dataset.fromId(other, "d", mode).iterator();
+    await using restored = Dataset.fromId(other, "d", trusted).iterator();
     await restored.restore(state);
     assertEquals(await outcomesOf(restored), found.slice(7));
     await using third = await start({ workers: 1 });
     await registerDataset(third, makeOrdered().take(1), { datasetId: "d" });
-    await using refused = Dataset.fromId(third, "d", mode).iterator();
+    await using refused = Dataset.fromId(third, "d", trusted).iterator();
     const error = await assertRejects(() => refused.restore(state), LeatError, "another pipeline");
     assertEquals(error.code, "failed_precondition");
   },

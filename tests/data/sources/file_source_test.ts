@@ -351,7 +351,7 @@ Deno.test("file sources travel, with what AUTOTUNE stood for", async () => {
     ];
     assertEquals(nodes[0]!.numParallelReads, 4);
     for (const node of nodes) {
-      const copy = deserializeGraph(serializeGraph(node));
+      const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
       assertEquals(serializeGraph(copy), serializeGraph(node));
       assertEquals(shown(await collect(copy)), shown(await collect(node)));
     }
@@ -365,7 +365,9 @@ Deno.test("batch stacks records of any length as bytes, functions get each as a 
     const spec = new TensorSpec("bytes", []);
     const datasets: Dataset<Uint8Array>[] = [
       Dataset.tfRecords(files),
-      Dataset.deserialize(Dataset.tfRecords(files).serialize()) as Dataset<Uint8Array>,
+      Dataset.deserialize(Dataset.tfRecords(files).serialize(), { trustPipeline: true }) as Dataset<
+        Uint8Array
+      >,
       Dataset.tfRecords(files).filter((record) => record instanceof Uint8Array).prefetch(1),
       Dataset.tfRecords(files).map((record) => record.slice(), { spec }),
       Dataset.from(files).flatMap((file, { Dataset }) => Dataset.tfRecords(file), { spec }),

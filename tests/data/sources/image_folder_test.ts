@@ -142,7 +142,7 @@ Deno.test("imageFolder is read by splits, in turn, saved and sent, and labels st
     const node = new ImageFolderNode(root, options);
     const splits = splitsOf([2, 3], [0, 1]);
     assertEquals(outline(await collect(node, { splits })), [[2, 99], [0, 10]]);
-    const copy = deserializeGraph(serializeGraph(node));
+    const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
     assertEquals(copy.attributes, node.attributes);
     assertEquals(await collect(copy), await collect(node));
     const inTurn = new ImageFolderNode(root, { ...options, numParallelReads: 2 });

@@ -1,0 +1,207 @@
+/**
+ * A pipeline of somebody else must not run in the process that reads it: not while it is read back, looked at or registered, and not
+ * when it is iterated, unless the user of that process has said that its author is trusted.
+ */
+import { Dataset, LeatError, LocalCluster, registerDataset, udf } from "../../mod.ts";
+import { analyzeFunction } from "../../data/udf/free_names.ts";
+import { deserializeFunction } from "../../data/udf/user_function.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
+
+/** What a payload sets on `Array` when it runs in this thread. */
+const MARK = "__leat_foreign_code_ran";
+const scope = Array as unknown as Record<string, unknown>;
+
+/** Runs an attack and says whether its payload ran here. */
+async function ran(attack: () => unknown): Promise<boolean> {
+  delete scope[MARK];
+  try {
+    await attack();
+    return MARK in scope;
+  } finally {
+    delete scope[MARK];
+  }
+}
+
+/** A serialised graph whose `map` has this text for a function. */
+function graphWith(source: string): Uint8Array {
+  const honest = new TextDecoder().decode(Dataset.range(3).map((x) => x).serialize());
+  const graph = JSON.parse(honest, (key, value) => key === "source" ? source : value);
+  return new TextEncoder().encode(JSON.stringify(graph));
+}
+
+async function refusal(dataset: AsyncIterable<unknown>): Promise<LeatError> {
+  const error = await assertRejects(() => Array.fromAsync(dataset), LeatError);
+  assertEquals(error.code, "permission_denied", error.message);
+  return error;
+}
+
+/** Texts that one grammar reads as a function and another as a statement, or that leave their brackets. */
+const TWO_FACED = [
+  `(a) => a <!--a + (\`\n, Array.${MARK} = 1, () => 1 // \`)`,
+  `(a) => (a\n--> 0, \`\n, 1), Array.${MARK} = 1, (() => 1 // \`)`,
+  `() => 1); Array.${MARK} = 1; (() => 1`,
+  `() => 1\n); Array.${MARK} = 1; (function f() {}`,
+  `(Array.${MARK} = 1, () => 1)`,
+  `(() => Array.${MARK} = 1)()`,
+  `class { static { Array.${MARK} = 1; } }`,
+  `class { static [Array.${MARK} = 1]() {} }`,
+  `{ toString() { Array.${MARK} = 1; } }`,
+  `async () => 1) ?? (Array.${MARK} = 1`,
+  `() => 1}); Array.${MARK} = 1; ({a`,
+  `/*`,
+  `() => 1 /*`,
+  `() => 1 //\u2028); Array.${MARK} = 1; (() => 1`,
+  `import("data:text/javascript,Array.${MARK}=1")`,
+];
+
+/** Functions whose parameters, keys or body do the harm: they may be read, and must not be called. */
+const HARMFUL = [
+  `(x) => { Array.${MARK} = 1; return x; }`,
+  `(x, y, z = Array.${MARK} = 1) => x`,
+  `({ [Array.${MARK} = 1]: x }) => x`,
+  `function (x) { class A { static { Array.${MARK} = 1; } } return x; }`,
+  `async function* (x) { yield Array.${MARK} = 1; }`,
+];
+
+Deno.test("reading a pipeline back evaluates no text, whichever grammar it is written for", async () => {
+  for (const source of TWO_FACED) {
+    const isRun = await ran(() => {
+      assertThrows(() => deserializeFunction({ source }), LeatError);
+      assertThrows(() => Dataset.deserialize(graphWith(source)), LeatError);
+    });
+    assertEquals(isRun, false, source);
+  }
+});
+
+Deno.test("what differs between scripts and modules is refused where a function is written, too", () => {
+  for (const source of ["(a, b) => a<!--b", "(a) => (a\n--> 0)"]) {
+    const error = assertThrows(() => analyzeFunction(source), LeatError) as LeatError;
+    assertEquals(error.code, "invalid_argument");
+    assert(error.message.includes("put a space"), error.message);
+  }
+});
+
+Deno.test("a foreign pipeline may be looked at and sent on, and none of its functions runs", async () => {
+  for (const source of HARMFUL) {
+    const isRun = await ran(() => {
+      const dataset = Dataset.deserialize(graphWith(source));
+      String(dataset.explain());
+      dataset.fingerprint();
+      dataset.serialize();
+      dataset.cardinality();
+      void dataset.elementSpec;
+      dataset.distribute({ service: "ws://127.0.0.1:1", processingMode: "DETERMINISTIC" });
+    });
+    assertEquals(isRun, false, source);
+  }
+});
+
+Deno.test("a foreign pipeline that is iterated is refused, and runs once its author is trusted", async () => {
+  for (const source of HARMFUL.slice(0, 2)) {
+    const bytes = graphWith(source);
+    assertEquals(await ran(() => refusal(Dataset.deserialize(bytes))), false, source);
+    assertEquals(
+      await ran(() => refusal(Dataset.deserialize(bytes).map((x) => x).batch(2))),
+      false,
+      source,
+    );
+    const trusted = Dataset.deserialize(bytes, { trustPipeline: true });
+    assertEquals(await ran(() => Array.fromAsync(trusted)), true, source);
+  }
+});
+
+Deno.test("operators that leave out failed elements do not hide that a pipeline is refused", async () => {
+  const bytes = graphWith(HARMFUL[0]!);
+  await refusal(Dataset.deserialize(bytes).ignoreErrors());
+});
+
+Deno.test("a foreign pipeline imports no module here", async () => {
+  const module = `data:text/javascript,Array.${MARK}=1;export const f=(x)=>x;`;
+  const bytes = Dataset.range(3).map(udf(module, "f")).serialize();
+  assertEquals(await ran(() => refusal(Dataset.deserialize(bytes))), false);
+});
+
+Deno.test("a foreign pipeline opens, makes and removes no file here", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/secret.txt`, "one\ntwo\n");
+    const pipelines = {
+      read: Dataset.textLines(`${folder}/secret.txt`),
+      list: Dataset.listFiles(`${folder}/*`),
+      cache: Dataset.range(3).cache(`${folder}/cache`),
+      snapshot: Dataset.range(3).snapshot(`${folder}/snapshot`),
+    };
+    for (const [name, dataset] of Object.entries(pipelines)) {
+      await refusal(Dataset.deserialize((dataset as Dataset<unknown>).serialize()));
+      const names = [...Deno.readDirSync(folder)].map((entry) => entry.name);
+      assertEquals(names, ["secret.txt"], name);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a foreign pipeline makes this process dial nobody", async () => {
+  let dialled = 0;
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const accepting = (async () => {
+    for await (const connection of listener) {
+      dialled++;
+      connection.close();
+    }
+  })();
+  const service = `ws://127.0.0.1:${listener.addr.port}`;
+  const served = [
+    Dataset.range(3).distribute({ service }),
+    Dataset.range(3).distribute({ service, processingMode: "DETERMINISTIC" }),
+    Dataset.fromId(service, "d"),
+    Dataset.fromId(service, "d", { processingMode: "DETERMINISTIC", trustPipeline: true }),
+  ] as Dataset<unknown>[];
+  for (const dataset of served) await refusal(Dataset.deserialize(dataset.serialize()));
+  listener.close();
+  await accepting;
+  assertEquals(dialled, 0);
+});
+
+Deno.test("a dataset in a stored dataset is foreign to who loads it", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const inner = Dataset.deserialize(graphWith(HARMFUL[0]!), { trustPipeline: true });
+    const datasets = Dataset.range(1).map((_, { inner }) => inner, { captures: { inner } });
+    await datasets.save(`${folder}/saved`);
+    const loaded = await Dataset.load(`${folder}/saved`) as Dataset<Dataset<unknown>>;
+    assertEquals(await ran(() => refusal(loaded.flatMap((dataset) => dataset))), false);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a registered function runs on workers, and in no trainer that has not said that it is trusted", async () => {
+  await using cluster = await LocalCluster.start({ workers: 2 });
+  // `map` behind `batch` runs at the reader where a batch is made of the rows of several splits.
+  const harmful = Dataset.deserialize(graphWith(HARMFUL[0]!), { trustPipeline: true });
+  const registered: Record<string, Dataset<unknown>> = {
+    "behind the batch": Dataset.range(64).batch(5).map((batch) => {
+      Reflect.set(Array, "__leat_foreign_code_ran", 1);
+      return batch;
+    }),
+    "no chain": harmful.batch(2).skip(1).map((batch) => {
+      Reflect.set(Array, "__leat_foreign_code_ran", 1);
+      return batch;
+    }),
+  };
+  const processingMode = "DETERMINISTIC";
+  for (const [name, dataset] of Object.entries(registered)) {
+    const id = await registerDataset(cluster, dataset);
+    const read = () => refusal(Dataset.fromId(cluster, id, { processingMode }));
+    assertEquals(await ran(read), false, name);
+    const trusted = Dataset.fromId(cluster, id, { processingMode, trustPipeline: true });
+    assertEquals(await ran(() => Array.fromAsync(trusted)), true, name);
+  }
+  // What runs by splits alone needs no trust: all of it runs on workers.
+  const id = await registerDataset(cluster, harmful);
+  const onWorkers = Dataset.fromId(cluster, id, { processingMode });
+  let elements: unknown[] = [];
+  assertEquals(await ran(async () => elements = await Array.fromAsync(onWorkers)), false);
+  assertEquals(elements, [0, 1, 2]);
+});
