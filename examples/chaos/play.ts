@@ -152,6 +152,10 @@ class Run implements Around {
     this.#sinceMs = performance.now();
   }
 
+  async calm(): Promise<void> {
+    await this.#nemesis?.stop();
+  }
+
   async hasLostWorker(): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, LOG_DELAY_MS));
     return this.#lost > this.#lostBefore;

@@ -14,16 +14,17 @@ export interface JointFolder {
 }
 
 /**
- * Removes the ledger, and whatever the manifest does not list: of writers that have died, or that came
- * too late.
+ * Removes whatever the manifest does not list, of writers that have died or came too late, and then
+ * the ledger's head. The head goes last: if this writer dies first, the next one that finds the head
+ * beside the manifest of the same save removes the rest.
  */
 export async function tidy(
   { host, settings, ledger }: JointFolder,
   { chunks }: Manifest,
 ): Promise<void> {
-  ledger.end();
   const kept = new Set(chunks.map(({ name }) => name));
   for (const path of await storedPaths(host, settings.folder)) {
     if (!kept.has(nameOf(path))) host.newFiles.remove(path);
   }
+  ledger.end();
 }

@@ -80,11 +80,13 @@ export class RunWriter {
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
-  /** Nobody tidies up after one that was given up for dead, and comes when the save is over. */
+  /** Removes its files if the save was over before they were there: nobody else removes them then. */
   async removeIfLate(): Promise<void> {
     const { host, settings, ledger } = this.#folder;
-    if ((await ledger.head())?.id === this.#id) return;
+    const head = await ledger.head();
+    // After the head: whoever finishes a save removes the head when the manifest is there.
     const manifest = await readManifest(host, settings.folder);
+    if (head?.id === this.#id && manifest?.id !== this.#id) return;
     const kept = manifest?.chunks.map(({ name }) => name);
     for (const name of [`${this.#name}.run`, ...this.#files]) {
       if (!kept?.includes(name)) host.newFiles.remove(within(settings.folder, name));

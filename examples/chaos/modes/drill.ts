@@ -34,6 +34,8 @@ export interface Around {
   openReader(name: string, options?: ReaderOptions): { readonly address: string } & Disposable;
   /** A loop has taken something, and is so far, 0 to 1. Resolves when it may go on. */
   step(share: number): Promise<void>;
+  /** Ends the faults of this run. Resolves when every process that was in trouble is well again. */
+  calm(): Promise<void>;
   /** Whether all faults have come that are to come. */
   readonly areFaultsOver: boolean;
   /**

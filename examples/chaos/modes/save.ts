@@ -6,8 +6,10 @@
  */
 import { join } from "node:path";
 import { IS_SAVED } from "../../../data/stored/joint/work.ts";
+import { MANIFEST_NAME, readManifest } from "../../../data/stored/manifest.ts";
 import { Dataset, distributedSave, LeatError } from "../../../mod.ts";
 import { StreamChecker } from "../../../sim/checkers/stream.ts";
+import { DenoHost } from "../../../world/deno_host.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
 /** When it is ended for the first time: from the first progress on, one in so many is the last. */
@@ -15,6 +17,9 @@ const END_AT_PROGRESS = 4;
 /** A save is not read while it is written: it has more to do than other jobs, to last as long. */
 const TIMES_WORK = 2;
 const CHUNK_BYTES = 16 * 1_024;
+/** How long writers that come too late may take to remove their files, in ms, and how often one looks. */
+const LATE_MAX_MS = 60_000;
+const LATE_CHECK_MS = 50;
 
 /** Saves it, and reads what is there. */
 export async function drillSave(around: Around): Promise<DrillFigures> {
@@ -29,6 +34,7 @@ export async function drillSave(around: Around): Promise<DrillFigures> {
   let lives = 1;
   while (!await save(around, dataset, path, reader.address, lives === 1)) lives++;
   await expectStream(around, path);
+  await expectNothingLeft(around, path);
   await Deno.remove(path, { recursive: true });
   return { delivered: elements, remark: `${elements} elements saved in ${lives} calls` };
 }
@@ -69,8 +75,29 @@ async function expectStream({ size, findings }: Around, path: string): Promise<v
     stream.took(position++, `${Math.floor(x)}`, "the folder's reader");
   }
   stream.ended(position, "the folder's reader");
-  for await (const { name } of Deno.readDir(path)) {
-    if (name === "DONE" || name.endsWith(".tfrecord")) continue;
-    findings("folder").add(`${name} is left over in a folder that is complete`);
+}
+
+/**
+ * A worker that was given up while it lived goes on writing until it hears of that, and then removes
+ * its files. So files may be left over for a while, but not once nothing is wrong any more.
+ */
+async function expectNothingLeft(around: Around, path: string): Promise<void> {
+  await around.calm();
+  const endMs = performance.now() + LATE_MAX_MS;
+  let left = await leftIn(path);
+  while (left.length > 0 && performance.now() < endMs) {
+    await new Promise((resolve) => setTimeout(resolve, LATE_CHECK_MS));
+    left = await leftIn(path);
   }
+  for (const name of left) {
+    around.findings("folder").add(`${name} is left over in a folder that is complete`);
+  }
+}
+
+/** The files that the manifest does not list. */
+async function leftIn(path: string): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(path))).map(({ name }) => name);
+  const manifest = await readManifest(new DenoHost(), path);
+  const kept = new Set([MANIFEST_NAME, ...manifest?.chunks.map(({ name }) => name) ?? []]);
+  return names.filter((name) => !kept.has(name));
 }
