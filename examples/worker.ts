@@ -85,6 +85,13 @@ const OPTIONS = {
     default: 0,
     min: 0,
   }),
+  imageMib: integer({
+    help:
+      "Memory that decoding one image may take, in MiB, as its header says; a larger image fails. By " +
+      "default 1,024.",
+    min: 1,
+    max: MIB_MAX,
+  }),
   ...SANDBOX_OPTIONS,
   ...SERVER_OPTIONS,
 };
@@ -111,7 +118,7 @@ if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
-  const { windowMib, roundsMib } = values;
+  const { windowMib, roundsMib, imageMib } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -127,6 +134,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       heartbeatMs,
       ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * BYTES_PER_MIB }),
       ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
+      ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
       runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
       storageLatencyMs,
       ownProcess: true,

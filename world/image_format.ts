@@ -24,6 +24,11 @@ export interface ImageFormat {
   /** Loads the library that decodes; `undefined` once it is there. Errors as {@linkcode importLibrary}. */
   load(): Promise<void> | undefined;
   /**
+   * About how many bytes of memory decoding takes, beside `bytes` and the pixels that it gives; from the header alone. Errors as
+   * `readSize`.
+   */
+  bytesToDecode(bytes: Uint8Array): number;
+  /**
    * Fills `into`, which is as large as the header says, row by row. Throws `data_loss` for damage and `unimplemented` for a kind that
    * the library does not decode.
    */
@@ -43,12 +48,12 @@ export function beginsWith(bytes: Uint8Array, begin: readonly number[], offset =
  */
 export async function importLibrary<T>(
   name: string,
-  load: () => Promise<{ default: unknown }>,
+  load: () => Promise<T>,
   remedy: string,
   otherwise: string,
 ): Promise<T> {
   try {
-    return (await load()).default as T;
+    return await load();
   } catch (cause) {
     const { code, message } = LeatError.from(cause, "failed_precondition");
     throw new LeatError(
@@ -60,6 +65,9 @@ export async function importLibrary<T>(
     );
   }
 }
+
+/** Of a pixel as the libraries give it. */
+export const RGBA_BYTES = 4;
 
 /** The weights of red, green and blue in grey (ITU-R BT.601, as in JPEG), out of 2¹⁶. */
 const [RED, GREEN, BLUE] = [19_595, 38_470, 7_471];

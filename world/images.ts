@@ -12,8 +12,8 @@ import { PngFormat } from "./png.ts";
 import { resample } from "./resample.ts";
 import { WebpFormat } from "./webp.ts";
 
-/** Most pixels that are decoded: half a gigabyte of RGB. A header of a few bytes may claim any number. */
-export const IMAGE_PIXELS_MAX = 178_956_970;
+/** How much memory decoding one image may take by default, in bytes. A header of a few bytes may claim any size. */
+export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** A buffer for whole images is kept between calls up to this size. */
 const SCRATCH_BYTES_MAX = 64 * 1024 * 1024;
@@ -30,6 +30,15 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
   ["a TIFF", [0x4d, 0x4d, 0x00, 0x2a]],
   ["gzip", [0x1f, 0x8b]],
 ];
+
+/** What images may take. */
+export interface ImageLimits {
+  /**
+   * Most bytes of memory that decoding one image may take: its pixels and what its decoder needs beside them, as its header says.
+   * Default {@linkcode IMAGE_BYTES_MAX}: some 80 million pixels of a PNG of 8-bit RGB, 350 million of a JPEG that is not progressive.
+   */
+  readonly imageBytesMax?: number | undefined;
+}
 
 /** How a JPEG is written. */
 export interface JpegEncodeOptions {
@@ -57,7 +66,12 @@ export interface JpegEncodeOptions {
 export class Images implements ImageCodec {
   readonly #jpeg = new JpegFormat();
   readonly #formats: readonly ImageFormat[] = [this.#jpeg, new PngFormat(), new WebpFormat()];
+  readonly #bytesMax: number;
   #scratch: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+
+  constructor({ imageBytesMax = IMAGE_BYTES_MAX }: ImageLimits = {}) {
+    this.#bytesMax = imageBytesMax;
+  }
 
   /**
    * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
@@ -67,7 +81,7 @@ export class Images implements ImageCodec {
    * ones. Grey of a coloured image is its luma (BT.601); alpha that is not asked for is dropped, not blended.
    *
    * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged, as much as libjpeg-turbo warns about it;
-   * `resource_exhausted` beyond {@linkcode IMAGE_PIXELS_MAX}, before memory is taken; `unimplemented` for CMYK and animations;
+   * `resource_exhausted` beyond {@linkcode ImageLimits.imageBytesMax}, before memory is taken; `unimplemented` for CMYK and animations;
    * `invalid_argument` for another format, a crop outside of the image, a size that is none, or channels other than 1, 3 and 4;
    * `permission_denied` where the library may not be loaded.
    */
@@ -135,7 +149,6 @@ export class Images implements ImageCodec {
     }
     const whole = format.readSize(bytes);
     const { width, height } = whole;
-    requireDecodable(format, whole);
     const crop = options.crop ?? { x: 0, y: 0, width, height };
     requireCrop(crop, whole);
     const size = options.resize ?? { width: crop.width, height: crop.height };
@@ -145,10 +158,26 @@ export class Images implements ImageCodec {
     const byteLength = width * height * channels;
     const isWhole = crop.width === width && crop.height === height &&
       size.width === width && size.height === height && !flip;
+    const resizedBytes = isWhole ? 0 : size.width * size.height * channels;
+    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + resizedBytes);
     const pixels = isWhole ? new Uint8Array(byteLength) : this.#borrow(byteLength);
     format.decode(bytes, pixels, channels);
     if (isWhole) return new Tensor("uint8", shape, pixels);
     return new Tensor("uint8", shape, resample({ pixels, channels, width, crop, size, flip }));
+  }
+
+  #requireMemory({ name }: ImageFormat, { width, height }: ImageSize, byteLength: number): void {
+    if (byteLength <= this.#bytesMax) return;
+    const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
+    throw new LeatError(
+      "resource_exhausted",
+      `Decoding a ${name} of ${width} × ${height} pixels takes about ${
+        mib(byteLength)
+      } MiB, more than the ` +
+        `${
+          mib(this.#bytesMax)
+        } MiB that one image may take (imageBytesMax; of a worker: --image-mib): make it smaller, or allow more.`,
+    );
   }
 
   #borrow(byteLength: number): Uint8Array<ArrayBuffer> {
@@ -157,14 +186,6 @@ export class Images implements ImageCodec {
     if (byteLength <= SCRATCH_BYTES_MAX) this.#scratch = buffer;
     return buffer;
   }
-}
-
-function requireDecodable({ name }: ImageFormat, { width, height }: ImageSize): void {
-  if (width * height <= IMAGE_PIXELS_MAX) return;
-  throw new LeatError(
-    "resource_exhausted",
-    `A ${name} of ${width} × ${height} pixels is larger than ${IMAGE_PIXELS_MAX} (IMAGE_PIXELS_MAX).`,
-  );
 }
 
 function requireCrop(
@@ -182,12 +203,11 @@ function requireCrop(
 }
 
 function requireSize({ width, height }: ImageSize): void {
-  const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0 &&
-    width * height <= IMAGE_PIXELS_MAX;
+  const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
   if (isSize) return;
   throw new LeatError(
     "invalid_argument",
-    `An image is resized to whole numbers of pixels from 1 up, at most ${IMAGE_PIXELS_MAX} in all, not to ${width} × ${height}.`,
+    `An image is resized to whole numbers of pixels from 1 up, not to ${width} × ${height}.`,
   );
 }
 

@@ -5,13 +5,10 @@
  */
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { RunnerFactory } from "../actors/worker/runner.ts";
-import { DenoHost } from "./deno_host.ts";
-import { workerFiles, type WorkerStorage } from "./storage.ts";
+import type { WorkerStorage } from "./storage.ts";
+import { workerHost } from "./worker_host.ts";
 
 /** Makes runners that stop whatever else the thread does while a function of theirs runs. */
-export function inlineRunners(
-  { storage, storageLatencyMs, services }: WorkerStorage,
-): RunnerFactory {
-  const files = workerFiles({ storage, storageLatencyMs, services });
-  return new PipelineRunners(new DenoHost({ files }));
+export function inlineRunners(storage: WorkerStorage): RunnerFactory {
+  return new PipelineRunners(workerHost(storage));
 }

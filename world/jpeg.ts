@@ -25,6 +25,9 @@ interface JpegTurbo {
   ): Uint8Array;
 }
 
+/** Of a coefficient of a progressive JPEG; there is one for each sample. */
+const COEFFICIENT_BYTES = 2;
+
 /** Decodes and encodes JPEGs on the calling thread. */
 export class JpegFormat implements ImageFormat {
   readonly name = "JPEG";
@@ -37,6 +40,11 @@ export class JpegFormat implements ImageFormat {
   readSize(bytes: Uint8Array): ImageSize {
     const { width, height } = readJpegHeader(bytes);
     return { width, height };
+  }
+
+  bytesToDecode(bytes: Uint8Array): number {
+    const { width, height, components, isProgressive } = readJpegHeader(bytes);
+    return isProgressive ? width * height * components * COEFFICIENT_BYTES : 0;
   }
 
   load(): Promise<void> | undefined {
@@ -68,9 +76,9 @@ export class JpegFormat implements ImageFormat {
   }
 
   async #load(): Promise<void> {
-    this.#library = await importLibrary<JpegTurbo>(
+    this.#library = await importLibrary(
       "@julusian/jpeg-turbo",
-      () => import("@julusian/jpeg-turbo") as unknown as Promise<{ default: unknown }>,
+      async () => (await import("@julusian/jpeg-turbo")).default as unknown as JpegTurbo,
       "run with --allow-ffi and with --allow-read of Deno's npm cache (deno info shows where) and of /etc/alpine-release",
       "it has binaries for Linux, macOS and Windows on common processors",
     );

@@ -10,6 +10,8 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
+  /** Whether it is refined scan by scan, which takes the coefficients of the whole image in memory. */
+  readonly isProgressive: boolean;
 }
 
 const START_OF_IMAGE = 0xd8;
@@ -17,6 +19,7 @@ const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
 /** 0xc0 to 0xcf begin a frame, but for these: Huffman tables, an extension, arithmetic conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
+const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
 
 /** Whether bytes begin as a JPEG does, as far as there are any. */
 export function isJpeg(bytes: Uint8Array): boolean {
@@ -69,7 +72,8 @@ function readFrame(bytes: Uint8Array, at: number): JpegHeader {
   if (width === 0 || height === 0) {
     throw broken(bytes, `its frame header claims ${width} × ${height} pixels`);
   }
-  return { width, height, components };
+  const isProgressive = PROGRESSIVE_FRAMES.has(bytes[at + 1]!);
+  return { width, height, components, isProgressive };
 }
 
 /** Zeros that some writers pad with may follow the end. */

@@ -92,7 +92,7 @@ export interface LocalClusterOptions extends WorkerStorage {
 export interface LocalWorkerOptions extends
   Pick<
     LocalClusterOptions,
-    "runners" | "storage" | "storageLatencyMs" | "services" | "heartbeatMs"
+    "runners" | "heartbeatMs" | keyof WorkerStorage
   > {
   /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
   readonly tags?: readonly string[];
@@ -422,7 +422,7 @@ export class LocalCluster implements AsyncDisposable {
       ...this.#options,
       ...options,
     };
-    const { storage, storageLatencyMs, services } = reached;
+    const { storage, storageLatencyMs, services, imageBytesMax } = reached;
     const { tags } = options;
     return {
       role: "worker",
@@ -441,6 +441,7 @@ export class LocalCluster implements AsyncDisposable {
       storage,
       storageLatencyMs,
       services,
+      imageBytesMax,
     };
   }
 

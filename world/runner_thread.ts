@@ -19,7 +19,8 @@ import { DenoHost } from "./deno_host.ts";
 import { guardExits } from "./exit_guard.ts";
 import type { WireSplits } from "./runner_threads.ts";
 import type { ServiceCredentials } from "./client_homes.ts";
-import { workerFiles, type WorkerStorage } from "./storage.ts";
+import type { WorkerStorage } from "./storage.ts";
+import { workerHost } from "./worker_host.ts";
 
 /** What came of listing splits; errors keep their code when they travel as data. */
 export interface ListedSplits {
@@ -39,7 +40,7 @@ export class RunnerThreadControl {
   configure(storage: WorkerStorage): void {
     const { services } = storage;
     provideServed(services);
-    this.#host = new DenoHost({ files: workerFiles(storage) });
+    this.#host = workerHost(storage);
   }
 
   start(settings: RunnerSettings, splitsPort: MessagePort): void {

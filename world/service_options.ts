@@ -58,6 +58,7 @@ const CARRIER = oneOf("inline", "thread", "websocket");
 const storage: Checks<WorkerStorage> = {
   storage: OBJECT,
   storageLatencyMs: TIME,
+  imageBytesMax: BYTES,
   services: ["an object of addresses and what opens each", isObject, true],
 };
 

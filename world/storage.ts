@@ -9,6 +9,7 @@ import type { ServiceCredentials } from "./client_homes.ts";
 import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions } from "./http_files.ts";
+import type { ImageLimits } from "./images.ts";
 import type { RetryTiming } from "./retries.ts";
 import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
 
@@ -27,8 +28,8 @@ export interface StorageOptions {
   readonly requests?: RequestOptions;
 }
 
-/** How the pipelines of a worker reach files, and other services. */
-export interface WorkerStorage {
+/** How the pipelines of a worker reach files and other services, and what their images may take. */
+export interface WorkerStorage extends ImageLimits {
   /** How far storage is reached. Default: as the worker's environment says. */
   readonly storage?: StorageOptions | undefined;
   /** Delay added to every open and read of a file, in ms: storage that is farther than it is. Default 0. */

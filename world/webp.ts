@@ -10,12 +10,17 @@ import {
   type ImageSize,
   importLibrary,
   packRgba,
+  RGBA_BYTES,
 } from "./image_format.ts";
+import { WasmLibrary } from "./wasm_library.ts";
 
-/** The part of `@cwasm/webp` that is used. */
+/** The part of libwebp that is used: answers where RGBA bytes are, or 0. */
 interface Webp {
-  decode(webp: Uint8Array): { width: number; height: number; data: Uint8ClampedArray<ArrayBuffer> };
+  WebPDecodeRGBA(webp: number, byteLength: number, width: number, height: number): number;
 }
+
+/** Of a pixel: ARGB of the lossless format, or planes of the lossy one, and the RGBA that the library gives. */
+const PIXEL_BYTES = 4 + RGBA_BYTES;
 
 const RIFF = [0x52, 0x49, 0x46, 0x46];
 const WEBP = [0x57, 0x45, 0x42, 0x50];
@@ -28,7 +33,7 @@ const ANIMATION_FLAG = 0x02;
 /** Decodes WebPs on the calling thread: lossy and lossless, with alpha or without; no animations. */
 export class WebpFormat implements ImageFormat {
   readonly name = "WebP";
-  #library: Webp | undefined;
+  #library: WasmLibrary<Webp> | undefined;
 
   matches(bytes: Uint8Array): boolean {
     return beginsWith(bytes, RIFF) && beginsWith(bytes, WEBP, 8);
@@ -59,6 +64,11 @@ export class WebpFormat implements ImageFormat {
     }
   }
 
+  bytesToDecode(bytes: Uint8Array): number {
+    const { width, height } = this.readSize(bytes);
+    return width * height * PIXEL_BYTES + bytes.length;
+  }
+
   load(): Promise<void> | undefined {
     return this.#library === undefined ? this.#load() : undefined;
   }
@@ -73,29 +83,48 @@ export class WebpFormat implements ImageFormat {
     if (claimed > bytes.length) {
       throw damaged(bytes, `it is truncated: it claims ${claimed} bytes`);
     }
-    let image;
-    try {
-      image = this.#library!.decode(bytes);
-    } catch (cause) {
-      throw damaged(bytes, "its compressed data is damaged", cause);
-    }
-    if (image.width !== width || image.height !== height) {
-      throw damaged(
-        bytes,
-        `its header says ${width} × ${height} pixels, its data ${image.width} × ${image.height}`,
-      );
-    }
-    packRgba(new Uint8Array(image.data.buffer), into, channels);
+    this.#library!.call((library, memory) => {
+      const input = memory.allocate(bytes.length);
+      memory.view(input, bytes.length).set(bytes);
+      const size = memory.allocate(8);
+      let rgba: number;
+      try {
+        rgba = library.WebPDecodeRGBA(input, bytes.length, size, size + 4);
+      } catch (cause) {
+        throw damaged(bytes, "its compressed data is damaged", cause);
+      }
+      const [decodedWidth = 0, decodedHeight = 0] = memory.integers(size, 2);
+      memory.free(size);
+      memory.free(input);
+      if (rgba === 0) throw damaged(bytes, "its compressed data is damaged");
+      if (decodedWidth !== width || decodedHeight !== height) {
+        throw damaged(
+          bytes,
+          `its header says ${width} × ${height} pixels, its data ${decodedWidth} × ${decodedHeight}`,
+        );
+      }
+      packRgba(memory.view(rgba, width * height * RGBA_BYTES), into, channels);
+      memory.free(rgba);
+    });
   }
 
   async #load(): Promise<void> {
-    this.#library = await importLibrary<Webp>(
+    this.#library = await importLibrary(
       "@cwasm/webp",
-      () => import("@cwasm/webp") as unknown as Promise<{ default: unknown }>,
+      async () => {
+        // @ts-expect-error: TypeScript does not know `import.source`.
+        const module = await import.source("@cwasm/webp/webp.wasm");
+        const files = { fd_close: noFiles, fd_seek: noFiles, fd_write: noFiles };
+        return new WasmLibrary<Webp>(module, { wasi_snapshot_preview1: files });
+      },
       "run with --allow-read of Deno's npm cache (deno info shows where)",
       "it is an npm package of WebAssembly",
     );
   }
+}
+
+function noFiles(): never {
+  throw new Error("libwebp was compiled with files, and uses none");
 }
 
 function firstChunk(bytes: Uint8Array): { type: string; view: DataView } {

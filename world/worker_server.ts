@@ -290,7 +290,8 @@ function workerRole(
 ): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax } = config;
   const { windowBytesMax = defaultWindowBytes() } = config;
-  const { storage, storageLatencyMs, services, ownProcess = false, local = false } = config;
+  const { storage, storageLatencyMs, imageBytesMax, services } = config;
+  const { ownProcess = false, local = false } = config;
   const { token, ca } = config;
   const ownService = {
     [dispatcher]: {
@@ -314,6 +315,7 @@ function workerRole(
     },
     storage,
     storageLatencyMs,
+    imageBytesMax,
     services: { ...ownService, ...services },
     ownProcess,
     ...(sandbox === undefined ? {} : { sandbox }),
