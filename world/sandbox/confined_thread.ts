@@ -15,7 +15,7 @@ import "../../data/formats/npz.ts";
 import "../../data/formats/parquet.ts";
 import "../../data/formats/web_dataset.ts";
 import "../../data/formats/zstd_decoder.ts";
-import "../glob.ts";
+import "../glob_walk.ts";
 import { loadBuiltins } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Split } from "../../data/splits.ts";
