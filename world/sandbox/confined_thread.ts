@@ -61,7 +61,7 @@ export interface ConfinedStart {
 const LATE_FORMATS = ["arrow", "csv", "npz", "parquet", "web_dataset", "zstd_decoder"];
 const LATE_MODULES = new Set([
   ...LATE_FORMATS.map((name) => import.meta.resolve(`../../data/formats/${name}.ts`)),
-  import.meta.resolve("../glob.ts"),
+  import.meta.resolve("../glob_walk.ts"),
 ]);
 
 /** How often a thread looks whether its memory has run out, in ms. */
