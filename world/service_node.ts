@@ -16,6 +16,7 @@ import {
   type WebSocketServer,
 } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
+import { hasSpareFiles } from "./open_files.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -100,6 +101,7 @@ export class ServiceNode {
       ...(insecure === undefined ? {} : { insecure }),
       local: () => this.system.id,
       onLink: (link) => this.#accept(link),
+      hasSpareFiles,
       ...(pages === undefined ? {} : { pages }),
     });
     this.system = new ActorSystem({

@@ -34,6 +34,21 @@ export function startWorker(dispatcher: string, ...args: string[]): Promise<Part
   return startPart("examples/worker.ts", ["--dispatcher", dispatcher, ...args], WORKER_DEFAULTS);
 }
 
+/** Starts a dispatcher that may have so many files and connections open. */
+export function startDispatcherWith(openFilesMax: number, ...args: string[]): Promise<Part> {
+  return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS, { openFilesMax });
+}
+
+/** Starts a worker that may have so many files and connections open. */
+export function startWorkerWith(
+  openFilesMax: number,
+  dispatcher: string,
+  ...args: string[]
+): Promise<Part> {
+  const given = ["--dispatcher", dispatcher, ...args];
+  return startPart("examples/worker.ts", given, WORKER_DEFAULTS, { openFilesMax });
+}
+
 /** Starts a dispatcher in a network of its own. */
 export function startDispatcherIn(namespace: string, ...args: string[]): Promise<Part> {
   return startPart("examples/dispatcher.ts", args, DISPATCHER_DEFAULTS, { namespace });
@@ -96,7 +111,7 @@ async function startPart(
   program: string,
   given: readonly string[],
   defaults: Readonly<Record<string, string>>,
-  options: Pick<ChildOptions, "namespace"> = {},
+  options: Pick<ChildOptions, "namespace" | "openFilesMax"> = {},
 ): Promise<Part> {
   const rest = Object.entries(defaults).filter(([option]) => !given.includes(option)).flat();
   const child = startChild(program, { ...options, args: [...given, ...rest] });

@@ -34,6 +34,8 @@ export interface ChildOptions {
   readonly cwd?: string;
   /** The namespace of Linux in whose network it is (`ip netns`). Default: this process's. */
   readonly namespace?: string;
+  /** How many files and connections it may have open (`ulimit -n`). Default: as many as this process. */
+  readonly openFilesMax?: number;
   /** How long a child that is disposed has to end at `SIGTERM` before it is killed. Default: 5 s. */
   readonly stopTimeoutMs?: number;
 }
@@ -66,13 +68,17 @@ export function startChild(program: string, options: ChildOptions = {}): Child {
     env = {},
     cwd = ROOT,
     namespace,
+    openFilesMax,
     stopTimeoutMs = STOP_TIMEOUT_MS,
   } = options;
   const own = how === "run" ? ["--no-prompt", ...flags] : [];
   const command = ["deno", how, "--quiet", ...own, program, ...args];
-  const [first, ...rest] = namespace === undefined
+  const limited = openFilesMax === undefined
     ? command
-    : ["ip", "netns", "exec", namespace, ...command];
+    : ["sh", "-c", `ulimit -n ${openFilesMax} && exec "$@"`, "sh", ...command];
+  const [first, ...rest] = namespace === undefined
+    ? limited
+    : ["ip", "netns", "exec", namespace, ...limited];
   const process = new Deno.Command(first!, {
     args: rest,
     cwd,

@@ -1,12 +1,12 @@
 /**
  * What one WebSocket message holds, messages put together from fragments, and WebSocket's own
- * framing from a client's side.
+ * framing.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { clientFrame, OPCODE, readFrameHead } from "../../transport/web_socket/client_frames.ts";
+import { clientFrame, OPCODE, readFrameHead } from "../../transport/web_socket/socket_frames.ts";
 import {
   FRAGMENT_HEADROOM_BYTES,
   readAck,
@@ -155,15 +155,18 @@ Deno.test("clientFrame writes lengths of 7, 16 and 64 bits", () => {
 
 Deno.test("readFrameHead waits for a whole head and refuses what no server sends", () => {
   const head = new Uint8Array([0, 0x82, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
-  for (let end = 1; end < head.length; end++) assertEquals(readFrameHead(head, 1, end), undefined);
-  assertEquals(readFrameHead(head, 1, head.length), {
+  for (let end = 1; end < head.length; end++) {
+    assertEquals(readFrameHead(head, 1, end, "server"), undefined);
+  }
+  assertEquals(readFrameHead(head, 1, head.length, "server"), {
     opcode: OPCODE.BINARY,
     isLast: true,
     headBytes: 10,
     payloadBytes: 65_536,
+    key: 0,
   });
   for (const bad of [[0xc2, 0], [0x82, 0x85], [0x09, 0], [0x89, 126]]) {
-    const error = assertThrows(() => readFrameHead(new Uint8Array(bad), 0, 2), LeatError);
+    const error = assertThrows(() => readFrameHead(new Uint8Array(bad), 0, 2, "server"), LeatError);
     assertEquals(error.code, "invalid_argument");
   }
 });

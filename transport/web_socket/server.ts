@@ -8,16 +8,15 @@ import { ANYONE, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
-import { AcceptedSocket } from "./accepted_socket.ts";
-import { readHello, writeBye, writeHello } from "./hello.ts";
+import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "./hello.ts";
+import { type Arrival, HttpListener, refusal } from "./http_listener.ts";
+import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Socket } from "./socket.ts";
 import { carriesToken, checkToken, isSecret } from "./token.ts";
 
 /** How long a connection may take to introduce itself. */
 const HELLO_TIMEOUT_MS = 5_000;
-/** Connections that may be open without having introduced themselves; more get 503. */
-const HANDSHAKES_MAX = 256;
 
 /** How to listen. */
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
@@ -40,8 +39,13 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly onLink: (link: Link) => void;
   /** Pages for people and their tools beside the sockets; left out, there are none. */
   readonly pages?: Pages;
-  /** Default 5,000 ms. */
+  /** How long a connection may take to introduce itself. Default 5,000 ms. */
   readonly helloTimeoutMs?: number;
+  /**
+   * Whether this process may open so many more files. Connections are refused while it may not, so that
+   * those who are connected have some. Default: it may.
+   */
+  readonly hasSpareFiles?: (count: number) => boolean;
 }
 
 /** What a server shows to those who ask for no socket. */
@@ -91,18 +95,16 @@ class Server implements WebSocketServer {
   readonly address: string;
   readonly port: number;
   readonly #options: WebSocketServerOptions;
-  readonly #abort = new AbortController();
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #listener: HttpListener;
   readonly #links = new Set<Link>();
-  readonly #handshakes = new Set<Socket>();
 
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
     this.#options = options;
-    this.#server = this.#listen();
+    this.#listener = this.#listen();
     const { hostname } = options;
     const scheme = options.cert === undefined ? "ws" : "wss";
-    this.port = this.#server.addr.port;
+    this.port = this.#listener.port;
     this.address = `${scheme}://${
       hostname.includes(":") ? `[${hostname}]` : hostname
     }:${this.port}`;
@@ -111,45 +113,47 @@ class Server implements WebSocketServer {
   async close(): Promise<void> {
     const reason = new LeatError("unavailable", `${this.address} has stopped listening`);
     for (const link of [...this.#links]) link.close(reason);
-    for (const socket of [...this.#handshakes]) socket.close();
-    // Not `shutdown`, which would wait for strangers that take their time over a request.
-    this.#abort.abort();
-    await this.#server.finished;
+    await this.#listener.close();
   }
 
-  #listen(): Deno.HttpServer<Deno.NetAddr> {
-    const { hostname, port, cert, key } = this.#options;
+  #listen(): HttpListener {
+    const { world, hostname, port, cert, key, helloTimeoutMs, hasSpareFiles } = this.#options;
     try {
-      return Deno.serve({
+      return new HttpListener({
+        world,
         hostname,
         port,
-        ...(cert !== undefined && key !== undefined ? { cert, key } : {}),
-        signal: this.#abort.signal,
-        onListen() {},
-        onError: () => new Response(null, { status: 500 }),
-      }, (request) => this.#answer(request));
+        cert,
+        key,
+        helloTimeoutMs: helloTimeoutMs ?? HELLO_TIMEOUT_MS,
+        hasSpareFiles: hasSpareFiles ?? (() => true),
+        answer: (request, arrival) => this.#answer(request, arrival),
+        upgraded: (socket, arrival) => this.#introduce(socket, arrival),
+      });
     } catch (error) {
       throw cannotListen(error, hostname, port);
     }
   }
 
-  #answer(request: Request): Response | Promise<Response> {
+  async #answer(request: RequestHead, arrival: Arrival): Promise<Response | "upgrade"> {
     // Browsers say where a page came from: no page may use its visitor's browser to get in here.
     if (request.headers.has("origin")) return refusal(403, "No access for web pages.");
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!this.#isLetIn(request, isUpgrade)) {
       return refusal(401, "A token is needed.", { "www-authenticate": "Bearer" });
     }
-    return isUpgrade ? this.#upgrade(request) : this.#show(request);
+    if (isUpgrade) return "upgrade";
+    if (this.#options.token !== undefined) arrival.settle();
+    return await this.#show(request);
   }
 
-  #isLetIn(request: Request, isUpgrade: boolean): boolean {
+  #isLetIn({ url, headers }: RequestHead, isUpgrade: boolean): boolean {
     const { token, pages } = this.#options;
     if (token === undefined) return true;
-    const { pathname, searchParams } = new URL(request.url);
+    const { pathname, searchParams } = url;
     if (!isUpgrade && pathname === pages?.open) return true;
     const mayShowInUrl = !isUpgrade && pathname === pages?.home;
-    return carriesToken(request.headers.get("authorization"), token) ||
+    return carriesToken(headers.get("authorization"), token) ||
       (mayShowInUrl && isSecret(searchParams.get("token") ?? "", token));
   }
 
@@ -157,13 +161,13 @@ class Server implements WebSocketServer {
    * Without a token this machine alone sees pages. A page from elsewhere can have its own name lead
    * here, and then reads carry no origin; but they carry that name.
    */
-  #isOwnHost(request: Request): boolean {
+  #isOwnHost({ url }: RequestHead): boolean {
     const { token, hostname, insecure = false } = this.#options;
     if (token !== undefined || insecure || !isLoopback(hostname)) return true;
-    return isLoopback(new URL(request.url).hostname.replace(/^\[|\]$/g, ""));
+    return isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
   }
 
-  #show(request: Request): Response | Promise<Response> {
+  #show(request: RequestHead): Response | Promise<Response> {
     const { pages } = this.#options;
     if (pages === undefined) {
       return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
@@ -172,47 +176,29 @@ class Server implements WebSocketServer {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return refusal(405, "Only GET and HEAD.", { allow: "GET, HEAD" });
     }
-    const { pathname } = new URL(request.url);
+    const { pathname } = request.url;
     return pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
   }
 
-  #upgrade(request: Request): Response {
-    if (this.#handshakes.size >= HANDSHAKES_MAX) return refusal(503, "Too many connections.");
-    try {
-      // Links have a heartbeat of their own.
-      const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-      this.#introduce(new AcceptedSocket(this.#options.world, socket));
-      return response;
-    } catch {
-      return refusal(400, "No valid WebSocket upgrade.");
-    }
-  }
-
   /** Waits for the first message of a connection. */
-  #introduce(socket: Socket): void {
-    const { world, helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
-    this.#handshakes.add(socket);
-    const timer = world.timer(helloTimeoutMs, () => {
-      end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
-    });
-    const settle = () => {
-      timer.cancel();
-      this.#handshakes.delete(socket);
-    };
+  #introduce(socket: Socket, arrival: Arrival): void {
+    const { helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
     const end = (error: LeatError) => {
-      settle();
       socket.send(writeBye(error));
       socket.close();
+    };
+    arrival.expired = () => {
+      end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
     };
     const message = (data: Uint8Array | string) => {
       try {
         this.#link(socket, data);
-        settle();
+        arrival.settle();
       } catch (error) {
         end(LeatError.from(error, "internal"));
       }
     };
-    socket.listen({ message, closed: settle });
+    socket.listen({ message, closed: () => {} }, HELLO_BYTES_MAX);
   }
 
   #link(socket: Socket, data: Uint8Array | string): void {
@@ -254,10 +240,6 @@ function checkOptions(options: WebSocketServerOptions): void {
 
 function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "::1" || /^127(\.\d{1,3}){3}$/.test(hostname);
-}
-
-function refusal(status: number, text: string, headers: Record<string, string> = {}): Response {
-  return new Response(`${text}\n`, { status, headers });
 }
 
 function cannotListen(cause: unknown, hostname: string, port: number): LeatError {

@@ -27,10 +27,16 @@ export interface Socket {
    * close for so long that the rest is left to the platform.
    */
   readonly released: Promise<void>;
-  /** Says who is told of events from now on. */
-  listen(events: SocketEvents): void;
+  /**
+   * Says who is told of events from now on.
+   *
+   * @param bytesMax A larger message breaks the connection. Default: the largest frame of the wire.
+   */
+  listen(events: SocketEvents, bytesMax?: number): void;
   /** Sends a binary message; its bytes are copied before this returns. Does nothing when closed. */
   send(bytes: Uint8Array): void;
   /** Says goodbye and closes. Nothing more is sent, nothing more is told but `closed`. */
   close(): void;
+  /** Closes without a goodbye; nothing is left of the socket afterwards. */
+  drop(): void;
 }

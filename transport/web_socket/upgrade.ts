@@ -6,8 +6,9 @@
 import { Buffer } from "node:buffer";
 import type { Random } from "../../actors/runtime/world.ts";
 import { nodeCrypto } from "../../core/builtins.ts";
-import { broken } from "./client_frames.ts";
+import { broken } from "./socket_frames.ts";
 import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
+import { writeAll } from "./write_all.ts";
 
 /** What a server may say before it is a WebSocket. */
 const RESPONSE_BYTES_MAX = 16_384;
@@ -57,11 +58,6 @@ export async function upgrade(
   throw broken(`an answer of more than ${RESPONSE_BYTES_MAX} bytes to the upgrade`);
 }
 
-/** Writes all of it: one `write` may take less. */
-export async function writeAll(conn: Deno.Conn, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await conn.write(bytes.subarray(at));
-}
-
 function requestText(url: URL, key: string, headers: Readonly<Record<string, string>>): string {
   return [
     `GET ${url.pathname}${url.search} HTTP/1.1`,
@@ -75,12 +71,17 @@ function requestText(url: URL, key: string, headers: Readonly<Record<string, str
   ].join("\r\n");
 }
 
+/** What a server says to an upgrade that came with that key. */
+export function acceptOf(key: string): string {
+  return nodeCrypto().createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
+}
+
 function checkResponse(text: string, key: string): void {
   const [statusLine = "", ...lines] = text.split("\r\n");
   const status = /^HTTP\/1\.[01] (\d{3})( |$)/.exec(statusLine)?.[1];
   if (status === undefined) throw broken("what listens there does not speak HTTP");
   if (status !== "101") throw new UpgradeRefused(Number(status));
-  const accept = nodeCrypto().createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
+  const accept = acceptOf(key);
   const accepted = lines.some((line) => {
     const [name = "", value = ""] = line.split(/:\s*/, 2);
     return name.toLowerCase() === "sec-websocket-accept" && value.trim() === accept;

@@ -1,0 +1,69 @@
+/** Which connection has to go when too many have not introduced themselves. */
+import { type Newcomer, Newcomers } from "../../transport/web_socket/newcomers.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+/** Connections whose names say which of them were dropped. */
+class Arrivals {
+  readonly newcomers = new Newcomers();
+  readonly dropped: string[] = [];
+
+  add(name: string, address: string): Newcomer {
+    const newcomer = { address, drop: () => void this.dropped.push(name) };
+    this.newcomers.add(newcomer);
+    return newcomer;
+  }
+
+  addMany(count: number, address: (number: number) => string): void {
+    for (let i = 0; i < count; i++) this.add(`${address(i)} ${i}`, address(i));
+  }
+}
+
+Deno.test("Newcomers drops the oldest of an address that has too many", () => {
+  const arrivals = new Arrivals();
+  arrivals.add("other", "10.0.0.2");
+  arrivals.addMany(130, () => "10.0.0.1");
+  assertEquals(arrivals.dropped, ["10.0.0.1 0", "10.0.0.1 1"]);
+  assertEquals(arrivals.newcomers.size, 129);
+});
+
+Deno.test("Newcomers drops of the address that has most when there are too many in all", () => {
+  const arrivals = new Arrivals();
+  arrivals.add("alone", "10.0.0.9");
+  arrivals.addMany(128, () => "10.0.0.1");
+  arrivals.addMany(127, () => "10.0.0.2");
+  assertEquals(arrivals.dropped, []);
+  arrivals.add("late", "10.0.0.8");
+  assertEquals(arrivals.dropped, ["10.0.0.1 0"]);
+  assertEquals(arrivals.newcomers.size, 256);
+});
+
+Deno.test("Newcomers counts an IPv6 network as one address, and IPv4 addresses one by one", () => {
+  const networks = new Arrivals();
+  networks.addMany(129, (i) => `2001:db8::1:${i.toString(16)}`);
+  assertEquals(networks.dropped, ["2001:db8::1:0 0"]);
+  const mapped = new Arrivals();
+  mapped.addMany(200, (i) => `::ffff:10.0.0.${i}`);
+  assertEquals(mapped.dropped, []);
+});
+
+Deno.test("Newcomers no longer counts who has introduced itself or is closed", () => {
+  const arrivals = new Arrivals();
+  for (let i = 0; i < 1_000; i++) {
+    arrivals.newcomers.delete(arrivals.add(String(i), "10.0.0.1"));
+  }
+  assertEquals([arrivals.newcomers.size, arrivals.dropped.length], [0, 0]);
+});
+
+Deno.test("Newcomers keeps to fewer after a shortage of files, and to as many as before once it is over", () => {
+  const arrivals = new Arrivals();
+  arrivals.addMany(50, (i) => `10.0.0.${i % 5}`);
+  arrivals.newcomers.shrink(24);
+  assertEquals([arrivals.newcomers.size, arrivals.dropped.length], [26, 24]);
+  arrivals.add("late", "10.0.0.1");
+  assertEquals(arrivals.newcomers.size, 26);
+  arrivals.newcomers.shrink(1_000);
+  assert(arrivals.newcomers.size > 0, "somebody can always come in");
+  arrivals.newcomers.grow();
+  arrivals.addMany(100, () => "10.0.0.7");
+  assert(arrivals.newcomers.size > 100);
+});

@@ -1,0 +1,279 @@
+/**
+ * A WebSocket on a TCP connection of this process's own, whichever side opened it.
+ *
+ * Not the platform's, which leaves Nagle's algorithm on and writes the head of a frame apart from its
+ * payload, so that every message above 1 KB waits up to 40 ms for an acknowledgement; which buffers
+ * whatever a frame claims; and which cannot let go of a peer that has vanished, so that the process
+ * lives until TCP gives up, a quarter of an hour later.
+ *
+ * @module
+ */
+import { Fifo } from "../../actors/runtime/fifo.ts";
+import type { Random, Timer, World } from "../../actors/runtime/world.ts";
+import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
+import { WINDOW_BYTES } from "./outbox.ts";
+import type { Socket, SocketEvents } from "./socket.ts";
+import {
+  broken,
+  clientFrame,
+  type FrameHead,
+  OPCODE,
+  readFrameHead,
+  type Sender,
+  serverFrame,
+  unmask,
+} from "./socket_frames.ts";
+import { writeAll } from "./write_all.ts";
+
+/** Frames that fit are read many at a time through a buffer of this size; others into their own. */
+const READ_BUFFER_BYTES = 128 * 2 ** 10;
+/** After so many reads in a row timers and other sockets get their chance. */
+const READS_PER_TURN = 16;
+/** Frames that one message may come in: each takes memory beside its bytes. */
+const PARTS_MAX = 4_096;
+/** How long the other side may take to answer a close. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** The other side has closed a connection in order. */
+class PeerClosed extends Error {}
+
+/** What a connection fails with that the other side has closed, or its machine has in its stead. */
+const PEER_ERRORS = [
+  PeerClosed,
+  Deno.errors.UnexpectedEof,
+  Deno.errors.ConnectionReset,
+  Deno.errors.BrokenPipe,
+];
+
+/** What a connection became a WebSocket with. */
+export interface FramedSocketOptions {
+  /** Draws the keys that a client masks its frames with; a server has none. */
+  readonly masks?: Random;
+  /** What came behind the upgrade: the other side's first frames, or parts of them. */
+  readonly first: Uint8Array;
+}
+
+/** See the module. */
+export class FramedSocket implements Socket {
+  readonly released: Promise<void>;
+  readonly #release: () => void;
+  readonly #world: World;
+  readonly #conn: Deno.Conn;
+  readonly #masks: Random | undefined;
+  readonly #peer: Sender;
+  readonly #writes = new Fifo<Uint8Array>();
+  #events: SocketEvents | undefined;
+  #bytesMax = FRAME_BYTES_MAX;
+  #state: "open" | "closing" | "closed" = "open";
+  #closeTimer: Timer | undefined;
+  /** Why the other side closed; this side's answer to that is the last it sends. */
+  #goodbye: string | undefined;
+  #writing = false;
+  #bufferedAmount = 0;
+  /** The unread bytes are those from `start` up to `end`. */
+  #buffer = new Uint8Array(READ_BUFFER_BYTES);
+  #start = 0;
+  #end = 0;
+  #reads = 0;
+  /** A message that comes in several frames. */
+  #parts: Uint8Array[] = [];
+  #partsBytes = 0;
+  #partsOpcode = 0;
+
+  /** @param conn is open, and belongs to the socket from now on. */
+  constructor(world: World, conn: Deno.Conn, { masks, first }: FramedSocketOptions) {
+    this.#world = world;
+    this.#conn = conn;
+    this.#masks = masks;
+    this.#peer = masks === undefined ? "client" : "server";
+    this.#buffer.set(first);
+    this.#end = first.length;
+    const released = Promise.withResolvers<void>();
+    this.released = released.promise;
+    this.#release = released.resolve;
+  }
+
+  get isOpen(): boolean {
+    return this.#state === "open";
+  }
+
+  get bufferedAmount(): number {
+    return this.#bufferedAmount;
+  }
+
+  listen(events: SocketEvents, bytesMax: number = FRAME_BYTES_MAX): void {
+    const isFirst = this.#events === undefined;
+    this.#events = events;
+    this.#bytesMax = bytesMax;
+    if (isFirst) this.#readAll();
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#state === "open") this.#write(OPCODE.BINARY, bytes);
+  }
+
+  close(): void {
+    if (this.#state !== "open") return;
+    this.#write(OPCODE.CLOSE, new Uint8Array([0x03, 0xe8]));
+    this.#state = "closing";
+    this.#closeTimer = this.#world.timer(CLOSE_TIMEOUT_MS, () => this.#closed("closed", false));
+  }
+
+  drop(): void {
+    this.#closed("dropped", false);
+  }
+
+  #write(opcode: number, payload: Uint8Array): void {
+    const frame = this.#masks === undefined
+      ? serverFrame(opcode, payload)
+      : clientFrame(opcode, payload, this.#masks.int(2 ** 32));
+    this.#bufferedAmount += frame.length;
+    this.#writes.push(frame);
+    if (!this.#writing) this.#writeAll();
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#writing = true;
+    try {
+      for (let frame = this.#writes.shift(); frame !== undefined; frame = this.#writes.shift()) {
+        await writeAll(this.#conn, frame);
+        this.#bufferedAmount -= frame.length;
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#writing = false;
+    if (this.#goodbye !== undefined) this.#closed(this.#goodbye, true);
+  }
+
+  async #readAll(): Promise<void> {
+    try {
+      while (this.#goodbye === undefined && this.#state !== "closed") {
+        const head = readFrameHead(this.#buffer, this.#start, this.#end, this.#peer);
+        if (head === undefined) await this.#readMore();
+        else await this.#readFrame(head);
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Reads on, into the buffer. */
+  async #readMore(): Promise<void> {
+    this.#buffer.copyWithin(0, this.#start, this.#end);
+    this.#end -= this.#start;
+    this.#start = 0;
+    this.#end += await this.#read(this.#buffer.subarray(this.#end));
+  }
+
+  async #read(into: Uint8Array): Promise<number> {
+    // A read that finds bytes waiting may come back without a turn of the event loop.
+    if (++this.#reads % READS_PER_TURN === 0) {
+      await new Promise<void>((resolve) => this.#world.macrotask(resolve));
+    }
+    const count = await this.#conn.read(into);
+    if (count === null) throw new PeerClosed("the other side closed the connection");
+    return count;
+  }
+
+  async #readFrame(head: FrameHead): Promise<void> {
+    const { headBytes, payloadBytes } = head;
+    const messageBytes = payloadBytes + this.#partsBytes;
+    if (messageBytes > this.#bytesMax) {
+      throw malformed(`${messageBytes} bytes, more than ${this.#bytesMax}`);
+    }
+    const start = this.#start + headBytes;
+    if (headBytes + payloadBytes <= this.#buffer.length) {
+      if (start + payloadBytes > this.#end) return await this.#readMore();
+      this.#start = start + payloadBytes;
+      this.#take(head, this.#buffer.slice(start, this.#start));
+      return;
+    }
+    const payload = new Uint8Array(payloadBytes);
+    payload.set(this.#buffer.subarray(start, this.#end));
+    let length = this.#end - start;
+    this.#start = this.#end = 0;
+    while (length < payloadBytes) length += await this.#read(payload.subarray(length));
+    this.#take(head, payload);
+  }
+
+  #take({ opcode, isLast, key }: FrameHead, payload: Uint8Array): void {
+    unmask(payload, key);
+    switch (opcode) {
+      case OPCODE.TEXT:
+      case OPCODE.BINARY:
+        if (this.#partsOpcode !== 0) throw broken("a message inside of another");
+        if (isLast) return this.#message(opcode, payload);
+        this.#partsOpcode = opcode;
+        return this.#addPart(payload);
+      case OPCODE.CONTINUATION:
+        if (this.#partsOpcode === 0) throw broken("a continuation of nothing");
+        this.#addPart(payload);
+        if (isLast) this.#messageOfParts();
+        return;
+      case OPCODE.PING:
+        // A peer that asks and does not read gets no answers.
+        if (this.#state === "open" && this.#bufferedAmount < WINDOW_BYTES) {
+          this.#write(OPCODE.PONG, payload);
+        }
+        return;
+      case OPCODE.PONG:
+        return;
+      case OPCODE.CLOSE:
+        return this.#closedByPeer(payload);
+      default:
+        throw broken(`a frame of kind ${opcode}`);
+    }
+  }
+
+  #addPart(payload: Uint8Array): void {
+    if (payload.length === 0) return;
+    if (this.#parts.length >= PARTS_MAX) throw broken(`a message in more than ${PARTS_MAX} frames`);
+    this.#parts.push(payload);
+    this.#partsBytes += payload.length;
+  }
+
+  #messageOfParts(): void {
+    const message = new Uint8Array(this.#partsBytes);
+    let at = 0;
+    for (const part of this.#parts) {
+      message.set(part, at);
+      at += part.length;
+    }
+    const opcode = this.#partsOpcode;
+    this.#parts = [];
+    this.#partsBytes = 0;
+    this.#partsOpcode = 0;
+    this.#message(opcode, message);
+  }
+
+  #message(opcode: number, payload: Uint8Array): void {
+    if (this.#state !== "open") return;
+    this.#events?.message(
+      opcode === OPCODE.TEXT ? new TextDecoder().decode(payload) : payload,
+    );
+  }
+
+  #closedByPeer(payload: Uint8Array): void {
+    const code = payload.length < 2 ? 1005 : payload[0]! << 8 | payload[1]!;
+    const reason = new TextDecoder().decode(payload.subarray(2));
+    this.close();
+    this.#goodbye = reason === "" ? `WebSocket code ${code}` : reason;
+    if (!this.#writing) this.#closed(this.#goodbye, true);
+  }
+
+  #failed(error: unknown): void {
+    const isByPeer = PEER_ERRORS.some((kind) => error instanceof kind);
+    this.#closed(error instanceof Error ? error.message : String(error), isByPeer);
+  }
+
+  #closed(why: string, isByPeer: boolean): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#closeTimer?.cancel();
+    while (this.#writes.shift() !== undefined);
+    this.#conn.close();
+    this.#release();
+    this.#events?.closed(why, isByPeer);
+  }
+}

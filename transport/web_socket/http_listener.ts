@@ -1,0 +1,311 @@
+/**
+ * Accepts connections, answers requests, and hands over those that become WebSockets.
+ *
+ * A process has few file handles, and whoever holds sockets open takes them. So what has not introduced
+ * itself is dropped after seconds and bounded in number (`newcomers.ts`), some handles are kept free for
+ * files and for those who have introduced themselves, and a process that has none left goes on later.
+ *
+ * @module
+ */
+import type { Timer, World } from "../../actors/runtime/world.ts";
+import { LeatError } from "../../core/error.ts";
+import { FramedSocket } from "./framed_socket.ts";
+import {
+  NoRequest,
+  readRequest,
+  type RequestHead,
+  writeResponse,
+  writeUpgrade,
+} from "./http_request.ts";
+import { type Newcomer, Newcomers } from "./newcomers.ts";
+import { acceptOf } from "./upgrade.ts";
+
+/** How long an answer may take, with the sending of it. */
+const ANSWER_TIMEOUT_MS = 30_000;
+/** How long the other side may take to read the end of its answer and close. */
+const LINGER_MS = 1_000;
+/** What is read at a time of a body, which nobody wants. */
+const BODY_BYTES = 16_384;
+
+/** How long nothing is accepted after a failure; doubles with each up to the maximum. */
+const BACK_OFF_MIN_MS = 20;
+const BACK_OFF_MAX_MS = 1_000;
+
+/** Handles that are kept free. */
+const SPARE_FILES = 24;
+/** Connections that are accepted between two looks whether so many are free. */
+const UNCHECKED_MAX = 8;
+/** For so long after a shortage fewer newcomers are taken. */
+const SHORTAGE_MS = 60_000;
+
+/** How to listen, and who decides. */
+export interface HttpListenerOptions {
+  readonly world: World;
+  readonly hostname: string;
+  readonly port: number;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  /** How long a connection may take for its request, and a WebSocket for its introduction. */
+  readonly helloTimeoutMs: number;
+  /** Whether this process may open so many files yet. */
+  readonly hasSpareFiles: (count: number) => boolean;
+  /** Answers a request; `"upgrade"` has the connection become a WebSocket. */
+  answer(request: RequestHead, arrival: Arrival): Promise<Response | "upgrade">;
+  /** Gets a WebSocket, whose arrival goes on until it has introduced itself. */
+  upgraded(socket: FramedSocket, arrival: Arrival): void;
+}
+
+/** A connection that has come in. */
+export class Arrival implements Newcomer {
+  readonly address: string;
+  /** What happens when it takes too long. Default: it is dropped. */
+  expired = () => this.drop();
+  /** What it has become. */
+  socket: FramedSocket | undefined;
+  readonly #close: () => void;
+  readonly #newcomers: Newcomers;
+  #isSettled = false;
+  #timer: Timer | undefined;
+
+  constructor(address: string, close: () => void, newcomers: Newcomers) {
+    this.address = address;
+    this.#close = close;
+    this.#newcomers = newcomers;
+    newcomers.add(this);
+  }
+
+  /** Whether it is the connection of a link. */
+  get isLinked(): boolean {
+    return this.#isSettled && this.socket !== undefined;
+  }
+
+  /** It has shown that it belongs here, or is closed: nothing waits for it any more. */
+  settle(): void {
+    this.#isSettled = true;
+    this.#newcomers.delete(this);
+    this.#timer?.cancel();
+  }
+
+  /** From now on it has so long. */
+  within(world: World, delayMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = world.timer(delayMs, () => this.expired());
+  }
+
+  /** Closes it at once. */
+  drop(): void {
+    if (this.socket === undefined) this.#close();
+    else this.socket.drop();
+  }
+}
+
+/**
+ * Listens.
+ *
+ * @throws What `Deno.listen` and `Deno.listenTls` throw.
+ */
+export class HttpListener {
+  readonly port: number;
+  readonly #options: HttpListenerOptions;
+  readonly #listener: Deno.Listener<Deno.Conn>;
+  readonly #newcomers = new Newcomers();
+  readonly #open = new Map<Arrival, Promise<void>>();
+  readonly #accepting: Promise<void>;
+  #isClosed = false;
+  #wake = () => {};
+  #unchecked = 0;
+  #shortageTimer: Timer | undefined;
+
+  constructor(options: HttpListenerOptions) {
+    this.#options = options;
+    const { hostname, port, cert, key } = options;
+    this.#listener = cert === undefined || key === undefined
+      ? Deno.listen({ hostname, port })
+      : Deno.listenTls({ hostname, port, cert, key, alpnProtocols: ["http/1.1"] });
+    this.port = (this.#listener.addr as Deno.NetAddr).port;
+    this.#accepting = this.#acceptAll();
+  }
+
+  /** Stops listening and drops who has not introduced itself; resolves when all connections are closed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#listener.close();
+    this.#wake();
+    this.#shortageTimer?.cancel();
+    await this.#accepting;
+    for (const arrival of this.#open.keys()) if (!arrival.isLinked) arrival.drop();
+    await Promise.all(this.#open.values());
+  }
+
+  async #acceptAll(): Promise<void> {
+    let pauseMs = BACK_OFF_MIN_MS;
+    while (!this.#isClosed) {
+      try {
+        const conn = await this.#listener.accept();
+        pauseMs = BACK_OFF_MIN_MS;
+        this.#take(conn);
+      } catch (error) {
+        if (this.#isClosed) return;
+        if (isOutOfFiles(error)) this.#shortage();
+        else {
+          const { message } = LeatError.from(error, "unavailable");
+          this.#options.world.log("warn", `Cannot accept a connection: ${message}`);
+        }
+        await this.#pause(pauseMs);
+        pauseMs = Math.min(BACK_OFF_MAX_MS, 2 * pauseMs);
+      }
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#options.world.timer(delayMs, resolve);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #take(conn: Deno.Conn): void {
+    if (this.#isShort()) {
+      this.#shortage();
+      if (this.#isShort()) return conn.close();
+    }
+    const { hostname } = conn.remoteAddr as Deno.NetAddr;
+    const arrival = new Arrival(hostname, closing(conn), this.#newcomers);
+    const serving = this.#serve(conn, arrival).finally(() => this.#open.delete(arrival));
+    this.#open.set(arrival, serving);
+  }
+
+  #isShort(): boolean {
+    if (++this.#unchecked < UNCHECKED_MAX) return false;
+    const isShort = !this.#options.hasSpareFiles(SPARE_FILES + UNCHECKED_MAX);
+    // In a shortage each is looked at.
+    this.#unchecked = isShort ? UNCHECKED_MAX : 0;
+    return isShort;
+  }
+
+  /** Handles are short: newcomers go, so that there are some for others. */
+  #shortage(): void {
+    const { world, hostname } = this.#options;
+    if (this.#shortageTimer === undefined) {
+      world.log(
+        "warn",
+        `Too many files and connections are open to accept all that come to ${hostname}:${this.port}: ` +
+          `${this.#open.size} connections, ${this.#newcomers.size} of which have not introduced ` +
+          "themselves and may be dropped; raise the limit of open files (ulimit -n)",
+      );
+    }
+    this.#shortageTimer?.cancel();
+    this.#shortageTimer = world.timer(SHORTAGE_MS, () => {
+      this.#shortageTimer = undefined;
+      this.#newcomers.grow();
+    });
+    this.#newcomers.shrink(SPARE_FILES);
+  }
+
+  /** Serves a connection until it is closed. */
+  async #serve(conn: Deno.Conn, arrival: Arrival): Promise<void> {
+    const { world, helloTimeoutMs, upgraded } = this.#options;
+    arrival.within(world, helloTimeoutMs);
+    try {
+      // An encrypted one has no such method, and no other way.
+      if ("setNoDelay" in conn) (conn as Deno.TcpConn).setNoDelay(true);
+      const socket = await this.#answer(conn, arrival);
+      if (socket !== undefined) {
+        arrival.socket = socket;
+        upgraded.call(this.#options, socket, arrival);
+        await socket.released;
+      }
+    } catch {
+      // The connection broke, or was dropped.
+    } finally {
+      arrival.settle();
+      arrival.drop();
+    }
+  }
+
+  /** @returns The WebSocket that the connection has become. */
+  async #answer(conn: Deno.Conn, arrival: Arrival): Promise<FramedSocket | undefined> {
+    const { world } = this.#options;
+    const request = await readRequest(conn).catch(refusalOf);
+    if (request === undefined) return undefined;
+    if (request instanceof Response) return await this.#respond(conn, arrival, request, "GET");
+    const { head, rest } = request;
+    const answer = await this.#options.answer(head, arrival).catch(() =>
+      refusal(500, "The answer failed.")
+    );
+    if (answer !== "upgrade") return await this.#respond(conn, arrival, answer, head.method);
+    const key = upgradeKey(head);
+    if (key === undefined) {
+      const no = refusal(400, "No valid WebSocket upgrade.");
+      return await this.#respond(conn, arrival, no, head.method);
+    }
+    await writeUpgrade(conn, acceptOf(key));
+    return new FramedSocket(world, conn, { first: rest });
+  }
+
+  async #respond(
+    conn: Deno.Conn,
+    arrival: Arrival,
+    response: Response,
+    method: string,
+  ): Promise<undefined> {
+    const { world } = this.#options;
+    arrival.within(world, ANSWER_TIMEOUT_MS);
+    await writeResponse(conn, response, method);
+    arrival.within(world, LINGER_MS);
+    await linger(conn);
+  }
+}
+
+function refusalOf(error: unknown): Response {
+  if (error instanceof NoRequest) return refusal(error.status, error.message);
+  throw error;
+}
+
+/** Closes a connection, once. */
+function closing(conn: Deno.Conn): () => void {
+  let isClosed = false;
+  return () => {
+    if (isClosed) return;
+    isClosed = true;
+    try {
+      conn.close();
+    } catch {
+      // Its socket has closed it.
+    }
+  };
+}
+
+/** Waits until the other side has closed: to close with bytes unread would take the answer from it. */
+async function linger(conn: Deno.Conn): Promise<void> {
+  await conn.closeWrite();
+  const bytes = new Uint8Array(BODY_BYTES);
+  while (await conn.read(bytes) !== null);
+}
+
+/** The key of an upgrade of RFC 6455; undefined for what is none. */
+function upgradeKey({ method, headers }: RequestHead): string | undefined {
+  const key = headers.get("sec-websocket-key") ?? "";
+  const version = headers.get("sec-websocket-version");
+  const isUpgrade = /\bupgrade\b/i.test(headers.get("connection") ?? "");
+  const isValid = method === "GET" && isUpgrade && version === "13" &&
+    /^[+/0-9A-Za-z]{22}==$/.test(key);
+  return isValid ? key : undefined;
+}
+
+/** An answer that says no. */
+export function refusal(
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): Response {
+  return new Response(`${text}\n`, { status, headers });
+}
+
+function isOutOfFiles(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS" || code === "ENOMEM";
+}

@@ -1,0 +1,147 @@
+/**
+ * The head of an HTTP request, and the answer to it: one request a connection, without a body.
+ *
+ * Not the platform's server: that one ends for good when the process has no file handle left for a
+ * connection, waits for ever for a head that never ends, and cannot drop a connection that has asked
+ * for nothing yet.
+ *
+ * @module
+ */
+import { Buffer } from "node:buffer";
+import { writeAll } from "./write_all.ts";
+
+/** A longer head is refused. */
+const HEAD_BYTES_MAX = 16_384;
+/** What is first read of a head; most are shorter. */
+const HEAD_BYTES = 1_024;
+
+const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.[01]$/;
+const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/;
+
+/** What somebody asks for. */
+export interface RequestHead {
+  readonly method: string;
+  /** With the host that the request names. */
+  readonly url: URL;
+  readonly headers: Headers;
+}
+
+/** A head, and what came behind it. */
+export interface ReadRequest {
+  readonly head: RequestHead;
+  readonly rest: Uint8Array;
+}
+
+/** The other side has sent no request; the status says what is wrong with it. */
+export class NoRequest extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * Reads the head of a request.
+ *
+ * @returns `undefined` if the other side closes before it has sent one.
+ * @throws NoRequest for what is none.
+ */
+export async function readRequest(conn: Deno.Conn): Promise<ReadRequest | undefined> {
+  let bytes = new Uint8Array(HEAD_BYTES);
+  let length = 0;
+  for (;;) {
+    if (length === bytes.length) bytes = larger(bytes);
+    const count = await conn.read(bytes.subarray(length));
+    if (count === null) return undefined;
+    // What speaks something else, such as TLS, may wait for an answer before it says more.
+    if (!isCapital(bytes[0]!)) throw new NoRequest(400, "No request of HTTP/1.1.");
+    // The end of the head may have begun with what was there before.
+    const from = Math.max(0, length - 3);
+    length += count;
+    const end = Buffer.from(bytes.buffer, 0, length).indexOf("\r\n\r\n", from);
+    if (end < 0) continue;
+    const text = Buffer.from(bytes.buffer, 0, end).toString("latin1");
+    return { head: parseHead(text), rest: bytes.subarray(end + 4, length) };
+  }
+}
+
+function isCapital(byte: number): boolean {
+  return byte >= 0x41 && byte <= 0x5a;
+}
+
+function larger(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (bytes.length >= HEAD_BYTES_MAX) {
+    throw new NoRequest(431, `A request's head has at most ${HEAD_BYTES_MAX} bytes.`);
+  }
+  const more = new Uint8Array(Math.min(2 * bytes.length, HEAD_BYTES_MAX));
+  more.set(bytes);
+  return more;
+}
+
+/** @throws NoRequest */
+export function parseHead(text: string): RequestHead {
+  const [first = "", ...lines] = text.split("\r\n");
+  const [, method, target] = REQUEST_LINE.exec(first) ?? [];
+  if (method === undefined || target === undefined) {
+    throw new NoRequest(400, "No request of HTTP/1.1.");
+  }
+  const headers = new Headers();
+  for (const line of lines) {
+    const [, name, value] = FIELD.exec(line) ?? [];
+    if (name === undefined || value === undefined) throw new NoRequest(400, "No valid header.");
+    headers.append(name, value);
+  }
+  const url = URL.parse(`http://${headers.get("host") ?? ""}${target}`);
+  if (url === null || url.username !== "" || url.password !== "") {
+    throw new NoRequest(400, "No valid host.");
+  }
+  return { method, url, headers };
+}
+
+/** Writes a whole answer, which is the connection's last. */
+export async function writeResponse(
+  conn: Deno.Conn,
+  response: Response,
+  method: string,
+): Promise<void> {
+  const body = new Uint8Array(await response.arrayBuffer());
+  const headers = new Headers(response.headers);
+  headers.set("content-length", String(body.length));
+  headers.set("connection", headers.has("upgrade") ? "close, upgrade" : "close");
+  await writeAll(conn, headBytes(response.status, headers));
+  if (method !== "HEAD") await writeAll(conn, body);
+}
+
+/** Consents to an upgrade. */
+export async function writeUpgrade(conn: Deno.Conn, accept: string): Promise<void> {
+  const headers = new Headers({
+    "upgrade": "websocket",
+    "connection": "Upgrade",
+    "sec-websocket-accept": accept,
+  });
+  await writeAll(conn, headBytes(101, headers));
+}
+
+function headBytes(status: number, headers: Headers): Uint8Array {
+  const fields = [...headers].map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.from(
+    `HTTP/1.1 ${status} ${REASONS[status] ?? ""}\r\n${fields.join("")}\r\n`,
+    "latin1",
+  );
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  101: "Switching Protocols",
+  200: "OK",
+  400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  426: "Upgrade Required",
+  431: "Request Header Fields Too Large",
+  500: "Internal Server Error",
+  503: "Service Unavailable",
+};

@@ -1,0 +1,137 @@
+/**
+ * WebSocket's own framing (RFC 6455, section 5). A client masks its frames, a server does not.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+
+/** What a frame of the WebSocket protocol is. */
+export const OPCODE = {
+  CONTINUATION: 0x0,
+  TEXT: 0x1,
+  BINARY: 0x2,
+  CLOSE: 0x8,
+  PING: 0x9,
+  PONG: 0xa,
+} as const;
+
+const FIN = 0x80;
+const RESERVED = 0x70;
+const MASKED = 0x80;
+const CONTROL = 0x8;
+const CONTROL_BYTES_MAX = 125;
+const KEY_BYTES = 4;
+/** Room for the longest head, so that payloads begin on a word. */
+const HEAD_ROOM = 16;
+
+/** Which side of a connection sent a frame. */
+export type Sender = "client" | "server";
+
+/** The head of a frame. */
+export interface FrameHead {
+  readonly opcode: number;
+  readonly isLast: boolean;
+  readonly headBytes: number;
+  readonly payloadBytes: number;
+  /** The key of a client's frame, as a word in this host's byte order; 0 in a server's. */
+  readonly key: number;
+}
+
+/** A whole frame of a server. The payload is copied. */
+export function serverFrame(opcode: number, payload: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(HEAD_ROOM + payload.length);
+  bytes.set(payload, HEAD_ROOM);
+  return bytes.subarray(writeHead(bytes, opcode, payload.length, HEAD_ROOM, 0));
+}
+
+/** A whole frame of a client, masked with `key`. The payload is copied. */
+export function clientFrame(opcode: number, payload: Uint8Array, key: number): Uint8Array {
+  const { length } = payload;
+  const words = new Uint32Array((HEAD_ROOM + length + 3) >>> 2);
+  const bytes = new Uint8Array(words.buffer, 0, HEAD_ROOM + length);
+  bytes.set(payload, HEAD_ROOM);
+  for (let i = HEAD_ROOM / 4; i < words.length; i++) words[i]! ^= key;
+  const start = writeHead(bytes, opcode, length, HEAD_ROOM - KEY_BYTES, MASKED);
+  // The mask is applied in words of this host's byte order, so it is written in the same.
+  words[HEAD_ROOM / 4 - 1] = key;
+  return bytes.subarray(start);
+}
+
+/** Writes a head that ends at `end`, and says where it begins. */
+function writeHead(
+  bytes: Uint8Array,
+  opcode: number,
+  length: number,
+  end: number,
+  mask: number,
+): number {
+  const view = new DataView(bytes.buffer);
+  const lengthBytes = length < 126 ? 0 : length < 65_536 ? 2 : 8;
+  const start = end - 2 - lengthBytes;
+  view.setUint8(start, FIN | opcode);
+  view.setUint8(start + 1, mask | (lengthBytes === 0 ? length : lengthBytes === 2 ? 126 : 127));
+  if (lengthBytes === 2) view.setUint16(start + 2, length);
+  if (lengthBytes === 8) view.setBigUint64(start + 2, BigInt(length));
+  return start;
+}
+
+/**
+ * The head of the frame that begins at `start`; `undefined` while it is incomplete.
+ *
+ * @throws LeatError `invalid_argument` for what that sender never sends.
+ */
+export function readFrameHead(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  sender: Sender,
+): FrameHead | undefined {
+  if (end - start < 2) return undefined;
+  const first = bytes[start]!;
+  const second = bytes[start + 1]!;
+  const opcode = first & 0x0f;
+  const isLast = (first & FIN) !== 0;
+  const isMasked = (second & MASKED) !== 0;
+  const short = second & 0x7f;
+  if ((first & RESERVED) !== 0 || isMasked !== (sender === "client")) {
+    throw broken(`a frame that begins with ${first}, ${second}`);
+  }
+  if (opcode >= CONTROL && (!isLast || short > CONTROL_BYTES_MAX)) {
+    throw broken("a control frame in parts");
+  }
+  const lengthBytes = short < 126 ? 0 : short === 126 ? 2 : 8;
+  const headBytes = 2 + lengthBytes + (isMasked ? KEY_BYTES : 0);
+  if (end - start < headBytes) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset + start, headBytes);
+  const payloadBytes = short < 126
+    ? short
+    : short === 126
+    ? view.getUint16(2)
+    : Number(view.getBigUint64(2));
+  return {
+    opcode,
+    isLast,
+    headBytes,
+    payloadBytes,
+    key: isMasked ? keyOf(bytes, start + headBytes) : 0,
+  };
+}
+
+/** The key that ends at `end`. */
+function keyOf(bytes: Uint8Array, end: number): number {
+  return new Uint32Array(bytes.slice(end - KEY_BYTES, end).buffer)[0]!;
+}
+
+/** Takes the mask from a payload that begins its buffer. */
+export function unmask(payload: Uint8Array, key: number): void {
+  if (key === 0) return;
+  const words = new Uint32Array(payload.buffer, 0, payload.length >>> 2);
+  for (let i = 0; i < words.length; i++) words[i]! ^= key;
+  const tail = new Uint8Array(Uint32Array.of(key).buffer);
+  for (let i = words.length * 4; i < payload.length; i++) payload[i]! ^= tail[i % 4]!;
+}
+
+/** The other side does not keep to the WebSocket protocol. */
+export function broken(what: string): LeatError {
+  return new LeatError("invalid_argument", `Not the WebSocket protocol: ${what}`);
+}
