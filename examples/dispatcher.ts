@@ -79,6 +79,11 @@ const OPTIONS = {
     default: 256,
     min: 1,
   }),
+  runnerDeathsMax: integer({
+    help: "A job fails when so many processes or threads died that ran the same piece of its work.",
+    default: 3,
+    min: 1,
+  }),
   ...SERVER_OPTIONS,
 };
 
@@ -107,7 +112,7 @@ if (import.meta.main) await runProgram(PROGRAM, main);
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
   const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
-  const { minWorkers, maxWorkers } = values;
+  const { minWorkers, maxWorkers, runnerDeathsMax } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -121,6 +126,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       clientGraceMs,
       jobGcTimeoutMs,
       windowSplits,
+      runnerDeathsMax,
       scaling: { minWorkers, maxWorkers },
       ...(journal === undefined ? {} : { journal }),
       ...(workers === undefined ? {} : { workers }),

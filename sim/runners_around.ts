@@ -17,10 +17,10 @@ export type Step = Runner["next"];
 /** See the module. */
 export class RunnersAround implements RunnerFactory {
   readonly #runners: RunnerFactory;
-  readonly #around: (next: Step) => Step;
+  readonly #around: (next: Step, settings: RunnerSettings) => Step;
 
   /** @param around is called once for each runner. */
-  constructor(runners: RunnerFactory, around: (next: Step) => Step) {
+  constructor(runners: RunnerFactory, around: (next: Step, settings: RunnerSettings) => Step) {
     this.#runners = runners;
     this.#around = around;
   }
@@ -31,7 +31,7 @@ export class RunnersAround implements RunnerFactory {
       get bytesRead() {
         return runner.bytesRead;
       },
-      next: this.#around((only, wish) => runner.next(only, wish)),
+      next: this.#around((only, wish) => runner.next(only, wish), settings),
       dispose: () => runner.dispose(),
     };
   }

@@ -10,6 +10,7 @@ import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runEpochs } from "./workload_epochs.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
+import { runPoison } from "./workload_poison.ts";
 import { runRounds } from "./workload_rounds.ts";
 import { runSaving } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
@@ -42,6 +43,10 @@ const ALL = {
   autoscaling: [
     runAutoscaling,
     "DYNAMIC and DETERMINISTIC jobs whose workers follow what is wanted",
+  ],
+  poison: [
+    runPoison,
+    "a job whose runners die of what they run, beside a healthy DYNAMIC one",
   ],
   rounds: [
     runRounds,

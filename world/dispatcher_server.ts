@@ -36,6 +36,7 @@ export interface DispatcherServerConfig extends
     | "workers"
     | "scaling"
     | "windowSplits"
+    | "runnerDeathsMax"
   > {
   /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
   readonly journal?: string;
@@ -85,7 +86,7 @@ export async function serveDispatcher(
 ): Promise<DispatcherServer> {
   checkDispatcherConfig(config);
   const { journal, workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs } = config;
-  const { jobGcTimeoutMs, windowSplits, scaling } = config;
+  const { jobGcTimeoutMs, windowSplits, runnerDeathsMax, scaling } = config;
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
@@ -103,6 +104,7 @@ export async function serveDispatcher(
       ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
       ...(scaling === undefined ? {} : { scaling }),
       ...(windowSplits === undefined ? {} : { windowSplits }),
+      ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
     },
   };
   const node: ServiceNode = new ServiceNode(config, {

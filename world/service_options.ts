@@ -135,6 +135,7 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   clientGraceMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: COUNT,
+  runnerDeathsMax: COUNT,
 };
 
 const workerServer: Checks<WorkerServerConfig> = {

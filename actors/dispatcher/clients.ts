@@ -70,7 +70,7 @@ export function newsFor(
   windowSplits: number,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
-  const { finished, splitsError, rounds } = iteration;
+  const { finished, error, rounds } = iteration;
   const { consumerIndex } = client;
   const unserved = whyUnserved(state, iteration, [client]) ??
     whyWaiting(state, iteration, windowSplits);
@@ -81,7 +81,7 @@ export function newsFor(
       }
       : taskChanges(state, client, iteration, changed)),
     finished,
-    ...(splitsError === null ? {} : { error: splitsError }),
+    ...(error === null ? {} : { error }),
     ...(unserved === null ? {} : { unserved }),
     ...orderedNews(iteration),
     ...savingNews(iteration),
@@ -161,8 +161,10 @@ export function endClient(
   const nextRound = consumers.nextRound(clientId) ?? null;
   turn.commit({ type: "client_released", clientId, why, nextRound });
   const iteration = state.iterations.get(client.iterationId)!;
-  const { iterationId, jobId, ordered } = iteration;
-  const isLeft = ordered !== null && state.clientsOfIteration(iterationId).size === 0;
+  const { iterationId, jobId, ordered, error } = iteration;
+  // Of one that has failed is shown why, for as long as of others without clients.
+  const isLeft = ordered !== null && error === null &&
+    state.clientsOfIteration(iterationId).size === 0;
   if (isLeft || state.jobs.get(jobId)?.name === null) {
     turn.commit({ type: "iteration_collected", iterationId });
   } else endUnread(turn, iteration, client);

@@ -62,7 +62,7 @@ export function released(tables: Tables, record: RecordOf<"client_released">): v
 }
 
 function saveEndOf(tables: Tables, iteration: Iteration): SaveEnd | undefined {
-  const { jobId, saving, splitsError: error } = iteration;
+  const { jobId, saving, error } = iteration;
   if (tables.jobs.get(jobId)?.parameters.save === undefined) return undefined;
   return error !== null || saving?.isWhole === true ? { error } : undefined;
 }

@@ -42,6 +42,8 @@ export interface DispatcherConfig {
    * an iteration. Default 256.
    */
   readonly windowSplits?: number;
+  /** A piece of a job's work fails the job when so many runners died that ran it. Default 3. */
+  readonly runnerDeathsMax?: number;
   /** Records after which the journal is compacted: the most that a start has to replay. Default 20,000. */
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
@@ -69,6 +71,7 @@ const DEFAULTS = {
   lostTaskTimeoutMs: 10_000,
   workers: [],
   windowSplits: 256,
+  runnerDeathsMax: 3,
   journalRecordsMax: 20_000,
   journalBytesMax: 16 * 2 ** 20,
 } satisfies Partial<Settings>;

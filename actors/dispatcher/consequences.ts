@@ -9,7 +9,7 @@ import type { ClientHints } from "./client_hints.ts";
 import type { ClientLinks } from "./client_links.ts";
 import type { Figures } from "./figures.ts";
 import type { WorkerReach } from "./reach.ts";
-import type { JournalRecord } from "./records.ts";
+import type { JournalRecord, RecordOf } from "./records.ts";
 import { type Consumers, reviewRounds } from "./rounds.ts";
 import type { Silence } from "./silence.ts";
 import type { DispatcherState } from "./state.ts";
@@ -104,8 +104,12 @@ export class Consequences {
         this.#toReview.add(record.iterationId);
         this.#toSettle.add(record.iterationId);
         return;
+      case "iteration_failed":
+        this.#noteFailure(record);
+        hints.changed(record.iterationId);
+        this.#toSettle.add(record.iterationId);
+        return;
       case "splits_listed":
-      case "splits_failed":
         hints.changed(record.iterationId);
         this.#toSettle.add(record.iterationId);
         return;
@@ -166,6 +170,15 @@ export class Consequences {
     const { taskLists, hints } = this.#parts;
     taskLists.changed(iterationId, taskId, this.#state.tasksOfIteration(iterationId).size);
     hints.changed(iterationId);
+  }
+
+  #noteFailure({ iterationId, error }: RecordOf<"iteration_failed">): void {
+    const { jobId, repetition } = this.#state.iterations.get(iterationId)!;
+    const name = this.#state.jobs.get(jobId)?.name ?? `${jobId} of one client`;
+    this.#parts.context.world.log(
+      "error",
+      `Job "${name}" cannot go on in repetition ${repetition}: ${error.message}`,
+    );
   }
 
   #noteUnlisted(worker: string): void {

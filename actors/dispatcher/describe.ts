@@ -89,7 +89,7 @@ function describeWorker(
     address: ref.node,
     unreachable,
     tasks: tasks.map((task) => ({
-      ...describeTask(soft.figures, task),
+      ...describeTask(soft.figures, task, state.iterations.get(task.iterationId)!),
       hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
     })),
     hasJobs,
@@ -113,7 +113,7 @@ function describeIteration(
   soft: SoftState,
   iteration: Iteration,
 ): IterationDescription {
-  const { iterationId, repetition, finished, splits, ordered, saving } = iteration;
+  const { iterationId, repetition, finished, error, splits, ordered, saving } = iteration;
   const figures = iterationFigures(state, soft, iteration);
   const { readers, tasks } = figures;
   const at = new Set(tasks.map(({ worker }) => worker));
@@ -128,6 +128,7 @@ function describeIteration(
     ...(figures.rounds === undefined ? {} : { rounds: figures.rounds }),
     optimalWorkers: optimalWorkers(figures),
     finished,
+    ...(error === null ? {} : { failure: error.message }),
     ...(finished || missing.length === 0 ? {} : { workersMissing: missing }),
     ...savingNews(iteration),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
@@ -144,13 +145,16 @@ export function iterationFigures(
   soft: SoftState,
   iteration: Iteration,
 ): IterationFigures {
-  const { iterationId, finished } = iteration;
+  const { iterationId, finished, error } = iteration;
   const { sharing, numConsumers } = parametersOf(state, iteration);
   const tasks = [...state.tasksOfIteration(iterationId)];
   const unreachable = tasks.map(({ worker }) => worker)
     .filter((worker) => soft.unreachable(worker) !== undefined);
   return {
-    tasks: tasks.map((task) => describeTask(soft.figures, task)),
+    tasks: [
+      ...tasks.map((task) => describeTask(soft.figures, task, iteration)),
+      ...endedTasks(state, iteration),
+    ],
     readers: [...state.clientsOfIteration(iterationId)].map(({ clientId, consumerIndex }) => {
       const place = consumerIndex === null ? undefined : soft.placeOf(clientId);
       return {
@@ -161,6 +165,7 @@ export function iterationFigures(
       };
     }),
     finished,
+    failure: error?.message ?? null,
     unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
     waiting: whyWaiting(state, iteration, soft.windowSplits),
     sharing,
@@ -171,10 +176,41 @@ export function iterationFigures(
   };
 }
 
-function describeTask(figures: Figures, task: Task): TaskDescription {
+function describeTask(figures: Figures, task: Task, iteration: Iteration): TaskDescription {
   const { taskId, worker } = task;
   const rates = figures.ofTask(worker, taskId);
-  return { taskId, worker, state: stateOf(task, rates), figures: rates };
+  return {
+    taskId,
+    worker,
+    state: stateOf(task, rates),
+    figures: rates,
+    ...runnerDeathsOf(iteration, taskId),
+  };
+}
+
+function runnerDeathsOf(
+  { deaths }: Iteration,
+  taskId: number,
+): Pick<TaskDescription, "runnerDeaths"> {
+  const ends = deaths.flatMap(({ runners }) => runners.filter((death) => death.taskId === taskId));
+  return ends.length === 0 ? {} : { runnerDeaths: ends.map(({ message }) => message) };
+}
+
+/** Of an iteration that has failed, the tasks whose runners died: they are gone from the workers. */
+function endedTasks(state: DispatcherState, iteration: Iteration): TaskDescription[] {
+  if (iteration.error === null) return [];
+  const workers = new Map(
+    iteration.deaths.flatMap(({ runners }) => runners).map((
+      { taskId, worker },
+    ) => [taskId, worker]),
+  );
+  return [...workers].filter(([taskId]) => !state.tasks.has(taskId)).map(([taskId, worker]) => ({
+    taskId,
+    worker,
+    state: "failed",
+    figures: null,
+    ...runnerDeathsOf(iteration, taskId),
+  }));
 }
 
 function stateOf({ completed, source }: Task, figures: TaskRates | null): string {

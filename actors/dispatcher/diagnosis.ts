@@ -26,6 +26,8 @@ export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
   readonly readers: readonly ClientDescription[];
   readonly finished: boolean;
+  /** Why it cannot go on; null: it can. */
+  readonly failure: string | null;
   /** What its readers wait for, where no worker there is may serve them. */
   readonly unserved: string | null;
   /** Which consumers its readers wait for, where some are missing. */
@@ -66,7 +68,8 @@ export function optimalWorkers(iteration: IterationFigures): number | null {
 
 /** Who waits for whom in an iteration. */
 export function bottleneckOf(iteration: IterationFigures): Bottleneck {
-  const { tasks, readers, finished, unreachable } = iteration;
+  const { tasks, readers, finished, failure, unreachable } = iteration;
+  if (failure !== null) return { kind: "stuck", text: `It has failed: ${failure}` };
   if (readers.length === 0 && finished) {
     return { kind: "balanced", text: "It has finished." };
   }

@@ -29,6 +29,7 @@ import { dispatcherChecks } from "./protocol_check.ts";
 import { WorkerReach } from "./reach.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
 import { cancelSave } from "./saving.ts";
+import { runnerDied } from "./runner_deaths.ts";
 import { Scaling } from "./scaling.ts";
 import { Silence } from "./silence.ts";
 import type { DispatcherState } from "./state.ts";
@@ -78,6 +79,7 @@ export function createDispatcher(
       workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
+      runnerDied: (request) => dispatcher.runnerDied(request),
       describe: (request) => dispatcher.describe(request?.refresh === true),
     },
     checks: dispatcherChecks,
@@ -253,6 +255,10 @@ class Dispatcher {
 
   getSaveWork(request: Request<"getSaveWork">, { deadlineMs }: Delivery): Answer<"getSaveWork"> {
     return this.#parts.taskRequests.getSaveWork(request, deadlineMs);
+  }
+
+  runnerDied(request: Request<"runnerDied">): Answer<"runnerDied"> {
+    return this.#turns.run((turn) => runnerDied(turn, request, this.#settings.runnerDeathsMax));
   }
 
   describe(refresh: boolean): Answer<"describe"> {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { WireError } from "../../core/error.ts";
+import type { LeatErrorCode, WireError } from "../../core/error.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
 import type { DatasetDefinition, JobParameters } from "./protocol.ts";
@@ -37,8 +37,10 @@ export interface Iteration {
   shardsDone: number[];
   finished: boolean;
   splits: Splits | null;
-  /** Why the splits could not be listed, or not saved. */
-  splitsError: WireError | null;
+  /** Why it cannot go on: clients are told this, and no worker gets a task of it any more. */
+  error: WireError | null;
+  /** How runners of its tasks died, by what they ran. */
+  deaths: Deaths[];
   rounds: Rounds;
   /** How far the splits of a DETERMINISTIC iteration are; null for others. */
   ordered: Ordered | null;
@@ -70,6 +72,25 @@ export interface OrderedConsumer {
   state: "awaited" | "reading" | "left";
   mark: number;
   done: readonly number[];
+}
+
+/** The deaths of runners that ran the same piece of an iteration, on whichever workers. */
+export interface Deaths {
+  /**
+   * The piece: the place of a split (DETERMINISTIC), the first split of a run of a save, the index of a
+   * share (static policies). Null: the pipeline as a whole, or the ledger of a save.
+   */
+  readonly place: number | null;
+  /** Oldest first. */
+  readonly runners: readonly RunnerDeath[];
+}
+
+/** How a runner ended. */
+export interface RunnerDeath {
+  readonly worker: string;
+  readonly taskId: number;
+  readonly code: LeatErrorCode;
+  readonly message: string;
 }
 
 /** The splits of an iteration and how far they have been handed out. */
@@ -115,6 +136,8 @@ export interface Task {
   readonly seed: string;
   source: FencedRef<ElementSourceProtocol> | null;
   completed: boolean;
+  /** How many of its runners have died, as far as its worker has said. */
+  runnerDeaths: number;
   /**
    * Per source, a ring of its newest requests that were granted a split: request n is at place
    * 2 (n mod {@linkcode SPLIT_REQUESTS_KEPT}), and its split's index behind it. 0: none yet.

@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { Iteration, Task } from "./entities.ts";
 import { datasetOf } from "./datasets.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
@@ -55,6 +55,17 @@ export function finishIfDone(turn: Turn, iterationId: number): void {
   if (turn.state.tasksToComplete(iterationId) > 0) return;
   if (workersMissing(turn.state, iteration).length > 0) return;
   turn.commit({ type: "iteration_finished", iterationId });
+}
+
+/** The iteration cannot go on: its clients are told why, and its tasks end. A save's tasks end by themselves. */
+export function failIteration(turn: Turn, iteration: Iteration, error: WireError): void {
+  const { iterationId } = iteration;
+  turn.commit({ type: "iteration_failed", iterationId, error });
+  if (parametersOf(turn.state, iteration).save !== undefined) return;
+  if (!iteration.finished) turn.commit({ type: "iteration_finished", iterationId });
+  for (const task of [...turn.state.tasksOfIteration(iterationId)]) {
+    endTask(turn, task, "iteration_failed");
+  }
 }
 
 /** Forgets an iteration, and releases its clients. */

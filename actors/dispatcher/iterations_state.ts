@@ -22,11 +22,16 @@ export function created(tables: Tables, record: RecordOf<"iteration_created">): 
     shardsDone: [],
     finished: false,
     splits: null,
-    splitsError: null,
+    error: null,
+    deaths: [],
     saving: null,
     rounds: noRounds(),
     ordered: startAt === undefined ? null : orderedFrom({ startAt, behind }, numConsumers),
   });
+}
+
+export function failed({ iterations }: Tables, record: RecordOf<"iteration_failed">): void {
+  need(iterations.get(record.iterationId), record).error = record.error;
 }
 
 export function finished(tables: Tables, record: RecordOf<"iteration_finished">): void {

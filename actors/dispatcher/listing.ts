@@ -79,7 +79,7 @@ export class SplitListings {
 
   #isWanted(iterationId: number): boolean {
     const iteration = this.#options.state.iterations.get(iterationId);
-    return iteration?.splits === null && iteration.splitsError === null;
+    return iteration?.splits === null && iteration.error === null;
   }
 
   /** A life of a worker is over, in order or not: nobody waits for its answer any more. */

@@ -47,7 +47,10 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   if (known !== undefined) return answerOf(turn, known);
   checkRequest(turn, request);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
-  if (jobName !== undefined) forgetSave(turn, jobName);
+  if (jobName !== undefined) {
+    forgetSave(turn, jobName);
+    forgetFailed(turn, jobName);
+  }
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const role = streamRole(state, request);
@@ -83,6 +86,16 @@ function forgetSave(turn: Turn, jobName: string): void {
   if (job?.parameters.save === undefined) return;
   const iterations = turn.state.iterationsOfJob(job.jobId);
   if (iterations.every(isSaveOver)) { for (const it of iterations) forgetIteration(turn, it); }
+}
+
+/** Whoever comes after all have left that were told so may have mended the pipeline. */
+function forgetFailed(turn: Turn, jobName: string): void {
+  const { state } = turn;
+  const job = state.jobNamed(jobName);
+  const iterations = job === undefined ? [] : state.iterationsOfJob(job.jobId);
+  const isOver = ({ iterationId, error }: Iteration) =>
+    error !== null && state.clientsOfIteration(iterationId).size === 0;
+  for (const iteration of iterations.filter(isOver)) forgetIteration(turn, iteration);
 }
 
 /** DETERMINISTIC: where a consumer begins, which may be elsewhere than the others. */
@@ -149,7 +162,8 @@ function isOver(
   { isUnreadable }: Said,
 ): boolean {
   if (state.clientsOfIteration(iterationId).size > 0) return false;
-  return parameters.processingMode === ShardingPolicy.DETERMINISTIC || isUnreadable(iterationId);
+  return parameters.processingMode === ShardingPolicy.DETERMINISTIC ||
+    isUnreadable(iterationId);
 }
 
 function createIteration(

@@ -41,7 +41,7 @@ export function isAnswerable(
   windowSplits: number,
 ): boolean {
   const { splits } = iteration;
-  if (splits === null) return iteration.splitsError !== null;
+  if (splits === null) return iteration.error !== null;
   const task = tasks.get(request.taskId);
   return task === undefined || task.completed ||
     !isNew(task, request.number, seriesOf(request)) || isReceived(iteration) ||

@@ -5,6 +5,7 @@
  */
 import type { Ordered } from "./entities.ts";
 import type { RecordOf } from "./records.ts";
+import { survived } from "./runner_deaths_state.ts";
 import { noteRequest } from "./split_requests.ts";
 import { need, type Tables } from "./tables.ts";
 
@@ -71,9 +72,11 @@ export function assigned(
 /** The reader, or one of several, has these splits whole. */
 export function received({ iterations }: Tables, record: RecordOf<"sequences_received">): void {
   const { iterationId, consumerIndex, mark, done } = record;
-  const ordered = need(need(iterations.get(iterationId), record).ordered ?? undefined, record);
+  const iteration = need(iterations.get(iterationId), record);
+  const ordered = need(iteration.ordered ?? undefined, record);
   if (consumerIndex === undefined) receive(ordered, mark, done);
   else receiveFor(ordered, consumerIndex, mark, done);
+  survived(iteration, (place) => place! < ordered.mark || ordered.done.includes(place!));
 }
 
 /** One of several has these splits whole. */

@@ -392,6 +392,22 @@ export interface DispatcherProtocol {
   }): { readonly work: SaveWork | "later" | null };
 
   /**
+   * The process or thread that ran a task's pipeline has died. The task starts another one if it may:
+   * the iteration fails when one piece of its work has killed too many. `number` counts the task's
+   * runners that died, from 1: a repeated one is not counted again.
+   *
+   * @throws as `getSplit` for a task that has ended.
+   */
+  runnerDied(request: {
+    readonly taskId: number;
+    readonly number: number;
+    /** DETERMINISTIC: the split that it ran. Of a save: the first split of the run, left out for an entry. */
+    readonly place?: number;
+    /** How it ended. */
+    readonly error: WireError;
+  }): { readonly mayStart: boolean };
+
+  /**
    * A snapshot of everything for people. With `refresh`, workers whose figures are older than a second
    * are asked for new ones, which a later snapshot shows.
    */
@@ -450,6 +466,8 @@ export interface DispatcherDescription {
        */
       readonly optimalWorkers: number | null;
       readonly finished: boolean;
+      /** Why it cannot go on, if it cannot. */
+      readonly failure?: string;
       /** Static policies: listed workers that are not there, and whose shares are awaited. */
       readonly workersMissing?: readonly string[];
       /** Of a save: how far it is, once it has begun. */

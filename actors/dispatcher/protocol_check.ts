@@ -214,5 +214,11 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     failed: optional(wireError),
     isLast: optional(flag),
   }),
+  runnerDied: object({
+    taskId: count,
+    number: count,
+    place: optional(count),
+    error: wireError,
+  }),
   describe: v.nullable(object({ refresh: optional(flag) })),
 });

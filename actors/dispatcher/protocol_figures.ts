@@ -130,10 +130,12 @@ export interface TaskDescription {
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;
-  /** `starting`, `running`, `completed`, or `failed`: it cannot read on, and tells all who ask. */
+  /** `starting`, `running`, `completed`, or `failed`: it cannot read on, or was ended as its runners died. */
   readonly state: string;
   /** Null until the worker has said something of it. */
   readonly figures: TaskRates | null;
+  /** How its runners ended that died, oldest first; left out: none did. */
+  readonly runnerDeaths?: readonly string[];
 }
 
 /** See {@linkcode TaskDescription}. */

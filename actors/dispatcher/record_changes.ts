@@ -7,6 +7,7 @@
 import { LeatError } from "../../core/error.ts";
 import * as clients from "./clients_state.ts";
 import * as datasets from "./datasets_state.ts";
+import * as deaths from "./runner_deaths_state.ts";
 import * as iterations from "./iterations_state.ts";
 import * as sequences from "./ordered_state.ts";
 import type { JournalRecord, RecordOf } from "./records.ts";
@@ -30,6 +31,7 @@ const CHANGES: { readonly [T in RecordType]: Change<T> } = {
 
   job_created: iterations.jobCreated,
   iteration_created: iterations.created,
+  iteration_failed: iterations.failed,
   iteration_finished: iterations.finished,
   iteration_collected: iterations.collected,
 
@@ -43,9 +45,9 @@ const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   task_ready: tasks.ready,
   task_completed: tasks.completed,
   task_ended: tasks.ended,
+  runner_died: deaths.runnerDied,
 
   splits_listed: splits.listed,
-  splits_failed: splits.failed,
   split_assigned: splits.assigned,
 
   sequence_assigned: sequences.assigned,

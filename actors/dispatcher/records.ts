@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { LeatError, type WireError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../transport/codec.ts";
 import type { WrittenRun } from "../../data/stored/joint/work.ts";
 import type { FencedRef } from "../runtime/ref.ts";
@@ -72,6 +72,18 @@ export type JournalRecord =
   | { readonly type: "task_completed"; readonly taskId: number }
   /** It is fenced: no split for it, no client at it. */
   | { readonly type: "task_ended"; readonly taskId: number; readonly why: TaskEnd }
+  /** The process or thread that ran the task's pipeline has died. */
+  | {
+    readonly type: "runner_died";
+    readonly taskId: number;
+    /** Counts the task's runners that died. */
+    readonly number: number;
+    /** What it ran; see `Deaths`. */
+    readonly place: number | null;
+    readonly code: LeatErrorCode;
+    /** How it ended. */
+    readonly message: string;
+  }
   | {
     readonly type: "client_opened";
     readonly clientId: number;
@@ -101,9 +113,9 @@ export type JournalRecord =
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
-  /** The splits cannot be listed, or not saved: the iteration cannot go on. */
+  /** The iteration cannot go on: its splits cannot be listed or saved, or its runners keep dying. */
   | {
-    readonly type: "splits_failed";
+    readonly type: "iteration_failed";
     readonly iterationId: number;
     readonly error: WireError;
   }
@@ -235,6 +247,8 @@ export type TaskEnd =
   | "unread"
   /** Its save was ended by a client. */
   | "cancelled"
+  /** Its iteration has failed. */
+  | "iteration_failed"
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 

@@ -34,8 +34,8 @@ export function isSave(state: DispatcherState, iteration: Iteration): boolean {
 }
 
 /** Whether a save is over: all is written, or it has failed. */
-export function isSaveOver({ saving, splitsError }: Iteration): boolean {
-  return splitsError !== null || saving?.isWhole === true;
+export function isSaveOver({ saving, error }: Iteration): boolean {
+  return error !== null || saving?.isWhole === true;
 }
 
 /** Who hands out the work, as the folder knows it. */
@@ -88,7 +88,7 @@ function note(
   if (saving === null || at === undefined || isSaveOver(iteration)) return;
   if (failed !== undefined) {
     turn.commit({
-      type: "splits_failed",
+      type: "iteration_failed",
       iterationId,
       error: failureOf(turn, iteration, worker, failed),
     });
@@ -209,7 +209,7 @@ export function cancelSave(turn: Turn, clientId: number): void {
       `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
       `another client. Call it again to have it go on.`,
   };
-  turn.commit({ type: "splits_failed", iterationId, error });
+  turn.commit({ type: "iteration_failed", iterationId, error });
   turn.commit({ type: "iteration_finished", iterationId });
   for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
 }

@@ -8,8 +8,9 @@
  * @module
  */
 import type { WrittenRun } from "../../data/stored/joint/work.ts";
-import type { Splits } from "./entities.ts";
+import type { Iteration } from "./entities.ts";
 import type { RecordOf } from "./records.ts";
+import { survived } from "./runner_deaths_state.ts";
 import { splitCount } from "./split_table.ts";
 import { need, type Tables } from "./tables.ts";
 
@@ -97,13 +98,14 @@ export function runAssigned(tables: Tables, record: RecordOf<"save_run_assigned"
 /** A task has written its run. */
 export function runWritten(tables: Tables, record: RecordOf<"save_run_written">): void {
   const { taskId, attempt } = record;
-  const { saving } = savingOf(tables, record);
+  const { saving, iteration } = savingOf(tables, record);
   const run = saving.assigned.find((at) => at.taskId === taskId);
   if (run === undefined) return;
   const { first, count } = run;
   saving.assigned = saving.assigned.filter((at) => at !== run);
   saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
   saving.splits += count;
+  survived(iteration, (place) => place === first);
   add(saving, record);
 }
 
@@ -115,14 +117,15 @@ export function entryAssigned(tables: Tables, record: RecordOf<"save_entry_assig
 
 /** The entry is made. */
 export function entryWritten(tables: Tables, record: RecordOf<"save_entry_written">): void {
-  const { saving, splits } = savingOf(tables, record);
-  const { bounds } = need(splits ?? undefined, record);
+  const { saving, iteration } = savingOf(tables, record);
+  const { bounds } = need(iteration.splits ?? undefined, record);
   if (saving.entry === null) return;
   const { upTo } = saving.entry;
   saving.written = saving.written.filter(({ first }) => first >= upTo);
   saving.entered = upTo;
   saving.entries++;
   saving.entry = null;
+  survived(iteration, (place) => place === null);
   saving.isWhole = upTo >= splitCount(bounds, 0);
   add(saving, record);
 }
@@ -149,16 +152,16 @@ function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   };
 }
 
-/** What a task's record speaks of, and the splits that are saved. */
+/** What a task's record speaks of. */
 function savingOf(
   { tasks, iterations }: Tables,
   record: RecordOf<
     "save_run_assigned" | "save_run_written" | "save_entry_assigned" | "save_entry_written"
   >,
-): { readonly saving: Saving; readonly splits: Splits | null } {
+): { readonly saving: Saving; readonly iteration: Iteration } {
   const { iterationId } = need(tasks.get(record.taskId), record);
-  const { saving, splits } = need(iterations.get(iterationId), record);
-  return { saving: need(saving ?? undefined, record), splits };
+  const iteration = need(iterations.get(iterationId), record);
+  return { saving: need(iteration.saving ?? undefined, record), iteration };
 }
 
 /** How much was written. */

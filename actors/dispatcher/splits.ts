@@ -32,7 +32,7 @@ export function assignSplit(turn: Turn, request: SplitRequest, windowSplits: num
   const { taskId, number, source, repetition } = request;
   const [task, iteration] = taskOf(turn, taskId);
   const ordered = isOrdered(turn.state, iteration);
-  if (iteration.splitsError !== null) throw LeatError.fromWire(iteration.splitsError);
+  if (iteration.error !== null) throw LeatError.fromWire(iteration.error);
   const { splits } = iteration;
   if (splits === null) {
     throw new LeatError("unavailable", `The splits for task ${taskId} are not listed yet`);

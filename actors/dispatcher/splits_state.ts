@@ -13,10 +13,6 @@ export function listed({ iterations }: Tables, record: RecordOf<"splits_listed">
   need(iterations.get(iterationId), record).splits = { bounds, digest, cursors };
 }
 
-export function failed({ iterations }: Tables, record: RecordOf<"splits_failed">): void {
-  need(iterations.get(record.iterationId), record).splitsError = record.error;
-}
-
 export function assigned({ tasks, iterations }: Tables, record: RecordOf<"split_assigned">): void {
   const { taskId, source, repetition, index, number } = record;
   const task = need(tasks.get(taskId), record);

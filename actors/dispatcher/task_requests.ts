@@ -132,14 +132,14 @@ export class TaskRequests {
   /** Whether the iteration's splits have to be listed before any can be handed out. */
   #lacksSplits(iterationId: number): boolean {
     const iteration = this.#state.iterations.get(iterationId);
-    return iteration?.splits === null && iteration.splitsError === null &&
+    return iteration?.splits === null && iteration.error === null &&
       handsOutSplits(parametersOf(this.#state, iteration).processingMode);
   }
 
   #listed(iterationId: number, listing: Listing): void {
     this.#turns.runUnasked(({ commit }) => {
       if ("error" in listing) {
-        commit({ type: "splits_failed", iterationId, error: listing.error.toWire() });
+        commit({ type: "iteration_failed", iterationId, error: listing.error.toWire() });
       } else {
         const { bounds, begun } = listing;
         commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });

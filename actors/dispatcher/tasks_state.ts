@@ -11,7 +11,7 @@ import { need, type Tables } from "./tables.ts";
 export function created(tables: Tables, record: RecordOf<"task_created">): void {
   const { taskId, iterationId, worker, seed } = record;
   const given = { taskId, iterationId, worker, seed };
-  tables.addTask({ ...given, source: null, completed: false, requests: [] });
+  tables.addTask({ ...given, source: null, completed: false, runnerDeaths: 0, requests: [] });
 }
 
 export function ready(tables: Tables, record: RecordOf<"task_ready">): void {

@@ -16,8 +16,6 @@ const AHEAD_ELEMENTS_MAX = 2;
 const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps asked of the runner at a time: it takes the next while the one before is on its way here. */
 const PULLING_MAX = 2;
-/** How often the split is begun again on another runner before the rest of it is given up. */
-const RESTARTS_MAX = 3;
 
 /** What was handed out by the dispatcher. */
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
@@ -34,6 +32,8 @@ export interface HeldSplitOptions {
   readonly pipeline: TaskPipeline;
   /** Something has become ready, or the split has been produced whole. */
   readonly onProgress: () => void;
+  /** The pipeline's runner has died while it ran the split. */
+  readonly onRunnerDied: (error: LeatError) => void;
 }
 
 /** See the module. */
@@ -46,7 +46,6 @@ export class HeldSplit {
   #produced = 0;
   /** What a runner that began the split again has still to give once more. */
   #known = 0;
-  #restarts = 0;
   /** Everything was produced, or all that can be; some of it may wait to be fetched. */
   ended = false;
 
@@ -100,7 +99,7 @@ export class HeldSplit {
 
   #pull(runner: Runner): void {
     this.#pulling++;
-    const { context, pipeline, grant, onProgress } = this.#options;
+    const { context, pipeline, grant, onProgress, onRunnerDied } = this.#options;
     context.run(async () => {
       let outcome: RunnerOutcome | LeatError;
       try {
@@ -112,8 +111,8 @@ export class HeldSplit {
       // What comes of a runner that is gone (not even that it ends), or of steps beyond the end, is nothing.
       if (this.ended || runner !== pipeline.runner) return;
       this.#pulling--;
-      if (outcome instanceof LeatError) this.#died(runner, outcome);
-      else this.#came(outcome);
+      if (!(outcome instanceof LeatError)) this.#came(outcome);
+      else if (pipeline.died(runner, outcome)) onRunnerDied(outcome);
       onProgress();
     });
   }
@@ -141,15 +140,6 @@ export class HeldSplit {
         ? { ...outcome, place }
         : { kind: outcome.kind, element: new Payload(outcome.frame, { isAlone: true }), place },
     );
-  }
-
-  #died(runner: Runner, error: LeatError): void {
-    this.#options.pipeline.died(runner, error);
-    if (this.#restarts++ < RESTARTS_MAX) return;
-    const place = this.#place();
-    this.#produced++;
-    this.#ready.push({ kind: "error", error: error.toWire(), place });
-    this.#end();
   }
 
   #end(): void {

@@ -13,6 +13,7 @@ import { Repeats } from "../elements/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { ElementAnswer, GetElementRequest, Own, TaskStats } from "./protocol.ts";
 import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
+import { RunnerDeaths } from "./runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
@@ -48,6 +49,9 @@ class OrderedTask implements RunningTask {
   readonly #repeats: Repeats;
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
+  readonly #deaths: RunnerDeaths;
+  /** A runner has died, and the dispatcher has not said yet whether another may be started. */
+  #isHeldBack = false;
   /** How many read the task, each all of it or what is its own. */
   readonly #readers: number;
   /** Per reader the first split that it wants anything of. */
@@ -72,6 +76,7 @@ class OrderedTask implements RunningTask {
     this.#wantedFrom = Array<number>(this.#readers).fill(0);
     this.#repeats = new Repeats(context.world);
     this.#splits = new TaskSplits(context, definition, options);
+    this.#deaths = new RunnerDeaths({ context, ...options });
     this.#pipeline = new TaskPipeline({
       context,
       definition,
@@ -200,7 +205,7 @@ class OrderedTask implements RunningTask {
       return now === undefined;
     });
     const working = this.#held.find((held) => !held.ended);
-    working?.pump(this.#waiting.length);
+    if (!this.#isHeldBack) working?.pump(this.#waiting.length);
     if (!this.#noMore) this.#askForSplits();
     else if (this.#held.length === 0) this.#end();
   }
@@ -241,6 +246,7 @@ class OrderedTask implements RunningTask {
         aheadBytesMax: this.#options.aheadBytesMax,
         pipeline: this.#pipeline,
         onProgress: () => this.#progress(),
+        onRunnerDied: (error) => this.#runnerDied(error, split.sequence),
       });
       this.#held = [...this.#held, held].sort((a, b) => a.sequence - b.sequence);
       this.#wantedFrom.forEach((from, reader) => {
@@ -249,6 +255,18 @@ class OrderedTask implements RunningTask {
     } catch (error) {
       this.#refused(LeatError.from(error));
     }
+  }
+
+  #runnerDied(error: LeatError, sequence: number): void {
+    this.#isHeldBack = true;
+    this.#context.run(async () => {
+      const mayStart = await this.#deaths.mayStartAfter(error, sequence);
+      this.#isHeldBack = false;
+      if (this.#ended) return;
+      // The dispatcher tells readers why, where the job has failed.
+      if (mayStart) this.#progress();
+      else this.#options.onFenced();
+    });
   }
 
   /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */

@@ -13,6 +13,7 @@ import type { RequestOf } from "../runtime/protocol.ts";
 import type { TaskStats } from "./protocol.ts";
 import type { RunnerOutcome, RunnerSplits } from "./runner.ts";
 import type { TaskOptions, TaskProtocol } from "./task.ts";
+import { RunnerDeaths } from "./runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
@@ -20,8 +21,6 @@ type Said = Omit<SaveRequest, "taskId">;
 
 /** How long a question may go unanswered before it is asked again, in ms. */
 const ATTEMPT_MS = 2_000;
-/** How often a piece of work is begun again on another runner before the save fails. */
-const RUNNER_RESTARTS_MAX = 3;
 
 /** The splits of a save come with its work. */
 const NO_SPLITS: RunnerSplits = {
@@ -51,6 +50,7 @@ class SaveTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #pipeline: TaskPipeline;
+  readonly #deaths: RunnerDeaths;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
   /** It has nothing to do and nothing to say, and waits for work. */
@@ -62,6 +62,7 @@ class SaveTask {
     this.#context = context;
     this.#options = options;
     const { definition, runners } = options;
+    this.#deaths = new RunnerDeaths({ context, ...options });
     this.#pipeline = new TaskPipeline({
       context,
       definition,
@@ -167,14 +168,17 @@ class SaveTask {
 
   /** Has a runner do the work. One that dies has done nothing. */
   async #run(work: SaveWork): Promise<RunnerOutcome> {
-    for (let restarts = 0;; restarts++) {
+    for (;;) {
       const runner = this.#pipeline.runner ?? this.#pipeline.start();
       try {
         return await this.#pipeline.step(runner, work);
       } catch (error) {
         const failure = LeatError.from(error, "unavailable");
         if (!this.#pipeline.died(runner, failure)) return { kind: "end" };
-        if (restarts >= RUNNER_RESTARTS_MAX) return { kind: "error", error: failure.toWire() };
+        // That a save has failed is told once.
+        const mayStart = work.work !== "failure" &&
+          await this.#deaths.mayStartAfter(failure, work.work === "run" ? work.first : undefined);
+        if (!mayStart) return { kind: "error", error: failure.toWire() };
       }
     }
   }

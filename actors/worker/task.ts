@@ -23,6 +23,7 @@ import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
 import { LastCalls } from "./last_calls.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "./runner.ts";
+import { RunnerDeaths } from "./runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 import { type Waiting, WaitingRequests } from "./waiting.ts";
@@ -31,8 +32,6 @@ import { type Waiting, WaitingRequests } from "./waiting.ts";
 const AHEAD_ELEMENTS_MAX = 2;
 /** Bytes produced ahead of any request beyond which nothing more is, unless the worker is told otherwise. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
-/** How often a runner that died is started again before the task fails for good. */
-const RUNNER_RESTARTS_MAX = 3;
 /**
  * How long a draining task waits for a silent client to acknowledge what it was given, in ms: one whose
  * answer was lost asks again within that, even if it cannot be told to.
@@ -117,13 +116,13 @@ class Task implements RunningTask {
   /** Outlives a runner that dies: its requests go on being numbered. */
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
+  readonly #deaths: RunnerDeaths;
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new WaitingRequests();
   #aheadBytes = 0;
   /** Size of the newest element. */
   #newestBytes = 0;
   #pulling = 0;
-  #restarts = 0;
   #ended = false;
   /**
    * Coordinated reads: it has ended because it drains. Consumers would take its end for that of the job;
@@ -148,6 +147,7 @@ class Task implements RunningTask {
     });
     const { definition, runners } = options;
     this.#splits = new TaskSplits(context, definition, options);
+    this.#deaths = new RunnerDeaths({ context, ...options });
     this.#pipeline = new TaskPipeline({
       context,
       definition,
@@ -337,12 +337,14 @@ class Task implements RunningTask {
 
   #runnerDied(runner: Runner, error: LeatError): void {
     if (!this.#pipeline.died(runner, error)) return;
-    const failure = { kind: "error", error: error.toWire() } as const;
-    // What nobody can run has not ended: its trainers would take a part for the whole.
-    if (this.#restarts++ >= RUNNER_RESTARTS_MAX) return this.#fail({ ...failure, isFinal: true });
-    this.#came(failure);
-    this.#pipeline.start();
-    this.#pull();
+    this.#context.run(async () => {
+      const mayStart = await this.#deaths.mayStartAfter(error);
+      if (this.#ended) return;
+      // The dispatcher tells clients why, where the job has failed.
+      if (!mayStart) return this.#options.onFenced();
+      this.#pipeline.start();
+      this.#came({ kind: "error", error: error.toWire() });
+    });
   }
 }
 

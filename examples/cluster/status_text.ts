@@ -29,8 +29,13 @@ export function statusText(state: DispatcherDescription): string {
   const active = jobs.flatMap((job) =>
     job.iterations.filter(({ clients }) => clients > 0).map((iteration) => ({ job, iteration }))
   );
+  const failed = jobs.flatMap((job) =>
+    job.iterations.filter(({ clients, failure }) => clients === 0 && failure !== undefined)
+      .map((iteration) => ({ job, iteration }))
+  );
   const parts = [
     statusLine(state),
+    ...failed.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
     ...active.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
     ...active.flatMap(({ job, iteration: { rounds } }) =>
       rounds === undefined ? [] : [`${job.name}, in rounds: ${rounds.text}`]

@@ -59,6 +59,22 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
       }),
   },
   {
+    name: "deaths-by-task",
+    wrong: "a dispatcher that counts the runners that died on each worker by themselves",
+    workload: "poison",
+    crashes: ["worker", "worker"],
+    install: () =>
+      applied((state, record) => {
+        if (record.type !== "runner_died") return;
+        for (const iteration of state.iterations.values()) {
+          iteration.deaths = iteration.deaths.map(({ place, runners }) => ({
+            place,
+            runners: runners.filter(({ taskId }) => taskId === record.taskId),
+          }));
+        }
+      }),
+  },
+  {
     name: "one-epoch",
     wrong: "a dispatcher that has who comes to a later epoch join the first",
     workload: "epochs",

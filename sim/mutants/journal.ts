@@ -112,6 +112,27 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
     crashes: ["dispatcher"],
     install: () => notReplayed("sequence_assigned"),
   },
+  {
+    name: "forget-deaths",
+    wrong: "a dispatcher that forgets in a restart how many runners have died of a piece of work",
+    workload: "poison",
+    crashes: ["dispatcher", "dispatcher", "dispatcher"],
+    install: () => {
+      const { restore } = DispatcherState;
+      const replay = notReplayed("runner_died");
+      DispatcherState.restore = (snapshot) =>
+        restore({
+          ...snapshot,
+          iterations: snapshot.iterations.map((iteration) => ({ ...iteration, deaths: [] })),
+        });
+      return {
+        [Symbol.dispose]() {
+          DispatcherState.restore = restore;
+          replay[Symbol.dispose]();
+        },
+      };
+    },
+  },
 ];
 
 /** Of one kind of record only what was decided in this life is applied. */

@@ -124,6 +124,21 @@ const CASES: Readonly<Record<string, Case>> = {
     of: drawOptions,
     happened: ["node_crashed"],
   },
+  "work that kills its runners fails its job, and costs the job beside it nothing, through crashes of worker and dispatcher":
+    {
+      workload: "poison",
+      seeds: 8,
+      of: crashing("dispatcher", "worker"),
+      happened: [...MESSAGES, "runner_died", "job_failed"],
+      expect: haveCrashed("dispatcher", "worker"),
+    },
+  "work that kills its runners fails its job, and costs the job beside it nothing, through all other faults":
+    {
+      workload: "poison",
+      seeds: 4,
+      of: drawOptions,
+      happened: ["runner_died", "job_failed"],
+    },
   "DETERMINISTIC gives the canonical stream through crashes of worker, dispatcher and trainer": {
     workload: "ordered",
     seeds: 3,

@@ -131,6 +131,12 @@ async function fill(cluster: TestCluster): Promise<Requests> {
   const stats = { produced: 1, served: 1, bufferedBytes: 1, bytesRead: 1, skipped: 0 };
   return {
     hello: null,
+    runnerDied: {
+      taskId: tasks[0]!,
+      number: 1,
+      place: 1,
+      error: { code: "unavailable", message: "It died" },
+    },
     registerDataset: {
       graph: new Uint8Array(3),
       fingerprint: "f",

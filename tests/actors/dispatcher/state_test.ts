@@ -18,6 +18,7 @@ import {
   isCoordinated,
   reviewRounds,
 } from "../../../actors/dispatcher/rounds.ts";
+import { runnerDied } from "../../../actors/dispatcher/runner_deaths.ts";
 import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
 import { assignSplit } from "../../../actors/dispatcher/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
@@ -54,6 +55,7 @@ const KINDS = [
   "split",
   "split",
   "split",
+  "runner dies",
   "collect",
 ] as const;
 
@@ -149,6 +151,14 @@ class Decider implements Turn {
         assignSplit(this, { taskId, number: 1 + b % 30, source: c % 2, repetition: c >> 1 }, 1);
         return;
       }
+      case "runner dies": {
+        const task = pick(this.state.tasks, a);
+        if (task === undefined) return;
+        const { taskId, runnerDeaths } = task;
+        const error = new LeatError("unavailable", `The runner was ended ${c}`).toWire();
+        runnerDied(this, { taskId, number: runnerDeaths + b % 2, error }, 3);
+        return;
+      }
       case "collect": {
         const iteration = pick(this.state.iterations, a);
         if (iteration === undefined) return;
@@ -211,13 +221,13 @@ class Decider implements Turn {
 
   #list(a: number, b: number): void {
     const iteration = pick(this.state.iterations, a);
-    if (iteration === undefined || iteration.splits !== null || iteration.splitsError !== null) {
+    if (iteration === undefined || iteration.splits !== null || iteration.error !== null) {
       return;
     }
     const { iterationId } = iteration;
     if (b % 10 === 0) {
       const error = new LeatError("not_found", "no files", { details: { pattern: "*" } }).toWire();
-      return this.commit({ type: "splits_failed", iterationId, error });
+      return this.commit({ type: "iteration_failed", iterationId, error });
     }
     const bounds = packSplits(tableOf(b % 7, b % 3));
     this.commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
@@ -275,7 +285,8 @@ const EXERCISED: readonly JournalRecord["type"][] = [
   "client_opened",
   "client_released",
   "splits_listed",
-  "splits_failed",
+  "iteration_failed",
+  "runner_died",
   "split_assigned",
   "schedule_changed",
   "schedule_accepted",

@@ -3,8 +3,13 @@
  *
  * @module
  */
-import type { TaskDefinition } from "../../../actors/dispatcher/protocol.ts";
+import {
+  dispatcherAt,
+  type DispatcherProtocol,
+  type TaskDefinition,
+} from "../../../actors/dispatcher/protocol.ts";
 import type { ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { PipelineRunners } from "../../../actors/worker/pipeline_runner.ts";
@@ -25,6 +30,9 @@ import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../world/deno_host.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 
+/** So many deaths are not allowed to be followed by another runner. */
+const RUNNER_DEATHS_MAX = 3;
+
 /** A node, a task on it, and a way to ask. */
 export class TaskBench implements AsyncDisposable {
   readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
@@ -33,6 +41,9 @@ export class TaskBench implements AsyncDisposable {
   readonly #sequences = new Map<string, number>();
   completed = false;
   unreadable = false;
+  fenced = false;
+  /** Deaths of runners that the dispatcher was told of; it allows another runner after each but the last. */
+  readonly deaths: RequestOf<DispatcherProtocol, "runnerDied">[] = [];
 
   constructor(
     dataset: Dataset<unknown>,
@@ -52,19 +63,29 @@ export class TaskBench implements AsyncDisposable {
       dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },
       parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing },
     };
+    this.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          runnerDied: (request: RequestOf<DispatcherProtocol, "runnerDied">) => ({
+            mayStart: this.deaths.push(request) < RUNNER_DEATHS_MAX,
+          }),
+        } as never,
+      }),
+    });
     this.task = this.system.spawn<TaskProtocol>({
       name: "task",
       create: (context) =>
         createTask(context, {
           definition,
-          dispatcher: { node: "nowhere", path: "/dispatcher" },
+          dispatcher: dispatcherAt("bench"),
           runners: this.#runners,
           dispatcherTimeoutMs: 1_000,
           aheadBytesMax,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
           onUnreadable: () => this.unreadable = true,
-          onFenced: () => {},
+          onFenced: () => this.fenced = true,
         }),
     });
   }

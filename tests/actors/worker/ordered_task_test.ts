@@ -16,7 +16,7 @@ import {
   AHEAD_BYTES_MAX,
   type TaskProtocol,
 } from "../../../actors/worker/task.ts";
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
@@ -44,6 +44,9 @@ class OrderedBench implements AsyncDisposable {
   /** Those of runners that are gone. */
   readonly lateSteps: Step[] = [];
   readonly #requests: { request: SplitRequest; answer: PromiseWithResolvers<SplitAnswer> }[] = [];
+  /** What the dispatcher was told of runners, and what it answers. */
+  readonly deaths: RequestOf<DispatcherProtocol, "runnerDied">[] = [];
+  noteDeaths: { readonly promise: Promise<boolean> } = { promise: Promise.resolve(true) };
   runners = 0;
   completed = false;
   fenced = false;
@@ -58,6 +61,10 @@ class OrderedBench implements AsyncDisposable {
             const answer = Promise.withResolvers<SplitAnswer>();
             this.#requests.push({ request, answer });
             return answer.promise;
+          },
+          runnerDied: async (request: RequestOf<DispatcherProtocol, "runnerDied">) => {
+            this.deaths.push(request);
+            return { mayStart: await this.noteDeaths.promise };
           },
         } as never,
       }),
@@ -227,13 +234,32 @@ Deno.test("what a runner says after its death does not end a split", async () =>
   assertEquals(given, ["split_end 2.0", "element 5.0", "split_end 5.1"]);
 });
 
-Deno.test("the rest of a split whose runners keep dying is one error", async () => {
+Deno.test("a split whose runner dies is begun again when the dispatcher has noted the death, and not when it says no", async () => {
   await using bench = new OrderedBench();
-  await bench.handOut(0);
-  for (let i = 0; i < 4; i++) await bench.step(0, new LeatError("unavailable", "out of memory"));
-  assertEquals([await shortOf(bench.get()), await shortOf(bench.get())], [
-    "error 0.0",
-    "split_end 0.1",
+  const noted = bench.noteDeaths = Promise.withResolvers<boolean>();
+  await bench.handOut(4);
+  await bench.step(4, new LeatError("resource_exhausted", "out of memory"));
+  await until(() => bench.deaths.length === 1);
+  // Whoever asks meanwhile has no other runner begin.
+  const waiting = shortOf(bench.get()).catch(() => "ended");
+  await bench.system.ask(bench.task, "stats", null, PATIENCE);
+  assertEquals(bench.runners, 1);
+  noted.resolve(true);
+  await bench.step(4, ELEMENT);
+  assertEquals([await waiting, bench.runners], ["element 4.0", 2]);
+  bench.noteDeaths = { promise: Promise.resolve(false) };
+  await bench.step(4, new LeatError("unavailable", "the process is gone"));
+  await until(() => bench.fenced);
+  assertEquals(bench.runners, 2);
+  const said = (number: number, code: LeatErrorCode, message: string) => ({
+    taskId: 1,
+    number,
+    place: 4,
+    error: { code, message },
+  });
+  assertEquals(bench.deaths, [
+    said(1, "resource_exhausted", "out of memory"),
+    said(2, "unavailable", "the process is gone"),
   ]);
 });
 

@@ -1,0 +1,62 @@
+/**
+ * A task's word to the dispatcher that its runner has died. No other runner is started before the
+ * dispatcher has journaled the death: work that kills its runners ends, whichever worker has it and
+ * whoever restarts in between.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import {
+  type DispatcherProtocol,
+  TASK_ENDED,
+  type TaskDefinition,
+} from "../dispatcher/protocol.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import type { Ref } from "../runtime/ref.ts";
+
+/** How long one report may go unanswered before it is sent again, in ms. */
+const ATTEMPT_MS = 2_000;
+
+/** What {@linkcode RunnerDeaths} needs. */
+export interface RunnerDeathsOptions {
+  readonly context: ActorContext;
+  readonly definition: TaskDefinition;
+  readonly dispatcher: Ref<DispatcherProtocol>;
+  /** How long one ask waits while the dispatcher is away, in ms; then it is asked anew. */
+  readonly dispatcherTimeoutMs: number;
+}
+
+/** See the module. */
+export class RunnerDeaths {
+  readonly #options: RunnerDeathsOptions;
+  #count = 0;
+
+  constructor(options: RunnerDeathsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Reports a death. Waits for the dispatcher for as long as it takes.
+   *
+   * @param place See `DispatcherProtocol.runnerDied`.
+   * @returns Whether the task may start another runner. If not, it has ended.
+   * @throws {LeatError} `cancelled` when the task is stopped.
+   */
+  async mayStartAfter(error: LeatError, place?: number): Promise<boolean> {
+    const { context, definition: { taskId }, dispatcher, dispatcherTimeoutMs } = this.#options;
+    const { code, message } = error;
+    const number = ++this.#count;
+    const at = place === undefined ? {} : { place };
+    const request = { taskId, number, ...at, error: { code, message } };
+    const patience = { timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS };
+    for (;;) {
+      try {
+        return (await context.ask(dispatcher, "runnerDied", request, patience)).mayStart;
+      } catch (thrown) {
+        const { code, details } = LeatError.from(thrown);
+        if (details?.["reason"] === TASK_ENDED) return false;
+        if (code !== "deadline_exceeded" && code !== "unavailable") throw thrown;
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Checks that work which kills its runners comes to an end: tasks are allowed another runner less often
+ * than it takes to fail the job, through all restarts, and no worker is given a task of what has failed.
+ *
+ * @module
+ */
+import type { JournalRecord } from "../../actors/dispatcher/records.ts";
+import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
+import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
+import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
+import type { Findings } from "./checker.ts";
+
+type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
+type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
+
+/** See the module. One job alone has runners that die. */
+export class PoisonChecker {
+  readonly #findings: Findings;
+  readonly #deathsMax: number;
+  /** Reports of deaths, by asker and ask. */
+  readonly #asked = new Map<string, DeathRequest>();
+  /** Deaths after which a task was allowed another runner. */
+  readonly #allowed = new Set<string>();
+  readonly #failed = new Set<number>();
+
+  /** @param deathsMax So many deaths are to fail the job. */
+  constructor(findings: Findings, deathsMax: number) {
+    this.#findings = findings;
+    this.#deathsMax = deathsMax;
+  }
+
+  /** Looks at what the dispatcher hears and says. */
+  readonly observe = (event: InspectionEvent): void => {
+    if (event.type === "deliver" && event.envelope.kind === "ask") {
+      const { source, id, method, body } = event.envelope;
+      if (method === "runnerDied") this.#asked.set(keyOf(source, id), body as DeathRequest);
+    } else if (event.type === "send" && event.envelope.kind === "reply") {
+      const { target, id, body } = event.envelope;
+      const asked = this.#asked.get(keyOf(target, id));
+      if (asked !== undefined && (body as DeathAnswer).mayStart) this.#allow(asked);
+    }
+  };
+
+  /** Looks at what is journaled. */
+  journaled(record: JournalRecord): void {
+    if (record.type === "iteration_failed") this.#failed.add(record.iterationId);
+    if (record.type !== "task_created" || !this.#failed.has(record.iterationId)) return;
+    const { taskId, iterationId, worker } = record;
+    this.#findings.add(
+      `${worker} was given task ${taskId} of iteration ${iterationId}, which failed`,
+    );
+  }
+
+  #allow({ taskId, number }: DeathRequest): void {
+    this.#allowed.add(`${taskId}/${number}`);
+    if (this.#allowed.size < this.#deathsMax) return;
+    this.#findings.add(
+      `after ${this.#allowed.size} deaths another runner was allowed, where ${this.#deathsMax} fail the job`,
+    );
+  }
+}
+
+function keyOf({ node, path, incarnation }: Ref | FencedRef, id: number): string {
+  return `${node} ${path} ${incarnation} ${id}`;
+}
