@@ -49,20 +49,23 @@ export class VirtualTime {
 }
 
 /**
- * Registers a test that runs in virtual time. It may wait for actors, timers and promises of this
- * time, and for nothing real: no file, socket, thread or timer of the machine.
+ * Runs something in virtual time. It may wait for actors, timers and promises of this time, and for
+ * nothing real: no file, socket, thread or timer of the machine.
  *
- * The test fails with `failed_precondition` if it waits and nothing is left to happen, and with
- * `deadline_exceeded` if it is not done after a day.
+ * @throws LeatError `failed_precondition` if it waits and nothing is left to happen, and
+ * `deadline_exceeded` if it is not done after a day; otherwise what it throws itself.
  */
+export async function runInVirtualTime(run: (time: VirtualTime) => Promise<void>): Promise<void> {
+  const cluster = new SimCluster({ seed: 1n, readable: true });
+  let ended = false;
+  const outcome = Promise.try(() => run(new VirtualTime(cluster))).finally(() => ended = true);
+  // It is awaited below; until then a failure is no unhandled rejection.
+  outcome.catch(() => {});
+  await cluster.run({ until: () => ended, timeMaxMs: TIME_MAX_MS });
+  await outcome;
+}
+
+/** Registers a test that runs in virtual time, see {@linkcode runInVirtualTime}. */
 export function testInVirtualTime(name: string, test: (time: VirtualTime) => Promise<void>): void {
-  Deno.test(name, async () => {
-    const cluster = new SimCluster({ seed: 1n, readable: true });
-    let ended = false;
-    const outcome = Promise.try(() => test(new VirtualTime(cluster))).finally(() => ended = true);
-    // It is awaited below; until then a failure is no unhandled rejection.
-    outcome.catch(() => {});
-    await cluster.run({ until: () => ended, timeMaxMs: TIME_MAX_MS });
-    await outcome;
-  });
+  Deno.test(name, () => runInVirtualTime(test));
 }

@@ -27,11 +27,12 @@ import {
   settle,
   SOON,
   spawnProbe,
+  test,
   TestNode,
   TestPair,
 } from "./nodes.ts";
 
-Deno.test("tell keeps the order of one sender to one receiver, locally and over a link", async () => {
+test("tell keeps the order of one sender to one receiver, locally and over a link", async () => {
   await using pair = new TestPair();
   const local = spawnProbe(pair.a);
   const remote = spawnProbe(pair.b);
@@ -44,7 +45,7 @@ Deno.test("tell keeps the order of one sender to one receiver, locally and over 
   assertEquals(pair.b.drops, []);
 });
 
-Deno.test("a message is delivered in a later macrotask, after the sender's microtasks", async () => {
+test("a message is delivered in a later macrotask, after the sender's microtasks", async () => {
   await using node = new TestNode("a");
   const ref = spawnProbe(node);
   await settle();
@@ -56,7 +57,7 @@ Deno.test("a message is delivered in a later macrotask, after the sender's micro
   assertEquals(order, ["microtasks", "delivered"]);
 });
 
-Deno.test("sender and receiver never see each other's later changes to a body", async () => {
+test("sender and receiver never see each other's later changes to a body", async () => {
   await using pair = new TestPair();
   for (const ref of [spawnProbe(pair.a), spawnProbe(pair.b)]) {
     const body = { list: [1, 2], bytes: new Uint8Array([1, 2]), deep: { x: 1 } };
@@ -71,7 +72,7 @@ Deno.test("sender and receiver never see each other's later changes to a body", 
   }
 });
 
-Deno.test("a payload is handed over; one that is shared or may be sent again is copied", async () => {
+test("a payload is handed over; one that is shared or may be sent again is copied", async () => {
   await using pair = new TestPair();
   const send = async (payload: Payload, ref: FencedRef<Probe>, attemptMs?: number) => {
     const options = attemptMs === undefined ? SOON : { ...SOON, attemptMs };
@@ -101,7 +102,7 @@ Deno.test("a payload is handed over; one that is shared or may be sent again is 
   }
 });
 
-Deno.test("an ask without an answer ends at its deadline", async () => {
+test("an ask without an answer ends at its deadline", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const error = await rejection(
@@ -116,13 +117,13 @@ Deno.test("an ask without an answer ends at its deadline", async () => {
   assert(pair.a.drops.includes("unwanted_reply"));
 });
 
-Deno.test("an ask refuses a deadline that is not a number", async () => {
+test("an ask refuses a deadline that is not a number", async () => {
   await using node = new TestNode("a");
   const ref = spawnProbe(node);
   await rejection(node.system.ask(ref, "notes", null, { timeoutMs: NaN }), "invalid_argument");
 });
 
-Deno.test("an ask whose time is over when its turn comes is dropped unhandled", async () => {
+test("an ask whose time is over when its turn comes is dropped unhandled", async () => {
   await using node = new TestNode("a");
   const ref = spawnProbe(node);
   await node.system.ask(ref, "notes", null, SOON);
@@ -181,7 +182,7 @@ function lossyPair(loses: (envelope: Envelope) => boolean) {
   };
 }
 
-Deno.test("an ask that is repeated is handled once and answered the same", async () => {
+test("an ask that is repeated is handled once and answered the same", async () => {
   let lost = 0;
   await using pair = lossyPair((envelope) => envelope.kind === "reply" && lost++ < 3);
   const ref = spawnProbe(pair.b);
@@ -191,7 +192,7 @@ Deno.test("an ask that is repeated is handled once and answered the same", async
   assertEquals(await pair.a.system.ask(ref, "echo", "y", patience), { value: "y", calls: 2 });
 });
 
-Deno.test("a repeated refusal is the same too, but an `unavailable` one is handled anew", async () => {
+test("a repeated refusal is the same too, but an `unavailable` one is handled anew", async () => {
   let lost = 0;
   await using pair = lossyPair((envelope) => envelope.kind === "failure" && lost++ < 2);
   const ref = spawnProbe(pair.b);
@@ -208,7 +209,7 @@ Deno.test("a repeated refusal is the same too, but an `unavailable` one is handl
   assert(pair.b.of("deliver").length > 2, "it was tried again");
 });
 
-Deno.test("a repeated answer is as it was first given, whatever became of its parts", async () => {
+test("a repeated answer is as it was first given, whatever became of its parts", async () => {
   let lost = 0;
   await using pair = lossyPair((envelope) => envelope.kind === "reply" && lost++ < 1);
   const state = { count: 0 };
@@ -234,7 +235,7 @@ Deno.test("a repeated answer is as it was first given, whatever became of its pa
   assertEquals([answer.count, answer.nested.count], [1, 1]);
 });
 
-Deno.test("an ask that may be repeated says what its body was when it was made", async () => {
+test("an ask that may be repeated says what its body was when it was made", async () => {
   let lost = 0;
   await using pair = new TestPair();
   pair.links[0].close();
@@ -251,7 +252,7 @@ Deno.test("an ask that may be repeated says what its body was when it was made",
   assertEquals(pair.b.of("gap").map(({ missing }) => missing), [], "the first loss is not seen");
 });
 
-Deno.test("a lost message is seen as a gap, and what comes late is dropped", async () => {
+test("a lost message is seen as a gap, and what comes late is dropped", async () => {
   let first: Envelope | undefined;
   const a = new TestNode("a");
   const b = new TestNode("b");
@@ -290,7 +291,7 @@ Deno.test("a lost message is seen as a gap, and what comes late is dropped", asy
   await b.system.stop();
 });
 
-Deno.test("a mailbox that is full refuses asks and drops tells", async () => {
+test("a mailbox that is full refuses asks and drops tells", async () => {
   await using node = new TestNode("a");
   let release = () => {};
   const gate = new Promise<void>((resolve) => release = resolve);
@@ -310,7 +311,7 @@ Deno.test("a mailbox that is full refuses asks and drops tells", async () => {
   assertEquals(node.drops.filter((reason) => reason === "mailbox_full").length, 4);
 });
 
-Deno.test("a handler's LeatError is the answer and the actor lives", async () => {
+test("a handler's LeatError is the answer and the actor lives", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const error = await rejection(pair.a.system.ask(ref, "refuse", "not_found", SOON), "not_found");
@@ -319,7 +320,7 @@ Deno.test("a handler's LeatError is the answer and the actor lives", async () =>
   assertEquals(pair.b.of("stop"), []);
 });
 
-Deno.test("an unknown method is `unimplemented`, inherited ones too", async () => {
+test("an unknown method is `unimplemented`, inherited ones too", async () => {
   await using node = new TestNode("a");
   const ref = spawnProbe(node) as Ref as Ref<Record<string, (request: null) => null>>;
   for (const method of ["nothing", "toString", "constructor", "__proto__"]) {
@@ -327,7 +328,7 @@ Deno.test("an unknown method is `unimplemented`, inherited ones too", async () =
   }
 });
 
-Deno.test("a message for an earlier life is answered, never obeyed", async () => {
+test("a message for an earlier life is answered, never obeyed", async () => {
   await using pair = new TestPair();
   const first = spawnProbe(pair.b);
   await pair.b.system.stopActor("probe");
@@ -346,7 +347,7 @@ Deno.test("a message for an earlier life is answered, never obeyed", async () =>
   assertEquals(pair.b.drops, ["stale_incarnation", "stale_incarnation"]);
 });
 
-Deno.test("a dead letter is seen, and an ask of nobody is `not_found`", async () => {
+test("a dead letter is seen, and an ask of nobody is `not_found`", async () => {
   await using pair = new TestPair();
   for (const node of ["a", "b"]) {
     const nobody = { node, path: "/nobody" } as FencedRef<Probe>;
@@ -357,7 +358,7 @@ Deno.test("a dead letter is seen, and an ask of nobody is `not_found`", async ()
   assertEquals(pair.b.drops, ["no_such_actor", "no_such_actor"]);
 });
 
-Deno.test("a node nobody knows is `unavailable`, at once or at the deadline of a patient ask", async () => {
+test("a node nobody knows is `unavailable`, at once or at the deadline of a patient ask", async () => {
   await using node = new TestNode("a");
   const nowhere = { node: "nowhere", path: "/probe" } as FencedRef<Probe>;
   await rejection(node.system.ask(nowhere, "notes", null, SOON), "unavailable");
@@ -366,7 +367,7 @@ Deno.test("a node nobody knows is `unavailable`, at once or at the deadline of a
   assertStringIncludes(error.message, "nowhere");
 });
 
-Deno.test("asks in flight are rejected when the link is lost; patient ones go over the next", async () => {
+test("asks in flight are rejected when the link is lost; patient ones go over the next", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const plain = pair.a.system.ask(ref, "wait", null, SOON);
@@ -382,7 +383,7 @@ Deno.test("asks in flight are rejected when the link is lost; patient ones go ov
   assertEquals(await patient, "released");
 });
 
-Deno.test("asks are rejected when one of two links is lost, and watches live on", async () => {
+test("asks are rejected when one of two links is lost, and watches live on", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);
   pair.join();
@@ -399,7 +400,7 @@ Deno.test("asks are rejected when one of two links is lost, and watches live on"
   assertEquals(downs.length, 1);
 });
 
-Deno.test("what waits for a link goes before what the link's first messages cause", async () => {
+test("what waits for a link goes before what the link's first messages cause", async () => {
   const b = new TestNode("b");
   const far = spawnProbe(b);
   const connector: Connector = {
@@ -438,14 +439,14 @@ Deno.test("what waits for a link goes before what the link's first messages caus
   await b.system.stop();
 });
 
-Deno.test("two nodes of one world do not share an incarnation", async () => {
+test("two nodes of one world do not share an incarnation", async () => {
   const world = new DenoWorld({ logLevel: "off", seed: 1n });
   await using first = new ActorSystem({ node: "a", world });
   await using second = new ActorSystem({ node: "a", world });
   assertNotEquals(first.id.incarnation, second.id.incarnation);
 });
 
-Deno.test("an ask made after its system has stopped is cancelled", async () => {
+test("an ask made after its system has stopped is cancelled", async () => {
   const node = new TestNode("a");
   const ref = spawnProbe(node);
   await node.system.stop();
@@ -456,7 +457,7 @@ Deno.test("an ask made after its system has stopped is cancelled", async () => {
   }, LeatError);
 });
 
-Deno.test("asks open when a system stops are cancelled, and nothing is left pending", async () => {
+test("asks open when a system stops are cancelled, and nothing is left pending", async () => {
   const pair = new TestPair();
   const ref = spawnProbe(pair.b);
   const open = pair.a.system.ask(ref, "wait", null, { timeoutMs: 3_600_000, attemptMs: 1_000 });

@@ -12,6 +12,27 @@ import { ActorSystem, type SystemOptions } from "../../../actors/runtime/system.
 import { inlinePair } from "../../../transport/inline.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assertEquals, assertInstanceOf, fail } from "../../assert.ts";
+import { runInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
+
+/** Time that messages and macrotasks of virtual time need none of, in ms. */
+const MOMENT_MS = 0.01;
+
+/** The time of the test that runs, where that is virtual, and how many nodes it has had. */
+let current: { readonly time: VirtualTime; nodes: number } | undefined;
+
+/** Registers a test whose nodes live in virtual time. It may wait for nothing else. */
+export function test(name: string, run: () => void | Promise<void>): void {
+  Deno.test(name, async () => {
+    try {
+      await runInVirtualTime(async (time) => {
+        current = { time, nodes: 0 };
+        await run();
+      });
+    } finally {
+      current = undefined;
+    }
+  });
+}
 
 /** A node, and all that happened on it. */
 export class TestNode implements AsyncDisposable {
@@ -20,7 +41,8 @@ export class TestNode implements AsyncDisposable {
   readonly #waiting = new Set<() => void>();
 
   constructor(node: string, options: Partial<SystemOptions> = {}) {
-    const world = new DenoWorld({ logLevel: "off" });
+    const world = current?.time.world(`${node} ${++current.nodes}`) ??
+      new DenoWorld({ logLevel: "off" });
     this.system = new ActorSystem({ node, world, ...options });
     this.system.inspect((event) => {
       this.events.push(event);
@@ -159,8 +181,15 @@ export async function rejection(promise: Promise<unknown>, code: LeatErrorCode) 
 
 /** Lets everything that was sent so far arrive. */
 export async function settle(rounds = 4): Promise<void> {
-  for (let i = 0; i < rounds; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+  for (let i = 0; i < rounds; i++) {
+    await (current?.time.sleep(MOMENT_MS) ?? new Promise<void>((resolve) => setImmediate(resolve)));
+  }
 }
 
 /** Patience for asks that are expected to be answered. */
 export const SOON = { timeoutMs: 60_000 } as const;
+
+/** Lets virtual time pass, in a {@linkcode test}. */
+export function pass(ms: number): Promise<void> {
+  return current!.time.sleep(ms);
+}

@@ -7,7 +7,17 @@ import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext, ChildSpec, Supervision } from "../../../actors/runtime/actor.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
 import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
-import { type Probe, probe, rejection, settle, SOON, spawnProbe, TestNode } from "./nodes.ts";
+import {
+  pass,
+  type Probe,
+  probe,
+  rejection,
+  settle,
+  SOON,
+  spawnProbe,
+  test,
+  TestNode,
+} from "./nodes.ts";
 
 const FAST: Supervision = { backoffMinMs: 1, backoffMaxMs: 4 };
 
@@ -62,7 +72,7 @@ function childOf(parent: Ref, name: string): Ref<Probe> {
   return { node: parent.node, path: `${parent.path}/${name}` };
 }
 
-Deno.test("another error answers `internal`, kills the actor, and a new life takes over", async () => {
+test("another error answers `internal`, kills the actor, and a new life takes over", async () => {
   for (const method of ["crash", "crashLater"] as const) {
     await using node = new TestNode("a", { supervision: FAST });
     const ref = spawnProbe(node);
@@ -79,7 +89,7 @@ Deno.test("another error answers `internal`, kills the actor, and a new life tak
   }
 });
 
-Deno.test("an ask of an actor that waits to be restarted is `unavailable`, so a patient one gets through", async () => {
+test("an ask of an actor that waits to be restarted is `unavailable`, so a patient one gets through", async () => {
   await using node = new TestNode("a", { supervision: { backoffMinMs: 500 } });
   const ref = nameOf(spawnProbe(node));
   await rejection(node.system.ask(ref, "crash", "a bug", SOON), "internal");
@@ -89,7 +99,7 @@ Deno.test("an ask of an actor that waits to be restarted is `unavailable`, so a 
   assertEquals(await node.system.ask(ref, "notes", null, { ...SOON, attemptMs: 5_000 }), []);
 });
 
-Deno.test("asks that wait or are being answered when their actor dies are refused at once", async () => {
+test("asks that wait or are being answered when their actor dies are refused at once", async () => {
   await using node = new TestNode("a", { supervision: FAST });
   const ref = spawnProbe(node);
   const handled = rejection(node.system.ask(ref, "wait", null, SOON), "unavailable");
@@ -100,7 +110,7 @@ Deno.test("asks that wait or are being answered when their actor dies are refuse
   await waiting;
 });
 
-Deno.test("what stop() lets go is still answered", async () => {
+test("what stop() lets go is still answered", async () => {
   await using node = new TestNode("a");
   interface Waiter {
     wait(request: null): string;
@@ -121,7 +131,7 @@ Deno.test("what stop() lets go is still answered", async () => {
   assertEquals(await asked, "the end");
 });
 
-Deno.test("the delay before a restart doubles up to its maximum", async () => {
+test("the delay before a restart doubles up to its maximum", async () => {
   await using node = new TestNode("a", {
     supervision: { backoffMinMs: 1, backoffMaxMs: 5, intensity: 100 },
   });
@@ -134,7 +144,7 @@ Deno.test("the delay before a restart doubles up to its maximum", async () => {
   assertEquals(node.of("restart").map(({ delayMs }) => delayMs), [1, 2, 4, 5, 5]);
 });
 
-Deno.test("a constructor or start() that fails is a death like any other", async () => {
+test("a constructor or start() that fails is a death like any other", async () => {
   for (const broken of ["create", "start", "startLater"]) {
     await using node = new TestNode("a", { supervision: FAST });
     let lives = 0;
@@ -157,7 +167,7 @@ Deno.test("a constructor or start() that fails is a death like any other", async
   }
 });
 
-Deno.test("messages wait until start() is done", async () => {
+test("messages wait until start() is done", async () => {
   await using node = new TestNode("a");
   const order: string[] = [];
   const ref = spawnProbe(node, {
@@ -175,7 +185,7 @@ Deno.test("messages wait until start() is done", async () => {
   assertEquals(order, ["started", "answered"]);
 });
 
-Deno.test("too many restarts within the period kill the supervisor, and its own restarts it", async () => {
+test("too many restarts within the period kill the supervisor, and its own restarts it", async () => {
   await using node = new TestNode("a", { supervision: FAST });
   const parent = spawnParent(node, ["one"], { ...FAST, intensity: 2 });
   const one = childOf(parent, "one");
@@ -195,7 +205,7 @@ Deno.test("too many restarts within the period kill the supervisor, and its own 
   assertEquals(parents.length, 2);
 });
 
-Deno.test("a node whose top-level actors die too often has failed, and says so", async () => {
+test("a node whose top-level actors die too often has failed, and says so", async () => {
   await using node = new TestNode("a", { supervision: { ...FAST, intensity: 0 } });
   const ref = spawnProbe(node);
   node.system.tell(ref, "crash", "fatal");
@@ -204,7 +214,7 @@ Deno.test("a node whose top-level actors die too often has failed, and says so",
   assertStringIncludes((error.cause as LeatError).message, "fatal");
 });
 
-Deno.test("one_for_one restarts the child that died and no other", async () => {
+test("one_for_one restarts the child that died and no other", async () => {
   await using node = new TestNode("a");
   const log: string[] = [];
   const parent = spawnParent(node, ["one", "two", "three"], FAST, { log });
@@ -213,7 +223,7 @@ Deno.test("one_for_one restarts the child that died and no other", async () => {
   assertEquals(log, ["start one", "start two", "start three", "stop two internal", "start two"]);
 });
 
-Deno.test("rest_for_one ends what was started later in reverse, then starts all in order", async () => {
+test("rest_for_one ends what was started later in reverse, then starts all in order", async () => {
   await using node = new TestNode("a");
   const log: string[] = [];
   const supervision = { ...FAST, strategy: "rest_for_one" } as const;
@@ -230,7 +240,7 @@ Deno.test("rest_for_one ends what was started later in reverse, then starts all 
   ]);
 });
 
-Deno.test("rest_for_one starts each child once when two die together", async () => {
+test("rest_for_one starts each child once when two die together", async () => {
   await using node = new TestNode("a");
   const log: string[] = [];
   const supervision = { ...FAST, strategy: "rest_for_one" } as const;
@@ -246,7 +256,7 @@ Deno.test("rest_for_one starts each child once when two die together", async () 
   assertEquals(living, ["/node", "/parent", "/parent/one", "/parent/three", "/parent/two"]);
 });
 
-Deno.test("rest_for_one brings later children back when the one that died is stopped meanwhile", async () => {
+test("rest_for_one brings later children back when the one that died is stopped meanwhile", async () => {
   await using node = new TestNode("a");
   const supervision = { strategy: "rest_for_one", backoffMinMs: 30 } as const;
   const parent = spawnParent(node, ["one", "two"], supervision);
@@ -258,7 +268,7 @@ Deno.test("rest_for_one brings later children back when the one that died is sto
   assertEquals(await node.system.ask(parent, "child", "one", SOON), null);
 });
 
-Deno.test("a temporary child that dies stays away, and its name is free again", async () => {
+test("a temporary child that dies stays away, and its name is free again", async () => {
   await using node = new TestNode("a");
   const parent = spawnParent(node, ["one"], FAST, { child: { restart: "temporary" } });
   await rejection(node.system.ask(childOf(parent, "one"), "crash", "a bug", SOON), "internal");
@@ -270,17 +280,17 @@ Deno.test("a temporary child that dies stays away, and its name is free again", 
   assertEquals(await node.system.ask(childOf(parent, "one"), "notes", null, SOON), []);
 });
 
-Deno.test("a child stopped while it waits to be restarted does not come back", async () => {
+test("a child stopped while it waits to be restarted does not come back", async () => {
   await using node = new TestNode("a");
   const parent = spawnParent(node, ["one"], { backoffMinMs: 20 });
   node.system.tell(childOf(parent, "one"), "crash", "a bug");
   await node.happened("restart");
   await node.system.ask(parent, "stop", "one", SOON);
-  await new Promise((resolve) => setTimeout(resolve, 40));
+  await pass(1_000);
   assertEquals(await node.system.ask(parent, "child", "one", SOON), null);
 });
 
-Deno.test("stop() ends children before parents, later ones before earlier ones", async () => {
+test("stop() ends children before parents, later ones before earlier ones", async () => {
   const node = new TestNode("a");
   const log: string[] = [];
   spawnParent(node, ["one", "two"], FAST, { log });
@@ -295,7 +305,7 @@ Deno.test("stop() ends children before parents, later ones before earlier ones",
   assertEquals(node.system.actors(), []);
 });
 
-Deno.test("a stop() that takes too long is given up, one that fails is logged, and both end", async () => {
+test("a stop() that takes too long is given up, one that fails is logged, and both end", async () => {
   const node = new TestNode("a");
   spawnProbe(node, {
     name: "slow",
@@ -315,7 +325,7 @@ Deno.test("a stop() that takes too long is given up, one that fails is logged, a
   assertEquals(node.of("stop").length, 4);
 });
 
-Deno.test("an actor may still ask others from its stop()", async () => {
+test("an actor may still ask others from its stop()", async () => {
   await using node = new TestNode("a");
   const ledger = spawnProbe(node, { name: "ledger" });
   const spec: ChildSpec<Probe> = {
@@ -333,7 +343,7 @@ Deno.test("an actor may still ask others from its stop()", async () => {
   assertEquals(await node.system.ask(ledger, "notes", null, SOON), ["call 1"]);
 });
 
-Deno.test("a life's end aborts its signal, cancels its timers and its asks", async () => {
+test("a life's end aborts its signal, cancels its timers and its asks", async () => {
   await using node = new TestNode("a");
   const ledger = spawnProbe(node, { name: "ledger" });
   const { promise: cancelled, resolve } = Promise.withResolvers<LeatError>();
@@ -349,11 +359,11 @@ Deno.test("a life's end aborts its signal, cancels its timers and its asks", asy
   await node.system.stopActor("probe");
   assert(signal!.aborted);
   assertEquals((await cancelled).code, "cancelled");
-  await new Promise((resolve) => setTimeout(resolve, 250));
+  await pass(1_000);
   assertEquals(await node.system.ask(ledger, "notes", null, SOON), []);
 });
 
-Deno.test("an error in a timer, a watch or run() kills the actor; `cancelled` from run() does not", async () => {
+test("an error in a timer, a watch or run() kills the actor; `cancelled` from run() does not", async () => {
   const causes: Record<string, (context: ActorContext<Probe>) => void> = {
     timer: (context) =>
       void context.timer(1, () => {
@@ -388,7 +398,7 @@ Deno.test("an error in a timer, a watch or run() kills the actor; `cancelled` fr
   assertEquals(node.of("stop"), []);
 });
 
-Deno.test("spawn refuses a name that is taken, empty or a path", async () => {
+test("spawn refuses a name that is taken, empty or a path", async () => {
   await using node = new TestNode("a");
   spawnProbe(node);
   for (
