@@ -75,7 +75,8 @@ export class S3Files implements Files {
     const matches = keyMatcher(globs);
     const found: string[] = [];
     for await (const key of this.#keys(bucket, literalPrefix(globs), signal)) {
-      if (key.endsWith("/") || !matches(key)) continue;
+      // Stores show folders as keys that end with a slash, and the bucket as an empty one.
+      if (key === "" || key.endsWith("/") || !matches(key)) continue;
       if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
       found.push(root + key);
     }

@@ -62,11 +62,11 @@ Deno.test("a listing asks for what the pattern is certain to begin with", async 
     prefixes.push(new URL(request.url).searchParams.get("prefix"));
     return new Response("<ListBucketResult><Contents/></ListBucketResult>");
   };
-  const patterns = ["*", "a/b/c-*.txt", "a b%/{c,d}/e", "a\\*b*", "a/+(b)", "a/b[cd]"];
+  const patterns = ["*", "a/b/c-*.txt", "a b%/{c,d}/e", "a\\*b*", "a/b[cd]"];
   await withStore(fault, async (files) => {
     for (const pattern of patterns) assertEquals(await files.list(`s3://bucket/${pattern}`), []);
   });
-  assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/", "a/b"]);
+  assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b"]);
 });
 
 Deno.test("a listing that goes on nobody says where is refused, and never taken for whole", async () => {
