@@ -181,6 +181,12 @@ const JOURNAL_OPTIONS = {
   recordsMax: 20_000,
   bytesMax: 16 * 2 ** 20,
   macrotask: (fn: () => void) => void setImmediate(fn),
+  nowMs: () => performance.now(),
+  timer: (delayMs: number, fn: () => void) => {
+    const timer = setTimeout(fn, delayMs);
+    return { cancel: () => clearTimeout(timer) };
+  },
+  onStall: () => {},
   onFailure: () => {},
 };
 

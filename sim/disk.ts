@@ -209,9 +209,11 @@ class SimLog implements DurableLog {
   }
 
   #finish(write: Write): void {
-    this.#failure ??= this.#failureOf(write);
-    if (this.#failure !== undefined) {
-      for (const { reject } of this.#queue.splice(0)) reject(this.#failure);
+    const failure = this.#failure ?? this.#failureOf(write);
+    if (failure !== undefined) {
+      // A full disk takes nothing, and later writes are tried anew.
+      if (failure.code !== "resource_exhausted") this.#failure = failure;
+      for (const { reject } of this.#queue.splice(0)) reject(failure);
       return;
     }
     this.#store(write);

@@ -171,6 +171,11 @@ export const METRICS: readonly Metric[] = [
     },
   ),
   cluster(
+    "leat_journal_waits",
+    "1 while the disk under the dispatcher's journal is full and its answers wait for room.",
+    ({ journal }) => journal === undefined ? 0 : 1,
+  ),
+  cluster(
     "leat_wanted_workers",
     "Workers that there should be: raised at once, lowered slowly, within the limits.",
     ({ scaling }) => scaling.wanted,

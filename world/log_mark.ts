@@ -15,6 +15,9 @@ import { crc32 } from "node:zlib";
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
+/** How the system says that there is no room. */
+const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
+
 /** The mark of an open log. */
 export class LogMark {
   readonly #path: string;
@@ -42,12 +45,16 @@ export class LogMark {
     return isWhole ? Number(view.getBigUint64(0)) : undefined;
   }
 
-  /** All records up to this one are durable. */
+  /** All records up to this one are durable. On a full disk the mark stays behind, where a new one has no place. */
   write(number: number): void {
     const view = new DataView(this.#bytes.buffer);
     view.setBigUint64(0, BigInt(number));
     view.setUint32(NUMBER_BYTES, crc32(this.#bytes.subarray(0, NUMBER_BYTES)));
-    writeSync(this.#descriptor, this.#bytes, 0, MARK_BYTES, 0);
+    try {
+      writeSync(this.#descriptor, this.#bytes, 0, MARK_BYTES, 0);
+    } catch (error) {
+      if (!FULL.has((error as { code?: unknown }).code)) throw error;
+    }
   }
 
   close(): void {

@@ -50,8 +50,11 @@ const SCHEMA = `
 
 /** How to open a log. */
 export interface SqliteLogOptions {
-  /** The most the file may grow to; beyond it a `sync` fails with `resource_exhausted`. Default: what the disk holds. */
-  readonly bytesMax?: number;
+  /**
+   * The most the file may grow to, asked before each write; beyond it a `sync` fails with `resource_exhausted`. Default: what the disk
+   * holds.
+   */
+  readonly bytesMax?: () => number;
 }
 
 /**
@@ -80,6 +83,7 @@ class SqliteLog implements DurableLog {
   readonly #database: DatabaseSync;
   readonly #insert: StatementSync;
   readonly #mark: LogMark;
+  readonly #bytesMax: (() => number) | undefined;
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   /** The number of the newest record that is written, counted over the whole life of the log. */
@@ -92,9 +96,9 @@ class SqliteLog implements DurableLog {
 
   constructor(path: string, { bytesMax }: SqliteLogOptions) {
     this.#path = path;
+    this.#bytesMax = bytesMax;
     this.#database = openDatabase(path);
     try {
-      if (bytesMax !== undefined) limitSize(this.#database, bytesMax);
       const contents = readContents(this.#database, path);
       this.#found = contents;
       this.#written = contents.number + contents.records.length;
@@ -194,32 +198,40 @@ class SqliteLog implements DurableLog {
   }
 
   /**
-   * Writes all that is pending. After a failure it is not known what reached the disk, so nothing more
-   * is written.
+   * Writes all that is pending. A full disk takes nothing, and what is pending stays so. After another
+   * failure it is not known what reached the disk, so nothing more is written.
    *
    * @param work Answers the number of the newest record.
    */
   #transaction(work: () => number): void {
     this.#found = undefined;
     try {
+      if (this.#bytesMax !== undefined) limitSize(this.#database, this.#bytesMax());
       this.#database.exec("BEGIN IMMEDIATE");
       const number = work();
       this.#database.exec("COMMIT");
-      this.#mark.write(number);
       this.#written = number;
       this.#pending = [];
       this.#pendingBytes = 0;
     } catch (error) {
-      this.#failure = translate(error, this.#path);
-      this.#pending = [];
-      if (this.#database.isTransaction) {
-        try {
-          this.#database.exec("ROLLBACK");
-        } catch {
-          // The failure that matters is kept; the next opening rolls back.
-        }
+      const failure = translate(error, this.#path);
+      const isUndone = this.#rollBack();
+      if (failure.code !== "resource_exhausted" || !isUndone) {
+        this.#failure = failure;
+        this.#pending = [];
       }
-      throw this.#failure;
+      throw failure;
+    }
+    this.#mark.write(this.#written);
+  }
+
+  #rollBack(): boolean {
+    try {
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      return true;
+    } catch {
+      // The next opening rolls back.
+      return false;
     }
   }
 
@@ -361,7 +373,12 @@ function checkLayout(database: DatabaseSync, path: string): void {
 
 function limitSize(database: DatabaseSync, bytesMax: number): void {
   const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
-  database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(bytesMax / pageBytes))}`);
+  database.exec(`PRAGMA max_page_count = ${pagesOf(bytesMax, pageBytes)}`);
+}
+
+/** At least one page, and at most as many as SQLite counts. */
+function pagesOf(bytesMax: number, pageBytes: number): number {
+  return Math.min(2 ** 32 - 2, Math.max(1, Math.floor(bytesMax / pageBytes)));
 }
 
 /** Records as rows: each with its length before it, one after the other. */
@@ -452,7 +469,7 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   [8, ["permission_denied", "may only be read; give this program the right to write it"]],
   [10, ["data_loss", "could not be read or written; check the disk"]],
   [11, ["data_loss", "is damaged; restore it from a copy, or move it away to begin anew"]],
-  [13, ["resource_exhausted", "cannot grow: the disk is full; make room and start again"]],
+  [13, ["resource_exhausted", "cannot grow: the disk is full; make room"]],
   [14, ["permission_denied", "could not be opened; check that its folder may be written"]],
   [26, [
     "data_loss",
@@ -468,10 +485,10 @@ const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = n
   ["EACCES", ["permission_denied", "may not be written; give this program's user the right to"]],
   ["EPERM", ["permission_denied", "may not be written; give this program's user the right to"]],
   ["EROFS", ["permission_denied", "is on a disk that may only be read; choose another folder"]],
-  ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room and start again"]],
+  ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room"]],
   ["EDQUOT", [
     "resource_exhausted",
-    "cannot grow: the quota is used up; make room and start again",
+    "cannot grow: the quota is used up; make room",
   ]],
 ]);
 

@@ -154,8 +154,9 @@ class Dispatcher {
     this.#parts.taskRequests.refuse(new LeatError("unavailable", "The dispatcher is stopping"));
   }
 
+  /** What it says was durable before the first request: it waits for nothing, so that health checks pass on a full disk. */
   hello(): Answer<"hello"> {
-    return this.#turns.run(({ state }): DispatcherInfo => ({
+    return this.#turns.look((state): DispatcherInfo => ({
       version: VERSION,
       clusterId: state.clusterId,
       life: state.lives,
@@ -261,12 +262,20 @@ class Dispatcher {
     return this.#turns.run((turn) => runnerDied(turn, request, this.#settings.runnerDeathsMax));
   }
 
+  /** Whoever looks while the journal waits for room has to see that it does. */
   describe(refresh: boolean): Answer<"describe"> {
-    return this.#turns.run((turn) => {
-      if (refresh) this.#refreshFigures(turn.nowMs);
+    const { stall } = this.#turns;
+    const describe = (turn: Turn) => {
+      if (refresh && stall === undefined) this.#refreshFigures(turn.nowMs);
       const soft = this.#softState(turn);
-      return describeState(turn.state, soft, this.#scaling.describe(turn.state, soft));
-    });
+      const described = describeState(turn.state, soft, this.#scaling.describe(turn.state, soft));
+      if (stall === undefined) return described;
+      return {
+        ...described,
+        journal: { waits: stall.message, forMs: turn.nowMs - stall.sinceMs },
+      };
+    };
+    return stall === undefined ? this.#turns.run(describe) : this.#turns.lookAround(describe);
   }
 
   /** Whether one of its tasks cannot read on, as far as its worker has told. */

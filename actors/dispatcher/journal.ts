@@ -26,6 +26,18 @@ export interface Journal {
   close(): Promise<void>;
 }
 
+/** A journal that waits for room on its disk. What was decided since waits with it, answers included. */
+export interface JournalStall {
+  /** What the log says, with its place and the remedy. */
+  readonly message: string;
+  /** Since when, in monotonic time. */
+  readonly sinceMs: number;
+}
+
+/** How long it is until a full disk is tried again: at first, and at most, in ms. */
+const RETRY_MIN_MS = 100;
+const RETRY_MAX_MS = 2_000;
+
 /** What a {@linkcode LoggedJournal} needs. */
 export interface LoggedJournalOptions {
   readonly log: DurableLog;
@@ -39,6 +51,11 @@ export interface LoggedJournalOptions {
   readonly isCompactedEarly?: () => boolean;
   /** Calls back in a later macrotask; see `World.macrotask`. */
   readonly macrotask: (fn: () => void) => void;
+  readonly nowMs: () => number;
+  /** Calls back after a while, unless it is cancelled. */
+  readonly timer: (delayMs: number, fn: () => void) => { cancel(): void };
+  /** The disk is full, or (undefined) has room again. */
+  readonly onStall: (stall: JournalStall | undefined) => void;
   /** The log has failed: what was applied since is not to be trusted. */
   readonly onFailure: (error: LeatError) => void;
 }
@@ -61,6 +78,12 @@ export class LoggedJournal implements Journal {
   #bytes: number;
   #snapshotBytes: number;
   #isAbandoned = false;
+  #isClosing = false;
+  #stall: JournalStall | undefined;
+  /** Settles when the disk has room again, or the journal is closed. */
+  #room: Promise<void> | undefined;
+  /** Ends the wait for the next attempt. */
+  #wake: (() => void) | undefined;
 
   /** @param replayed What the log held when it was opened. */
   constructor(
@@ -106,24 +129,77 @@ export class LoggedJournal implements Journal {
     this.#batch = new RecordBatch(this.#slab);
   }
 
+  /** Why nothing becomes durable for now, if so: the disk is full. */
+  get stall(): JournalStall | undefined {
+    return this.#stall;
+  }
+
   async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#wake?.();
     try {
       await this.committed();
     } catch {
       // It was reported when it happened.
     }
-    await this.#options.log.close();
+    try {
+      await this.#options.log.close();
+    } catch (error) {
+      // What a full disk has not taken, nobody was told.
+      if (LeatError.from(error).code !== "resource_exhausted") throw error;
+    }
   }
 
   async #commit(upTo: number): Promise<void> {
     if (this.#isAbandoned) throw abandoned();
     try {
       this.#logBatch();
-      await (this.#isLong ? this.#compact() : this.#options.log.sync());
+      await this.#write();
     } catch (error) {
       throw this.#failed(error);
     }
     this.#durable = Math.max(this.#durable, upTo);
+  }
+
+  /** A full disk is waited for: what was decided waits in memory, and what rests on it leaves later. */
+  async #write(): Promise<void> {
+    for (;;) {
+      try {
+        return await (this.#isLong ? this.#compact() : this.#options.log.sync());
+      } catch (error) {
+        const failure = LeatError.from(error, "data_loss");
+        if (failure.code !== "resource_exhausted" || this.#isClosing) throw error;
+        await (this.#room ??= this.#waitForRoom(failure));
+      }
+    }
+  }
+
+  async #waitForRoom({ message }: LeatError): Promise<void> {
+    const { log, nowMs, onStall } = this.#options;
+    onStall(this.#stall = { message, sinceMs: nowMs() });
+    for (let delayMs = RETRY_MIN_MS;; delayMs = Math.min(2 * delayMs, RETRY_MAX_MS)) {
+      await this.#wait(delayMs);
+      if (this.#isClosing) break;
+      try {
+        await log.sync();
+        break;
+      } catch (error) {
+        // Whoever waits meets another failure by itself.
+        if (LeatError.from(error).code !== "resource_exhausted") break;
+      }
+    }
+    this.#room = undefined;
+    onStall(this.#stall = undefined);
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#options.timer(delayMs, resolve);
+      this.#wake = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
   }
 
   #logBatch(): void {
@@ -136,7 +212,7 @@ export class LoggedJournal implements Journal {
 
   #failed(error: unknown): LeatError {
     const failure = LeatError.from(error, "data_loss");
-    this.#options.onFailure(failure);
+    if (!this.#isClosing || failure.code !== "resource_exhausted") this.#options.onFailure(failure);
     return new LeatError(
       "unavailable",
       `The dispatcher cannot write its journal (${failure.message}); it starts again from what it wrote`,

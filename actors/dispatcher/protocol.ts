@@ -426,6 +426,8 @@ export interface SavingNews {
 /** What {@linkcode DispatcherProtocol.describe} answers. */
 export interface DispatcherDescription {
   readonly clusterId: string;
+  /** Only while the disk under its journal is full: what is to be done, and for how long answers have waited, in ms. */
+  readonly journal?: { readonly waits: string; readonly forMs: number };
   /** How many workers there should be. */
   readonly scaling: ScalingDescription;
   readonly workers: readonly {

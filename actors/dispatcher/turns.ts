@@ -13,7 +13,7 @@ import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Settings } from "./config.ts";
 import type { Consequences } from "./consequences.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, JournalStall } from "./journal.ts";
 import type { JournalRecord } from "./records.ts";
 import { openJournal, type Recovered } from "./recovery.ts";
 import type { DispatcherState } from "./state.ts";
@@ -59,6 +59,19 @@ export class Turns {
       bytesMax: settings.journalBytesMax,
       isCompactedEarly: () => world.fault("dispatcher.compact_early"),
       macrotask: (fn) => world.macrotask(fn),
+      nowMs: () => world.nowMs(),
+      timer: (delayMs, fn) => world.timer(delayMs, fn),
+      onStall: (stall) => {
+        if (stall === undefined) {
+          world.log("warn", "The dispatcher's journal has room again, and it goes on");
+          return;
+        }
+        const { message } = stall;
+        world.log(
+          "error",
+          `The dispatcher waits with its answers: ${message}. It tries again every few seconds.`,
+        );
+      },
       onFailure: (error) => {
         const message = `The journal of the dispatcher failed: ${error.message}`;
         die(context, new LeatError(error.code, message, { cause: error }));
@@ -107,6 +120,16 @@ export class Turns {
       const found = look(this.state);
       return () => found;
     })();
+  }
+
+  /** Looks as a turn does, at what may not be durable yet: for people alone. It changes nothing. */
+  lookAround<A>(look: (turn: Turn) => A): A {
+    return this.look(() => look(this.#turn));
+  }
+
+  /** Why nothing becomes durable for now, if so. */
+  get stall(): JournalStall | undefined {
+    return this.#opened.journal.stall;
   }
 
   /** Acts when all that was decided so far is durable, if it comes to that. */

@@ -24,11 +24,12 @@ export interface DurableLog {
   /**
    * Makes all records appended so far durable. Calls may overlap and are answered together.
    *
-   * @throws LeatError `resource_exhausted` when the disk is full, `data_loss` when it fails. The log
-   * is unusable after that: a state may have been applied that no restart would find.
+   * @throws LeatError `resource_exhausted` when the disk is full: nothing of what was not durable is
+   * written, all of it is kept, and a later `sync` tries again. `data_loss` when the disk fails: the log
+   * is unusable after that, because nobody knows what was written.
    */
   sync(): Promise<void>;
-  /** Replaces everything appended so far by a snapshot, atomically. */
+  /** Replaces everything appended so far by a snapshot, atomically. Errors as for `sync`. */
   compact(snapshot: Uint8Array): Promise<void>;
   /** Syncs and releases the log. */
   close(): Promise<void>;

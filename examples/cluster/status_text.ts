@@ -35,6 +35,7 @@ export function statusText(state: DispatcherDescription): string {
   );
   const parts = [
     statusLine(state),
+    ...(state.journal === undefined ? [] : [`The dispatcher waits: ${state.journal.waits}`]),
     ...failed.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
     ...active.map(({ job, iteration }) => `${job.name}: ${iteration.bottleneck.text}`),
     ...active.flatMap(({ job, iteration: { rounds } }) =>

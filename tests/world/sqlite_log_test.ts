@@ -280,24 +280,46 @@ Deno.test("openSqliteLog names the path when its folder is a file", () =>
     assertStringIncludes(error.message, `${folder}/file/a.log`);
   }));
 
-Deno.test("a full disk is resource_exhausted, and the log is unusable afterwards", () =>
+Deno.test("a full disk is resource_exhausted, and what it has not taken is written once there is room", () =>
   inFolder(async (folder) => {
     const path = `${folder}/a.log`;
-    let log = await openSqliteLog(path, { bytesMax: 64 * 1024 });
+    let bytesMax = 64 * 1024;
+    let log = await openSqliteLog(path, { bytesMax: () => bytesMax });
     log.append(new Uint8Array(1000).fill(1));
     await log.sync();
-    log.append(new Uint8Array(100_000));
+    log.append(new Uint8Array(100_000).fill(2));
     const overlapping = log.sync();
     const error = await assertRejects(() => log.sync(), LeatError);
     await assertRejects(() => overlapping, LeatError);
     assertEquals(error.code, "resource_exhausted");
     assertStringIncludes(error.message, path);
-    for (const use of [() => log.sync(), () => log.compact(new Uint8Array(1)), () => log.read()]) {
+    assertStringIncludes(error.message, "make room");
+    log.append(new Uint8Array(10).fill(3));
+    for (const use of [() => log.sync(), () => log.compact(new Uint8Array(200_000))]) {
       assertEquals((await assertRejects(use, LeatError)).code, "resource_exhausted");
     }
+    const lengths = async () => (await log.read()).records.map(({ length }) => length);
+    assertEquals(await lengths(), [1000]);
+    bytesMax = Infinity;
+    await log.sync();
+    assertEquals(await lengths(), [1000, 100_000, 10]);
     await log.close();
     log = await openSqliteLog(path);
-    assertEquals((await log.read()).records.map((record) => record.length), [1000]);
+    assertEquals(await lengths(), [1000, 100_000, 10]);
+    await log.close();
+  }));
+
+Deno.test("a log that is closed on a full disk keeps what was durable", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    let log = await openSqliteLog(path, { bytesMax: () => 64 * 1024 });
+    log.append(new Uint8Array(1000));
+    await log.sync();
+    log.append(new Uint8Array(100_000));
+    const error = await assertRejects(() => log.close(), LeatError);
+    assertEquals(error.code, "resource_exhausted");
+    log = await openSqliteLog(path);
+    assertEquals((await log.read()).records.map(({ length }) => length), [1000]);
     await log.close();
   }));
 

@@ -112,6 +112,7 @@ export class HttpListener {
   readonly #open = new Map<Arrival, Promise<void>>();
   readonly #accepting: Promise<void>;
   #isClosed = false;
+  #closed: Promise<void> | undefined;
   #wake = () => {};
   #unchecked = 0;
   #shortageTimer: Timer | undefined;
@@ -126,8 +127,12 @@ export class HttpListener {
     this.#accepting = this.#acceptAll();
   }
 
-  /** Stops listening and drops who has not introduced itself; resolves when all connections are closed. */
-  async close(): Promise<void> {
+  /** Stops listening and drops who has not introduced itself; resolves when all connections are closed. Idempotent. */
+  close(): Promise<void> {
+    return this.#closed ??= this.#close();
+  }
+
+  async #close(): Promise<void> {
     this.#isClosed = true;
     this.#listener.close();
     this.#wake();

@@ -141,8 +141,8 @@ export class TestCluster implements AsyncDisposable {
   readonly world: SteppedWorld;
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
-  /** The most that a journal opened from now on may grow to. */
-  diskBytes: number | undefined;
+  /** The most that the journal may grow to. */
+  diskBytes = Infinity;
   readonly #folder = Deno.makeTempDirSync({ prefix: "leat-dispatcher-" });
   #config: DispatcherConfig;
   #journalNumber = 0;
@@ -153,9 +153,7 @@ export class TestCluster implements AsyncDisposable {
     this.#config = config;
     this.world = new SteppedWorld(async () =>
       new GatedLog(
-        await openSqliteLog(this.journalPath, {
-          ...(this.diskBytes === undefined ? {} : { bytesMax: this.diskBytes }),
-        }),
+        await openSqliteLog(this.journalPath, { bytesMax: () => this.diskBytes }),
         () => this.#gate?.promise,
       )
     );

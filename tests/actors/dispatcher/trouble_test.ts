@@ -8,7 +8,6 @@ import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import { encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import { decodeRecords } from "../../../actors/dispatcher/records.ts";
-import { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { settle, tableOf, TestCluster, type TestWorker } from "./lib.ts";
 
@@ -17,58 +16,51 @@ const HOUR_MS = 3_600_000;
 const take = (cluster: TestCluster, taskId: number, number: number) =>
   cluster.ask("getSplit", { taskId, number, source: 0, repetition: 0 });
 
-Deno.test("with a full disk under its journal a dispatcher hands out nothing that it could forget, says so, and goes on once there is room", async () => {
+Deno.test("with a full disk under its journal a dispatcher waits with its answers, says so, and goes on once there is room", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("w", tableOf(10_000));
   await cluster.open(await cluster.dataset());
   const [taskId = 0] = await worker.heartbeat();
-  await take(cluster, taskId, 1);
-  cluster.diskBytes = 200 * 1024;
-  await cluster.restart();
-  const given = new Map<number, number>();
-  let refused: LeatError | undefined;
-  for (let number = 2; refused === undefined; number++) {
-    try {
-      given.set(number, (await take(cluster, taskId, number)).split!.index);
-      // Something larger than a split, so that it is full soon.
-      await cluster.dataset(`${number} ${"x".repeat(10_000)}`);
-    } catch (error) {
-      refused = LeatError.from(error);
-    }
-  }
-  assertEquals(refused.code, "unavailable");
-  assertStringIncludes(refused.message, "the disk is full; make room");
-  assertStringIncludes(refused.message, cluster.journalPath);
-  const newest = Math.max(...given.keys());
-  cluster.diskBytes = undefined;
+  const first = (await take(cluster, taskId, 1)).split!.index;
+  const { life } = await cluster.ask("hello", null);
+  cluster.diskBytes = 1;
+  const answers: unknown[] = [];
+  const pending = [
+    cluster.dataset("x".repeat(100_000)),
+    take(cluster, taskId, 2),
+    worker.heartbeat(),
+  ];
+  for (const answer of pending) answer.then((answered) => answers.push(answered));
   await settle();
-  await cluster.world.advance(1_000);
-  for (const number of [2, newest]) {
-    assertEquals(
-      (await take(cluster, taskId, number)).split!.index,
-      given.get(number),
-      "as before",
-    );
-    if (newest === 2) break;
-  }
-  const next = (await take(cluster, taskId, newest + 1)).split!.index;
-  assert(![...given.values()].includes(next), `split ${next} was handed out before`);
+  await cluster.world.advance(50_000);
+  assertEquals(answers, []);
+  assertEquals(cluster.world.errors.length, 1, cluster.world.errors.join("\n"));
+  assertStringIncludes(cluster.world.errors[0]!, "the disk is full; make room");
+  assertStringIncludes(cluster.world.errors[0]!, cluster.journalPath);
+  const { journal } = await cluster.ask("describe", null);
+  assertStringIncludes(journal!.waits, "make room");
+  assert(journal!.forMs >= 50_000, `${journal!.forMs}`);
+  cluster.diskBytes = Infinity;
+  await cluster.world.advance(5_000);
+  const [, second] = await Promise.all(pending) as [unknown, { split: { index: number } }, unknown];
+  assert(second.split.index !== first);
+  assertEquals((await cluster.ask("describe", null)).journal, undefined);
+  assertEquals((await cluster.ask("hello", null)).life, life, "no life was spent");
+  await cluster.restart();
+  assertEquals((await take(cluster, taskId, 2)).split!.index, second.split.index, "as before");
 });
 
-Deno.test("a dispatcher whose disk stays full gives up, saying why and what to do", async () => {
+Deno.test("a dispatcher that is stopped while its disk is full stops, and forgets what nobody was told", async () => {
   await using cluster = await TestCluster.start();
-  cluster.diskBytes = 100 * 1024;
+  const known = await cluster.dataset("known");
+  cluster.diskBytes = 1;
+  const asked = cluster.dataset("x".repeat(100_000)).then(() => "answered", () => "refused");
+  await settle();
+  await cluster.system.stopActor("dispatcher");
+  assertEquals(await asked, "refused");
+  cluster.diskBytes = Infinity;
   await cluster.restart();
-  let failed: LeatError | undefined;
-  cluster.system.failed.then((error) => failed = error);
-  for (let size = 2 ** 16; failed === undefined; size = Math.max(1, size / 2)) {
-    const asked = cluster.dataset(`${size} ${crypto.randomUUID()} ${"x".repeat(size)}`);
-    asked.catch(() => {});
-    await settle();
-    await cluster.world.advance(5_000);
-  }
-  const { message } = await cluster.system.failed;
-  assertStringIncludes(message, "the disk is full; make room and start again");
+  await cluster.ask("getDataset", { datasetId: known });
 });
 
 Deno.test("a wall clock that jumps by hours, forwards and backwards, ends nobody and keeps nobody", async () => {
