@@ -313,22 +313,22 @@ Deno.test("a run that ends while the folder of its save is tidied leaves nothing
     const dataset = Dataset.range(4);
     const host = installedHost();
     const late = writerOf(folder, dataset);
-    let begun: Begun | undefined;
+    let onListed = () => Promise.resolve<unknown>(undefined);
     const files: Host["files"] = {
       open: (path, signal) => host.files.open(path, signal),
       list: async (pattern, signal) => {
         const found = await host.files.list(pattern, signal);
-        // What comes from here on is in no list of what is to be removed.
-        if (begun !== undefined) await late.do(run(begun, 0, 4));
+        await onListed();
         return found;
       },
     };
     const tidying = Object.create(withFiles(host, {}), { files: { value: files } });
     const one = writerOf(folder, dataset, tidying);
-    const { id, table } = await one.do({ work: "begin", owner: OWNER }) as Begun;
-    const whole = { first: 0, count: 4, ...await one.do(run({ id, table } as Begun, 0, 4)) };
-    begun = { id, table } as Begun;
-    await one.do(entry(begun, 0, [whole as WrittenRun]));
+    const begun = await one.do({ work: "begin", owner: OWNER }) as Begun;
+    const whole = { first: 0, count: 4, ...await one.do(run(begun, 0, 4)) as RunReport };
+    // What comes from here on is in no list of what is to be removed.
+    onListed = () => late.do(run(begun, 0, 4));
+    await one.do(entry(begun, 0, [whole]));
     const names = await namesIn(folder);
     assertEquals(names.filter((name) => name !== "DONE").length, 1, `${names}`);
     assertEquals(await Array.fromAsync(await Dataset.load<number>(folder)), [0, 1, 2, 3]);

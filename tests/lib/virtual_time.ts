@@ -21,25 +21,26 @@ const TIME_MAX_MS = 86_400_000;
 
 /** The clock of one test, and the worlds of its nodes. */
 export class VirtualTime {
-  readonly #cluster: SimCluster;
+  /** Nodes that simulated links join, for tests that want more than a clock. */
+  readonly cluster: SimCluster;
 
   constructor(cluster: SimCluster) {
-    this.#cluster = cluster;
+    this.cluster = cluster;
   }
 
   /** Virtual time since the test began, in ms. */
   get nowMs(): number {
-    return this.#cluster.scheduler.nowUs / 1_000;
+    return this.cluster.scheduler.nowUs / 1_000;
   }
 
   /** A world in this time, with random numbers that depend on its name alone. */
   world(name: string): World {
-    return this.#cluster.addNode(name, () => {}).world;
+    return this.cluster.addNode(name, () => {}).world;
   }
 
   /** Resolves after that much virtual time. */
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#cluster.after(ms, "sleep", resolve));
+    return new Promise((resolve) => this.cluster.after(ms, "sleep", resolve));
   }
 
   /** Resolves once `look` gives true, and asks it each millisecond. */

@@ -97,18 +97,6 @@ testInline("clients of one job divide each repetition of it", async (start) => {
   assertEquals(sorted((await Promise.all(both)).flat()), upTo(40, 3));
 });
 
-testInline("a client keeps its place while its training loop asks for nothing", async (start) => {
-  const clientTimeoutMs = 100;
-  await using cluster = await start({ workers: 1, clientTimeoutMs, jobGcTimeoutMs: 0 });
-  await using reader = job(cluster, "j").iterator();
-  await reader.next();
-  for (let trainingMs = 0; trainingMs < 4 * clientTimeoutMs;) {
-    const [{ iterations: [iteration] } = { iterations: [] }] = (await cluster.describe()).jobs;
-    trainingMs = iteration!.readers[0]!.figures?.trainingMs ?? 0;
-  }
-  assertEquals((await Array.fromAsync(reader)).length, 39);
-});
-
 testInline("the name of a job that was forgotten is free for other elements", async (start) => {
   await using cluster = await start({ workers: 1, jobGcTimeoutMs: 20 });
   assertEquals(sorted(await Array.fromAsync(job(cluster, "j"))), upTo(40));

@@ -248,30 +248,6 @@ testInline("times of 0 are as short as can be, and nothing else changes", async 
   }
 });
 
-testInline("who would be silent for longer than may be speaks sooner", async (start) => {
-  await using cluster = await start({
-    workers: 1,
-    heartbeatMs: 30_000,
-    clientRefreshMs: 30_000,
-    workerTimeoutMs: 200,
-    clientTimeoutMs: 200,
-  });
-  await using iterator = Dataset.range(1_000).distribute({
-    service: cluster,
-    maxOutstandingRequests: 1,
-  }).iterator();
-  await iterator.next();
-  const heard = [new Set<number>(), new Set<number>()];
-  while (heard.some(({ size }) => size < 5)) {
-    const { workers: [worker], jobs: [job] } = await cluster.describe();
-    const [reader] = job!.iterations[0]!.readers;
-    assertEquals([worker!.alive, reader !== undefined], [true, true]);
-    heard[0]!.add(worker!.lastHeardMs);
-    heard[1]!.add(reader!.figures?.trainingMs ?? 0);
-  }
-  assertEquals((await iterator.next()).value, 1);
-});
-
 testInline("what a cluster is told to do that cannot be done is refused", async (start) => {
   await using cluster = await start({ workers: 1 });
   const refused: readonly [() => Promise<unknown>, string, string][] = [

@@ -20,6 +20,7 @@ import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 import { assert, assertEquals } from "../../assert.ts";
+import { testInVirtualTime } from "../../lib/virtual_time.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
 const ELEMENT_BYTES = 100;
@@ -347,26 +348,28 @@ Deno.test("a reader tells what it has at once where no task has what comes next"
   assertEquals(bench.heartbeats.map(({ mark }) => mark), [0, 3]);
 });
 
-Deno.test("a reader tells what it has before all that is handed out beyond it has come, however little that is", async () => {
-  for (const windowSplits of [1, 3, 16, 256]) {
-    const total = 3 * windowSplits;
-    const refreshMs = 600_000;
-    await using bench = new ReaderBench({ total, bufferBytesMax: 1e9, refreshMs, windowSplits });
-    const items = [...splits(0, total)];
-    // As a dispatcher does: a task gets no split beyond the window before the reader has more.
-    bench.addTask(async () => {
-      const next = items.shift() as (ElementAnswer & { place: { sequence: number } }) | undefined;
-      if (next === undefined) return { kind: "end" };
-      for (let waited = 0; waited < 1_000; waited++) {
-        if (next.place.sequence < bench.heartbeats.at(-1)!.mark! + windowSplits) return next;
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
-      const error = new LeatError("deadline_exceeded", `with ${windowSplits} it does not go on`);
-      return { kind: "error", error: error.toWire() };
-    });
-    assertEquals(await bench.rest(), inOrder(total));
-  }
-});
+testInVirtualTime(
+  "a reader tells what it has before all that is handed out beyond it has come, however little that is",
+  async (time) => {
+    for (const windowSplits of [1, 3, 16, 256]) {
+      const total = 3 * windowSplits;
+      const window = { total, bufferBytesMax: 1e9, refreshMs: 600_000, windowSplits };
+      const world = time.world(`window of ${windowSplits}`);
+      await using bench = new ReaderBench({ ...window, world });
+      const items = [...splits(0, total)];
+      // As a dispatcher does: a task gets no split beyond the window before the reader has more.
+      bench.addTask(async () => {
+        const next = items.shift() as (ElementAnswer & { place: { sequence: number } }) | undefined;
+        if (next === undefined) return { kind: "end" };
+        const { sequence } = next.place;
+        await time.until(() => sequence < bench.heartbeats.at(-1)!.mark! + windowSplits);
+        return next;
+      });
+      assertEquals(await bench.rest(), inOrder(total));
+      assert(time.nowMs < window.refreshMs, "no heartbeat came in its time");
+    }
+  },
+);
 
 Deno.test("a reader does not go through all of its tasks for each element", async () => {
   const MapIterator = Object.getPrototypeOf(new Map().values()) as Iterator<unknown>;

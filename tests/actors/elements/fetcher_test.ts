@@ -6,6 +6,7 @@
 import { ElementFetcher } from "../../../actors/elements/fetcher.ts";
 import { Repeats } from "../../../actors/elements/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
+import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import type {
   ElementAnswer,
   ElementSourceProtocol,
@@ -15,16 +16,21 @@ import { LeatError } from "../../../core/error.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import type { LinkLimits } from "../../../transport/limits.ts";
 import { Payload } from "../../../transport/payload.ts";
+import { inlinePair } from "../../../transport/inline.ts";
 import { portLink } from "../../../transport/web_worker.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { opened } from "../lib/task_bench.ts";
-import { TestNode } from "../runtime/nodes.ts";
+import { pass, test, TestNode } from "../runtime/nodes.ts";
 import { until } from "../../lib/until.ts";
 
-/** Long beside how late a busy machine may be with a message: after several of them an answer is too late. */
-const REQUEST_TIMEOUT_MS = 120;
+/** After how long a request is repeated, in ms. */
+const REQUEST_TIMEOUT_MS = 100;
+const VIRTUAL = { requestTimeoutMs: REQUEST_TIMEOUT_MS, isVirtual: true } as const;
 
-/** A client and a source on two nodes joined by a port. */
+/**
+ * A client and a source on two nodes. A port joins them, unless the test is one of virtual time, in
+ * which no port carries anything.
+ */
 class FetchBench implements AsyncDisposable {
   readonly fetcher: ElementFetcher;
   readonly requests: GetElementRequest[] = [];
@@ -33,12 +39,18 @@ class FetchBench implements AsyncDisposable {
 
   constructor(
     produce: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>,
-    limits: Partial<LinkLimits> = {},
-    requestTimeoutMs = REQUEST_TIMEOUT_MS,
+    { limits = {}, requestTimeoutMs = 600_000, isVirtual = false }: {
+      readonly limits?: Partial<LinkLimits>;
+      readonly requestTimeoutMs?: number;
+      readonly isVirtual?: boolean;
+    } = {},
   ) {
-    const { port1, port2 } = new MessageChannel();
-    this.#near.system.attach(portLink(port1, this.#far.system.id, limits));
-    this.#far.system.attach(portLink(port2, this.#near.system.id, limits));
+    const [near, far] = [this.#near.system, this.#far.system];
+    const [toFar, toNear] = isVirtual
+      ? inlinePair(near.world, near.id, far.world, far.id)
+      : portPair(near.id, far.id, limits);
+    near.attach(toFar);
+    far.attach(toNear);
     const repeats = new Repeats(this.#far.system.world);
     const source = this.#far.system.spawn<ElementSourceProtocol>({
       name: "source",
@@ -75,21 +87,27 @@ class FetchBench implements AsyncDisposable {
   }
 }
 
+function portPair(near: NodeId, far: NodeId, limits: Partial<LinkLimits>): [Link, Link] {
+  const { port1, port2 } = new MessageChannel();
+  return [portLink(port1, far, limits), portLink(port2, near, limits)];
+}
+
 function element(value: unknown): ElementAnswer {
   return { kind: "element", element: new Payload(encodeMessage(value)) };
 }
 
-Deno.test("ElementFetcher gets an element that takes longer than its requests may stay open", async () => {
+test("ElementFetcher gets an element that takes longer than its requests may stay open", async () => {
   const ready = Promise.withResolvers<void>();
   const produce = async () => {
     await ready.promise;
     return element("late");
   };
-  await using bench = new FetchBench(produce);
+  await using bench = new FetchBench(produce, VIRTUAL);
   const fetching = bench.fetcher.fetch();
-  await until(() => bench.requests.length >= 3);
+  await pass(3.5 * REQUEST_TIMEOUT_MS);
   ready.resolve();
   assertEquals(opened(await fetching), "late");
+  assertEquals(bench.requests.length, 4);
   assertEquals(new Set(bench.requests.map(({ sequence }) => sequence)).size, 1);
 });
 
@@ -99,7 +117,7 @@ Deno.test("ElementFetcher asks again when it is told to for what has not arrived
     if (sequence > 1) await ready.promise;
     return element(sequence);
   };
-  await using bench = new FetchBench(produce, {}, 600_000);
+  await using bench = new FetchBench(produce);
   const { fetcher, requests } = bench;
   const fetching = [fetcher.fetch(), fetcher.fetch(), fetcher.fetch()];
   await fetching[0];
@@ -116,7 +134,7 @@ Deno.test("ElementFetcher asks again when it is told to for what has not arrived
 
 Deno.test("ElementFetcher asks for more than its source keeps answers for when that may be asked, each once", async () => {
   const wanted = Array.from({ length: 3_000 }, (_, i) => i + 1);
-  await using bench = new FetchBench(({ sequence }) => element(sequence), {}, 600_000);
+  await using bench = new FetchBench(({ sequence }) => element(sequence));
   const { fetcher, requests } = bench;
   const answers = await Promise.all(wanted.map(() => fetcher.fetch()));
   assertEquals(answers.map(opened), wanted);
@@ -125,7 +143,7 @@ Deno.test("ElementFetcher asks for more than its source keeps answers for when t
 
 Deno.test("ElementFetcher stops what it has not asked for yet, too", async () => {
   const never = Promise.withResolvers<ElementAnswer>();
-  await using bench = new FetchBench(() => never.promise, {}, 600_000);
+  await using bench = new FetchBench(() => never.promise);
   const { fetcher } = bench;
   const codes = Array.from(
     { length: 3_000 },
@@ -135,19 +153,19 @@ Deno.test("ElementFetcher stops what it has not asked for yet, too", async () =>
   assertEquals(new Set(await Promise.all(codes)), new Set(["cancelled"]));
 });
 
-Deno.test("ElementFetcher asks again for each of several elements that take long", async () => {
+test("ElementFetcher asks again for each of several elements that take long", async () => {
   const ready = Promise.withResolvers<void>();
   const produce = async ({ sequence }: GetElementRequest) => {
     await ready.promise;
     return element(sequence);
   };
-  await using bench = new FetchBench(produce);
+  await using bench = new FetchBench(produce, VIRTUAL);
   const fetching: Promise<ElementAnswer>[] = [];
   for (let wanted = 1; wanted <= 3; wanted++) {
     fetching.push(bench.fetcher.fetch());
     const times = () => bench.requests.filter(({ sequence }) => sequence === wanted).length;
     // The one after is asked for in the middle of this one's time.
-    while (times() < 3) await new Promise((resolve) => setTimeout(resolve, REQUEST_TIMEOUT_MS / 3));
+    while (times() < 3) await pass(REQUEST_TIMEOUT_MS / 3);
   }
   ready.resolve();
   assertEquals((await Promise.all(fetching)).map(opened), [1, 2, 3]);
@@ -165,8 +183,7 @@ Deno.test("ElementFetcher gets an element that came while its thread was busy", 
       queueMicrotask(beBusy);
       return element(sequence);
     },
-    {},
-    requestTimeoutMs,
+    { requestTimeoutMs },
   );
   for (let i = 1; i <= 2; i++) assertEquals(opened(await bench.fetcher.fetch()), i);
 });
@@ -174,22 +191,22 @@ Deno.test("ElementFetcher gets an element that came while its thread was busy", 
 Deno.test("ElementFetcher reports an element that is too large to travel, once, and goes on", async () => {
   const sizes = [10_000, 10];
   const produce = () => element(new Uint8Array(sizes.shift() ?? 0));
-  await using bench = new FetchBench(produce, { messageBytesMax: 5_000 });
+  await using bench = new FetchBench(produce, { limits: { messageBytesMax: 5_000 } });
   const error = await assertRejects(() => bench.fetcher.fetch(), LeatError, "smaller batches");
   assertEquals(error.code, "resource_exhausted");
   assertEquals(opened(await bench.fetcher.fetch()), new Uint8Array(10));
   assertEquals(bench.requests.map(({ acknowledged }) => acknowledged), [0, 1]);
 });
 
-Deno.test("ElementFetcher pauses before it asks a source again that has no room", async () => {
+test("ElementFetcher pauses before it asks a source again that has no room", async () => {
   let hasRoom = false;
   const produce = () => {
     if (!hasRoom) throw new LeatError("resource_exhausted", "full");
     return element("taken");
   };
-  await using bench = new FetchBench(produce);
+  await using bench = new FetchBench(produce, VIRTUAL);
   const fetching = bench.fetcher.fetch();
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await pass(100);
   const asked = bench.requests.length;
   hasRoom = true;
   assertEquals(opened(await fetching), "taken");
