@@ -34,6 +34,8 @@ export class SimNode {
   readonly #random: SimRandom;
   /** Starts its actors. */
   readonly boot: Boot;
+  /** Which nodes it dials; what is started on it says so. */
+  mayDial: (node: string) => boolean = () => true;
   /** Of its clocks, in parts per million: it belongs to the machine, so it outlives a crash. */
   readonly #driftPpm: number;
   readonly #clockGrainMs: number;
@@ -114,6 +116,7 @@ export class SimNode {
       node: this.name,
       world,
       connector: network.connector(life),
+      mayDial: (node) => this.mayDial(node),
       kinds: this.#cluster.kinds,
     });
     this.#running = { life, world, system, host: new SimHost(world, this.#cluster.files.of(life)) };

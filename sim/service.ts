@@ -69,13 +69,14 @@ function recordsAsRead(): (record: JournalRecord) => JournalRecord {
 }
 
 function spawnDispatcher(
-  { system }: SimNode,
+  node: SimNode,
   config: DispatcherConfig = {},
   wrap: WrapDispatcher = (actor) => actor,
 ): void {
-  system.spawn<DispatcherProtocol>({
+  const onWorkers = (isWorker: (node: string) => boolean) => node.mayDial = isWorker;
+  node.system.spawn<DispatcherProtocol>({
     name: "dispatcher",
-    create: (context) => wrap(createDispatcher(context, config)),
+    create: (context) => wrap(createDispatcher(context, { ...config, onWorkers })),
   });
 }
 
@@ -100,7 +101,10 @@ export function bootWorker(
   config: WorkerSettings = {},
   runnersOf: (host: SimHost) => RunnerFactory = (host) => new PipelineRunners(host),
 ): Boot {
-  return ({ name, system, host }) => {
+  return (node) => {
+    const { name, system, host } = node;
+    const dialled = new Set([DISPATCHER_NODE, ...Object.values(config.placement ?? {})]);
+    node.mayDial = (other) => dialled.has(other);
     system.spawn<WorkerProtocol>({
       name: "worker",
       create: (context) =>

@@ -13,7 +13,7 @@ import { type DispatcherRole, JOURNAL_NAME, type Playing } from "./roles.ts";
 export function takeUpDispatcher(
   system: ActorSystem,
   { config = {} }: DispatcherRole,
-  hooks: Pick<DispatcherConfig, "dialWorker"> = {},
+  hooks: Pick<DispatcherConfig, "dialWorker" | "onWorkers"> = {},
 ): Playing {
   const actor = system.spawn<DispatcherProtocol>({
     name: "dispatcher",

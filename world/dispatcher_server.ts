@@ -107,7 +107,9 @@ export async function serveDispatcher(
       ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
     },
   };
+  let isWorker = (_node: string) => false;
   const node: ServiceNode = new ServiceNode(config, {
+    mayDial: (node) => isWorker(node),
     pages: dispatcherPages({
       describe: () =>
         system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
@@ -117,7 +119,10 @@ export async function serveDispatcher(
     supervision: supervisionOf(role),
   });
   const { system } = node;
-  takeUpDispatcher(system, role, { dialWorker: (worker) => node.dial(worker) });
+  takeUpDispatcher(system, role, {
+    dialWorker: (worker) => node.dial(worker),
+    onWorkers: (are) => isWorker = are,
+  });
   const dispatcher = dispatcherAt(system.id.node);
   try {
     await Promise.race([

@@ -56,6 +56,8 @@ export interface ServiceNodeParts {
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
   /** Leads to nodes whose names are no URLs: those of the same process. */
   readonly near?: Connector;
+  /** Which nodes it dials, by name. Default: all that are asked for. */
+  readonly mayDial?: (node: string) => boolean;
   /** What it shows to those who ask for no socket. */
   readonly pages?: Pages;
 }
@@ -79,7 +81,7 @@ export class ServiceNode {
     const scheme = cert === undefined ? "ws" : "wss";
     // Before anything listens: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
-    const { logFolder, supervision, near, pages } = parts;
+    const { logFolder, supervision, near, mayDial, pages } = parts;
     const worldOptions: DenoWorldOptions = {
       ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
@@ -108,6 +110,7 @@ export class ServiceNode {
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
       world,
       connector: this.#connector,
+      ...(mayDial === undefined ? {} : { mayDial }),
       kinds: FRONT_KINDS,
       ...(supervision === undefined ? {} : { supervision }),
     });

@@ -175,7 +175,7 @@ class Server implements WorkerServer {
     this.#node = config.local === true ? privateNode(config) : new ServiceNode({
       ...config,
       hostname: config.hostname ?? defaultInterface(dispatcher),
-    });
+    }, { mayDial: (node) => node === dispatcher });
     const { system, address } = this.#node;
     this.#leaveProcess = admitWorker(system, dispatcher);
     this.name = config.name ?? address;

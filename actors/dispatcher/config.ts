@@ -9,7 +9,7 @@ import type { DialWorker } from "./reach.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
 
-/** How a dispatcher is set up: plain data but for the last two. */
+/** How a dispatcher is set up: plain data but for the last three. */
 export interface DispatcherConfig {
   /** Which of the world's logs is its journal. Default `"dispatcher"`. */
   readonly logName?: string;
@@ -54,12 +54,16 @@ export interface DispatcherConfig {
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; left out, nobody checks. */
   readonly dialWorker?: DialWorker;
+  /** Given, whenever a dispatcher starts, what says whether a node is that of a registered worker. */
+  readonly onWorkers?: (isWorker: (node: string) => boolean) => void;
 }
+
+type Hook = "wrapJournal" | "dialWorker" | "onWorkers";
 
 /** The same with its defaults, checked. */
 export type Settings =
-  & Required<Omit<DispatcherConfig, "scaling" | "wrapJournal" | "dialWorker">>
-  & Pick<DispatcherConfig, "wrapJournal" | "dialWorker">
+  & Required<Omit<DispatcherConfig, "scaling" | Hook>>
+  & Pick<DispatcherConfig, Hook>
   & { readonly scaling: Required<ScalingOptions> };
 
 const DEFAULTS = {

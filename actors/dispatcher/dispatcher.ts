@@ -135,6 +135,8 @@ class Dispatcher {
 
   async begin(): Promise<void> {
     const { silence, taskRequests } = this.#parts;
+    const { workers } = this.#turns.state;
+    this.#settings.onWorkers?.((node) => workers.values().some(({ ref }) => ref.node === node));
     await this.#turns.run((turn) => {
       const { state, random, wallMs } = turn;
       if (state.clusterId === "") {

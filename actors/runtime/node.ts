@@ -73,7 +73,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
         this.emit({ type: "link_down", node, error });
         this.peers.linkDown(node, error);
       },
-    }, options.connector);
+    }, options);
     const rootSpec: ChildSpec<unknown> = {
       name: "",
       kind: "root",

@@ -7,7 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import { copyBody } from "./body.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Identity } from "./identity.ts";
-import { closedThere, type Connector, type Link, type NodeId } from "./link.ts";
+import { closedThere, type Connector, type Link, type NodeId, noWay } from "./link.ts";
 
 /** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
 const WAITING_MAX = 1_024;
@@ -33,18 +33,30 @@ export interface RouterOwner {
   linkDown(node: string, error: LeatError): void;
 }
 
-/** Sends envelopes over the links of one node, opening links where there are none. */
+/** How a node reaches nodes that it has no link to. */
+export interface Dialling {
+  readonly connector?: Connector;
+  /** Whether a node may be dialled, by its name. Default: all may. */
+  readonly mayDial?: (node: string) => boolean;
+}
+
+/**
+ * Sends envelopes over the links of one node, opening links where there are none.
+ *
+ * Whoever connects chooses the name it goes by. So answers go over the link that the question came by, or
+ * are lost: to dial whoever has asked would let it have this node dial any address.
+ */
 export class Router {
   readonly #owner: RouterOwner;
-  readonly #connector: Connector | undefined;
+  readonly #dialling: Dialling;
   /** Links by remote node; the first is used for sending, so that order is kept. */
   readonly #links = new Map<string, Link[]>();
   readonly #waiting = new Map<string, Envelope[]>();
   #stopped = false;
 
-  constructor(owner: RouterOwner, connector: Connector | undefined) {
+  constructor(owner: RouterOwner, dialling: Dialling) {
     this.#owner = owner;
-    this.#connector = connector;
+    this.#dialling = dialling;
   }
 
   /** The nodes there is a link to. */
@@ -114,8 +126,8 @@ export class Router {
 
   #sendLater(node: string, envelope: Envelope, kept: boolean): void {
     const waiting = this.#waiting.get(node);
-    if (waiting === undefined && (this.#connector === undefined || this.#stopped)) {
-      this.#owner.unreachable([envelope], unavailable(node, "there is no link to it"));
+    if (waiting === undefined && (this.#stopped || !this.#mayDial(envelope))) {
+      this.#owner.unreachable([envelope], this.#whyNotDialled(node));
       return;
     }
     if (waiting !== undefined && waiting.length >= WAITING_MAX) {
@@ -131,15 +143,31 @@ export class Router {
     else this.#dial(node, snapshot);
   }
 
+  #mayDial({ kind, target }: Envelope): boolean {
+    const { connector, mayDial } = this.#dialling;
+    const isAnswer = kind === "reply" || kind === "failure" || kind === "down";
+    return connector !== undefined && !isAnswer && mayDial?.(target.node) !== false;
+  }
+
+  #whyNotDialled(node: string): LeatError {
+    const { connector, mayDial } = this.#dialling;
+    return connector === undefined || mayDial?.(node) !== false
+      ? unavailable(node, "there is no link to it")
+      : noWay(`"${node}" is not dialled: it has not registered here, and has no link to this node`);
+  }
+
   #dial(node: string, first: Envelope): void {
     this.#waiting.set(node, [first]);
-    this.#connector!.connect(node, this.#owner.id).then((link) => this.attach(link), (error) => {
-      const lost = this.#waiting.get(node);
-      this.#waiting.delete(node);
-      if (lost !== undefined && !this.#stopped) {
-        this.#owner.unreachable(lost, LeatError.from(error, "unavailable"));
-      }
-    });
+    this.#dialling.connector!.connect(node, this.#owner.id).then(
+      (link) => this.attach(link),
+      (error) => {
+        const lost = this.#waiting.get(node);
+        this.#waiting.delete(node);
+        if (lost !== undefined && !this.#stopped) {
+          this.#owner.unreachable(lost, LeatError.from(error, "unavailable"));
+        }
+      },
+    );
   }
 
   #flush(node: string, link: Link): void {

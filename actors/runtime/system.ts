@@ -6,8 +6,9 @@
 import type { LeatError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, Supervision, WatchDown } from "./actor.ts";
 import type { ActorInfo, HeldMessages, Observer } from "./inspection.ts";
-import type { Connector, Link, NodeId } from "./link.ts";
+import type { Link, NodeId } from "./link.ts";
 import { ActorNode } from "./node.ts";
+import type { Dialling } from "./router.ts";
 import { createNodeActor, NODE_ACTOR_NAME, type NodeProtocol } from "./node_actor.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef, Ref } from "./ref.ts";
@@ -17,13 +18,14 @@ import type { World } from "./world.ts";
 // deno-lint-ignore no-explicit-any -- kinds speak different protocols
 export type ActorKind = (config: any) => Omit<ChildSpec<any>, "name">;
 
-/** How to set up a node. */
-export interface SystemOptions {
+/**
+ * How to set up a node. Its `connector` opens links on demand: without it only nodes with an attached link
+ * can be reached. A node that strangers connect to says with `mayDial` which addresses it dials.
+ */
+export interface SystemOptions extends Dialling {
   /** The node's name: unique among those it talks to; its URL where it listens on a socket. */
   readonly node: string;
   readonly world: World;
-  /** Opens links on demand. Without it only nodes with an attached link can be reached. */
-  readonly connector?: Connector;
   /** What other nodes may have started here through `/node`; default nothing. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** How the node treats its top-level actors. */
