@@ -19,6 +19,8 @@ import { Watch } from "./watch.ts";
 
 /** In a gentle run nothing lasts longer than this part of what a worker may be silent. */
 const GENTLE_SHARE = 0.25;
+/** How long workers may take to be back before a run, on a machine however busy, in ms. */
+const WORKERS_BACK_MAX_MS = 180_000;
 /** Modes that promise more while no worker is lost: every other run of them is gentle. */
 const EXACT_MODES: readonly Mode[] = ["DYNAMIC", "OFF"];
 
@@ -136,12 +138,13 @@ export class Campaign {
   }
 
   async #run(mode: Mode, play: Play, nemesis: Nemesis, watch: Watch): Promise<void> {
-    const { faultsPerRun, workers, patienceS } = this.#values;
+    const { faultsPerRun, workers } = this.#values;
     const before = nemesis.total();
     const number = (this.#runs.get(mode) ?? 0) + 1;
     this.#runs.set(mode, number);
-    if (!await watch.workersLive(workers, patienceS * 1_000)) {
-      this.#violations.by("liveness").add(`not all workers are back after ${patienceS} s`);
+    if (!await watch.workersLive(workers, WORKERS_BACK_MAX_MS)) {
+      const seconds = WORKERS_BACK_MAX_MS / 1_000;
+      this.#violations.by("liveness").add(`not all workers are back after ${seconds} s`);
       return;
     }
     const isGentle = EXACT_MODES.includes(mode) && number % 2 === 1 && this.#canBeGentle;
