@@ -8,8 +8,9 @@ import type { ClientHome, Credentials, OpenHome } from "../actors/client/startin
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { Connector } from "../actors/runtime/link.ts";
 import { ActorSystem } from "../actors/runtime/system.ts";
-import { webSocketConnector } from "../transport/web_socket.ts";
+import { checkToken, webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
+import { DISPATCHER } from "./node_tokens.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 
@@ -63,10 +64,11 @@ export class Homes {
     const { mayDial } = this.#options;
     mayDial?.(address);
     const credentials = { ...this.#services[address], ...definedOnly(own) };
+    if (credentials.token !== undefined) checkToken(credentials.token);
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
     let entry = this.#dialled.get(key);
     if (entry === undefined) {
-      entry = this.#dial(credentials);
+      entry = this.#dial(address, credentials);
       this.#dialled.set(key, entry);
     }
     const held = entry;
@@ -85,13 +87,19 @@ export class Homes {
     };
   };
 
-  #dial({ token, ca }: Credentials): Dialled {
+  #dial(service: string, { token, ca }: Credentials): Dialled {
     const { mayDial, print } = this.#options;
     const world = new DenoWorld({ logLevel: "warn", ...(print === undefined ? {} : { print }) });
     const node = `client-${world.random.fork("node name").hex64()}`;
     const far = webSocketConnector({
       world,
-      ...(token === undefined ? {} : { token }),
+      // Its address was written down by whoever reads here; those of workers come from it.
+      credentials: (node) => ({
+        ...(token === undefined ? {} : { token }),
+        ...(node === service
+          ? { target: "service", identity: DISPATCHER }
+          : { target: "node", identity: { name: node, role: "worker" } }),
+      }),
       ...(ca === undefined ? {} : { ca }),
     });
     const connector = nearOr(mayDial === undefined ? far : guarded(far, mayDial));

@@ -117,6 +117,7 @@ export async function serveDispatcher(
     }),
     ...(journal === undefined ? {} : { logFolder: journal }),
     supervision: supervisionOf(role),
+    dialling: "workers",
   });
   const { system } = node;
   takeUpDispatcher(system, role, {

@@ -7,6 +7,7 @@
 import { ActorSystem } from "../actors/runtime/system.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { DenoWorld } from "./deno_world.ts";
+import { NodeTokens } from "./node_tokens.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -14,18 +15,25 @@ import { FRONT_KINDS } from "./service_kinds.ts";
 export class PrivateNode {
   readonly system: ActorSystem;
 
-  constructor({ token, ca, logLevel }: Pick<ServiceNodeConfig, "token" | "ca" | "logLevel">) {
+  /** @param dispatcher The one node that it dials. */
+  constructor(
+    { token, ca, logLevel }: Pick<ServiceNodeConfig, "token" | "ca" | "logLevel">,
+    dispatcher: string,
+  ) {
     const world = new DenoWorld({
       logsInMemory: true,
       ...(logLevel === undefined ? {} : { logLevel }),
     });
+    const node = `local-worker-${world.random.hex64()}`;
+    const own = token === undefined ? {} : { token };
+    const tokens = new NodeTokens(world, own, { service: dispatcher });
     this.system = new ActorSystem({
-      node: `local-worker-${world.random.hex64()}`,
+      node,
       world,
       kinds: FRONT_KINDS,
       connector: webSocketConnector({
         world,
-        ...(token === undefined ? {} : { token }),
+        credentials: (address) => tokens.credentialFor(address, node),
         ...(ca === undefined ? {} : { ca }),
       }),
     });

@@ -10,6 +10,7 @@ import type { LogLevel } from "../actors/runtime/world.ts";
 import { LeatError } from "../core/error.ts";
 import { connectorByScheme } from "../transport/connectors.ts";
 import {
+  type Admission,
   type Pages,
   serveWebSocket,
   webSocketConnector,
@@ -17,6 +18,7 @@ import {
 } from "../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import { hasSpareFiles } from "./open_files.ts";
+import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -25,7 +27,7 @@ const FLUSH_TIMEOUT_MS = 1_000;
 const FLUSH_POLL_MS = 5;
 
 /** How a server of the service listens and shows itself. */
-export interface ServiceNodeConfig {
+export interface ServiceNodeConfig extends TokenConfig {
   /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
   readonly hostname?: string;
   /** 0 (the default) takes a free one. */
@@ -35,8 +37,6 @@ export interface ServiceNodeConfig {
    * all interfaces an address of this host that is not its loopback.
    */
   readonly advertise?: string;
-  /** The secret of the cluster: who does not present it is turned away, and this server presents it. */
-  readonly token?: string;
   /** The certificate chain of this server in PEM; with `key`, connections are encrypted (`wss:`). */
   readonly cert?: string;
   /** The private key of the certificate, in PEM. */
@@ -58,6 +58,8 @@ export interface ServiceNodeParts {
   readonly near?: Connector;
   /** Which nodes it dials, by name. Default: all that are asked for. */
   readonly mayDial?: (node: string) => boolean;
+  /** What it proves to those it dials. Default: nothing. */
+  readonly dialling?: Dialling;
   /** What it shows to those who ask for no socket. */
   readonly pages?: Pages;
 }
@@ -67,6 +69,7 @@ export class ServiceNode {
   readonly system: ActorSystem;
   readonly #server: WebSocketServer;
   readonly #connector: Connector;
+  readonly #tokens: NodeTokens;
   readonly #links = new Set<Link>();
 
   /**
@@ -76,33 +79,37 @@ export class ServiceNode {
    * host.
    */
   constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
-    const { port = 0, advertise, token, cert, key, ca, insecure } = config;
+    const { port = 0, advertise, cert, key, ca, insecure } = config;
     const hostname = bareHost(config.hostname ?? "127.0.0.1");
     const scheme = cert === undefined ? "ws" : "wss";
     // Before anything listens: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
-    const { logFolder, supervision, near, mayDial, pages } = parts;
+    const { logFolder, supervision, near, mayDial, pages, dialling } = parts;
     const worldOptions: DenoWorldOptions = {
       ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
     };
     const world = new DenoWorld(worldOptions);
+    const tokens = new NodeTokens(world, config, dialling);
+    this.#tokens = tokens;
     const socket = webSocketConnector({
       world,
-      ...(token === undefined ? {} : { token }),
+      credentials: (node) => tokens.credentialFor(node, this.address),
       ...(ca === undefined ? {} : { ca }),
     });
     this.#connector = connectorByScheme({ ws: socket, wss: socket }, near);
+    const { accepted } = tokens;
     this.#server = serveWebSocket({
       world,
       hostname,
       port,
-      ...(token === undefined ? {} : { token }),
+      isService: dialling === "workers",
+      ...(accepted === undefined ? {} : { tokens: accepted }),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
       ...(insecure === undefined ? {} : { insecure }),
       local: () => this.system.id,
-      onLink: (link) => this.#accept(link),
+      onLink: (link, admission) => this.#accept(link, admission),
       hasSpareFiles,
       ...(pages === undefined ? {} : { pages }),
     });
@@ -163,11 +170,13 @@ export class ServiceNode {
 
   /** Stops the actors, then the links, then listening. */
   async stop(): Promise<void> {
+    this.#tokens.close();
     await this.system.stop();
     await this.#server.close();
   }
 
-  #accept(link: Link): void {
+  #accept(link: Link, admission: Admission): void {
+    this.#tokens.heard(link.remote.node, admission);
     this.#links.add(link);
     link.closed.then(() => this.#links.delete(link));
     this.system.attach(link);

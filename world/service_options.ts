@@ -113,6 +113,11 @@ const node: Checks<ServiceNodeConfig> = {
   ],
   advertise: TEXT,
   token: SECRET,
+  tokens: [
+    "an array of { name, role, token }, or { file }",
+    (tokens) => isObject(tokens) && (Array.isArray(tokens) || "file" in (tokens as object)),
+    true,
+  ],
   cert: TEXT,
   key: SECRET,
   ca: TEXT,

@@ -172,10 +172,10 @@ class Server implements WorkerServer {
     checkTags(config.tags);
     // Before anything listens: what cannot be granted is the caller's mistake.
     const grants = sandbox === false ? undefined : sandboxGrants(sandbox === true ? {} : sandbox);
-    this.#node = config.local === true ? privateNode(config) : new ServiceNode({
+    this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
       ...config,
       hostname: config.hostname ?? defaultInterface(dispatcher),
-    }, { mayDial: (node) => node === dispatcher });
+    }, { mayDial: (node) => node === dispatcher, dialling: { service: dispatcher } });
     const { system, address } = this.#node;
     this.#leaveProcess = admitWorker(system, dispatcher);
     this.name = config.name ?? address;
@@ -264,10 +264,10 @@ function runAway(name: string, count: number): LeatError {
 }
 
 /** What is about listening has no place in a worker that does not. */
-function privateNode(config: WorkerServerConfig): PrivateNode {
-  const listening = ["hostname", "port", "advertise", "cert", "key", "insecure"] as const;
+function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNode {
+  const listening = ["hostname", "port", "advertise", "cert", "key", "insecure", "tokens"] as const;
   const given = listening.filter((name) => config[name] !== undefined);
-  if (given.length === 0) return new PrivateNode(config);
+  if (given.length === 0) return new PrivateNode(config, dispatcher);
   throw new LeatError(
     "invalid_argument",
     `A worker with local: true listens on nothing, so that ${

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
+import { DiallerSide } from "../../transport/web_socket/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 
 /** How long the answer may take, in ms. */
@@ -21,7 +22,8 @@ export interface Credentials {
  * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
  *
  * @throws {LeatError} `invalid_argument` for what is no address; `unavailable` when nobody answers
- * there; `unauthenticated` when it wants another token; `failed_precondition` when what answers is no
+ * there; `unauthenticated` when it wants another token, or does not know this one;
+ * `permission_denied` when the token is of a role that does not see the state; `failed_precondition` when what answers is no
  * dispatcher.
  */
 export async function askForState(
@@ -31,14 +33,23 @@ export async function askForState(
   const url = stateUrl(address);
   using client = Deno.createHttpClient(ca === undefined ? {} : { caCerts: [ca] });
   let response: Response;
+  const side = token === undefined
+    ? undefined
+    : new DiallerSide(token, "service", url.origin.replace(/^http/, "ws"));
+  let isProved = side === undefined;
   try {
-    response = await fetch(url, {
-      client,
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      redirect: "error",
-    });
-    if (response.ok) return await response.json();
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const ask = (headers: Readonly<Record<string, string>>) =>
+      fetch(url, { client, headers, signal, redirect: "error" });
+    response = await ask({});
+    const challenge = response.status === 401 ? response.headers.get("www-authenticate") : null;
+    const authorization = side?.answer(challenge ?? "");
+    if (authorization !== undefined) {
+      await response.body?.cancel();
+      response = await ask({ authorization });
+      isProved ||= side!.isProved(response.headers.get("authentication-info"));
+    }
+    if (response.ok && isProved) return await response.json();
     await response.body?.cancel();
   } catch (cause) {
     const why = reasonOf(cause);
@@ -48,6 +59,7 @@ export async function askForState(
       cause,
     });
   }
+  if (response.ok) throw notTrusted(address);
   throw refusal(address, response.status, token);
 }
 
@@ -65,6 +77,15 @@ export function stateUrl(address: string): URL {
   );
 }
 
+/** It has not proved that it knows the token: what it says may be anybody's. */
+function notTrusted(address: string): LeatError {
+  return new LeatError(
+    "unauthenticated",
+    `The dispatcher at ${address} does not know the token: start it with the same one, or give none ` +
+      "here if it has none",
+  );
+}
+
 function refusal(address: string, status: number, token: string | undefined): LeatError {
   switch (status) {
     case 401:
@@ -75,6 +96,12 @@ function refusal(address: string, status: number, token: string | undefined): Le
             ? "wants a token: give it with --token-file"
             : "has another token: is there more than one line in the file?"
         }`,
+      );
+    case 403:
+      return new LeatError(
+        "permission_denied",
+        `The dispatcher at ${address} shows its state to the roles admin and viewer, and the token ` +
+          "has another one: give a viewer's",
       );
     case 503:
       return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);

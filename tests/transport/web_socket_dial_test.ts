@@ -18,8 +18,10 @@ import { rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import type { Mirror } from "./fixture_listener.ts";
+import { asking } from "./tokens.ts";
 
 const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
+const LISTENER: NodeId = { node: "listener", incarnation: "00000000000000dd" };
 const HELLO = encodeMessage({
   kind: "hello",
   version: 1,
@@ -233,7 +235,7 @@ Deno.test("a server that pings and reads nothing has no answers kept for it", as
   const socket = await dialSocket({
     world: new DenoWorld({ logLevel: "off" }),
     url: new URL(server.address),
-    headers: {},
+    side: undefined,
     ca: undefined,
     signal: new AbortController().signal,
   });
@@ -280,7 +282,7 @@ Deno.test("an address that failed is left alone for a while that grows up to a s
 Deno.test("an address that came back is linked, and its failures are forgotten", async () => {
   const world = new StillWorld({ logLevel: "off" });
   const connector = webSocketConnector({ world });
-  const options = { world, hostname: "127.0.0.1", local: () => LOCAL, onLink: () => {} };
+  const options = { world, hostname: "127.0.0.1", local: () => LISTENER, onLink: () => {} };
   const first = serveWebSocket({ ...options, port: 0 });
   await first.close();
   const failing = () => rejection(connector.connect(first.address, LOCAL), "unavailable");
@@ -307,7 +309,7 @@ Deno.test("a thread that was busy itself does not take its peers for dead", asyn
   const world = new DenoWorld({ logLevel: "off" });
   const heartbeatMs = 20;
   const arrived = Promise.withResolvers<Link>();
-  const options = { world, hostname: "127.0.0.1", port: 0, local: () => LOCAL, heartbeatMs };
+  const options = { world, hostname: "127.0.0.1", port: 0, local: () => LISTENER, heartbeatMs };
   const server = serveWebSocket({ ...options, onLink: arrived.resolve });
   const near = await webSocketConnector({ world, heartbeatMs }).connect(server.address, LOCAL);
   const far = await arrived.promise;
@@ -385,9 +387,8 @@ Deno.test("without permission for the network dialling says what to grant", asyn
 });
 
 Deno.test("a token that no header can carry is refused where it is given", () => {
-  const world = new DenoWorld();
   for (const token of ["", "two words", "line\n", "ü"]) {
-    const error = assertThrows(() => webSocketConnector({ world, token }), LeatError);
+    const error = assertThrows(() => asking(token), LeatError);
     assertEquals(error.code, "invalid_argument");
   }
 });

@@ -21,6 +21,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "../ass
 import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
+import { asking, knowing } from "./tokens.ts";
 
 const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
 const TOKEN = "correct-horse";
@@ -73,9 +74,9 @@ function tellOf(body: unknown): Envelope {
 }
 
 /** A node that dials. */
-function dialler(options: { token?: string } = {}): ActorSystem {
+function dialler({ token }: { token?: string } = {}): ActorSystem {
   const world = new DenoWorld({ logLevel: "off" });
-  const connector = webSocketConnector({ world, ...options });
+  const connector = webSocketConnector({ world, ...knowing(token) });
   return new ActorSystem({
     node: "dialler",
     world,
@@ -111,18 +112,18 @@ async function stranger(
 }
 
 Deno.test("a missing or wrong token gets 401 and no socket; the right one is served", async () => {
-  await using listener = new Listener({ token: TOKEN });
+  await using listener = new Listener(asking(TOKEN));
   const { address, port } = listener.server;
-  for (const options of [{}, { token: "wrong" }, { token: `${TOKEN}x` }]) {
+  for (const token of [undefined, "wrong", `${TOKEN}x`]) {
     const world = new DenoWorld();
-    const connecting = webSocketConnector({ world, ...options }).connect(address, LOCAL);
+    const connecting = webSocketConnector({ world, ...knowing(token) }).connect(address, LOCAL);
     const error = await rejection(connecting, "unauthenticated");
     assertStringIncludes(error.message, address);
   }
   assertEquals((await stranger(address, () => {})).opened, false);
   const response = await fetch(`http://127.0.0.1:${port}/`);
   await response.body?.cancel();
-  assertEquals(response.status, 401);
+  assertEquals(response.status, 426, "there are no pages");
   assertEquals(listener.links, []);
   await assertServes(address, { token: TOKEN });
 });
@@ -339,15 +340,15 @@ Deno.test("a port in use, a public interface without a token, half a certificate
 
 Deno.test("wss: serves who trusts its authority, and is `unavailable` to others, saying why", async () => {
   const [cert, key, ca] = await certificates();
-  await using listener = new Listener({ cert, key, token: TOKEN });
+  await using listener = new Listener({ cert, key, ...asking(TOKEN) });
   const { address } = listener.server;
   assert(address.startsWith("wss://"));
   const world = new DenoWorld();
-  const trusting = webSocketConnector({ world, token: TOKEN, ca });
+  const trusting = webSocketConnector({ world, ca, ...knowing(TOKEN) });
   const link = await trusting.connect(address, LOCAL);
   link.close();
   await listener.links[0]!.closed;
-  const doubting = webSocketConnector({ world, token: TOKEN });
+  const doubting = webSocketConnector({ world, ...knowing(TOKEN) });
   const error = await rejection(doubting.connect(address, LOCAL), "unavailable");
   assertStringIncludes(error.message, "--ca");
 });

@@ -4,17 +4,17 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { ANYONE, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
 import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "./hello.ts";
 import { dialSocket } from "./dialled_socket.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { DiallerSide, type Target } from "./proof.ts";
 import { tlsRemedy } from "./remedies.ts";
 import type { Socket } from "./socket.ts";
-import { bearer, checkToken } from "./token.ts";
-import { UpgradeRefused } from "./upgrade.ts";
+import { NotProved, UpgradeRefused } from "./upgrade.ts";
 
 /** How long reaching a node may take, from the first packet to its hello. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -24,15 +24,30 @@ const BACK_OFF_MAX_MS = 1_000;
 /** Addresses whose failures are remembered; beyond it the one that failed first is forgotten. */
 const FAILURES_MAX = 1_024;
 
+/** Where there is no token: whoever answers is trusted, as this side is. */
+const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
+
 /** How to dial. */
 export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly world: World;
-  /** Shown to whoever is dialled. */
-  readonly token?: string;
+  /**
+   * What is proved to a node, by its name, and who it is once it has proved the same; it throws a
+   * `LeatError` for a node that is not to be dialled. Left out: nothing is proved to anybody.
+   */
+  readonly credentials?: (node: string) => Credential | undefined;
   /** Certificates in PEM that are trusted beside the usual ones, for `wss:`. */
   readonly ca?: string;
   /** Default 5,000 ms. */
   readonly connectTimeoutMs?: number;
+}
+
+/** What is proved to a node that is dialled. */
+export interface Credential {
+  /** Left out: nothing is proved, and the other side has to prove nothing. */
+  readonly token?: string;
+  readonly target: Target;
+  /** Who the node is then. */
+  readonly identity: Identity;
 }
 
 interface Failure {
@@ -48,8 +63,6 @@ interface Failure {
  * (at once for a short while after a failure), `unauthenticated` when the token is missing or
  * wrong, `failed_precondition` when the node speaks another version of the protocol, `not_found` for
  * a name that is no URL.
- *
- * @throws LeatError `invalid_argument` for a token that no header can carry.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   return new WebSocketConnector(options);
@@ -60,22 +73,24 @@ class WebSocketConnector implements Connector {
   readonly #failures = new Map<string, Failure>();
 
   constructor(options: WebSocketConnectorOptions) {
-    if (options.token !== undefined) checkToken(options.token);
     this.#options = options;
   }
 
   async connect(node: string, local: NodeId): Promise<Link> {
     const url = URL.parse(node);
-    if (url === null || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
+    // What a URL leaves out of its text, such as line breaks, would not be what is proved.
+    const isClean = /^[!-~]{1,2048}$/.test(node);
+    if (url === null || !isClean || (url.protocol !== "ws:" && url.protocol !== "wss:")) {
       throw noWay(
         `"${node}" cannot be dialled: it is no ws:// or wss:// address, and has no link to this node`,
       );
     }
+    const credential = this.#options.credentials?.(node) ?? NOTHING_PROVED;
     const nowMs = this.#options.world.nowMs();
     const failure = this.#failures.get(node);
     if (failure !== undefined && nowMs < failure.untilMs) throw failure.error;
     try {
-      const link = await dial(node, url, local, this.#options);
+      const link = await dial(node, url, local, credential, this.#options);
       this.#failures.delete(node);
       return link;
     } catch (error) {
@@ -103,17 +118,16 @@ async function dial(
   node: string,
   url: URL,
   local: NodeId,
+  { token, target, identity }: Credential,
   options: WebSocketConnectorOptions,
 ): Promise<WebSocketLink> {
-  const { world, token, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const { world, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   const abort = new AbortController();
   const timer = world.timer(connectTimeoutMs, () => abort.abort());
-  const headers: Record<string, string> = token === undefined
-    ? {}
-    : { authorization: bearer(token) };
+  const side = token === undefined ? undefined : new DiallerSide(token, target, node);
   try {
-    const socket = await dialSocket({ world, url, headers, ca, signal: abort.signal });
-    return await introduce(node, socket, local, options, abort.signal);
+    const socket = await dialSocket({ world, url, side, ca, signal: abort.signal });
+    return await introduce(node, socket, local, identity, options, abort.signal);
   } catch (error) {
     if (abort.signal.aborted) throw unreachable(node, `no answer within ${connectTimeoutMs} ms`);
     throw refused(node, error);
@@ -126,6 +140,7 @@ async function introduce(
   node: string,
   socket: Socket,
   local: NodeId,
+  identity: Identity,
   options: WebSocketConnectorOptions,
   signal: AbortSignal,
 ): Promise<WebSocketLink> {
@@ -140,7 +155,7 @@ async function introduce(
           // The node is known here by the name it was dialled by, whatever it calls itself.
           remote: { node, incarnation: hello.incarnation },
           ownName: hello.node,
-          identity: options.token === undefined ? ANYONE : TOKEN_HOLDER,
+          identity,
           messageBytesMax: hello.messageBytesMax,
         };
         linked.resolve(new WebSocketLink(options.world, socket, peer, options));
@@ -162,7 +177,18 @@ async function introduce(
 /** Why the connection did not come about. */
 function refused(node: string, cause: unknown): LeatError {
   if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
+  if (cause instanceof NotProved) {
+    return new LeatError(
+      "unauthenticated",
+      `${node} is not trusted: ${cause.message}; start it with the same token, or give none here ` +
+        "if it has none (token, --token-file)",
+      { cause },
+    );
+  }
   const { code, message } = LeatError.from(cause, "unavailable");
+  if (code === "permission_denied" && cause instanceof LeatError) {
+    return new LeatError(code, `${node} refuses this node: ${message}`, { cause });
+  }
   if (code === "permission_denied") {
     return new LeatError(code, `Cannot reach ${node}: ${message}; grant --allow-net for it`, {
       cause,

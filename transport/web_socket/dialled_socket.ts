@@ -5,6 +5,7 @@
  */
 import type { World } from "../../actors/runtime/world.ts";
 import { FramedSocket } from "./framed_socket.ts";
+import type { DiallerSide } from "./proof.ts";
 import type { Socket } from "./socket.ts";
 import { upgrade } from "./upgrade.ts";
 
@@ -12,7 +13,8 @@ import { upgrade } from "./upgrade.ts";
 export interface DialOptions {
   readonly world: World;
   readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Proves that both sides know a token; left out, there is none. */
+  readonly side: DiallerSide | undefined;
   /** Certificates in PEM that are trusted beside the usual ones. */
   readonly ca: string | undefined;
   /** Gives up. */
@@ -22,17 +24,17 @@ export interface DialOptions {
 /**
  * Connects and upgrades.
  *
- * @throws Whatever the platform says, and `UpgradeRefused`.
+ * @throws Whatever the platform says, and what {@linkcode upgrade} throws.
  */
 export async function dialSocket(options: DialOptions): Promise<Socket> {
-  const { world, url, headers, signal } = options;
+  const { world, url, side, signal } = options;
   let conn = await connect(url, signal);
   const giveUp = () => conn.close();
   signal.addEventListener("abort", giveUp);
   try {
     if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
     const luck = world.random.fork(`WebSocket ${world.random.hex64()}`);
-    const first = await upgrade(conn, url, headers, luck);
+    const first = await upgrade(conn, url, side, luck);
     signal.throwIfAborted();
     return new FramedSocket(world, conn, { masks: luck, first });
   } catch (error) {

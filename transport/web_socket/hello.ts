@@ -62,19 +62,22 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
   if (reason !== undefined) throw reason;
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
   const { version, role, node, incarnation, messageBytesMax } = message;
-  if (version !== PROTOCOL_VERSION) {
-    throw new LeatError(
-      "failed_precondition",
-      `The ${from} speaks version ${version} of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,
-      { details: { reason: "protocol_version", versions: [PROTOCOL_VERSION] } },
-    );
-  }
+  if (version !== PROTOCOL_VERSION) throw otherVersion(from, version);
   if (role !== from) throw notHello(`its role is ${String(role)}, not ${from}`);
   if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
   if (typeof messageBytesMax !== "number" || !(messageBytesMax > 0)) {
     throw notHello("it has no messageBytesMax");
   }
   return { role: from, node, incarnation, messageBytesMax };
+}
+
+/** The two ends speak different versions of the protocol. */
+export function otherVersion(from: Role, version: unknown): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `The ${from} speaks version ${version} of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,
+    { details: { reason: "protocol_version", versions: [PROTOCOL_VERSION] } },
+  );
 }
 
 function isName(value: unknown): value is string {

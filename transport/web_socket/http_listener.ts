@@ -49,11 +49,17 @@ export interface HttpListenerOptions {
   readonly helloTimeoutMs: number;
   /** Whether this process may open so many files yet. */
   readonly hasSpareFiles: (count: number) => boolean;
-  /** Answers a request; `"upgrade"` has the connection become a WebSocket. */
-  answer(request: RequestHead, arrival: Arrival): Promise<Response | "upgrade">;
+  answer(request: RequestHead, arrival: Arrival): Promise<Answer>;
   /** Gets a WebSocket, whose arrival goes on until it has introduced itself. */
   upgraded(socket: FramedSocket, arrival: Arrival): void;
 }
+
+/** What is answered to a request. */
+export type Answer =
+  /** `isOpen`: the connection stays open for one more request. Default: it is closed. */
+  | { readonly response: Response; readonly isOpen?: boolean }
+  /** The connection becomes a WebSocket; the consent has these headers, too. */
+  | { readonly upgrade: Readonly<Record<string, string>> };
 
 /** A connection that has come in. */
 export class Arrival implements Newcomer {
@@ -233,21 +239,46 @@ export class HttpListener {
 
   /** @returns The WebSocket that the connection has become. */
   async #answer(conn: Deno.Conn, arrival: Arrival): Promise<FramedSocket | undefined> {
+    const first = await this.#answerOnce(conn, arrival, true);
+    return first === "open" ? await this.#answerOnce(conn, arrival, false) : first;
+  }
+
+  #answerOnce(
+    conn: Deno.Conn,
+    arrival: Arrival,
+    mayStayOpen: false,
+  ): Promise<FramedSocket | undefined>;
+  #answerOnce(
+    conn: Deno.Conn,
+    arrival: Arrival,
+    mayStayOpen: true,
+  ): Promise<FramedSocket | "open" | undefined>;
+  /** @returns The WebSocket that the connection has become, or that it is open for another request. */
+  async #answerOnce(
+    conn: Deno.Conn,
+    arrival: Arrival,
+    mayStayOpen: boolean,
+  ): Promise<FramedSocket | "open" | undefined> {
     const { world } = this.#options;
     const request = await readRequest(conn).catch(refusalOf);
     if (request === undefined) return undefined;
     if (request instanceof Response) return await this.#respond(conn, arrival, request, "GET");
     const { head, rest } = request;
-    const answer = await this.#options.answer(head, arrival).catch(() =>
-      refusal(500, "The answer failed.")
-    );
-    if (answer !== "upgrade") return await this.#respond(conn, arrival, answer, head.method);
+    const answer: Answer = await this.#options.answer(head, arrival).catch(() => ({
+      response: refusal(500, "The answer failed."),
+    }));
+    if ("response" in answer) {
+      const { response, isOpen = false } = answer;
+      if (!isOpen || !mayStayOpen) return await this.#respond(conn, arrival, response, head.method);
+      await writeResponse(conn, response, head.method, true);
+      return "open";
+    }
     const key = upgradeKey(head);
     if (key === undefined) {
       const no = refusal(400, "No valid WebSocket upgrade.");
       return await this.#respond(conn, arrival, no, head.method);
     }
-    await writeUpgrade(conn, acceptOf(key));
+    await writeUpgrade(conn, acceptOf(key), answer.upgrade);
     return new FramedSocket(world, conn, { first: rest });
   }
 

@@ -1,5 +1,6 @@
 /**
- * The head of an HTTP request, and the answer to it: one request a connection, without a body.
+ * The head of an HTTP request, and the answer to it: without a body. A connection has one
+ * request, or two where the first one is answered with a challenge.
  *
  * Not the platform's server: that one ends for good when the process has no file handle left for a
  * connection, waits for ever for a head that never ends, and cannot drop a connection that has asked
@@ -100,23 +101,30 @@ export function parseHead(text: string): RequestHead {
   return { method, url, headers };
 }
 
-/** Writes a whole answer, which is the connection's last. */
+/** Writes a whole answer; it is the connection's last, unless that stays open. */
 export async function writeResponse(
   conn: Deno.Conn,
   response: Response,
   method: string,
+  isOpen = false,
 ): Promise<void> {
   const body = new Uint8Array(await response.arrayBuffer());
   const headers = new Headers(response.headers);
   headers.set("content-length", String(body.length));
-  headers.set("connection", headers.has("upgrade") ? "close, upgrade" : "close");
+  const connection = [...(isOpen ? [] : ["close"]), ...(headers.has("upgrade") ? ["upgrade"] : [])];
+  if (connection.length > 0) headers.set("connection", connection.join(", "));
   await writeAll(conn, headBytes(response.status, headers));
   if (method !== "HEAD") await writeAll(conn, body);
 }
 
 /** Consents to an upgrade. */
-export async function writeUpgrade(conn: Deno.Conn, accept: string): Promise<void> {
+export async function writeUpgrade(
+  conn: Deno.Conn,
+  accept: string,
+  more: Readonly<Record<string, string>>,
+): Promise<void> {
   const headers = new Headers({
+    ...more,
     "upgrade": "websocket",
     "connection": "Upgrade",
     "sec-websocket-accept": accept,

@@ -4,16 +4,17 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { ANYONE, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
+import { type Admission, Door } from "./door.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "./hello.ts";
-import { type Arrival, HttpListener, refusal } from "./http_listener.ts";
+import { type Answer, type Arrival, HttpListener, refusal } from "./http_listener.ts";
 import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Socket } from "./socket.ts";
-import { carriesToken, checkToken, isSecret } from "./token.ts";
+import type { AcceptedTokens } from "./token.ts";
 
 /** How long a connection may take to introduce itself. */
 const HELLO_TIMEOUT_MS = 5_000;
@@ -29,14 +30,19 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly cert?: string;
   /** The private key in PEM. */
   readonly key?: string;
-  /** Who does not present it gets 401 and no socket. */
-  readonly token?: string;
+  /** Who does not prove to know one of them gets 401 and no socket. Left out: everybody gets in. */
+  readonly tokens?: AcceptedTokens;
+  /**
+   * Whether people write down the address of this node, so that it is dialled by names of which it does
+   * not know. Others are dialled by their own name alone. Default false.
+   */
+  readonly isService?: boolean;
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
   /** Who this node is; asked for each connection. */
   readonly local: () => NodeId;
-  /** Gets every link; usually `system.attach`. */
-  readonly onLink: (link: Link) => void;
+  /** Gets every link, and as whom its other end was let in; usually `system.attach`. */
+  readonly onLink: (link: Link, admission: Admission) => void;
   /** Pages for people and their tools beside the sockets; left out, there are none. */
   readonly pages?: Pages;
   /** How long a connection may take to introduce itself. Default 5,000 ms. */
@@ -54,7 +60,9 @@ export interface Pages {
   readonly home: string;
   /** What strangers see too: probes of whoever supervises this process have no token to show. */
   readonly open: string;
-  /** The page of a path; undefined when there is none. Whoever is answered has shown the token, but for `open`. */
+  /** Who may see all others, beside admins. */
+  readonly roles: readonly AccessRole[];
+  /** The page of a path; undefined when there is none. Whoever is answered may see it. */
   answer(path: string): Promise<Response> | undefined;
 }
 
@@ -96,13 +104,19 @@ class Server implements WebSocketServer {
   readonly port: number;
   readonly #options: WebSocketServerOptions;
   readonly #listener: HttpListener;
-  readonly #links = new Set<Link>();
+  readonly #door: Door;
+  readonly #links = new Map<Link, Admission>();
+  /** Connections that become WebSockets. */
+  readonly #admissions = new WeakMap<Arrival, Admission>();
+  readonly #unfollow: () => void;
 
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
     this.#options = options;
+    const { hostname, world, tokens, isService = false } = options;
+    this.#door = new Door({ world, tokens, isService, node: () => options.local().node });
     this.#listener = this.#listen();
-    const { hostname } = options;
+    this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
     const scheme = options.cert === undefined ? "ws" : "wss";
     this.port = this.#listener.port;
     this.address = `${scheme}://${
@@ -111,8 +125,9 @@ class Server implements WebSocketServer {
   }
 
   async close(): Promise<void> {
+    this.#unfollow();
     const reason = new LeatError("unavailable", `${this.address} has stopped listening`);
-    for (const link of [...this.#links]) link.close(reason);
+    for (const link of [...this.#links.keys()]) link.close(reason);
     await this.#listener.close();
   }
 
@@ -128,33 +143,26 @@ class Server implements WebSocketServer {
         helloTimeoutMs: helloTimeoutMs ?? HELLO_TIMEOUT_MS,
         hasSpareFiles: hasSpareFiles ?? (() => true),
         answer: (request, arrival) => this.#answer(request, arrival),
-        upgraded: (socket, arrival) => this.#introduce(socket, arrival),
+        upgraded: (socket, arrival) =>
+          this.#introduce(socket, arrival, this.#admissions.get(arrival)!),
       });
     } catch (error) {
       throw cannotListen(error, hostname, port);
     }
   }
 
-  async #answer(request: RequestHead, arrival: Arrival): Promise<Response | "upgrade"> {
+  async #answer(request: RequestHead, arrival: Arrival): Promise<Answer> {
     // Browsers say where a page came from: no page may use its visitor's browser to get in here.
-    if (request.headers.has("origin")) return refusal(403, "No access for web pages.");
-    const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
-    if (!this.#isLetIn(request, isUpgrade)) {
-      return refusal(401, "A token is needed.", { "www-authenticate": "Bearer" });
+    if (request.headers.has("origin")) {
+      return { response: refusal(403, "No access for web pages.") };
     }
-    if (isUpgrade) return "upgrade";
-    if (this.#options.token !== undefined) arrival.settle();
-    return await this.#show(request);
-  }
-
-  #isLetIn({ url, headers }: RequestHead, isUpgrade: boolean): boolean {
-    const { token, pages } = this.#options;
-    if (token === undefined) return true;
-    const { pathname, searchParams } = url;
-    if (!isUpgrade && pathname === pages?.open) return true;
-    const mayShowInUrl = !isUpgrade && pathname === pages?.home;
-    return carriesToken(headers.get("authorization"), token) ||
-      (mayShowInUrl && isSecret(searchParams.get("token") ?? "", token));
+    const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
+    if (!isUpgrade) return { response: await this.#show(request, arrival) };
+    const admission = this.#door.admit(request.headers);
+    // Whoever answers the challenge does so over the same connection.
+    if (admission instanceof Response) return { response: admission, isOpen: true };
+    this.#admissions.set(arrival, admission);
+    return { upgrade: admission.headers };
   }
 
   /**
@@ -162,26 +170,41 @@ class Server implements WebSocketServer {
    * here, and then reads carry no origin; but they carry that name.
    */
   #isOwnHost({ url }: RequestHead): boolean {
-    const { token, hostname, insecure = false } = this.#options;
-    if (token !== undefined || insecure || !isLoopback(hostname)) return true;
+    const { tokens, hostname, insecure = false } = this.#options;
+    if (tokens !== undefined || insecure || !isLoopback(hostname)) return true;
     return isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
   }
 
-  #show(request: RequestHead): Response | Promise<Response> {
+  async #show(request: RequestHead, arrival: Arrival): Promise<Response> {
     const { pages } = this.#options;
     if (pages === undefined) {
       return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
     }
+    const { pathname, searchParams } = request.url;
+    const inUrl = pathname === pages.home ? searchParams.get("token") ?? undefined : undefined;
+    const admission = pathname === pages.open
+      ? undefined
+      : this.#door.admitToPage(request.headers, inUrl);
+    if (admission instanceof Response) return admission;
+    if (admission?.isProved === true) arrival.settle();
     if (!this.#isOwnHost(request)) return refusal(403, "No access for web pages.");
+    if (admission !== undefined && !maySee(pages, admission)) {
+      const { name, role } = admission.identity;
+      const roles = ["admin", ...pages.roles].join(" or ");
+      return refusal(403, `"${name}" has the role ${role}; these pages are for ${roles}.`);
+    }
     if (request.method !== "GET" && request.method !== "HEAD") {
       return refusal(405, "Only GET and HEAD.", { allow: "GET, HEAD" });
     }
-    const { pathname } = request.url;
-    return pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
+    const response = await pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
+    for (const [name, value] of Object.entries(admission?.headers ?? {})) {
+      response.headers.set(name, value);
+    }
+    return response;
   }
 
   /** Waits for the first message of a connection. */
-  #introduce(socket: Socket, arrival: Arrival): void {
+  #introduce(socket: Socket, arrival: Arrival, admission: Admission): void {
     const { helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
     const end = (error: LeatError) => {
       socket.send(writeBye(error));
@@ -192,7 +215,7 @@ class Server implements WebSocketServer {
     };
     const message = (data: Uint8Array | string) => {
       try {
-        this.#link(socket, data);
+        this.#link(socket, data, admission);
         arrival.settle();
       } catch (error) {
         end(LeatError.from(error, "internal"));
@@ -201,26 +224,37 @@ class Server implements WebSocketServer {
     socket.listen({ message, closed: () => {} }, HELLO_BYTES_MAX);
   }
 
-  #link(socket: Socket, data: Uint8Array | string): void {
-    const { world, local, onLink, limits, token } = this.#options;
+  #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
+    const { world, local, onLink, limits } = this.#options;
     const hello = readHello(data, "dialler");
+    checkName(hello.node, admission.identity, local().node);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
     const peer: Peer = {
       remote: { node: hello.node, incarnation: hello.incarnation },
       ownName: hello.node,
-      identity: token === undefined ? ANYONE : TOKEN_HOLDER,
+      identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
-    this.#links.add(link);
+    this.#links.set(link, admission);
     link.closed.then(() => this.#links.delete(link));
-    onLink(link);
+    onLink(link, admission);
+  }
+
+  /** Other tokens are accepted now: whose token is not among them has to go. */
+  #closeWithdrawn(): void {
+    for (const [link, admission] of [...this.#links]) {
+      if (this.#door.isStillKnown(admission)) continue;
+      const { name } = admission.identity;
+      this.#options.world.log("info", `The token of "${name}" was withdrawn: its link is closed`);
+      link.close(new LeatError("unauthenticated", `The token of "${name}" was withdrawn`));
+    }
   }
 }
 
 function checkOptions(options: WebSocketServerOptions): void {
-  const { hostname, token, insecure = false, cert, key } = options;
+  const { hostname, tokens, insecure = false, cert, key } = options;
   if ((cert === undefined) !== (key === undefined)) {
     const [given, missing] = key === undefined ? ["cert", "key"] : ["key", "cert"];
     throw new LeatError(
@@ -228,14 +262,32 @@ function checkOptions(options: WebSocketServerOptions): void {
       `TLS needs both cert and key: there is a ${given} and no ${missing}`,
     );
   }
-  if (token !== undefined) checkToken(token);
-  else if (!insecure && !isLoopback(hostname)) {
+  if (tokens === undefined && !insecure && !isLoopback(hostname)) {
     throw new LeatError(
       "failed_precondition",
       `Listening on ${hostname} without a token would let anyone who reaches this machine run ` +
-        "code on it; set a token (--token), listen on 127.0.0.1, or allow it (--insecure)",
+        "code on it; set a token (--token-file), listen on 127.0.0.1, or allow it (--insecure)",
     );
   }
+}
+
+/**
+ * A name is what messages for a node are sent to. One that is an address belongs to a node that listens:
+ * a client that took a worker's would get what is meant for the worker.
+ */
+function checkName(node: string, { name, role }: Identity, own: string): void {
+  const isAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(node);
+  const mayListen = role === "admin" || role === "worker";
+  if (node !== own && (mayListen || !isAddress)) return;
+  throw new LeatError(
+    "permission_denied",
+    `"${name}" has the role ${role} and calls its node "${node.slice(0, 80)}", which is ` +
+      (node === own ? "this node's own name" : "an address, as of a node that listens"),
+  );
+}
+
+function maySee({ roles }: Pages, { identity: { role } }: Admission): boolean {
+  return role === "admin" || roles.includes(role);
 }
 
 function isLoopback(hostname: string): boolean {

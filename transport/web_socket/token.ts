@@ -1,10 +1,11 @@
 /**
- * The token that opens a server, in the header of the upgrade.
+ * Tokens: what they may look like, and which of them a listener accepts.
  *
  * @module
  */
-import { nodeCrypto } from "../../core/builtins.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
 import { LeatError } from "../../core/error.ts";
+import { idOf, isSameProof, keyedHash } from "./proof.ts";
 
 const SCHEME = "Bearer ";
 
@@ -21,23 +22,52 @@ export function checkToken(token: string): void {
   );
 }
 
-/** The value of the `authorization` header that carries the token. */
-export function bearer(token: string): string {
-  return SCHEME + token;
+/** A token, and who has it. */
+export interface NamedToken {
+  readonly token: string;
+  readonly identity: Identity;
 }
 
-/** Whether the header carries the token. */
-export function carriesToken(header: string | null, token: string): boolean {
-  return isSecret(header ?? "", bearer(token));
+/** The tokens that a listener accepts now. */
+export interface AcceptedTokens {
+  /** The token of that id ({@linkcode idOf}). */
+  find(id: string): NamedToken | undefined;
+  /** Says when other tokens are accepted; the answer stops that. Left out: they stay the same. */
+  whenChanged?(changed: () => void): () => void;
 }
 
-/**
- * Whether a text is the secret. How long it takes says nothing about how much of a wrong one was right.
- */
-export function isSecret(text: string, secret: string): boolean {
-  return nodeCrypto().timingSafeEqual(digest(text), digest(secret));
+/** Tokens that stay the same. */
+export class TokenSet implements AcceptedTokens {
+  readonly #byId: ReadonlyMap<string, NamedToken>;
+
+  /** Of two entries with the same token the first one counts. */
+  constructor(tokens: Iterable<NamedToken>) {
+    const byId = new Map<string, NamedToken>();
+    for (const named of tokens) {
+      checkToken(named.token);
+      const id = idOf(named.token);
+      if (!byId.has(id)) byId.set(id, named);
+    }
+    this.#byId = byId;
+  }
+
+  find(id: string): NamedToken | undefined {
+    return this.#byId.get(id);
+  }
 }
 
-function digest(text: string): Uint8Array {
-  return nodeCrypto().createHash("sha256").update(text).digest();
+/** Whose token a text is, if it is one. */
+export function holderOf(tokens: AcceptedTokens, text: string): NamedToken | undefined {
+  const known = tokens.find(idOf(text));
+  return known !== undefined && isSecret(text, known.token) ? known : undefined;
+}
+
+/** The token in a header `authorization: Bearer …`. */
+export function bearerOf(header: string | null): string | undefined {
+  return header?.startsWith(SCHEME) ? header.slice(SCHEME.length) : undefined;
+}
+
+/** Whether a text is the secret. How long it takes says nothing about how much of a wrong one was right. */
+function isSecret(text: string, secret: string): boolean {
+  return isSameProof(keyedHash("", text), keyedHash("", secret));
 }

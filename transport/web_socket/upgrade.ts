@@ -6,14 +6,18 @@
 import { Buffer } from "node:buffer";
 import type { Random } from "../../actors/runtime/world.ts";
 import { nodeCrypto } from "../../core/builtins.ts";
-import { broken } from "./socket_frames.ts";
+import type { DiallerSide } from "./proof.ts";
 import { SPEAKS_TLS, TLS_ALERT } from "./remedies.ts";
+import { broken } from "./socket_frames.ts";
 import { writeAll } from "./write_all.ts";
 
 /** What a server may say before it is a WebSocket. */
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/** Bytes of what a refusal says that are passed over before the next request. */
+const REFUSAL_BYTES_MAX = 4_096;
 
 /** The server answered, but not by becoming a WebSocket. */
 export class UpgradeRefused extends Error {
@@ -25,20 +29,55 @@ export class UpgradeRefused extends Error {
   }
 }
 
+/** The server consented, but did not prove that it knows the token. */
+export class NotProved extends Error {
+  constructor() {
+    super("it does not prove that it knows the token");
+  }
+}
+
 /**
- * Asks for the upgrade.
+ * Asks for the upgrade; with a token, both sides prove that they know it.
  *
+ * @param side Proves it for this side; left out, there is no token.
  * @returns The bytes that came after the server's consent: its first frames.
- * @throws UpgradeRefused with the HTTP status when the server says no.
+ * @throws UpgradeRefused with the HTTP status when the server says no; NotProved when it does not know
+ * the token; LeatError `failed_precondition` when it speaks another version.
  */
 export async function upgrade(
   conn: Deno.Conn,
   url: URL,
-  headers: Readonly<Record<string, string>>,
+  side: DiallerSide | undefined,
   luck: Random,
 ): Promise<Uint8Array> {
   const key = Buffer.from(luck.hex64() + luck.hex64(), "hex").toString("base64");
-  await writeAll(conn, new TextEncoder().encode(requestText(url, key, headers)));
+  const first = await exchange(conn, requestText(url, key, []));
+  const challenge = first.status === 401 ? first.header("www-authenticate") : undefined;
+  const answer = side?.answer(challenge ?? "");
+  if (side === undefined || answer === undefined) {
+    const rest = consented(first, key);
+    // One that asks for no proof gives none.
+    if (side !== undefined) throw new NotProved();
+    return rest;
+  }
+  await passOver(conn, first);
+  const second = await exchange(conn, requestText(url, key, [`authorization: ${answer}`]));
+  const rest = consented(second, key);
+  if (!side.isProved(second.header("authentication-info") ?? null)) throw new NotProved();
+  return rest;
+}
+
+/** The head of an answer, and what came behind it. */
+interface Answer {
+  readonly status: number;
+  /** All values of a header, by its name in lower case. */
+  header(name: string): string | undefined;
+  readonly rest: Uint8Array;
+}
+
+/** Writes a request, and reads the head of its answer. */
+async function exchange(conn: Deno.Conn, request: string): Promise<Answer> {
+  await writeAll(conn, new TextEncoder().encode(request));
   const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   let length = 0;
   while (length < bytes.length) {
@@ -52,13 +91,41 @@ export async function upgrade(
     const text = Buffer.from(bytes.buffer, 0, length).toString("latin1");
     const end = text.indexOf("\r\n\r\n");
     if (end < 0) continue;
-    checkResponse(text.slice(0, end), key);
-    return bytes.subarray(end + 4, length);
+    return answerOf(text.slice(0, end), bytes.subarray(end + 4, length));
   }
   throw broken(`an answer of more than ${RESPONSE_BYTES_MAX} bytes to the upgrade`);
 }
 
-function requestText(url: URL, key: string, headers: Readonly<Record<string, string>>): string {
+function answerOf(text: string, rest: Uint8Array): Answer {
+  const [statusLine = "", ...lines] = text.split("\r\n");
+  const status = /^HTTP\/1\.[01] (\d{3})( |$)/.exec(statusLine)?.[1];
+  if (status === undefined) throw broken("what listens there does not speak HTTP");
+  const headers = lines.map((line) => /^([^:]*):\s*(.*?)\s*$/.exec(line)?.slice(1) ?? []);
+  return {
+    status: Number(status),
+    header(wanted) {
+      const values = headers.filter(([name]) => name?.toLowerCase() === wanted);
+      return values.length === 0 ? undefined : values.map(([, value]) => value).join(", ");
+    },
+    rest,
+  };
+}
+
+/** Reads what a refusal says, so that the connection is there for the next request. */
+async function passOver(conn: Deno.Conn, { header, rest }: Answer): Promise<void> {
+  const length = Number(header("content-length") ?? NaN);
+  if (!(length >= rest.length && length <= REFUSAL_BYTES_MAX)) {
+    throw broken("a refusal of no length, or of another one than it says");
+  }
+  const left = new Uint8Array(length - rest.length);
+  for (let at = 0; at < left.length;) {
+    const count = await conn.read(left.subarray(at));
+    if (count === null) throw new Error("it closed the connection before it answered");
+    at += count;
+  }
+}
+
+function requestText(url: URL, key: string, headers: readonly string[]): string {
   return [
     `GET ${url.pathname}${url.search} HTTP/1.1`,
     `host: ${url.host}`,
@@ -66,7 +133,7 @@ function requestText(url: URL, key: string, headers: Readonly<Record<string, str
     "connection: Upgrade",
     `sec-websocket-key: ${key}`,
     "sec-websocket-version: 13",
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...headers,
     "\r\n",
   ].join("\r\n");
 }
@@ -76,15 +143,9 @@ export function acceptOf(key: string): string {
   return nodeCrypto().createHash("sha1").update(key + ACCEPT_SUFFIX).digest("base64");
 }
 
-function checkResponse(text: string, key: string): void {
-  const [statusLine = "", ...lines] = text.split("\r\n");
-  const status = /^HTTP\/1\.[01] (\d{3})( |$)/.exec(statusLine)?.[1];
-  if (status === undefined) throw broken("what listens there does not speak HTTP");
-  if (status !== "101") throw new UpgradeRefused(Number(status));
-  const accept = acceptOf(key);
-  const accepted = lines.some((line) => {
-    const [name = "", value = ""] = line.split(/:\s*/, 2);
-    return name.toLowerCase() === "sec-websocket-accept" && value.trim() === accept;
-  });
-  if (!accepted) throw broken("an upgrade that does not answer this one");
+/** What came behind the consent of the server. */
+function consented({ status, header, rest }: Answer, key: string): Uint8Array {
+  if (status !== 101) throw new UpgradeRefused(status);
+  if (header("sec-websocket-accept") === acceptOf(key)) return rest;
+  throw broken("an upgrade that does not answer this one");
 }

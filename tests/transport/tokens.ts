@@ -1,0 +1,26 @@
+/**
+ * Tokens for tests of the WebSocket carrier.
+ *
+ * @module
+ */
+import { TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import {
+  type Credential,
+  TokenSet,
+  type WebSocketConnectorOptions,
+  type WebSocketServerOptions,
+} from "../../transport/web_socket.ts";
+
+/** A service that everybody may use who knows the token. */
+export function asking(token: string): Pick<WebSocketServerOptions, "tokens" | "isService"> {
+  return { isService: true, tokens: new TokenSet([{ token, identity: TOKEN_HOLDER }]) };
+}
+
+/** Somebody who knows a token, or none. */
+export function knowing(
+  token: string | undefined,
+  target: Credential["target"] = "service",
+): Pick<WebSocketConnectorOptions, "credentials"> {
+  if (token === undefined) return {};
+  return { credentials: () => ({ token, target, identity: TOKEN_HOLDER }) };
+}

@@ -1,0 +1,129 @@
+/**
+ * The door of a listener: who is let in, and as whom. A stranger gets 401 and no socket.
+ *
+ * @module
+ */
+import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import { Challenges } from "./challenges.ts";
+import {
+  challengeHeader,
+  type DiallerProof,
+  isSameProof,
+  proofOf,
+  readAnswer,
+  receiptHeader,
+} from "./proof.ts";
+import { type AcceptedTokens, bearerOf, holderOf, type NamedToken } from "./token.ts";
+
+/** How often those who were turned away are logged, in ms. */
+const LOG_EVERY_MS = 10_000;
+
+/** Somebody who is let in. */
+export interface Admission {
+  readonly identity: Identity;
+  /** The id of the token that was proved; undefined where none is asked for. */
+  readonly tokenId?: string;
+  /** Whether it has proved or shown a token. */
+  readonly isProved: boolean;
+  /** What the answer to the request carries. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Who keeps the door. */
+export interface DoorOptions {
+  readonly world: World;
+  /** Left out: everybody is let in. */
+  readonly tokens: AcceptedTokens | undefined;
+  /** The node's own name: a proof for a node has to be for this one. */
+  readonly node: () => string;
+  /** Whether people write down this node's address: then a proof for a service counts here. */
+  readonly isService: boolean;
+}
+
+/** See the module. */
+export class Door {
+  readonly #options: DoorOptions;
+  readonly #challenges: Challenges;
+  #turnedAway = 0;
+  #nextLogMs = -Infinity;
+
+  constructor(options: DoorOptions) {
+    this.#options = options;
+    this.#challenges = new Challenges(options.world);
+  }
+
+  /** Looks at a request for a socket: a token has to be proved. */
+  admit(headers: Headers): Admission | Response {
+    const { tokens } = this.#options;
+    if (tokens === undefined) return { identity: ANYONE, isProved: false, headers: {} };
+    const answer = readAnswer(headers.get("authorization"));
+    // Whoever connects asks for a challenge first.
+    if (answer === undefined) return this.#challenge();
+    const named = tokens.find(answer.id);
+    const fault = named === undefined ? "its token is not known here" : this.#fault(named, answer);
+    if (fault !== undefined) return this.#refuse(fault);
+    return {
+      identity: named!.identity,
+      tokenId: answer.id,
+      isProved: true,
+      headers: { "authentication-info": receiptHeader(named!.token, answer) },
+    };
+  }
+
+  /**
+   * Looks at a request for a page: a token may also be shown, in the header, or as `inUrl`.
+   *
+   * @param inUrl A token in the address, where that counts.
+   */
+  admitToPage(headers: Headers, inUrl: string | undefined): Admission | Response {
+    const { tokens } = this.#options;
+    const shown = bearerOf(headers.get("authorization")) ?? inUrl;
+    if (tokens === undefined || shown === undefined) return this.admit(headers);
+    const named = holderOf(tokens, shown);
+    return named === undefined
+      ? this.#refuse("its token is not known here")
+      : { identity: named.identity, isProved: true, headers: {} };
+  }
+
+  /** Whether somebody who was let in would be let in again. */
+  isStillKnown({ identity: { name, role }, tokenId }: Admission): boolean {
+    if (tokenId === undefined) return true;
+    const now = this.#options.tokens?.find(tokenId)?.identity;
+    return now?.name === name && now.role === role;
+  }
+
+  /** What is wrong with a proof, if anything is. */
+  #fault({ token, identity }: NamedToken, answer: DiallerProof): string | undefined {
+    const { node, isService } = this.#options;
+    const { name } = identity;
+    if (!isSameProof(answer.proof, proofOf(token, "dialler", answer))) {
+      return "it does not know the token";
+    }
+    const isMeant = answer.target === "service" ? isService : answer.address === node();
+    if (!isMeant) return `"${name}" meant to dial the ${answer.target} ${answer.address}`;
+    if (!this.#challenges.take(answer.listenerNonce)) {
+      return `the proof of "${name}" is old, or was used before`;
+    }
+    return undefined;
+  }
+
+  #refuse(why: string): Response {
+    const { world } = this.#options;
+    this.#turnedAway++;
+    if (world.nowMs() >= this.#nextLogMs) {
+      world.log("warn", `A connection was turned away: ${why}`, { since: this.#turnedAway });
+      this.#nextLogMs = world.nowMs() + LOG_EVERY_MS;
+      this.#turnedAway = 0;
+    }
+    return this.#challenge();
+  }
+
+  #challenge(): Response {
+    const headers = new Headers([
+      ["www-authenticate", challengeHeader(this.#challenges.give())],
+      ["www-authenticate", "Bearer"],
+    ]);
+    return new Response("A token is needed.\n", { status: 401, headers });
+  }
+}

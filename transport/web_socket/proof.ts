@@ -1,0 +1,141 @@
+/**
+ * How both sides of a connection prove that they know a token, without sending it: each answers a fresh
+ * nonce of the other side with a keyed hash (HMAC-SHA-256, RFC 2104). `docs/wire.md` has the bytes.
+ *
+ * @module
+ */
+import { Buffer } from "node:buffer";
+import { nodeCrypto } from "../../core/builtins.ts";
+import { otherVersion, PROTOCOL_VERSION } from "./hello.ts";
+
+/**
+ * What the dialler believes it dials: a `service` at an address that a person wrote down, or the `node`
+ * whose name is that address. A proof for a node counts at no other node.
+ */
+export type Target = "service" | "node";
+
+/** What both proofs of a connection are about. */
+export interface Transcript {
+  /** See {@linkcode idOf}. */
+  readonly id: string;
+  readonly diallerNonce: string;
+  readonly listenerNonce: string;
+  readonly target: Target;
+  /** As the dialler knows the listener: `ws://host:port`. */
+  readonly address: string;
+}
+
+/** What the dialler sends. */
+export interface DiallerProof extends Transcript {
+  readonly version: number;
+  readonly proof: string;
+}
+
+const NONCE_BYTES = 32;
+const SCHEME = "Leat";
+const HEX64 = "[0-9a-f]{64}";
+const CHALLENGE = new RegExp(`(?:^|,\\s*)${SCHEME} version=(\\d{1,9}), nonce=(${HEX64})(?:,|$)`);
+const ANSWER = new RegExp(
+  `^${SCHEME} version=(\\d{1,9}), id=([0-9a-f]{16}), nonce=(${HEX64}), ` +
+    `listener-nonce=(${HEX64}), proof=(${HEX64}), target=(service|node), address=([!-~]{1,2048})$`,
+);
+const RECEIPT = new RegExp(`^proof=(${HEX64})$`);
+
+/** A nonce: 32 random bytes in hexadecimal. */
+export function newNonce(): string {
+  return nodeCrypto().randomBytes(NONCE_BYTES).toString("hex");
+}
+
+/** What a token is called on the wire. It tells nothing of a random token. */
+export function idOf(token: string): string {
+  return keyedHash(token, `leat/${PROTOCOL_VERSION}\nid`).slice(0, 16);
+}
+
+/** The keyed hash by which one end proves that it knows the token. */
+export function proofOf(token: string, by: "dialler" | "listener", about: Transcript): string {
+  const { id, diallerNonce, listenerNonce, target, address } = about;
+  const lines = [by, id, diallerNonce, listenerNonce, target, address];
+  return keyedHash(token, [`leat/${PROTOCOL_VERSION}`, ...lines].join("\n"));
+}
+
+/** Whether two proofs are the same. How long it takes says nothing about where they differ. */
+export function isSameProof(one: string, other: string): boolean {
+  return one.length === other.length &&
+    nodeCrypto().timingSafeEqual(Buffer.from(one, "latin1"), Buffer.from(other, "latin1"));
+}
+
+/** HMAC-SHA-256 in hexadecimal. */
+export function keyedHash(key: string, text: string): string {
+  return nodeCrypto().createHmac("sha256", key).update(text).digest("hex");
+}
+
+/** The header `www-authenticate` of a listener that asks for a proof. */
+export function challengeHeader(listenerNonce: string): string {
+  return `${SCHEME} version=${PROTOCOL_VERSION}, nonce=${listenerNonce}`;
+}
+
+/**
+ * The dialler's side of one connection: it answers a challenge, and then looks whether the listener
+ * knows the token, too.
+ */
+export class DiallerSide {
+  readonly #token: string;
+  readonly #target: Target;
+  readonly #address: string;
+  #about: Transcript | undefined;
+
+  constructor(token: string, target: Target, address: string) {
+    this.#token = token;
+    this.#target = target;
+    this.#address = address;
+  }
+
+  /**
+   * The header `authorization` that answers the header `www-authenticate`; undefined where that asks
+   * for no proof.
+   *
+   * @throws LeatError `failed_precondition` when the listener speaks another version.
+   */
+  answer(challenge: string): string | undefined {
+    const [, version, listenerNonce] = CHALLENGE.exec(challenge) ?? [];
+    if (listenerNonce === undefined) return undefined;
+    if (Number(version) !== PROTOCOL_VERSION) throw otherVersion("listener", Number(version));
+    const id = idOf(this.#token);
+    const about: Transcript = {
+      ...{ id, diallerNonce: newNonce(), listenerNonce },
+      ...{ target: this.#target, address: this.#address },
+    };
+    this.#about = about;
+    return `${SCHEME} version=${PROTOCOL_VERSION}, id=${id}, nonce=${about.diallerNonce}, ` +
+      `listener-nonce=${listenerNonce}, proof=${proofOf(this.#token, "dialler", about)}, ` +
+      `target=${about.target}, address=${about.address}`;
+  }
+
+  /** Whether the header `authentication-info` proves that the listener knows the token. */
+  isProved(receipt: string | null): boolean {
+    const [, proof] = RECEIPT.exec(receipt ?? "") ?? [];
+    return this.#about !== undefined && proof !== undefined &&
+      isSameProof(proof, proofOf(this.#token, "listener", this.#about));
+  }
+}
+
+/** The header `authentication-info` with which the listener proves that it knows the token. */
+export function receiptHeader(token: string, about: Transcript): string {
+  return `proof=${proofOf(token, "listener", about)}`;
+}
+
+/** Reads the header `authorization` of a dialler; undefined when it is no answer to a challenge. */
+export function readAnswer(header: string | null): DiallerProof | undefined {
+  const [, version, id, diallerNonce, listenerNonce, proof, target, address] =
+    ANSWER.exec(header ?? "") ?? [];
+  if (address === undefined) return undefined;
+  return {
+    version: Number(version),
+    id: id!,
+    diallerNonce: diallerNonce!,
+    listenerNonce: listenerNonce!,
+    proof: proof!,
+    target: target as Target,
+    address,
+  };
+}
