@@ -22,19 +22,27 @@ export function patienceMs(seconds: number): number {
   return Math.max(PATIENCE_MIN_MS, PATIENCE_TIMES * MS_PER_SECOND * seconds);
 }
 
+/** How long is waited, in ms. */
+export interface PatienceLimits {
+  /** For the module to be loaded. */
+  readonly loadingMs: number;
+  /** For each batch, the first one included. */
+  readonly batchMs: number;
+}
+
 /** Runs out when nothing has come for too long. */
 export class Patience implements Disposable {
   readonly #module: string;
-  readonly #forMs: number;
+  readonly #limits: PatienceLimits;
   readonly #onEnd: (error: LeatError) => void;
   #timer: ReturnType<typeof setTimeout>;
   #isLoaded = false;
   #batches = 0;
 
   /** @param onEnd Told what has not come, and what to do about it. */
-  constructor(module: string, forMs: number, onEnd: (error: LeatError) => void) {
+  constructor(module: string, limits: PatienceLimits, onEnd: (error: LeatError) => void) {
     this.#module = module;
-    this.#forMs = forMs;
+    this.#limits = limits;
     this.#onEnd = onEnd;
     this.#timer = this.#start();
   }
@@ -63,6 +71,10 @@ export class Patience implements Disposable {
 
   #start(): ReturnType<typeof setTimeout> {
     return setTimeout(() => this.#onEnd(this.#error()), this.#forMs);
+  }
+
+  get #forMs(): number {
+    return this.#isLoaded ? this.#limits.batchMs : this.#limits.loadingMs;
   }
 
   #error(): LeatError {

@@ -6,7 +6,7 @@
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
-import { Patience, patienceMs } from "./patience.ts";
+import { Patience, type PatienceLimits, patienceMs } from "./patience.ts";
 import type { Profile, ProfileOptions } from "./profile.ts";
 import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
 import { measureSplitMs } from "./split_cost.ts";
@@ -25,8 +25,8 @@ export interface ProfileModuleOptions extends ProfileOptions {
   readonly onLoaded?: () => void;
   /** Told once the pipeline is profiled, and what its splits cost is measured. */
   readonly onProfiled?: () => void;
-  /** For how long nothing may come. Default: see `patienceMs`. */
-  readonly patienceMs?: number;
+  /** For how long nothing may come. Default: see `patienceMs`, for each. */
+  readonly patience?: Partial<PatienceLimits>;
 }
 
 /**
@@ -59,8 +59,9 @@ async function profileOnThread(
     type: "module",
     name: "profile",
   });
-  const forMs = options.patienceMs ?? patienceMs(seconds);
-  using patience = new Patience(module, forMs, profiled.reject);
+  const forMs = patienceMs(seconds);
+  const limits = { loadingMs: forMs, batchMs: forMs, ...options.patience };
+  using patience = new Patience(module, limits, profiled.reject);
   thread.onmessage = ({ data: news }: MessageEvent<ProfileNews>) => {
     if (news.kind === "loaded") {
       patience.loaded();
