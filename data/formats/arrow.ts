@@ -10,9 +10,8 @@ import {
   type RecordBatch,
   RecordBatchReader,
 } from "apache-arrow";
-import { decompress as decompressZstd } from "fzstd";
-import lz4 from "lz4js";
 import { rowsHeld, UnsupportedType, valuesOf } from "./arrow_values.ts";
+import { unlz4, unzstd } from "./bounded_codecs.ts";
 import { ByteRanges } from "./byte_ranges.ts";
 import { chosenColumns, ColumnRows } from "./column_rows.ts";
 import type { SourceFile } from "./format_reader.ts";
@@ -27,9 +26,26 @@ const SMALLEST_FILE_BYTES = 8 + 4 + MAGIC.length;
 /** Bytes that a footer takes to name a record batch. */
 const BLOCK_BYTES = 24;
 
-const decompressLz4: (data: Uint8Array) => Uint8Array = lz4.decompress;
-compressionRegistry.set(CompressionType.LZ4_FRAME, { decode: (data) => decompressLz4(data) });
-compressionRegistry.set(CompressionType.ZSTD, { decode: (data) => decompressZstd(data) });
+/** Most bytes that the buffers of one record batch may decompress to: they are in memory together. */
+export const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+/** What may be left of that for the batch that is decompressed now: the library does so without waiting for anything. */
+let bytesLeft: number | undefined;
+
+function decoded(undo: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
+  return {
+    decode(data) {
+      if (bytesLeft === undefined) Promise.resolve().then(() => bytesLeft = undefined);
+      bytesLeft ??= ARROW_BATCH_BYTES_MAX;
+      const bytes = undo(data, bytesLeft, "ARROW_BATCH_BYTES_MAX");
+      bytesLeft -= bytes.length;
+      return bytes;
+    },
+  };
+}
+
+compressionRegistry.set(CompressionType.LZ4_FRAME, decoded(unlz4));
+compressionRegistry.set(CompressionType.ZSTD, decoded(unzstd));
 
 type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
 

@@ -69,9 +69,13 @@ export class ByteRanges {
     return this.refused("unimplemented", `Cannot read ${this.format} file ${this.path}: ${what}.`);
   }
 
-  /** What a library threw about these bytes; errors of the file itself stay what they are. */
+  /** What a library threw about these bytes; errors of the file itself stay what they are, and those of a limit get its name. */
   failed(place: string, error: unknown): LeatError {
-    if (error instanceof LeatError) return error;
+    if (error instanceof LeatError) {
+      if (error.details?.path !== undefined || error.code !== "resource_exhausted") return error;
+      const message = `Cannot read ${this.format} file ${this.path}: ${place}: ${error.message}.`;
+      return this.refused(error.code, message, error);
+    }
     return this.damaged(`${place}: ${LeatError.from(error).message}`, error);
   }
 

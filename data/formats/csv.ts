@@ -6,6 +6,7 @@ import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";
 import { AGAIN } from "../stepping.ts";
 import { ByteReader } from "./byte_reader.ts";
+import { COLUMNS_MAX } from "./column_rows.ts";
 import { recordConversion } from "./csv_columns.ts";
 import { BEGINNING, type CsvPosition, QuotedCsvReader } from "./csv_quoted.ts";
 import type { CsvSchema } from "./csv_schema.ts";
@@ -17,6 +18,9 @@ import {
   type LinePosition,
   openLines,
 } from "./lines.ts";
+
+/** One more than a record may have: a longer one is refused for its number of fields. */
+const FIELDS_SPLIT_MAX = COLUMNS_MAX + 1;
 
 /** How fields and records are told apart. */
 export interface CsvDialect {
@@ -46,10 +50,12 @@ export async function openCsv(
   const behind = schema.header ? first!.behind : undefined;
   if (!dialect.useQuoteDelim) {
     const convertLine: LineConversion = (line, path) =>
-      line.text === "" ? AGAIN : convert(line.text.split(dialect.delimiter), () => ({
-        text: describeLine(line, path),
-        details: lineDetails(line, path),
-      }));
+      line.text === ""
+        ? AGAIN
+        : convert(line.text.split(dialect.delimiter, FIELDS_SPLIT_MAX), () => ({
+          text: describeLine(line, path),
+          details: lineDetails(line, path),
+        }));
     return openLines(source, from, partBytes, convertLine, behind as LinePosition | undefined);
   }
   const position = (from.position ?? behind ?? BEGINNING) as CsvPosition;
@@ -76,7 +82,7 @@ async function readFirst(
       kept,
       {},
       partBytes,
-      ({ text }) => text === "" ? AGAIN : text.split(delimiter),
+      ({ text }) => text === "" ? AGAIN : text.split(delimiter, FIELDS_SPLIT_MAX),
     );
   try {
     for (;;) {

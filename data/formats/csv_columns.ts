@@ -6,6 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
+import { COLUMNS_MAX } from "./column_rows.ts";
 import {
   CSV_DTYPES,
   csvDefault,
@@ -115,7 +116,9 @@ export function recordConversion(plan: RecordPlan): RecordConversion {
   return (fields, describe) => {
     if (fieldCount === undefined ? fields.length < fieldCountMin : fields.length !== fieldCount) {
       const wanted = fieldCount ?? `at least ${fieldCountMin}`;
-      throw bad(describe, `has ${fields.length} fields, and ${wanted} are expected`);
+      const { length } = fields;
+      const found = length > COLUMNS_MAX ? `more than ${COLUMNS_MAX}` : length;
+      throw bad(describe, `has ${found} fields, and ${wanted} are expected`);
     }
     const values = columns.map((column, i) => {
       const text = column.index < 0 ? "" : fields[column.index]!;

@@ -5,6 +5,7 @@
 import { LeatError } from "../../core/error.ts";
 import { checkArray, checkBoolean, invalidArgument, show } from "../check.ts";
 import type { ElementSpec } from "../spec.ts";
+import { COLUMNS_MAX, listNames } from "./column_rows.ts";
 import {
   checkColumns,
   columnsSpec,
@@ -52,12 +53,14 @@ export class CsvSchema {
    * How the records of one file are read.
    *
    * @param first its first record, where that is needed.
-   * @throws {LeatError} `data_loss` naming the file and the column that it lacks.
+   * @throws {LeatError} `data_loss` naming the file and the column that it lacks; `resource_exhausted` for more columns than
+   * {@linkcode COLUMNS_MAX}.
    */
   planOf(path: string, first: readonly string[] | undefined): RecordPlan {
     const fieldCount = first?.length ?? this.#fieldCount;
     const { naValue } = this;
     const isText = this.columns === undefined;
+    if ((first?.length ?? 0) > COLUMNS_MAX) throw tooMany(path);
     const columns = this.#isByName
       ? this.columns!.map((column) => findColumn(path, first!, column))
       : this.#columnsByPlace(path, first);
@@ -165,13 +168,22 @@ function findPlace(
 }
 
 function checkHeader(path: string, names: readonly string[]): void {
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  const seen = new Set<string>();
+  const twice = names.find((name) => seen.size === seen.add(name).size);
   if (twice !== undefined) throw misfit(path, `has more than one column ${show(twice)}`);
   if (names.includes("__proto__")) throw misfit(path, 'has a column "__proto__"');
 }
 
 function namesOf(header: readonly string[]): string {
-  return `; its header names ${header.map(show).join(", ")}`;
+  return `; its header names ${listNames(header.map(show))}`;
+}
+
+function tooMany(path: string): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `${path} has more columns than ${COLUMNS_MAX} (COLUMNS_MAX); is its delimiter the one that was given?`,
+    { details: { path } },
+  );
 }
 
 function misfit(path: string, what: string): LeatError {

@@ -4,33 +4,47 @@
 
 import {
   type ColumnMetaData,
+  type Compressors,
   type DecodedArray,
   type FileMetaData,
   flatten,
-  parquetMetadataAsync,
+  parquetMetadata,
   type ParquetParsers,
   parquetRead,
   parquetSchema,
   type RowGroup,
 } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
+import { compressors as libraries } from "hyparquet-compressors";
+import { unzstd } from "./bounded_codecs.ts";
 import { ByteRanges } from "./byte_ranges.ts";
 import { chosenColumns, ColumnRows, type LoadedColumn } from "./column_rows.ts";
 import type { SourceFile } from "./format_reader.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type Piece, piecesOf } from "./parquet_pieces.ts";
+import { thriftEnd } from "./thrift_check.ts";
 import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
 
 /** Most bytes, decompressed, that the chosen columns of one row group may have: they are in memory together. */
 export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
+/** Bytes in memory of one value, whatever it is: a reference, or a number. A run of a billion may stand in a few bytes. */
+const VALUE_BYTES = 8;
+
 /** Bytes read from the end of a file at first; more, where the footer turns out to be longer. */
 export const FOOTER_BYTES = 64 * 1024;
 
 const MAGIC_BYTES = 4;
+/** The length of the footer, and the magic. */
+const FOOTER_END_BYTES = 8;
 /** A magic at each end, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
+
+/** The library's for zstd has no bound. */
+const compressors: Compressors = {
+  ...libraries,
+  ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
+};
 
 const utf8 = new TextDecoder();
 const asBytes = (bytes: Uint8Array) => bytes;
@@ -71,8 +85,9 @@ export async function openParquet(
   try {
     const { children } = parquetSchema(metadata);
     const names = children.map(({ element }) => element.name);
+    const trees = new Map(children.toReversed().map((tree) => [tree.element.name, tree]));
     const chosen = chosenColumns(bytes, names, columns).map((name) => {
-      const tree = children[names.indexOf(name)]!;
+      const tree = trees.get(name)!;
       const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
       return { name, values: valuesOf(tree), isFlat };
     });
@@ -99,13 +114,27 @@ async function checkMagic(bytes: ByteRanges): Promise<void> {
 
 async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   try {
-    return await parquetMetadataAsync({
-      byteLength: bytes.sizeBytes,
-      slice: async (start, stop = bytes.sizeBytes) => (await bytes.read(start, stop)).buffer,
-    }, { initialFetchSize: FOOTER_BYTES, parsers: PARSERS, geoparquet: false });
+    const tail = await readTail(bytes);
+    thriftEnd(tail.subarray(0, -FOOTER_END_BYTES));
+    return parquetMetadata(tail.buffer, { parsers: PARSERS, geoparquet: false });
   } catch (error) {
     throw bytes.failed("its footer", error);
   }
+}
+
+/** The footer and what follows it; a short one is read at once. */
+async function readTail(bytes: ByteRanges): Promise<Uint8Array<ArrayBuffer>> {
+  const { sizeBytes } = bytes;
+  const end = await bytes.read(Math.max(0, sizeBytes - FOOTER_BYTES), sizeBytes);
+  const length = FOOTER_END_BYTES +
+    new DataView(end.buffer).getUint32(end.length - FOOTER_END_BYTES, true);
+  if (length <= end.length) return end.slice(-length);
+  if (length > sizeBytes) throw new Error(`it claims ${length - FOOTER_END_BYTES} bytes`);
+  return await bytes.read(sizeBytes - length, sizeBytes);
+}
+
+function bigMax(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 /**
@@ -175,14 +204,17 @@ export class ParquetBlocks implements RowBlocks {
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
     let sizeBytes = 0n;
-    for (const { codec, path_in_schema: path, total_uncompressed_size: bytes } of columns) {
+    for (
+      const { codec, path_in_schema: path, total_uncompressed_size: bytes, num_values: values }
+        of columns
+    ) {
       if (codec !== "UNCOMPRESSED" && compressors[codec] === undefined) {
         const known = Object.keys(compressors).join(", ");
         throw this.#bytes.unsupported(
           `column ${path.join(".")} is compressed by ${codec}; known are ${known}`,
         );
       }
-      sizeBytes += bytes;
+      sizeBytes += bigMax(bytes, values * BigInt(VALUE_BYTES));
     }
     if (sizeBytes <= ROW_GROUP_BYTES_MAX) return;
     throw this.#bytes.refused(
@@ -201,7 +233,7 @@ export class ParquetBlocks implements RowBlocks {
     const leaves = group.columns.flatMap(({ meta_data: column }) => {
       if (column?.path_in_schema[0] !== name) return [];
       const bytes = chunks.get(startOf(column))!;
-      return [{ bytes, column, pages: checkPages(bytes, column) }];
+      return [{ bytes, column, pages: checkPages(bytes, column, ROW_GROUP_BYTES_MAX) }];
     });
     const [leaf] = leaves;
     if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows: group.num_rows }];

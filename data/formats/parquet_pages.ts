@@ -4,8 +4,10 @@
  */
 
 import type { ColumnMetaData } from "hyparquet";
+import { LeatError } from "../../core/error.ts";
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
 import { crc32 } from "node:zlib";
+import { thriftEnd } from "./thrift_check.ts";
 
 /** A structure of the format, by the numbers that its definition gives to fields. Damaged, it may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
@@ -24,19 +26,39 @@ export interface Page {
  * The pages of a column, once it is checked that they are within it, that they have no more values than it, and their checksums, where
  * they have some.
  *
+ * @param bytesMax most bytes that the pages may decompress to together.
+ * @throws {LeatError} `resource_exhausted` beyond that.
  * @throws {Error} that says which page is damaged.
  */
-export function checkPages(chunk: ArrayBuffer, column: ColumnMetaData): Page[] {
+export function checkPages(
+  chunk: ArrayBuffer,
+  column: ColumnMetaData,
+  bytesMax: number,
+): Page[] {
   const reader = { view: new DataView(chunk), offset: 0 };
   const pages: Page[] = [];
   let values = 0;
+  let decompressed = 0;
   for (let page = 0; reader.offset < chunk.byteLength - 1; page++) {
     const start = reader.offset;
+    try {
+      thriftEnd(new Uint8Array(chunk), start);
+    } catch (cause) {
+      const { message } = LeatError.from(cause);
+      throw new Error(`the header of page ${page} is damaged: ${message}`, { cause });
+    }
     const header: Fields = deserializeTCompactProtocol(reader);
     const { field_2: decompressedBytes, field_3: bytes, field_4: checksum } = header;
     const { offset } = reader;
     if (!isCount(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
       throw new Error(`the sizes of page ${page} are damaged`);
+    }
+    decompressed += decompressedBytes;
+    if (decompressed > bytesMax) {
+      throw new LeatError(
+        "resource_exhausted",
+        `its pages decompress to more than ${bytesMax} bytes (ROW_GROUP_BYTES_MAX)`,
+      );
     }
     if (typeof checksum === "number") {
       const found = crc32(new Uint8Array(chunk, offset, bytes));

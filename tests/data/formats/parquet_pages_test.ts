@@ -2,7 +2,8 @@
 
 import type { ColumnMetaData } from "hyparquet";
 import { crc32 } from "node:zlib";
-import { assertThrows } from "../../assert.ts";
+import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
 import { checkPages } from "../../../data/formats/parquet_pages.ts";
 import { concat } from "./reading.ts";
 
@@ -26,7 +27,8 @@ function page(count: number, checksum: number | undefined, sizeBytes = DATA.leng
   return concat(new Uint8Array(header), DATA);
 }
 
-const check = (...pages: Uint8Array[]) => checkPages(concat(...pages).buffer, column);
+const check = (...pages: Uint8Array[]) =>
+  checkPages(concat(...pages).buffer, column, 3 * DATA.length);
 
 Deno.test("checkPages compares checksums, where there are some", () => {
   const checksum = crc32(DATA) | 0;
@@ -41,4 +43,15 @@ Deno.test("checkPages refuses counts and sizes that the column does not have", (
   assertThrows(() => check(page(1, undefined, DATA.length + 1)), Error, "sizes of page 0");
   assertThrows(() => check(page(1, undefined, -1)), Error, "sizes of page 0");
   assertThrows(() => check(page(1, undefined), new Uint8Array(9)), Error, "page 1");
+});
+
+Deno.test("checkPages refuses pages that decompress to more than its limit, and lists longer than the page", () => {
+  const pages = Array.from({ length: 4 }, () => page(1, undefined));
+  check(...pages.slice(1));
+  const error = assertThrows(() => check(...pages), LeatError) as LeatError;
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "ROW_GROUP_BYTES_MAX");
+  // A list of 2^30 structures, in a field that nobody knows.
+  const list = new Uint8Array([0x99, 0xfc, ...[0x80, 0x80, 0x80, 0x80, 0x04], 0]);
+  assertThrows(() => check(concat(list, DATA)), Error, "a list claims 1073741824 items");
 });

@@ -1,0 +1,100 @@
+/**
+ * Looking over structures of Thrift's compact protocol before a library reads them. It believes what a list says of its length: a few
+ * bytes at the end of a file would make a billion empty structures.
+ */
+
+const TRUE = 1;
+const FALSE = 2;
+const BYTE = 3;
+const I16 = 4;
+const I32 = 5;
+const I64 = 6;
+const DOUBLE = 7;
+const BINARY = 8;
+const LIST = 9;
+const STRUCT = 12;
+
+/** Deeper than any that the format defines. */
+const DEPTH_MAX = 32;
+
+/**
+ * The place behind a structure that begins at `start`.
+ *
+ * @throws {Error} that says that it is damaged: it ends too early, or a list in it is longer than what is left.
+ */
+export function thriftEnd(bytes: Uint8Array, start = 0): number {
+  return new Walk(bytes, start).struct(0);
+}
+
+class Walk {
+  readonly #bytes: Uint8Array;
+  #at: number;
+
+  constructor(bytes: Uint8Array, start: number) {
+    this.#bytes = bytes;
+    this.#at = start;
+  }
+
+  struct(depth: number): number {
+    if (depth > DEPTH_MAX) throw new Error(`structures are nested more than ${DEPTH_MAX} deep`);
+    for (;;) {
+      const field = this.#byte();
+      const type = field & 0x0f;
+      if (type === 0) return this.#at;
+      if (field >> 4 === 0) this.#varint();
+      // A boolean is its field's type.
+      if (type !== TRUE && type !== FALSE) this.#value(type, depth);
+    }
+  }
+
+  #value(type: number, depth: number): void {
+    switch (type) {
+      case TRUE:
+      case FALSE:
+      case BYTE:
+        return this.#skip(1);
+      case I16:
+      case I32:
+      case I64:
+        return void this.#varint();
+      case DOUBLE:
+        return this.#skip(8);
+      case BINARY:
+        return this.#skip(this.#varint());
+      case LIST:
+        return this.#list(depth);
+      case STRUCT:
+        return void this.struct(depth + 1);
+      default:
+        throw new Error(`a field has the unknown type ${type}`);
+    }
+  }
+
+  #list(depth: number): void {
+    const header = this.#byte();
+    const length = header >> 4 === 15 ? this.#varint() : header >> 4;
+    const left = this.#bytes.length - this.#at;
+    if (length > left) throw new Error(`a list claims ${length} items, and ${left} bytes are left`);
+    for (let i = 0; i < length; i++) this.#value(header & 0x0f, depth);
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let factor = 1;; factor *= 128) {
+      const byte = this.#byte();
+      value += (byte & 0x7f) * factor;
+      if (byte < 128) return value;
+    }
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.#at++];
+    if (byte === undefined) throw new Error("it ends within a structure");
+    return byte;
+  }
+
+  #skip(count: number): void {
+    this.#at += count;
+    if (this.#at > this.#bytes.length) throw new Error("it ends within a structure");
+  }
+}

@@ -1,0 +1,110 @@
+/** Files of a few bytes that claim to be huge: refused with the limit that they would exceed, before memory or time is taken for it. */
+
+import { zstdCompressSync } from "node:zlib";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { unlz4, unzstd } from "../../../data/formats/bounded_codecs.ts";
+import { openParquet } from "../../../data/formats/parquet.ts";
+import { thriftEnd } from "../../../data/formats/thrift_check.ts";
+import { ZSTD_WINDOW_BYTES_MAX, ZstdFrames } from "../../../data/formats/zstd_frames.ts";
+import { Dataset } from "../../../mod.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { BytesFile, concat } from "./reading.ts";
+
+/** The error of the first element. */
+async function failure(dataset: Dataset<unknown>): Promise<LeatError> {
+  return await assertRejects(async () => {
+    for await (const _ of dataset) return;
+  }, LeatError) as LeatError;
+}
+
+Deno.test("csv of two million columns is refused by its header, and a record of as many by its fields", async () => {
+  const names = Array.from({ length: 2_000_000 }, (_, i) => `c${i}`).join(",");
+  const files = { "wide.csv": `${names}\n1\n`, "long.csv": `a,b\n${",".repeat(2_000_000)}\n1,2\n` };
+  await withFiles(files, async (folder) => {
+    for (const useQuoteDelim of [true, false]) {
+      const wide = await failure(Dataset.csv(`${folder}/wide.csv`, { useQuoteDelim }));
+      assertEquals(wide.code, "resource_exhausted");
+      assertStringIncludes(wide.message, "65536 (COLUMNS_MAX)");
+      const records = Dataset.csv(`${folder}/long.csv`, { useQuoteDelim });
+      const long = await failure(records);
+      assertEquals(long.code, "data_loss");
+      assertStringIncludes(long.message, "has more than 65536 fields, and 2 are expected");
+      const rest = [];
+      for await (const row of records.ignoreErrors()) rest.push(row);
+      assertEquals(rest, [{ a: "1", b: "2" }]);
+    }
+  });
+});
+
+Deno.test("csv names few columns of many, and little of a long one", async () => {
+  const names = Array.from({ length: 50_000 }, (_, i) => `${"x".repeat(500)}${i}`).join(",");
+  await withFiles({ "a.csv": `${names}\n` }, async (folder) => {
+    const error = await failure(Dataset.csv(`${folder}/a.csv`, { select: ["missing"] }));
+    assertStringIncludes(error.message, "and 49980 more");
+    assert(error.message.length < 4_000, `${error.message.length}`);
+  });
+});
+
+Deno.test("a Parquet footer is refused whose list is longer than the file", async () => {
+  // Field 2, a list of 2^28 structures of which none is there.
+  const footer = [0x29, 0xfc, 0x80, 0x80, 0x80, 0x80, 0x01];
+  const magic = new TextEncoder().encode("PAR1");
+  const file = concat(magic, new Uint8Array([...footer, footer.length, 0, 0, 0]), magic);
+  const source = { path: "a.parquet", file: new BytesFile(file), compression: undefined };
+  const error = await assertRejects(() => openParquet(source, undefined), LeatError) as LeatError;
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "a list claims 268435456 items");
+});
+
+Deno.test("thriftEnd finds the end of what is whole, and refuses what is nested too deep", () => {
+  const whole = [0x15, 0x02, 0x1c, 0x15, 0x04, 0x00, 0x28, 0x02, 0x61, 0x62, 0x11, 0x00];
+  assertEquals(thriftEnd(new Uint8Array([...whole, 9, 9])), whole.length);
+  for (let length = 0; length < whole.length; length++) {
+    assertThrows(() => thriftEnd(new Uint8Array(whole.slice(0, length))), Error, "it ends within");
+  }
+  assertThrows(() => thriftEnd(new Uint8Array(1_000_000).fill(0x1c)), Error, "nested");
+});
+
+Deno.test("unzstd and unlz4 undo no more than their limit", () => {
+  const zeros = new Uint8Array(50_000_000);
+  const packed = new Uint8Array(zstdCompressSync(zeros));
+  assertEquals(unzstd(packed, zeros.length, "LIMIT").length, zeros.length);
+  const zstd = assertThrows(() => unzstd(packed, zeros.length - 1, "LIMIT"), LeatError);
+  assertEquals((zstd as LeatError).code, "resource_exhausted");
+  assertStringIncludes((zstd as LeatError).message, "49999999 bytes (LIMIT)");
+  // Its content is said to be of 2^30 bytes.
+  const frame = [4, 0x22, 0x4d, 0x18, 0x68, 0x40];
+  const claim = new Uint8Array([...frame, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  const lz4 = assertThrows(() => unlz4(claim, 1_000, "LIMIT"), LeatError);
+  assertEquals((lz4 as LeatError).code, "resource_exhausted");
+});
+
+Deno.test("a zstd frame that asks for a larger window than zstd itself gives is refused, wherever it stands", async () => {
+  const frame = new Uint8Array(zstdCompressSync(new TextEncoder().encode("one line\n")));
+  const skippable = new Uint8Array([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+  const greedy = new Uint8Array([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x90, 0x01, 0x00, 0x00]);
+  const files = { "a.zst": greedy, "b.zst": concat(frame, skippable, frame, greedy) };
+  await withFiles(files, async (folder) => {
+    for (const name of Object.keys(files)) {
+      const lines = Dataset.textLines(`${folder}/${name}`, { compression: "zstd" });
+      const error = await failure(lines.filter(() => false));
+      assertEquals(error.code, "resource_exhausted");
+      assertStringIncludes(error.message, `${ZSTD_WINDOW_BYTES_MAX} (ZSTD_WINDOW_BYTES_MAX)`);
+      assertStringIncludes(error.message, name);
+    }
+  });
+  for (const step of [1, 2, 5]) {
+    const frames = new ZstdFrames();
+    const bytes = concat(frame, skippable, frame, greedy);
+    assertThrows(() => {
+      for (let at = 0; at < bytes.length; at += step) frames.push(bytes.subarray(at, at + step));
+    }, LeatError);
+  }
+});
