@@ -165,7 +165,6 @@ export class Call {
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
-  readonly #turn: Host["turn"];
   /** What its results are held to; nothing, where whoever calls it looks at them. */
   readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
@@ -185,13 +184,11 @@ export class Call {
     this.#watch = new Stopwatch(context.host, context.stats);
     this.#repeatWatch = new Stopwatch(context.host, context.stats);
     this.#overlapping = overlapping;
-    this.#turn = context.host.turn;
     this.#check = check;
   }
 
   /** How many of the next `count` calls may be made directly. Each sets `index` one further first. */
   plainRun(count: number): number {
-    if (this.#turn?.() !== undefined) return 0;
     return Math.min(count, this.#watch.dueAt - this.index);
   }
 
@@ -278,8 +275,6 @@ export class Call {
       if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
       this.#accept(loaded);
     }
-    const turn = this.#turn?.();
-    if (turn !== undefined) return this.#runInTurn(turn, arity, first, second, index);
     const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
@@ -290,18 +285,6 @@ export class Call {
     } finally {
       if (startedAtMs !== undefined) this.#watch.note(startedAtMs, index);
     }
-  }
-
-  async #runInTurn(
-    turn: Promise<void>,
-    arity: Arity,
-    first: unknown,
-    second: unknown,
-    index: number,
-  ): Promise<unknown> {
-    await turn;
-    if (this.#stopped) throw this.failure(disposed(), index);
-    return await this.#run(arity, first, second, index);
   }
 
   #accept({ fn, captures }: LoadedFunction): void {
@@ -322,7 +305,6 @@ export class Call {
     try {
       const loaded = await loading;
       if (!this.#loaded) this.#accept(loaded);
-      await this.#turn?.();
       if (this.#stopped) throw disposed();
       return this.#checked(await invoke(this.fn, arity, first, second, this.#makeExtra(index)));
     } catch (error) {
@@ -336,8 +318,6 @@ export class Call {
       if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
       this.#accept(loaded);
     }
-    const turn = this.#turn?.();
-    if (turn !== undefined) return turn.then(() => this.#repeat(index, arity, first, second));
     try {
       const extra = this.#makeExtra(index);
       const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));

@@ -96,10 +96,6 @@ export class ForeignHost implements Host {
     return this.#host.audio;
   }
 
-  get turn(): Host["turn"] {
-    return this.#host.turn;
-  }
-
   nowMs(): number {
     return this.#host.nowMs();
   }

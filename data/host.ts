@@ -2,7 +2,7 @@
  * The host: everything a pipeline needs of the machine it runs on, as one small interface.
  *
  * Nothing in `data` reads a clock, draws entropy, opens a file or loads a module by itself; it asks
- * its host. A thread, a process and a confined sandbox are three implementations of the same page.
+ * its host. Threads, confined processes and the simulator each implement it.
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -15,11 +15,6 @@ export interface Host {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Resolves in a later macrotask, so that timers and sockets get their turn in between. */
   yield(): Promise<void>;
-  /**
-   * Asked before a user function is called, where a host can end one that never returns: a promise of
-   * a moment in which it can, or nothing where it can now.
-   */
-  readonly turn?: (() => Promise<void> | undefined) | undefined;
   /** Sixty-four unpredictable bits; drawn once per iteration that has no seed. */
   entropy64(): bigint;
   readonly files: Files;

@@ -27,6 +27,7 @@ import type { DispatcherRole, WorkerRole } from "./roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
 import { checkClusterOptions, checkWorkerOptions } from "./service_options.ts";
 import type { WorkerStorage } from "./storage.ts";
+import { grantsOf, type SandboxOptions } from "./sandbox/grants.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 
 /** How long starting a node, or asking one for figures, may take, in ms. */
@@ -84,6 +85,13 @@ export interface LocalClusterOptions extends WorkerStorage {
   readonly roundsBytesMax?: number;
   /** Where pipelines run: on threads of their own (default) or in their worker's. */
   readonly runners?: "thread" | "inline";
+  /**
+   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own: to test what will
+   * be submitted. `true` is the default of {@linkcode SandboxOptions}. This program then needs
+   * `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder. Default false:
+   * functions may do whatever this program may.
+   */
+  readonly confine?: boolean | SandboxOptions;
   /** The least grave log lines to print. Default `"warn"`. */
   readonly logLevel?: LogLevel | "off";
 }
@@ -92,7 +100,7 @@ export interface LocalClusterOptions extends WorkerStorage {
 export interface LocalWorkerOptions extends
   Pick<
     LocalClusterOptions,
-    "runners" | "heartbeatMs" | keyof WorkerStorage
+    "runners" | "confine" | "heartbeatMs" | keyof WorkerStorage
   > {
   /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
   readonly tags?: readonly string[];
@@ -417,11 +425,14 @@ export class LocalCluster implements AsyncDisposable {
 
   #workerRole(name: string, options: LocalWorkerOptions): WorkerRole {
     const { max } = workerRange(this.#options);
-    const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } = {
+    const merged = {
       windowBytesMax: defaultWindowBytes(max),
       ...this.#options,
       ...options,
     };
+    const { windowBytesMax, skipAfterMs, roundsBytesMax, runners, heartbeatMs, ...reached } =
+      merged;
+    const sandbox = grantsOf(merged.confine);
     const { storage, storageLatencyMs, services, imageBytesMax } = reached;
     const { tags } = options;
     return {
@@ -438,6 +449,7 @@ export class LocalCluster implements AsyncDisposable {
         ...(roundsBytesMax === undefined ? {} : { roundsBytesMax }),
       },
       ...(runners === undefined ? {} : { runners }),
+      ...(sandbox === undefined ? {} : { sandbox }),
       storage,
       storageLatencyMs,
       services,

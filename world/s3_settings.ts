@@ -44,6 +44,12 @@ export interface S3Settings {
 /** Reads a variable of the environment: nothing where there is none, or where the program may not look. */
 export type ReadEnv = (name: string) => string | undefined;
 
+/** What of the environment is read. */
+export const S3_VARIABLES = [
+  ...["AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
+  ...["AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],
+];
+
 /** The process's environment, as far as `--allow-env` goes. Nobody is asked for permission. */
 export function readEnv(variable: string): string | undefined {
   const { state } = Deno.permissions.querySync({ name: "env", variable });

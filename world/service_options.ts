@@ -66,6 +66,7 @@ const worker: Checks<LocalWorkerOptions> = {
   ...storage,
   tags: TAGS,
   runners: oneOf("thread", "inline"),
+  confine: ANYTHING,
   heartbeatMs: TIME,
 };
 

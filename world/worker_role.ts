@@ -6,7 +6,7 @@
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../actors/worker/runner.ts";
+import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner.ts";
 import { createWorker, type WorkerOptions } from "../actors/worker/worker.ts";
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
@@ -64,7 +64,7 @@ export function takeUpWorker(
         dispatcher: dispatcherAt(dispatcher),
         runners,
         fronts: FRONT_KINDS,
-        usage: () => ({ ...processUsage(!ownProcess), ...runawaysOf(runners) }),
+        usage: () => ({ ...usageWith(runners.usage, !ownProcess), ...runawaysOf(runners) }),
       }),
   });
   return { actor, close: () => runners.close() };
@@ -78,7 +78,18 @@ function runnersOnThreads(
   const reached = { storage, storageLatencyMs, services };
   return sandbox === undefined
     ? new RunnerThreads(reached, { start, onSlowLoading, ...late })
-    : new ConfinedRunners(sandbox, reached, late);
+    : new ConfinedRunners(sandbox, reached);
+}
+
+/** What this process and those of its runners use. */
+function usageWith(runners: RunnerUsage | undefined, isShared: boolean): ProcessUsage {
+  const own = processUsage(isShared);
+  if (runners === undefined) return own;
+  return {
+    ...own,
+    cpuSeconds: own.cpuSeconds + runners.cpuSeconds,
+    memoryBytes: own.memoryBytes + runners.memoryBytes,
+  };
 }
 
 function runawaysOf({ runaways = 0 }: RunnerFactory): Pick<ProcessUsage, "runawayThreads"> {

@@ -10,7 +10,7 @@ import { LeatError } from "../core/error.ts";
 import { PrivateNode } from "./private_node.ts";
 import { admitWorker, PROCESS_ID } from "./process_nodes.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
-import { type SandboxGrants, sandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
+import { grantsOf, type SandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkWorkerConfig } from "./service_options.ts";
@@ -72,10 +72,9 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   readonly ownProcess?: boolean;
   /**
    * Confines the functions of submitted pipelines to what is granted here; `true` is the default of
-   * {@linkcode SandboxOptions}. The running program needs `"unstable": ["worker-options"]` in its
-   * `deno.json` or the flag `--unstable-worker-options`: without it Deno ends the process. Run with
-   * `--v8-flags=--no-turboshaft-loop-unrolling`, too: without it some loops outlive their limits. Default
-   * false: functions may do whatever the program may.
+   * {@linkcode SandboxOptions}. Each pipeline then runs in a process of its own, so this program needs
+   * `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
+   * Default false: functions may do whatever the program may.
    */
   readonly sandbox?: boolean | SandboxOptions;
   /**
@@ -171,7 +170,7 @@ class Server implements WorkerServer {
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
     checkTags(config.tags);
     // Before anything listens: what cannot be granted is the caller's mistake.
-    const grants = sandbox === false ? undefined : sandboxGrants(sandbox === true ? {} : sandbox);
+    const grants = grantsOf(sandbox);
     this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
       ...config,
       hostname: config.hostname ?? defaultInterface(dispatcher),

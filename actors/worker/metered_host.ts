@@ -45,10 +45,6 @@ export class MeteredHost implements Host {
     return this.#host.yield();
   }
 
-  get turn(): Host["turn"] {
-    return this.#host.turn;
-  }
-
   entropy64(): bigint {
     return this.#host.entropy64();
   }

@@ -106,10 +106,20 @@ export interface Runner {
   dispose(): void;
 }
 
+/** What processes of runners use beside the worker's own process. */
+export interface RunnerUsage {
+  /** Processor time of all of them since the beginning, those that have ended included. */
+  readonly cpuSeconds: number;
+  /** Resident memory of those that are there. */
+  readonly memoryBytes: number;
+}
+
 /** Makes runners. */
 export interface RunnerFactory {
   /** How many threads run on that were told to end long ago; left out: there can be none. */
   readonly runaways?: number;
+  /** What the processes of runners use, and those that have ended have used; left out: there are none. */
+  readonly usage?: RunnerUsage;
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
   /**

@@ -66,8 +66,6 @@ class GeneratorIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
     if (this.#running === undefined) return this.#start();
-    const turn = this.#context.host.turn?.();
-    if (turn !== undefined) return turn.then(() => this.next());
     this.#steps++;
     try {
       const result: unknown = this.#watch.time(this.#resume);
@@ -125,11 +123,10 @@ class GeneratorIterator extends ElementIterator {
     const { steps, ended } = state as GeneratorState;
     this.#ended = ended;
     if (ended || steps === 0) return;
-    const { host, pacer } = this.#context;
+    const { pacer } = this.#context;
     this.#running = iteratorOf(await this.#call.none());
     while (this.#steps < steps && !this.disposed) {
       this.#steps++;
-      await host.turn?.();
       try {
         await this.#running.next();
       } catch {

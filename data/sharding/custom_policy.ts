@@ -73,7 +73,6 @@ export class CustomShardingPolicy {
    */
   async shardOf(root: DatasetNode, worker: Shard, host: Host): Promise<DatasetNode> {
     const { fn, captures } = await loadFunction(this.shard, host);
-    await host.turn?.();
     let part: unknown;
     try {
       part = await fn(facade().wrap(root), { ...captures, Dataset: facade().Dataset, ...worker });

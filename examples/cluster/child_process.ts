@@ -15,9 +15,6 @@ const STOP_TIMEOUT_MS = 3_000;
 /** What is kept of a child's log, in characters, for the case that it ends. */
 const LOG_CHARS_MAX = 4_096;
 
-/** The engine's optimiser otherwise makes loops that neither a limit of time nor one of memory ends (turns.ts). */
-const ENDABLE_LOOPS = "--v8-flags=--no-turboshaft-loop-unrolling";
-
 /** How a program is started, and who hears what it says. */
 export interface ChildOptions {
   /** Deno's own flags. */
@@ -149,7 +146,6 @@ function spawn(
         "--quiet",
         "--no-prompt",
         "-P=server",
-        ENDABLE_LOOPS,
         ...flags,
         program,
         ...args,

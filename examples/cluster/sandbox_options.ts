@@ -41,8 +41,16 @@ export const SANDBOX_OPTIONS = {
     min: 64,
     max: 1_048_576,
   }),
+  functionMemoryMib: integer({
+    help:
+      "Memory that the process of one task may take in all, in MiB: program, JavaScript values and " +
+      "tensors. Linux keeps this limit.",
+    default: 4_096,
+    min: 1_024,
+    max: 1_048_576,
+  }),
   functionTimeoutMs: milliseconds({
-    help: "How long a function may hold its thread without giving way, as an endless loop does.",
+    help: "How long a function may run without giving way, as an endless loop does.",
     default: 120_000,
     min: 100,
   }),
@@ -73,6 +81,7 @@ export async function readSandbox(
     writeRoots: allowWrite,
     imports: separated(allowUdfImport),
     heapBytesMax: values.functionHeapMib * 2 ** 20,
+    memoryBytesMax: values.functionMemoryMib * 2 ** 20,
     stallTimeoutMs: values.functionTimeoutMs,
   };
 }

@@ -53,16 +53,12 @@ Deno.test("a worker denies what was not granted, by element, and goes on", async
   const [line] = await read(address, Dataset.textLines(OUTSIDE)) as [LeatError];
   assertEquals(line.code, "permission_denied");
   assertStringIncludes(line.message, `--data-root=${dirname(OUTSIDE)}`);
-  // Ways to end the process, each of which Deno gives to every thread.
-  const ending = Dataset.from(["Deno.exit(1)", "Deno.kill(Deno.pid)", "process.abort()", "close()"])
-    .map((code) => new Function(code)());
-  for (const came of await read(address, ending) as LeatError[]) {
-    assertMatch(came.message, /is shut off|is not defined/);
+  // A function may end its own process, which ends its own job.
+  for (const code of ["Deno.exit(1)", "process.abort()", "process.kill(process.pid)"]) {
+    const ending = Dataset.from([code]).map((code) => new Function(code)());
+    const came = await read(address, ending) as LeatError[];
+    assertMatch(came.map(({ message }) => message).join(), /The runner is gone/, code);
   }
-  const module = "import { abort } from 'node:process'; export const f = abort;";
-  const aborting = udf<(x: number) => number>(`data:text/javascript,${module}`, "f");
-  const [aborted] = await read(address, Dataset.range(1).map(aborting)) as [LeatError];
-  assertEquals(aborted.code, "permission_denied");
   assertEquals(await read(address, Dataset.range(3)), [0, 1, 2]);
 });
 
@@ -197,7 +193,7 @@ Deno.test("a function's module that names packages makes its worker ask no regis
   for (const [i, made] of came.entries()) {
     if (urls[i]!.endsWith("types.ts")) assertEquals(made, 4);
     else if (urls[i]!.endsWith("meta.ts")) assertEquals(made, true);
-    else assertMatch((made as LeatError).message, /Cannot import|not valid JSON/, urls[i]);
+    else assertMatch((made as LeatError).message, /cannot be imported here|to load/, urls[i]);
   }
   proxy.close();
   await listening;
@@ -212,7 +208,7 @@ Deno.test("without its sandbox a worker's functions may do what the worker may",
   assertEquals(lines, (await Deno.readTextFile(OUTSIDE)).trimEnd().split("\n"));
 });
 
-Deno.test("a task's loop that allocates is ended at the limit of memory, however it is optimised", async () => {
+Deno.test("a task's loop that allocates is ended at the limit of memory", async () => {
   await using dispatcher = await startDispatcher();
   const { address } = dispatcher;
   const limits = ["--function-heap-mib", "96", "--function-timeout-ms", "60000"];
@@ -227,7 +223,6 @@ Deno.test("a task's loop that allocates is ended at the limit of memory, however
     for (;;) held.push(new Array(1000).fill(1));
   });
   const [ended] = await read(address, filling) as [LeatError];
-  assertEquals(ended.code, "resource_exhausted");
   assertStringIncludes(ended.message, "--function-heap-mib");
   assertEquals(await read(address, Dataset.range(2)), [0, 1]);
 });
@@ -250,21 +245,18 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
   }));
 });
 
-Deno.test("a program without unstable features uses the library, and no sandbox", async () => {
+Deno.test("a program without unstable features uses the library, and a sandbox", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
-  const { unstable: _, permissions: __, ...config } = JSON.parse(
-    await Deno.readTextFile("deno.json"),
-  );
+  const { permissions: _, ...config } = JSON.parse(await Deno.readTextFile("deno.json"));
+  assertEquals(config.unstable, undefined);
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
   await Deno.copyFile("deno.lock", `${folder}/deno.lock`);
   const flags = ["--config", `${folder}/deno.json`, "--no-check", "--allow-all"];
   const program = "tests/cluster/fixture_stable_program.ts";
-  await using plain = startChild(program, { flags });
-  assertEquals((await plain.status).success, true, plain.stderr.text);
-  assertEquals(plain.stdout.text, "local 90\nserved 90\n");
-  // Why it must not: Deno ends the process, and says what is missing.
-  await using confined = startChild(program, { flags, args: ["sandbox"] });
-  assertEquals((await confined.status).success, false);
-  assertStringIncludes(confined.stderr.text, "worker-options");
+  for (const args of [[], ["sandbox"]]) {
+    await using child = startChild(program, { flags, args });
+    assertEquals((await child.status).success, true, child.stderr.text);
+    assertEquals(child.stdout.text, `${args.length === 0 ? "local 90\n" : ""}served 90\n`);
+  }
 });

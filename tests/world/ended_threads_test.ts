@@ -10,7 +10,6 @@ import { Dataset } from "../../mod.ts";
 import { ThreadHub } from "../../transport/thread_hub.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { RunnerThreadControl } from "../../world/runner_thread.ts";
-import { HostThread } from "../../world/sandbox/host_threads.ts";
 import { assertEquals } from "../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
@@ -33,10 +32,10 @@ async function leftOf(refs: readonly WeakRef<object>[]): Promise<number> {
   return left();
 }
 
-Deno.test("ConfinedRunners keeps nothing of a thread that has ended", async () => {
+Deno.test("ConfinedRunners keeps nothing of a process that has ended", async () => {
   const refs: WeakRef<object>[] = [];
   const run = async (sandbox: Sandbox) => {
-    // It is asked for splits by the thread alone, so that nobody else has it.
+    // Nobody else has it.
     const splits = { ...NO_SPLITS };
     const runner = sandbox.runners.start(settingsOf(Dataset.range(1)), splits);
     assertEquals((await runner.next()).kind, "element");
@@ -47,19 +46,6 @@ Deno.test("ConfinedRunners keeps nothing of a thread that has ended", async () =
     await using sandbox = await Sandbox.open();
     await run(sandbox);
   }
-  assertEquals(await leftOf(refs), 0);
-});
-
-Deno.test("HostThread is not kept once it was terminated", async () => {
-  const refs: WeakRef<object>[] = [];
-  const run = async () => {
-    const thread = new HostThread();
-    await thread.release();
-    thread.terminate();
-    thread.terminate();
-    refs.push(new WeakRef(thread));
-  };
-  await run();
   assertEquals(await leftOf(refs), 0);
 });
 

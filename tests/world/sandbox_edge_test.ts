@@ -1,5 +1,5 @@
 /**
- * The edges between confined threads and the others, written to by somebody who keeps to no rule.
+ * The edges between confined processes and the others, written to by somebody who keeps to no rule.
  *
  * @module
  */
@@ -7,58 +7,95 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { Host, OpenFile } from "../../data/host.ts";
 import { DenoHost } from "../../world/deno_host.ts";
-import { Edge, EDGE_ASKS_MAX, Moved } from "../../world/sandbox/edge.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import { Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
+import type { HostReadings } from "../../world/sandbox/host_readings.ts";
 import { HostService } from "../../world/sandbox/host_service.ts";
-import { splitTableOf, steppedOf } from "../../world/sandbox/untrusted_answers.ts";
+import { splitTableOf, steppedOf, wireSplitTable } from "../../world/sandbox/untrusted_answers.ts";
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 
-/** An edge with these methods, a bare port at its other end, and what it was broken by. */
+/** Two ends of a carrier within this process: what one sends is encoded, and decoded at the other. */
+class Carrier implements EdgeCarrier {
+  readonly #closed = Promise.withResolvers<LeatError>();
+  readonly closed = this.#closed.promise;
+  other!: Carrier;
+  #receive: (message: unknown) => void = () => {};
+
+  static pair(): [Carrier, Carrier] {
+    const [near, far] = [new Carrier(), new Carrier()];
+    near.other = far;
+    far.other = near;
+    return [near, far];
+  }
+
+  send(message: unknown): void {
+    const bytes = encodeMessage(message);
+    queueMicrotask(() => this.other.deliver(decodeMessage(bytes)));
+  }
+
+  /** What arrives, however it looks. */
+  deliver(message: unknown): void {
+    try {
+      this.#receive(message);
+    } catch (error) {
+      this.close(LeatError.from(error));
+    }
+  }
+
+  start(receive: (message: unknown) => void): void {
+    this.#receive = receive;
+  }
+
+  close(why = new LeatError("cancelled", "closed")): void {
+    this.#closed.resolve(why);
+  }
+}
+
+/** An edge with these methods, a bare carrier at its other end, and what it was broken by. */
 function openEdge(methods: Record<string, (args: unknown) => unknown> = {}) {
-  const { port1, port2 } = new MessageChannel();
-  const broken = Promise.withResolvers<LeatError>();
-  const edge = new Edge(port1, methods, broken.resolve);
+  const [near, far] = Carrier.pair();
+  const edge = new Edge(near, methods);
   const heard: unknown[] = [];
   let wake = () => {};
-  port2.onmessage = ({ data }) => {
-    heard.push(data);
+  far.start((message) => {
+    heard.push(message);
     wake();
-  };
+  });
   return {
     edge,
-    port: port2,
-    broken: broken.promise,
+    far,
+    tell: (message: unknown) => near.deliver(message),
+    broken: near.closed,
     async next(): Promise<unknown> {
       while (heard.length === 0) await new Promise<void>((resolve) => wake = resolve);
       return heard.shift();
     },
-    [Symbol.dispose]() {
-      edge.close();
-      port2.close();
-    },
+    [Symbol.dispose]: () => edge.close(),
   };
 }
 
 Deno.test("Edge answers, and keeps the code of what fails", async () => {
-  const { port1, port2 } = new MessageChannel();
-  const bytes = new Uint8Array([1, 2, 3]);
-  const server = new Edge(port1, {
+  const [near, far] = Carrier.pair();
+  new Edge(near, {
     double: (x) => (x as number) * 2,
-    bytes: () => new Moved(bytes, [bytes.buffer]),
+    bytes: () => new Uint8Array([1, 2, 3]),
     fail: () => Promise.reject(new LeatError("not_found", "nothing", { details: { a: 1n } })),
+    odd: () => new Map(),
   });
-  const client = new Edge(port2, {});
+  const client = new Edge(far, {});
   assertEquals(await Promise.all([1, 2, 3].map((x) => client.ask("double", x))), [2, 4, 6]);
   assertEquals(await client.ask("bytes"), new Uint8Array([1, 2, 3]));
-  assertEquals(bytes.byteLength, 0); // it has moved
   const error = await assertRejects(() => client.ask("fail"), LeatError) as LeatError;
   assertEquals([error.code, error.message, error.details], ["not_found", "nothing", { a: 1n }]);
-  const uncloneable = await assertRejects(() => client.ask("double", () => {}), LeatError);
-  assertEquals((uncloneable as LeatError).code, "invalid_argument");
+  for (const [method, args] of [["double", () => {}], ["odd", 1]] as const) {
+    const unsendable = await assertRejects(() => client.ask(method, args), LeatError) as LeatError;
+    assertEquals(unsendable.code, "invalid_argument", method);
+  }
   const left = client.ask("double", 1);
   client.close(new LeatError("cancelled", "closed"));
   await assertRejects(() => left, LeatError, "closed");
   await assertRejects(() => client.ask("double", 1), LeatError, "closed");
-  server.close();
 });
 
 Deno.test("Edge asks no more at a time than the other side takes", async () => {
@@ -68,7 +105,7 @@ Deno.test("Edge asks no more at a time than the other side takes", async () => {
   for (let i = 0; i < count; i++) {
     const { ask, args } = await peer.next() as { ask: number; args: number };
     assertEquals(args, i);
-    peer.port.postMessage({ answer: ask, value: args });
+    peer.tell({ answer: ask, value: args });
   }
   assertEquals(await Promise.all(answers), Array.from({ length: count }, (_, i) => i));
 });
@@ -101,7 +138,7 @@ Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called"
   for (const message of messages) {
     let called = false;
     using peer = openEdge({ known: () => called = true });
-    peer.port.postMessage(message);
+    peer.tell(message);
     const error = await peer.broken;
     assertMatch(error.message, /broke the rules/, Deno.inspect(message));
     assertEquals(called, false);
@@ -111,7 +148,7 @@ Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called"
 
 Deno.test("Edge takes no more asks at a time than it says", async () => {
   using peer = openEdge({ wait: () => new Promise(() => {}) });
-  for (let ask = 0; ask <= EDGE_ASKS_MAX; ask++) peer.port.postMessage({ ask, method: "wait" });
+  for (let ask = 0; ask <= EDGE_ASKS_MAX; ask++) peer.tell({ ask, method: "wait" });
   assertMatch((await peer.broken).message, /more asks at a time/);
 });
 
@@ -122,19 +159,18 @@ Deno.test("Edge bounds the errors that it is told", async () => {
   const message = "x".repeat(1_000_000);
   const details = { list: Array.from({ length: 100_000 }, (_, i) => i) };
   const cause = { code: "internal", message };
-  peer.port.postMessage({ answer: ask, error: { code: "wrong", message, details, cause } });
+  peer.tell({ answer: ask, error: { code: "wrong", message, details, cause } });
   const error = await assertRejects(() => answer, LeatError) as LeatError;
   assertEquals(error.code, "unknown");
   assertEquals(error.message.length < 100_000 && error.details === undefined, true);
   assertEquals((error.cause as LeatError).message.length < 100_000, true);
 });
 
-Deno.test("what a confined thread answers is taken as data of the expected form, or not at all", () => {
+Deno.test("what a confined process answers is taken as data of the expected form, or not at all", () => {
   const frame = new Uint8Array(3);
-  assertEquals(steppedOf({ outcome: { kind: "element", frame }, bytesRead: 7 }), {
-    outcome: { kind: "element", frame },
-    bytesRead: 7,
-  });
+  const usage = { cpuSeconds: 1.5, memoryBytes: 2 };
+  const step = { outcome: { kind: "element", frame: new Payload(frame) }, bytesRead: 7, usage };
+  assertEquals(steppedOf(step), { outcome: { kind: "element", frame }, bytesRead: 7, usage });
   const odd = { outcome: { kind: "error", error: new Map(), more: 1 }, bytesRead: 0 };
   const { outcome } = steppedOf(odd);
   assertEquals(outcome.kind === "error" && outcome.error.code, "unknown");
@@ -145,21 +181,33 @@ Deno.test("what a confined thread answers is taken as data of the expected form,
     { outcome: { kind: "end" }, bytesRead: -1 },
     { outcome: { kind: "fetch" }, bytesRead: 0 },
     { outcome: { kind: "element", frame: [1, 2] }, bytesRead: 0 },
-    { outcome: { kind: "element", frame: new ArrayBuffer(1) }, bytesRead: 0 },
+    { outcome: { kind: "element", frame: new Uint8Array(1) }, bytesRead: 0 },
+    { outcome: { kind: "end" }, bytesRead: 0, usage: 7 },
+    { outcome: { kind: "end" }, bytesRead: 0, usage: { cpuSeconds: NaN, memoryBytes: 1 } },
+    { outcome: { kind: "end" }, bytesRead: 0, usage: { cpuSeconds: -1, memoryBytes: 1 } },
   ];
   for (const answer of wrong) assertThrows(() => steppedOf(answer), LeatError);
-  assertEquals(splitTableOf([[{ start: 0, stop: 2, more: 1 }], []]), [[{ start: 0, stop: 2 }], []]);
+  const table = [[{ start: 0, stop: 2 }], []];
+  assertEquals(splitTableOf(decodeMessage(encodeMessage(wireSplitTable(table)))), table);
+  const columns = (starts: unknown, stops: unknown) => [{ starts, stops }];
   const noTables: unknown[] = [
     null,
     {},
     [{}],
-    [[{ start: 0 }]],
-    [[{ start: 2, stop: 1 }]],
-    [[{ start: "0", stop: 1 }]],
-    [[[0, 1]]],
+    [[{ start: 0, stop: 1 }]],
+    columns(Float64Array.of(0), Float64Array.of()),
+    columns(Float64Array.of(2), Float64Array.of(1)),
+    columns(Float64Array.of(0.5), Float64Array.of(1)),
+    columns(Float64Array.of(NaN), Float64Array.of(1)),
+    columns(Float64Array.of(-1), Float64Array.of(1)),
+    columns([0], [1]),
+    columns(new Float64Array(4_000_001), new Float64Array(4_000_001)),
   ];
   for (const table of noTables) assertThrows(() => splitTableOf(table), LeatError);
 });
+
+/** Of hosts that read no other services. */
+const NO_READINGS = { dispose: () => {} } as unknown as HostReadings;
 
 /** A host that opens whatever it is asked to. */
 function obligingHost(opened: string[]): Host {
@@ -180,7 +228,11 @@ function obligingHost(opened: string[]): Host {
 
 Deno.test("HostService opens what was granted, and nothing that only looks like it", async () => {
   const opened: string[] = [];
-  const service = new HostService(obligingHost(opened), ["s3://bucket/shards", "https://h/data/"]);
+  const service = new HostService(
+    obligingHost(opened),
+    ["s3://bucket/shards", "https://h/data/"],
+    NO_READINGS,
+  );
   const { open, list, read, close } = service.methods();
   const granted = [
     "s3://bucket/shards/a.tfrecord",
@@ -188,7 +240,7 @@ Deno.test("HostService opens what was granted, and nothing that only looks like 
     "https://h/data/x",
   ];
   for (const path of granted) {
-    assertEquals((await open!(path) as { sizeBytes: number }).sizeBytes, 5);
+    assertEquals((await open(path) as { sizeBytes: number }).sizeBytes, 5);
   }
   assertEquals(opened, granted);
   const refused: unknown[] = [
@@ -202,17 +254,17 @@ Deno.test("HostService opens what was granted, and nothing that only looks like 
     "s3://bucket/shards/\u0000a",
   ];
   for (const path of refused) {
-    const error = await assertRejects(async () => await open!(path), LeatError) as LeatError;
+    const error = await assertRejects(async () => await open(path), LeatError) as LeatError;
     assertEquals(error.code, "permission_denied", String(path));
-    await assertRejects(async () => await list!(path), LeatError);
+    await assertRejects(async () => await list(path), LeatError);
   }
   for (
     const path of [null, 7, ["s3://bucket/shards/a"], { toString: () => "s3://bucket/shards/a" }]
   ) {
-    await assertRejects(async () => await open!(path), LeatError, "no request");
+    await assertRejects(async () => await open(path), LeatError, "no request");
   }
   // What it lists is looked at, too.
-  await assertRejects(async () => await list!("s3://bucket/shards/*"), LeatError, "s3://other/b");
+  await assertRejects(async () => await list("s3://bucket/shards/*"), LeatError, "s3://other/b");
   const requests: unknown[] = [
     null,
     {},
@@ -222,28 +274,27 @@ Deno.test("HostService opens what was granted, and nothing that only looks like 
     { file: 1, offset: 0.5, bytesMax: 1 },
   ];
   for (const request of requests) {
-    await assertRejects(async () => await read!(request), LeatError, "no request");
+    await assertRejects(async () => await read(request), LeatError, "no request");
   }
-  const got = await read!({ file: 1, offset: 0, bytesMax: 1e12 }) as Moved;
-  assertEquals(got.value, new Uint8Array(5).fill(7)); // no more than there is
-  assertEquals(close!(1), null);
-  await assertRejects(async () => await read!({ file: 1, offset: 0, bytesMax: 1 }), LeatError);
+  const got = await read({ file: 1, offset: 0, bytesMax: 1e12 });
+  assertEquals(got, new Uint8Array(5).fill(7)); // no more than there is
+  assertEquals(close(1), null);
+  await assertRejects(async () => await read({ file: 1, offset: 0, bytesMax: 1 }), LeatError);
   service.dispose();
   assertEquals(opened.filter((path) => path === "closed").length, granted.length);
 });
 
-Deno.test("HostService decodes bytes that nobody else can change, and nothing else", async () => {
+Deno.test("HostService decodes bytes, and nothing else", async () => {
   const host = new DenoHost({
     images: {
       decode: (bytes) => new Tensor("uint8", [1, 1, bytes.length], bytes.slice()),
       size: () => ({ width: 1, height: 1 }),
     },
   });
-  const { decode } = new HostService(host, []).methods();
-  const decoded = await decode!({ bytes: new Uint8Array([1, 2]), options: {} }) as Moved;
-  assertEquals(decoded.value, { shape: [1, 1, 2], data: new Uint8Array([1, 2]) });
-  const shared = new Uint8Array(new SharedArrayBuffer(2));
-  for (const request of [null, {}, { bytes: [1] }, { bytes: shared, options: {} }, "bytes"]) {
-    await assertRejects(async () => await decode!(request), LeatError, "no request");
+  const { decode } = new HostService(host, [], NO_READINGS).methods();
+  const decoded = await decode({ bytes: new Uint8Array([1, 2]), options: {} });
+  assertEquals(decoded, { shape: [1, 1, 2], data: new Uint8Array([1, 2]) });
+  for (const request of [null, {}, { bytes: [1] }, "bytes"]) {
+    await assertRejects(async () => await decode(request), LeatError, "no request");
   }
 });

@@ -1,5 +1,5 @@
 /**
- * Pipelines on confined threads, for tests: real threads, with the permissions that a test grants.
+ * Pipelines in confined processes, for tests, with the permissions that a test grants.
  *
  * @module
  */
@@ -66,12 +66,12 @@ export class Sandbox implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
-  /** Resolves when no thread runs any more that was told to end. */
-  async threadsEnded(): Promise<void> {
-    await until(() => this.runners.ending === 0, 10);
+  /** Resolves when no process is left but the spare one. */
+  async processesEnded(): Promise<void> {
+    await until(() => this.runners.processes <= 1, 10);
   }
 
-  /** Everything that comes of a pipeline, up to the end, or to the death of its thread. */
+  /** Everything that comes of a pipeline, up to the end, or to the death of its process. */
   async elements(dataset: Dataset<unknown>): Promise<Came[]> {
     const runner = this.runners.start(settingsOf(dataset), NO_SPLITS);
     try {
@@ -96,8 +96,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Everything that comes of several pipelines, one after the other in one thread: a confined one takes
-   * long to load.
+   * Everything that comes of several pipelines, one after the other in one process.
    */
   async elementsOf(...[first, ...others]: readonly Dataset<unknown>[]): Promise<Came[]> {
     return await this.elements(others.reduce((all, one) => all.concatenate(one), first!));

@@ -1,9 +1,10 @@
 /**
- * The host of a pipeline on a confined thread: what the thread may do it does itself, and it asks a
- * thread that is not confined for the rest.
+ * The host of a pipeline in a confined process: what the process may do it does itself, and it asks
+ * one that is not confined for the rest.
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
@@ -11,43 +12,37 @@ import { DenoHost } from "../deno_host.ts";
 import { Images } from "../images.ts";
 import { workerFiles } from "../storage.ts";
 import { isDenial } from "./denials.ts";
-import { Moved } from "./edge.ts";
 import { isFar } from "./grants.ts";
 import { isNotFound } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
-import type { Turns } from "./turns.ts";
 
-/** Asks the host's thread. */
+/** Asks the host's process. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
 /** See the module. */
 export class ConfinedHost extends DenoHost {
-  readonly turn: () => Promise<void> | undefined;
-  readonly #remoteModules: RemoteModules;
-  readonly #turns: Turns;
+  readonly #modules: RemoteModules;
 
+  /** @param readable Real paths of the folders that may be read. */
   constructor(
     ask: AskHost,
-    remoteModules: RemoteModules,
-    turns: Turns,
+    modules: RemoteModules,
+    readable: readonly string[],
     storageLatencyMs: number,
   ) {
     const local = workerFiles({ storageLatencyMs });
-    super({ files: new ConfinedFiles(ask, local), images: new ConfinedImages(ask) });
-    this.#remoteModules = remoteModules;
-    this.#turns = turns;
-    this.turn = () => turns.isUnderWay ? undefined : turns.next();
-  }
-
-  override yield(): Promise<void> {
-    return this.#turns.next();
+    super({
+      files: new ConfinedFiles(ask, local, readable),
+      images: new ConfinedImages(ask),
+    });
+    this.#modules = modules;
   }
 
   override async importModule(url: string): Promise<Record<string, unknown>> {
     try {
-      return await this.#remoteModules.import(() => super.importModule(url));
+      return await this.#modules.import(() => super.importModule(url));
     } catch (error) {
-      // What comes of a hook's error is a TypeError.
+      // Deno wraps what it denies, and what a hook throws, in a TypeError.
       const { message } = LeatError.from(error);
       if (isDenial(error)) throw new LeatError("permission_denied", message, { cause: error });
       if (isNotFound(error)) throw new LeatError("not_found", message, { cause: error });
@@ -56,18 +51,26 @@ export class ConfinedHost extends DenoHost {
   }
 }
 
-/** Local files are read here, at full speed, under the thread's own permission. */
+/**
+ * Local files are read here, at full speed, under the process's own permission. Deno follows links;
+ * where one leads is looked at before. On Linux the kernel looks, too, whatever a function does.
+ */
 class ConfinedFiles implements Files {
   readonly #ask: AskHost;
   readonly #local: Files;
+  readonly #readable: readonly string[];
 
-  constructor(ask: AskHost, local: Files) {
+  constructor(ask: AskHost, local: Files, readable: readonly string[]) {
     this.#ask = ask;
     this.#local = local;
+    this.#readable = readable;
   }
 
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
-    if (!isFar(path)) return await this.#local.open(path, signal);
+    if (!isFar(path)) {
+      await this.#requireWithin(path);
+      return await this.#local.open(path, signal);
+    }
     const opening = this.#ask("open", path).then((opened) => {
       const { file, sizeBytes } = opened as Opened;
       return new HostFile(this.#ask, file, sizeBytes);
@@ -78,6 +81,19 @@ class ConfinedFiles implements Files {
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     if (!isFar(pattern)) return await this.#local.list(pattern, signal);
     return await unlessAborted(this.#ask("list", pattern) as Promise<string[]>, signal);
+  }
+
+  async #requireWithin(path: string): Promise<void> {
+    const local = path.startsWith("file:") ? fileURLToPath(path) : path;
+    // What is not there, or not granted, is reported better where it is opened.
+    const real = await Deno.realPath(local).catch(() => undefined);
+    const isWithin = real === undefined ||
+      this.#readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
+    if (isWithin) return;
+    throw new LeatError(
+      "permission_denied",
+      `Requires read access to "${real}", where "${path}" leads by a link`,
+    );
   }
 }
 
@@ -144,9 +160,7 @@ class ConfinedImages implements ImageCodec {
     if (!(bytes instanceof Uint8Array)) {
       throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
     }
-    const copy = new Uint8Array(bytes);
-    const decoded = await this.#ask("decode", new Moved({ bytes: copy, options }, [copy.buffer]));
-    const { shape, data } = decoded as Decoded;
+    const { shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
     return new Tensor("uint8", shape, data);
   }
 

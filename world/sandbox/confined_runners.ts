@@ -1,8 +1,5 @@
 /**
- * Runners on confined threads: for pipelines whose functions may be anybody's.
- *
- * The running program needs `"unstable": ["worker-options"]` in its `deno.json`, or the flag
- * `--unstable-worker-options`: without it Deno ends the process when such a thread is made.
+ * Runners in confined processes: for pipelines whose functions may be anybody's.
  *
  * @module
  */
@@ -15,69 +12,72 @@ import type {
   RunnerOutcome,
   RunnerSettings,
   RunnerSplits,
+  RunnerUsage,
 } from "../../actors/worker/runner.ts";
-import { EndingThreads, type LateThreads } from "../ending_threads.ts";
 import type { WorkerStorage } from "../storage.ts";
-import { ConfinedThread, type ThreadOptions } from "./confined_thread_handle.ts";
+import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
 import { FetchedModules } from "./fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
-import { HostThreads } from "./host_threads.ts";
-import { ThreadSupply } from "./thread_supply.ts";
+import { HostProcesses } from "./host_processes.ts";
+import { ProcessSupply } from "./process_supply.ts";
 import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
 
-/** Threads that load at a time: more than there are cores to load them would only hold each other up. */
+/** Processes that load at a time: more than there are cores to load them would only hold each other up. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 /** How confined runners are set up, beside what they are granted. */
-export interface ConfinedRunnersOptions extends LateThreads {
-  /** Threads that load at a time. Default: as many as there are cores, at most 8. */
+export interface ConfinedRunnersOptions {
+  /** Processes that load at a time. Default: as many as there are cores, at most 8. */
   readonly loadingMax?: number;
   /** How long one may take to load, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** How long one has to end in order, in ms. Default five seconds. */
-  readonly stopTimeoutMs?: number;
 }
 
-/** Makes runners, each on a confined thread of its own. */
+/** Makes runners, each in a confined process of its own. */
 export class ConfinedRunners implements RunnerFactory {
-  readonly #hosts: HostThreads;
+  readonly #hosts: HostProcesses;
   readonly #modules: FetchedModules;
-  readonly #threads = new Set<ConfinedThread>();
-  readonly #ending: EndingThreads;
-  readonly #supply: ThreadSupply<ConfinedThread>;
+  readonly #processes = new Set<ConfinedProcess>();
+  readonly #supply: ProcessSupply<ConfinedProcess>;
+  /** What processes have used that are no more. */
+  readonly #ended = { cpuSeconds: 0 };
 
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs, stopTimeoutMs, ...late }: ConfinedRunnersOptions =
-      {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs }: ConfinedRunnersOptions = {},
   ) {
     const { storageLatencyMs = 0 } = storage;
-    this.#hosts = new HostThreads(grants, storage);
+    this.#hosts = new HostProcesses(grants, storage);
     this.#modules = new FetchedModules(grants.imports);
-    this.#ending = new EndingThreads(late);
-    const options: ThreadOptions = {
-      ending: this.#ending,
-      ...{ grants, hosts: this.#hosts, storageLatencyMs },
-      modules: this.#modules,
+    const options: ProcessOptions = {
+      ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
-      ...(stopTimeoutMs === undefined ? {} : { stopTimeoutMs }),
-      onEnded: (thread) => this.#threads.delete(thread),
+      onEnded: (process) => {
+        this.#processes.delete(process);
+        this.#ended.cpuSeconds += process.usage.cpuSeconds;
+      },
     };
-    this.#supply = new ThreadSupply(() => {
-      const thread = new ConfinedThread(options);
-      this.#threads.add(thread);
-      return thread;
+    this.#supply = new ProcessSupply(() => {
+      const process = new ConfinedProcess(options);
+      this.#processes.add(process);
+      return process;
     }, loadingMax);
   }
 
-  /** How many threads were told to end and have not yet. */
-  get ending(): number {
-    return this.#ending.count;
+  /** How many processes there are, the spare one included. */
+  get processes(): number {
+    return this.#processes.size;
   }
 
-  get runaways(): number {
-    return this.#ending.runaways;
+  get usage(): RunnerUsage {
+    let { cpuSeconds } = this.#ended;
+    let memoryBytes = 0;
+    for (const { usage } of this.#processes) {
+      cpuSeconds += usage.cpuSeconds;
+      memoryBytes += usage.memoryBytes;
+    }
+    return { cpuSeconds, memoryBytes };
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
@@ -85,60 +85,72 @@ export class ConfinedRunners implements RunnerFactory {
   }
 
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
-    const thread = await this.#supply.take(signal);
-    signal?.addEventListener("abort", () => thread.terminate(), { once: true });
+    const process = await this.#supply.take(signal);
+    signal?.addEventListener("abort", () => process.terminate(), { once: true });
     try {
-      return splitTableOf(await thread.ask("listSplits", graph));
+      return splitTableOf(await process.ask("listSplits", graph));
     } finally {
-      thread.terminate();
+      process.terminate();
     }
   }
 
+  /** Resolves when no process is left. */
   async close(): Promise<void> {
     this.#supply.close();
     this.#modules.close();
-    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
-    this.#ending.close();
-    this.#hosts.close();
+    await Promise.all([...this.#processes].map((process) => process.terminate()));
+    await this.#hosts.close();
   }
 }
 
-/** A runner on a confined thread. */
+/** A runner in a confined process. */
 class ConfinedRunner implements Runner {
   readonly #disposing = new AbortController();
-  readonly #thread: Promise<ConfinedThread>;
-  readonly #started: Promise<ConfinedThread>;
+  readonly #process: Promise<ConfinedProcess>;
+  readonly #started: Promise<ConfinedProcess>;
+  /** Whether elements lie in memory that several threads read. */
+  readonly #isShared: boolean;
   bytesRead = 0;
 
   constructor(
-    supply: ThreadSupply<ConfinedThread>,
+    supply: ProcessSupply<ConfinedProcess>,
     settings: RunnerSettings,
     splits: RunnerSplits,
   ) {
-    this.#thread = supply.take(this.#disposing.signal);
-    this.#started = this.#thread.then(async (thread) => {
-      thread.serve(splits, settings.name);
-      await thread.ask("start", settings);
-      return thread;
+    this.#isShared = settings.shared;
+    this.#process = supply.take(this.#disposing.signal);
+    this.#started = this.#process.then(async (process) => {
+      process.serve(splits);
+      await process.ask("run", { ...settings, shared: false });
+      return process;
     });
     this.#started.catch(() => {});
   }
 
   async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#isDisposed) return { kind: "end" };
-    const thread = await this.#started;
+    const process = await this.#started;
     if (this.#isDisposed) return { kind: "end" };
-    const { outcome, bytesRead } = steppedOf(await thread.ask("next", { only, wish }));
+    const { outcome, bytesRead, usage } = steppedOf(await process.ask("next", { only, wish }));
     this.bytesRead = bytesRead;
-    return outcome;
+    if (usage !== undefined) process.usage = usage;
+    return this.#isShared && "frame" in outcome
+      ? { ...outcome, frame: shared(outcome.frame) }
+      : outcome;
   }
 
   dispose(): void {
     this.#disposing.abort();
-    this.#thread.then((thread) => thread.terminate(), () => {});
+    this.#process.then((process) => process.terminate(), () => {});
   }
 
   get #isDisposed(): boolean {
     return this.#disposing.signal.aborted;
   }
+}
+
+function shared(frame: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
+  copy.set(frame);
+  return copy;
 }

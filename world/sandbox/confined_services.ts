@@ -1,6 +1,6 @@
 /**
- * How a pipeline on a confined thread reads other services: the client is the host's, and what it is
- * fed comes over the edge.
+ * How a confined pipeline reads other services: the client is the host's, and what it is fed comes
+ * over the edge.
  *
  * @module
  */
@@ -10,7 +10,6 @@ import type { DatasetDefinition } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ReaderId } from "../../data/last_readers.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
-import { Payload } from "../../transport/payload.ts";
 import type { AskHost } from "./confined_host.ts";
 
 /** Elements asked of the host ahead: the next one is on its way while one is worked on. */
@@ -31,7 +30,7 @@ export interface HostFed {
   readonly reader?: ReaderId;
 }
 
-/** Access through the host of the thread. */
+/** Access through the host. */
 export function confinedAccess(ask: AskHost): ServiceAccess {
   return {
     read: (service, _credentials, options, feed) =>
@@ -43,7 +42,7 @@ export function confinedAccess(ask: AskHost): ServiceAccess {
   };
 }
 
-/** Feeds a feed of this thread from one of the host's. */
+/** Feeds a feed of this process from one of the host's. */
 class HostReading {
   readonly #ask: AskHost;
   readonly #feed: Feed;
@@ -103,9 +102,7 @@ class HostReading {
 
   #came(wire: Record<string, unknown>): void {
     if (wire["kind"] === "end") return this.#feed.end();
-    const { element } = wire;
-    const fed = element instanceof Uint8Array ? { ...wire, element: new Payload(element) } : wire;
-    this.#feed.push(fed as Exclude<Fed, { kind: "end" }>);
+    this.#feed.push(wire as Exclude<Fed, { kind: "end" }>);
     this.#pump();
   }
 }

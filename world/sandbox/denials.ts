@@ -11,14 +11,23 @@ import { LeatError, type WireError } from "../../core/error.ts";
 const DENO_SENTENCE =
   /Requires (\w+) access(?: to "([^"]*)")?(?:, run again with the --allow-[\w-]+ flag)?/;
 
-/** What says that modules and functions are shut off for all. */
-const SHUT_SENTENCE = "whatever a worker grants";
+/** The system's own, where the kernel denies what Deno would have allowed. */
+const SYSTEM_SENTENCE = /Permission denied \(os error 13\)(?:: \w+ '([^']*)')?/;
+
+/** Deno's own, where a module names a package: a confined process fetches nothing. */
+const PACKAGE_SENTENCE = new RegExp(
+  [
+    /Failed loading \S+ for package "([^"]*)"[^]*--cached-only is specified\.?/,
+    /Could not find constraint '([^']*)' in the list of packages\.?/,
+  ].map(({ source }) => source).join("|"),
+);
+
+const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE];
 
 /** Whether an error says that something was denied, whatever has wrapped it. */
 export function isDenial(error: unknown): boolean {
   const { code, message } = LeatError.from(error);
-  return code === "permission_denied" || DENO_SENTENCE.test(message) ||
-    message.includes(SHUT_SENTENCE);
+  return code === "permission_denied" || SENTENCES.some((sentence) => sentence.test(message));
 }
 
 /**
@@ -34,14 +43,29 @@ export function explainDenial(error: WireError): WireError {
 
 /** Where the message has words of its own for what Deno said, that is found among the causes. */
 function explained(error: WireError): string {
-  const message = error.message.replaceAll("LeatError: ", "");
+  const noPackage = (_: string, name: string | undefined, again: string) =>
+    `it needs the package "${
+      name ?? again
+    }", which no worker fetches for a function: put what is needed of it ` +
+    "into the module, with a bundler for instance";
+  // Deno says in the message where a module is imported.
+  const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
+    .replace(/\n\s+at [^]*$/, "");
   const own = DENO_SENTENCE.exec(message);
   if (own !== null) return message.replace(own[0], `it needs ${denied(own)}`);
+  const system = SYSTEM_SENTENCE.exec(message);
+  if (system !== null) return message.replace(system[0], deniedBySystem(system));
   for (let cause = error.cause; cause !== undefined; cause = cause.cause) {
     const found = DENO_SENTENCE.exec(cause.message);
     if (found !== null) return `${message} On a worker: it needs ${denied(found)}`;
   }
   return message;
+}
+
+function deniedBySystem([, path]: RegExpExecArray): string {
+  const where = path === undefined ? "what it asked for" : `"${path}"`;
+  return `the system denies it ${where}: a link there leads out of what this worker grants ` +
+    "(its operator can grant the target, with --data-root), or the worker's user may not use it";
 }
 
 function denied([, kind = "", what = ""]: RegExpExecArray): string {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { resolve, sep } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 
@@ -25,7 +25,12 @@ export interface SandboxOptions {
   readonly imports?: readonly string[];
   /** Memory that JavaScript values of one task may take, in bytes; tensors lie outside. Default 2 GiB. */
   readonly heapBytesMax?: number;
-  /** How long a function may hold its thread without giving way, in ms. Default two minutes. */
+  /**
+   * Memory that the process of one task may take in all, in bytes: its program (about 100 MB), its
+   * JavaScript values, tensors and buffers. Linux keeps this limit. Default 4 GiB.
+   */
+  readonly memoryBytesMax?: number;
+  /** How long a function may run without giving way, in ms. Default two minutes. */
   readonly stallTimeoutMs?: number;
 }
 
@@ -45,21 +50,25 @@ export interface SandboxGrants {
   readonly net: readonly string[];
   readonly imports: readonly string[];
   readonly heapBytesMax: number;
+  readonly memoryBytesMax: number;
   readonly stallTimeoutMs: number;
 }
 
-/** What a thread reaches through its host: far files, and services. */
+/** What a runner reaches through its host: far files, and services. */
 export type ReachedByHost = Pick<SandboxGrants, "far" | "net">;
 
 const HEAP_BYTES_MAX = 2 * 2 ** 30;
 /** Less does not hold the program itself. */
 const HEAP_BYTES_MIN = 64 * 2 ** 20;
+const MEMORY_BYTES_MAX = 4 * 2 ** 30;
+/** The engine reserves half of it for generated code. */
+const MEMORY_BYTES_MIN = 2 ** 30;
 const STALL_TIMEOUT_MS = 120_000;
 
 /** A scheme that is not a file's. */
 const FAR_URL = /^(?!file:)[a-z][a-z0-9+.-]+:\/\//i;
 
-/** Whether a path leads to storage that a confined thread reaches through its host alone. */
+/** Whether a path leads to storage that a confined runner reaches through its host alone. */
 export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
@@ -73,8 +82,10 @@ export function isFar(path: string): boolean {
  */
 export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { dataRoots = [Deno.cwd()], writeRoots = [], net = [], imports = [] } = options;
-  const { heapBytesMax = HEAP_BYTES_MAX, stallTimeoutMs = STALL_TIMEOUT_MS } = options;
+  const { memoryBytesMax = MEMORY_BYTES_MAX, stallTimeoutMs = STALL_TIMEOUT_MS } = options;
+  const { heapBytesMax = Math.min(HEAP_BYTES_MAX, memoryBytesMax) } = options;
   requireAtLeast("heapBytesMax", heapBytesMax, HEAP_BYTES_MIN);
+  requireAtLeast("memoryBytesMax", memoryBytesMax, MEMORY_BYTES_MIN);
   requireAtLeast("stallTimeoutMs", stallTimeoutMs, 1);
   const writable = writeRoots.map(folderOf);
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
@@ -88,84 +99,54 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
     requireOwn({ name: "net", host }, "--allow-net", host); // it is this program that fetches them
   }
   const far = dataRoots.filter(isFar);
-  return { readable, writable, far, net, imports: hosts, heapBytesMax, stallTimeoutMs };
+  const limits = { heapBytesMax, memoryBytesMax, stallTimeoutMs };
+  return { readable, writable, far, net, imports: hosts, ...limits };
 }
 
-/** The permissions of a confined thread, on top of which it reads its own program. */
-export function permissionsOf(
-  { readable, writable, net, imports }: SandboxGrants,
-  program: ProgramAccess,
-): Deno.PermissionOptionsObject {
-  return {
-    read: [...pathsOf(readable), ...program.read],
-    write: pathsOf(writable),
-    import: [...imports, ...program.imports],
-    net: [...net],
-    env: false,
-    run: false,
-    ffi: false,
-    sys: false,
-  };
+/** The grants of an option that is off, on with its defaults, or says what is granted. */
+export function grantsOf(confine: boolean | SandboxOptions = false): SandboxGrants | undefined {
+  return confine === false ? undefined : sandboxGrants(confine === true ? {} : confine);
 }
 
-/** What a thread needs while its program is loaded, and gives back before it loads anything else. */
-export interface ProgramAccess {
-  readonly read: readonly string[];
-  readonly imports: readonly string[];
+/** The flags of Deno that give a runner what is granted, and nothing else. */
+export function permissionFlags({ readable, writable, net }: SandboxGrants): string[] {
+  return [
+    ...flagsOf("read", pathsOf(readable)),
+    ...flagsOf("write", pathsOf(writable)),
+    ...flagsOf("net", net),
+    // Remote modules are fetched by the worker, which looks at each host on the way.
+    "--deny-import",
+  ];
 }
 
-/** The one that functions may not import, whatever is granted: what confines them is there. */
-const MACHINE = "world/";
-/** The rooms that a confined thread's program consists of. */
-const ROOMS = ["actors/", "core/", "data/", "transport/", MACHINE];
-
-/** Beginnings of the URLs of this program's own modules. */
-export function programUrls(): string[] {
-  const top = new URL("../../", import.meta.url);
-  return ROOMS.map((room) => new URL(room, top).href);
-}
-
-/** The beginning of the URLs of those that functions never import. */
-export function machineUrl(): string {
-  return new URL(`../../${MACHINE}`, import.meta.url).href;
-}
-
-/**
- * Where this program's own modules are, as far as that is not granted anyway: folders, or a host.
- *
- * A folder below a granted one is left out: to give it back would give back the granted one, too.
- */
-export function programAccess({ readable, imports }: SandboxGrants): ProgramAccess {
-  const top = new URL("../../", import.meta.url);
-  if (top.protocol !== "file:") {
-    const host = hostOf(top.href);
-    return { read: [], imports: imports.includes(host) ? [] : [host] };
-  }
-  const rooms = ROOMS.map((room) => fileURLToPath(new URL(room, top)).replace(/\/$/, ""));
-  const granted = pathsOf(readable);
-  const isGranted = (room: string) => granted.some((folder) => isWithin(room, folder));
-  return { read: rooms.filter((room) => !isGranted(room)), imports: [] };
-}
-
-/** Whether a path is a folder's or leads below it, as it is written: so permissions go. */
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`);
+function flagsOf(kind: string, values: readonly string[]): string[] {
+  return values.map((value) => `--allow-${kind}=${value}`);
 }
 
 function pathsOf(folders: readonly Folder[]): string[] {
-  return folders.flatMap(({ path, realPath }) => [path, realPath]);
+  return [...new Set(folders.flatMap(({ path, realPath }) => [path, realPath]))];
 }
 
 function folderOf(root: string): Folder {
   const path = root.startsWith("file:") ? fileURLToPath(root) : resolve(root);
   try {
     const realPath = Deno.realPathSync(path);
-    if (Deno.statSync(realPath).isDirectory) return { path, realPath };
+    if (Deno.statSync(realPath).isDirectory) return withoutComma({ path, realPath });
   } catch (cause) {
     const { code, message } = LeatError.from(cause);
     throw new LeatError(code, `The folder ${path} cannot be granted: ${message}`, { cause });
   }
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
+}
+
+/** Permissions are flags of a runner's process, and Deno separates the paths in a flag by commas. */
+function withoutComma(folder: Folder): Folder {
+  if (!folder.path.includes(",") && !folder.realPath.includes(",")) return folder;
+  throw new LeatError(
+    "invalid_argument",
+    `The folder ${folder.path} cannot be granted: there is a comma in its path, at which Deno ` +
+      "divides a list of folders. Rename it, or grant a folder above it",
+  );
 }
 
 /** The host of a URL with its port; what is no URL is a host already. */

@@ -1,5 +1,5 @@
 /**
- * What the host reads of other services for a confined thread. Only nodes that the worker's operator
+ * What the host reads of other services for a confined runner. Only nodes that the worker's operator
  * has granted are dialled: those of dispatchers, and those that dispatchers send to.
  *
  * @module
@@ -11,11 +11,10 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { ReaderId } from "../../data/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
-import { Moved } from "./edge.ts";
 
-/** Services that one thread may read at a time. */
+/** Services that one runner may read at a time. */
 const READINGS_MAX = 8;
-/** Most elements that a thread may have the host hold for it. */
+/** Most elements that a runner may have the host hold for it. */
 const OUTSTANDING_MAX = 256;
 
 interface Reading {
@@ -23,7 +22,7 @@ interface Reading {
   readonly stop: () => void;
   /** Steps are given in the order in which they were asked for. */
   last: Promise<unknown>;
-  /** What the thread is told beside the next thing that it is fed. */
+  /** What the runner is told beside the next thing that it is fed. */
   told: Omit<HostFed, "fed">;
 }
 
@@ -64,7 +63,7 @@ export class HostReadings {
   }
 
   /** The next thing that the client is fed. */
-  next(number: unknown): Promise<Moved | HostFed> {
+  next(number: unknown): Promise<HostFed> {
     const reading = this.#readings.get(number as number);
     if (reading === undefined) throw malformed("next");
     const fed = reading.last.then(() => this.#take(reading));
@@ -90,16 +89,11 @@ export class HostReadings {
     this.#readings.clear();
   }
 
-  async #take(reading: Reading): Promise<Moved | HostFed> {
+  async #take(reading: Reading): Promise<HostFed> {
     const fed = await reading.feed.take();
     const { told } = reading;
     reading.told = {};
-    if (!("element" in fed)) return { fed: { ...fed }, ...told };
-    const bytes = fed.element.bytes;
-    const isOwn = bytes.buffer instanceof ArrayBuffer &&
-      bytes.byteLength === bytes.buffer.byteLength;
-    const frame = isOwn ? bytes : bytes.slice();
-    return new Moved({ fed: { ...fed, element: frame }, ...told }, [frame.buffer as ArrayBuffer]);
+    return { fed: { ...fed }, ...told };
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the host does for a confined thread: it decodes images, and reads object stores and other
+ * What a host does for a confined runner: it decodes images, and reads object stores and other
  * services. Every request is looked at as one that a stranger wrote.
  *
  * @module
@@ -8,63 +8,69 @@ import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
 import type { Decoded, Opened } from "./confined_host.ts";
-import { type EdgeMethods, Moved } from "./edge.ts";
 import type { HostReadings } from "./host_readings.ts";
 
-/** Files that one thread may hold open. */
+/** Files that one runner may hold open. */
 const OPEN_FILES_MAX = 1_024;
 /** Most bytes that one read returns; a reader that wants more asks again. */
 const READ_BYTES_MAX = 16 * 2 ** 20;
+
+/** What a host can be asked. */
+export const HOST_METHODS = [
+  ...["decode", "open", "list", "read", "close"] as const,
+  ...["serviceRead", "serviceNext", "serviceStop", "serviceDataset"] as const,
+];
+export type HostMethod = (typeof HOST_METHODS)[number];
 
 /** See the module. */
 export class HostService {
   readonly #host: Host;
   readonly #far: readonly string[];
-  readonly #readings: HostReadings | undefined;
+  readonly #readings: HostReadings;
   readonly #files = new Map<number, OpenFile>();
   #opened = 0;
   #opening = 0;
 
   /**
    * @param far The beginnings of URLs that may be read.
-   * @param readings What is read of other services. Default: nothing may be.
+   * @param readings What is read of other services.
    */
-  constructor(host: Host, far: readonly string[], readings?: HostReadings) {
+  constructor(host: Host, far: readonly string[], readings: HostReadings) {
     this.#host = host;
     this.#readings = readings;
     this.#far = far.map((root) => root.endsWith("/") ? root : `${root}/`);
   }
 
-  /** What the thread may ask for. */
-  methods(): EdgeMethods {
+  /** What the runner may ask for. */
+  methods(): Record<HostMethod, (args: unknown) => unknown> {
+    const readings = this.#readings;
     return {
       decode: (request) => this.#decode(request),
       open: (path) => this.#open(path),
       list: (pattern) => this.#list(pattern),
       read: (request) => this.#read(request),
       close: (file) => this.#close(file),
-      ...(this.#readings === undefined ? {} : methodsOf(this.#readings)),
+      serviceRead: (request) => readings.read(request),
+      serviceNext: (reading) => readings.next(reading),
+      serviceStop: (reading) => readings.stop(reading),
+      serviceDataset: (request) => readings.dataset(request),
     };
   }
 
-  /** Gives back what the thread has left open. */
+  /** Gives back what the runner has left open. */
   dispose(): void {
     for (const file of this.#files.values()) file.close();
     this.#files.clear();
-    this.#readings?.dispose();
+    this.#readings.dispose();
   }
 
-  async #decode(request: unknown): Promise<Moved> {
+  async #decode(request: unknown): Promise<Decoded> {
     if (!isPlainObject(request)) throw malformed("decode");
     const { bytes, options } = request;
-    // Bytes that no other thread can change meanwhile. The options are checked by the codec.
-    if (!(bytes instanceof Uint8Array) || !(bytes.buffer instanceof ArrayBuffer)) {
-      throw malformed("decode");
-    }
+    if (!(bytes instanceof Uint8Array)) throw malformed("decode");
+    // The options are checked by the codec.
     const { shape, data } = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
-    const pixels = owned(data as Uint8Array<ArrayBuffer>);
-    const decoded: Decoded = { shape: [...shape], data: pixels };
-    return new Moved(decoded, [pixels.buffer]);
+    return { shape: [...shape], data: data as Uint8Array };
   }
 
   async #open(path: unknown): Promise<Opened> {
@@ -93,14 +99,14 @@ export class HostService {
     return found;
   }
 
-  async #read(request: unknown): Promise<Moved> {
+  async #read(request: unknown): Promise<Uint8Array> {
     if (!isPlainObject(request)) throw malformed("read");
     const { file, offset, bytesMax } = request;
     const opened = typeof file === "number" ? this.#files.get(file) : undefined;
     if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
     const into = new Uint8Array(Math.min(bytesMax, READ_BYTES_MAX, opened.sizeBytes));
     const count = await opened.read(into, offset);
-    return new Moved(into.subarray(0, count), [into.buffer]);
+    return into.subarray(0, count);
   }
 
   #close(file: unknown): null {
@@ -111,7 +117,7 @@ export class HostService {
   }
 
   /**
-   * Local files are never granted: the thread reads those itself. A path is compared as it is
+   * Local files are never granted: the runner reads those itself. A path is compared as it is
    * written, so one with steps up or down in it is refused, escaped ones and those in braces of a
    * pattern too.
    */
@@ -123,20 +129,6 @@ export class HostService {
     if (!steps && !odd && this.#far.some((root) => path.startsWith(root))) return;
     throw new LeatError("permission_denied", `Requires read access to "${path}"`);
   }
-}
-
-function methodsOf(readings: HostReadings): EdgeMethods {
-  return {
-    serviceRead: (request) => readings.read(request),
-    serviceNext: (reading) => readings.next(reading),
-    serviceStop: (reading) => readings.stop(reading),
-    serviceDataset: (request) => readings.dataset(request),
-  };
-}
-
-/** The same bytes in a buffer of their own, which can be moved. */
-function owned(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice();
 }
 
 function isCount(value: unknown): value is number {

@@ -1,8 +1,6 @@
 /**
- * The JavaScript of a module that a confined thread loads by itself. Deno would look for everything
+ * The JavaScript of a module that a confined process is given through hooks. Deno would look for everything
  * that a module names before it loads it, and ask the registries of packages for what is found there.
- *
- * What decides here runs after user functions have: it uses built-ins as they were before.
  *
  * @module
  */
@@ -11,12 +9,6 @@ import { stripTypeScriptTypes } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
-import { endsWith, indexOf, setHas, slice, startsWith } from "./pristine.ts";
-
-const { readTextFileSync } = Deno;
-const NotFoundError = Deno.errors.NotFound;
-const { decodeURIComponent, URL: OriginalUrl } = globalThis;
-const { stringify } = JSON;
 
 /** What stands in the message of an import whose file is not there: Deno keeps nothing else of an error. */
 const NOT_FOUND = "Module not found";
@@ -56,20 +48,19 @@ export function sourceOf(url: string, type: unknown, text: string, mediaType = "
   throw new LeatError(
     "invalid_argument",
     `Cannot import ${url} with { type: ${
-      stringify(type)
+      JSON.stringify(type)
     } }: modules of user functions import json and text`,
   );
 }
 
 /** What the module finds in `import.meta`, on the line of its first: places in it stay what they are. */
 function metaOf(url: string): string {
-  const own = stringify(url);
-  const meta =
-    `import.meta.url=${own};import.meta.resolve=(to)=>new globalThis.URL(to,${own}).href;`;
-  if (!startsWith(url, "file:")) return meta;
-  const path = fileURLToPath(new OriginalUrl(url));
-  return `${meta}import.meta.filename=${stringify(path)};import.meta.dirname=${
-    stringify(dirname(path))
+  const own = JSON.stringify(url);
+  const meta = `import.meta.url=${own};import.meta.resolve=(to)=>new URL(to,${own}).href;`;
+  if (!url.startsWith("file:")) return meta;
+  const path = fileURLToPath(new URL(url));
+  return `${meta}import.meta.filename=${JSON.stringify(path)};import.meta.dirname=${
+    JSON.stringify(dirname(path))
   };`;
 }
 
@@ -80,9 +71,9 @@ function metaOf(url: string): string {
  */
 export function fileText(url: string): string {
   try {
-    return readTextFileSync(fileURLToPath(new OriginalUrl(url)));
+    return Deno.readTextFileSync(fileURLToPath(new URL(url)));
   } catch (cause) {
-    if (!(cause instanceof NotFoundError)) throw cause;
+    if (!(cause instanceof Deno.errors.NotFound)) throw cause;
     throw new LeatError("not_found", `${NOT_FOUND} "${url}"`, { cause });
   }
 }
@@ -94,34 +85,35 @@ export function isNotFound(error: unknown): boolean {
 
 /** The text that a `data:` URL holds. */
 export function dataText(url: string): string {
-  const fragment = indexOf(url, "#");
+  const fragment = url.indexOf("#");
   const end = fragment < 0 ? url.length : fragment;
-  const comma = indexOf(url, ",");
-  const type = slice(url, "data:".length, comma);
-  const body = slice(url, comma + 1, end);
-  return endsWith(type, ";base64")
+  const comma = url.indexOf(",");
+  const type = url.slice("data:".length, comma);
+  const body = url.slice(comma + 1, end);
+  return type.endsWith(";base64")
     ? Buffer.from(decodeURIComponent(body), "base64").toString()
     : decodeURIComponent(body);
 }
 
 function javaScript(url: string, text: string, mediaType: string): string {
-  if (startsWith(url, "data:")) {
-    return indexOf(slice(url, 0, indexOf(url, ",")), "typescript") < 0 ? text : withoutTypes(text);
+  if (url.startsWith("data:")) {
+    const isTypeScript = url.slice(0, url.indexOf(",")).includes("typescript");
+    return isTypeScript ? withoutTypes(text) : text;
   }
-  const { pathname } = new OriginalUrl(url);
+  const { pathname } = new URL(url);
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
-    if (endsWith(pathname, ending)) throw refused(url, ending);
+    if (pathname.endsWith(ending)) throw refused(url, ending);
   }
   // Not whatever might be TypeScript: what is valid JavaScript may mean something else there.
-  const isTypeScript = setHas(TYPESCRIPT_TYPES, mediaType) ||
-    !setHas(JAVASCRIPT_TYPES, mediaType) &&
-      (endsWith(pathname, ".ts") || endsWith(pathname, ".mts"));
+  const isTypeScript = TYPESCRIPT_TYPES.has(mediaType) ||
+    !JAVASCRIPT_TYPES.has(mediaType) &&
+      (pathname.endsWith(".ts") || pathname.endsWith(".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 
 /** A comment in its place: it is one only where a text begins. */
 function withoutHashbang(text: string): string {
-  return startsWith(text, "#!") ? `//${slice(text, 2, text.length)}` : text;
+  return text.startsWith("#!") ? `//${text.slice(2)}` : text;
 }
 
 function refused(url: string, ending: string): LeatError {

@@ -1,19 +1,15 @@
 /**
- * Modules from hosts that the operator of a worker has granted. They are fetched one by one, by the
- * worker's own thread, which looks at every host on the way; which ones are needed is found by loading the first until
- * nothing is missing. So nothing is fetched that was not granted, a package least of all.
+ * Modules from hosts that the operator of a worker has granted. The worker fetches them one by one,
+ * and looks at every host on the way. Which ones are needed is found by loading the first until
+ * nothing is missing.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
-import { mapGet, mapSet } from "./pristine.ts";
 
-/** How many remote modules one thread may have. */
+/** How many remote modules one process may have. */
 const MODULES_MAX = 1_000;
-
-const permissionStatus = Deno.permissions.querySync.bind(Deno.permissions);
-const OriginalUrl = URL;
 
 /** See the module. */
 export class RemoteModules {
@@ -29,23 +25,18 @@ export class RemoteModules {
 
   /** Where a module is, as far as that is known: what is no remote module is where its URL says. */
   placeOf(url: string): string {
-    return mapGet(this.#modules, url)?.url ?? url;
+    return this.#modules.get(url)?.url ?? url;
   }
 
   /**
    * A module that has been fetched.
    *
-   * @throws {LeatError} `failed_precondition` where it has not been fetched, `permission_denied` where it would not be.
+   * @throws {LeatError} `failed_precondition` where it has not been fetched.
    */
   moduleAt(url: string): FetchedModule {
-    const module = mapGet(this.#modules, url);
+    const module = this.#modules.get(url);
     if (module !== undefined) return module;
     for (const missing of this.#loads) missing.add(url);
-    const { host, port, protocol } = new OriginalUrl(url);
-    const full = port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
-    if (permissionStatus({ name: "import", host: full }).state !== "granted") {
-      throw new LeatError("permission_denied", `Requires import access to "${full}"`);
-    }
     throw new LeatError(
       "failed_precondition",
       `Cannot import ${url} while a user function runs: import it at the top of the function's module`,
@@ -88,11 +79,9 @@ export class RemoteModules {
       );
     }
     const came = await this.#fetchModule(url);
-    // Texts, even where a function has put something else in the place of the answer.
-    const module = { url: `${came.url}`, mediaType: `${came.mediaType}`, text: `${came.text}` };
     // Under each of its names it is the same.
-    const known = mapGet(this.#modules, module.url) ?? module;
-    mapSet(this.#modules, module.url, known);
-    mapSet(this.#modules, url, known);
+    const known = this.#modules.get(came.url) ?? came;
+    this.#modules.set(came.url, known);
+    this.#modules.set(url, known);
   }
 }

@@ -1,12 +1,13 @@
 /**
- * What a confined thread says, taken as plain data that a stranger may have written.
+ * What a confined process says, taken as plain data that a stranger may have written.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/splits.ts";
-import type { CompressionTrial, RunnerOutcome } from "../../actors/worker/runner.ts";
+import type { CompressionTrial, RunnerOutcome, RunnerUsage } from "../../actors/worker/runner.ts";
+import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
 
 /** Most splits that a table holds: as many as there may be files in a listing. */
@@ -16,14 +17,26 @@ const SPLITS_MAX = 4_000_000;
 export interface Stepped {
   readonly outcome: RunnerOutcome;
   readonly bytesRead: number;
+  readonly usage?: RunnerUsage;
 }
+
+const NOTHING: Readonly<Record<string, unknown>> = {};
 
 /** @throws {LeatError} `internal` for anything that no pipeline says. */
 export function steppedOf(answer: unknown): Stepped {
-  if (!isPlainObject(answer) || !isPlainObject(answer.outcome) || !isCount(answer.bytesRead)) {
-    throw unexpected("a step");
+  const { outcome, bytesRead, usage } = isPlainObject(answer) ? answer : NOTHING;
+  if (!isPlainObject(outcome) || !isCount(bytesRead)) throw unexpected("a step");
+  return { outcome: outcomeOf(outcome), bytesRead, ...usageOf(usage) };
+}
+
+function usageOf(usage: unknown): { readonly usage?: RunnerUsage } {
+  if (usage === undefined) return {};
+  if (isPlainObject(usage)) {
+    const { cpuSeconds, memoryBytes } = usage;
+    const isTime = typeof cpuSeconds === "number" && Number.isFinite(cpuSeconds) && cpuSeconds >= 0;
+    if (isTime && isCount(memoryBytes)) return { usage: { cpuSeconds, memoryBytes } };
   }
-  return { outcome: outcomeOf(answer.outcome), bytesRead: answer.bytesRead };
+  throw unexpected("what a process uses");
 }
 
 function outcomeOf(
@@ -36,7 +49,7 @@ function outcomeOf(
       return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
-      if (frame instanceof Uint8Array) return { kind, frame, ...trialOf(trial) };
+      if (frame instanceof Payload) return { kind, frame: frame.bytes, ...trialOf(trial) };
   }
   throw unexpected("an outcome");
 }
@@ -52,21 +65,33 @@ function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
   throw unexpected("what compressing has brought");
 }
 
+/** A table of splits as it travels: columns of numbers, since a table may have millions of rows. */
+export type WireSplitTable = readonly {
+  readonly starts: Float64Array;
+  readonly stops: Float64Array;
+}[];
+
+export function wireSplitTable(table: SplitTable): WireSplitTable {
+  return table.map((splits) => ({
+    starts: Float64Array.from(splits, ({ start }) => start),
+    stops: Float64Array.from(splits, ({ stop }) => stop),
+  }));
+}
+
 /** @throws {LeatError} `internal` for what is no table of splits. */
 export function splitTableOf(answer: unknown): SplitTable {
   if (!Array.isArray(answer)) throw unexpected("a table of splits");
   let count = 0;
-  return answer.map((splits: unknown) => {
-    if (!Array.isArray(splits) || (count += splits.length) > SPLITS_MAX) {
-      throw unexpected("a table of splits");
-    }
-    return splits.map(splitOf);
+  return answer.map((columns: unknown) => {
+    const { starts, stops } = isPlainObject(columns) ? columns : {} as Record<string, unknown>;
+    const isTable = starts instanceof Float64Array && stops instanceof Float64Array &&
+      starts.length === stops.length;
+    if (!isTable || (count += starts.length) > SPLITS_MAX) throw unexpected("a table of splits");
+    return Array.from(starts, (start, i) => splitOf(start, stops[i]!));
   });
 }
 
-function splitOf(split: unknown): Split {
-  if (!isPlainObject(split)) throw unexpected("a split");
-  const { start, stop } = split;
+function splitOf(start: number, stop: number): Split {
   if (!isCount(start) || !isCount(stop) || start > stop) throw unexpected("a split");
   return { start, stop };
 }
@@ -78,5 +103,5 @@ export function isCount(value: unknown): value is number {
 
 /** For what is not what it has to be. */
 export function unexpected(what: string): LeatError {
-  return new LeatError("internal", `What a confined thread answered is not ${what}`);
+  return new LeatError("internal", `What a confined process answered is not ${what}`);
 }

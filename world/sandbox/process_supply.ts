@@ -1,13 +1,13 @@
 /**
- * Threads for whoever needs one of their own. Only a few load at a time: many at once would each take as
- * long as all of them, and starting one holds up the thread that starts it.
+ * Processes, each for one caller. Only a few load at a time: many at once would each take as long as
+ * all of them together.
  *
  * @module
  */
 import { LeatError } from "../../core/error.ts";
 
-/** A thread that takes a while to load. */
-export interface SuppliedThread {
+/** A process that takes a while to load. */
+export interface SuppliedProcess {
   /** Resolves when it can be asked; rejects if it never can. */
   readonly loaded: Promise<unknown>;
   /** Whether it has not ended. */
@@ -16,16 +16,15 @@ export interface SuppliedThread {
 }
 
 interface Waiting<T> {
-  resolve(thread: T): void;
+  resolve(process: T): void;
   reject(error: unknown): void;
 }
 
 /**
- * Hands out threads in the order in which they were asked for, and keeps one ready for the next who
- * asks. Nobody waits for a certain thread before it has loaded, so that who gives up in the queue
- * leaves nothing that would have to be ended while it loads.
+ * Hands out processes in the order in which they were asked for, and keeps a spare one ready. A
+ * process belongs to nobody before it has loaded, so a caller that gives up leaves it to the next.
  */
-export class ThreadSupply<T extends SuppliedThread> {
+export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
   readonly #loadingMax: number;
   /** In the order in which they came. */
@@ -36,7 +35,7 @@ export class ThreadSupply<T extends SuppliedThread> {
   #closed = false;
 
   /**
-   * Begins to load the first thread.
+   * Begins to load the first process.
    *
    * @param loadingMax How many load at a time.
    */
@@ -47,15 +46,16 @@ export class ThreadSupply<T extends SuppliedThread> {
   }
 
   /**
-   * A thread for the caller alone.
+   * A process for the caller alone.
    *
-   * @param signal Ends the waiting; who has given up costs no thread.
-   * @throws {LeatError} `cancelled` when it is given up or the supply is closed; or what the thread says that did not load.
+   * @param signal Ends the waiting.
+   * @throws {LeatError} `cancelled` when it is given up or the supply is closed; or why the process did not load.
    */
   take(signal?: AbortSignal): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(closed());
-      const givenUp = () => reject(new LeatError("cancelled", "The thread is not needed any more"));
+      const givenUp = () =>
+        reject(new LeatError("cancelled", "The process is not needed any more"));
       if (signal?.aborted) return givenUp();
       const spare = this.#spare;
       this.#spare = undefined;
@@ -70,7 +70,7 @@ export class ThreadSupply<T extends SuppliedThread> {
     });
   }
 
-  /** Starts nothing more, and lets nobody wait. The threads are whose they are. */
+  /** Starts nothing more, and lets nobody wait. The processs are whose they are. */
   close(): void {
     this.#closed = true;
     this.#spare = undefined;
@@ -92,10 +92,10 @@ export class ThreadSupply<T extends SuppliedThread> {
   async #load(): Promise<void> {
     this.#loading++;
     try {
-      const thread = this.#start();
-      await thread.loaded;
+      const process = this.#start();
+      await process.loaded;
       this.#loading--;
-      this.#handOver(thread);
+      this.#handOver(process);
     } catch (error) {
       this.#loading--;
       this.#next()?.reject(error);
@@ -105,11 +105,11 @@ export class ThreadSupply<T extends SuppliedThread> {
     this.#fill();
   }
 
-  #handOver(thread: T): void {
+  #handOver(process: T): void {
     const waiting = this.#next();
-    if (waiting !== undefined) waiting.resolve(thread);
-    else if (this.#spare === undefined && !this.#closed) this.#spare = thread;
-    else thread.terminate();
+    if (waiting !== undefined) waiting.resolve(process);
+    else if (this.#spare === undefined && !this.#closed) this.#spare = process;
+    else process.terminate();
   }
 
   #next(): Waiting<T> | undefined {

@@ -1,0 +1,51 @@
+/**
+ * Pipes of standard input and output, at both of their ends.
+ *
+ * @module
+ */
+import type { PipeReader, PipeWriter } from "./channel.ts";
+
+/** What one call of the system reads at most, in bytes: what a pipe of Linux holds. */
+const READ_BYTES = 64 * 2 ** 10;
+
+/** The reading end of a child's output. */
+export function streamReader(stream: ReadableStream<Uint8Array>): PipeReader {
+  const reader = stream.getReader();
+  return {
+    read: async () => (await reader.read()).value,
+    close: () => void reader.cancel().catch(() => {}),
+  };
+}
+
+/** The writing end of a child's input. */
+export function streamWriter(stream: WritableStream<Uint8Array>): PipeWriter {
+  const writer = stream.getWriter();
+  // The reading end reports a pipe that breaks.
+  writer.closed.catch(() => {});
+  return {
+    write: (bytes) => writer.write(bytes),
+    close: () => void writer.close().catch(() => {}),
+  };
+}
+
+/** This process's standard input, without the cost of a stream. */
+export function standardInput(): PipeReader {
+  const buffer = new Uint8Array(READ_BYTES);
+  return {
+    async read() {
+      const count = await Deno.stdin.read(buffer);
+      return count === null ? undefined : buffer.subarray(0, count);
+    },
+    close: () => Deno.stdin.close(),
+  };
+}
+
+/** This process's standard output. A full pipe blocks this process, which has nothing better to do. */
+export function standardOutput(): PipeWriter {
+  return {
+    write(bytes) {
+      for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+    },
+    close: () => Deno.stdout.close(),
+  };
+}

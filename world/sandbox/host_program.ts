@@ -1,0 +1,41 @@
+/**
+ * The program of a process that serves one confined runner. It runs nothing of a user.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { WorkerStorage } from "../storage.ts";
+import { workerHost } from "../worker_host.ts";
+import { channelToParent } from "./child_process.ts";
+import { Edge } from "./edge.ts";
+import type { ReachedByHost } from "./grants.ts";
+import { HostReadings } from "./host_readings.ts";
+import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
+
+/** What a host is started with. */
+export interface HostStart extends ReachedByHost {
+  readonly storage: WorkerStorage;
+}
+
+let service: HostService | undefined;
+
+const served = (method: HostMethod) => (args: unknown) => {
+  if (service !== undefined) return service.methods()[method](args);
+  throw new LeatError(
+    "failed_precondition",
+    `This host was asked to ${method} before it was started`,
+  );
+};
+
+const channel = channelToParent();
+new Edge(channel, {
+  start(start) {
+    const { far, net, storage } = start as HostStart;
+    service = new HostService(workerHost(storage), far, new HostReadings(net, storage.services));
+    return null;
+  },
+  ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),
+});
+// The worker has closed the channel, or is no more.
+await channel.closed;
+Deno.exit();

@@ -1,0 +1,76 @@
+/**
+ * Landlock: the kernel itself denies a process all files but those that are named, wherever links
+ * lead. See landlock(7).
+ *
+ * @module
+ */
+import { dirname } from "node:path";
+import type { KernelCalls } from "./kernel_calls.ts";
+
+/** What a process may reach. */
+export interface Reach {
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+  readonly allowsTcp: boolean;
+}
+
+const EXECUTE = 1n << 0n;
+const WRITE_FILE = 1n << 1n;
+const READ_FILE = 1n << 2n;
+const READ_DIR = 1n << 3n;
+const TRUNCATE = 1n << 14n;
+const IOCTL_DEV = 1n << 15n;
+/** Of these one file can have some; the others are a folder's. */
+const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+const READ = READ_FILE | READ_DIR;
+
+const BIND_TCP = 1n << 0n;
+const CONNECT_TCP = 1n << 1n;
+const SCOPE_ABSTRACT_SOCKETS = 1n << 0n;
+const SCOPE_SIGNALS = 1n << 1n;
+
+/** Accesses to files that a version of Landlock knows, and so can deny. */
+function knownAccesses(version: number): bigint {
+  const bits = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
+  return (1n << BigInt(bits)) - 1n;
+}
+
+/** What Deno and the C library read of a system while they run. */
+const SYSTEM_FILES = [
+  ...["/etc/ld.so.cache", "/etc/localtime", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"],
+  ...["/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"],
+  ...["/usr/share/zoneinfo", "/usr/share/ca-certificates", "/usr/lib/ssl"],
+  ...["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys"],
+  ...["/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/kernel/mm"],
+  ...["/dev/zero", "/dev/urandom", "/dev/random"],
+];
+
+/** Does nothing where the kernel has no Landlock: the permissions of Deno hold all the same. */
+export function restrictFiles(kernel: KernelCalls, reach: Reach): void {
+  const version = kernel.landlockVersion();
+  if (version === 0) return;
+  const known = knownAccesses(version);
+  const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsTcp));
+  const allow = (path: string, accesses: bigint) => {
+    // A file refuses the accesses that only folders have.
+    if (!kernel.allowBeneath(ruleset, path, accesses & known)) {
+      kernel.allowBeneath(ruleset, path, accesses & known & OF_FILES);
+    }
+  };
+  for (const path of [...SYSTEM_FILES, ...reach.readable]) allow(path, READ);
+  for (const path of reach.writable) allow(path, known & ~EXECUTE);
+  allow("/dev/null", READ_FILE | WRITE_FILE);
+  for (const file of kernel.mappedFiles()) {
+    allow(file, READ | EXECUTE);
+    // Libraries that are loaded later lie beside those that are there.
+    if (/\.so(\.|$)/.test(file)) allow(dirname(file), READ | EXECUTE);
+  }
+  kernel.restrictSelf(ruleset);
+}
+
+function attributesOf(version: number, known: bigint, allowsTcp: boolean): Uint8Array<ArrayBuffer> {
+  const tcp = version < 4 || allowsTcp ? 0n : BIND_TCP | CONNECT_TCP;
+  const scopes = version < 6 ? 0n : SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+  const fields = version < 4 ? [known] : version < 6 ? [known, tcp] : [known, tcp, scopes];
+  return new Uint8Array(new BigUint64Array(fields).buffer);
+}

@@ -1,0 +1,48 @@
+/**
+ * The program that becomes a confined runner on Linux: it sets the kernel's limits for itself, and
+ * then replaces itself by the runner's program, which keeps them. It runs nothing of a user.
+ *
+ * Deno checks paths as they are written, and follows links in them. Landlock checks where a path
+ * leads to, so that no link leads out of the folders that are granted.
+ *
+ * @module
+ */
+import { KernelCalls } from "./kernel_calls.ts";
+import { restrictFiles } from "./landlock.ts";
+
+/** What the launcher is told, as JSON in its only argument. */
+export interface Launch {
+  /** The program that it becomes, and its arguments. */
+  readonly command: readonly string[];
+  /** Files and folders that the program may read. */
+  readonly readable: readonly string[];
+  /** The same of those that it may also change. */
+  readonly writable: readonly string[];
+  /** Whether it may open TCP connections at all; the program's own permissions say which. */
+  readonly allowsTcp: boolean;
+  /** The most private memory that the process may take, in bytes. */
+  readonly memoryBytesMax: number;
+  /** The most files that it may have open. */
+  readonly openFilesMax: number;
+}
+
+/** Where Deno finds what it has downloaded, in the order in which it looks. */
+function denoDir(): string[] {
+  const explicit = Deno.env.get("DENO_DIR");
+  if (explicit !== undefined) return [explicit];
+  const cache = Deno.env.get("XDG_CACHE_HOME");
+  if (cache !== undefined) return [`${cache}/deno`];
+  const home = Deno.env.get("HOME");
+  return home === undefined ? [] : [`${home}/.cache/deno`];
+}
+
+if (import.meta.main) {
+  const launch: Launch = JSON.parse(Deno.args[0]!);
+  const kernel = new KernelCalls();
+  kernel.dieWithParent();
+  kernel.limitMemory(launch.memoryBytesMax);
+  kernel.limitOpenFiles(launch.openFilesMax);
+  kernel.writeNoCoreFiles();
+  restrictFiles(kernel, { ...launch, readable: [...launch.readable, ...denoDir()] });
+  kernel.become(launch.command);
+}

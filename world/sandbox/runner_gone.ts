@@ -1,0 +1,14 @@
+/**
+ * Why a runner's process is no more.
+ *
+ * @module
+ */
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+
+/** The error of a runner whose process has ended, or had to be ended. */
+export function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatError {
+  return new LeatError(code, `The runner is gone: ${why}`, {
+    details: { reason: "runner_died" },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
