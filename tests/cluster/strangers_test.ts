@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { Dataset, type DistributeOptions, LeatError } from "../../mod.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { startChild } from "../lib/child.ts";
 import { all, soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -188,12 +189,9 @@ Deno.test("of two workers with one name the later waits, saying why, until the e
 Deno.test("an advertised address that leads nowhere is told by worker, dispatcher and client", async () => {
   await using dispatcher = await startDispatcher();
   await using _near = await startWorker(dispatcher.address, "--name", "near");
-  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = closed.addr as Deno.NetAddr;
-  closed.close();
-  const args = ["--name", "far", "--advertise", `127.0.0.1:${port}`];
+  const args = ["--name", "far", "--advertise", `127.0.0.1:${CLOSED_PORT}`];
   await using far = await startWorker(dispatcher.address, ...args);
-  const address = `ws://127.0.0.1:${port}`;
+  const address = `ws://127.0.0.1:${CLOSED_PORT}`;
   assertEquals(far.address, address);
   const told = await soon("the worker", far.child.stderr.match(/does not reach the address/));
   assertStringIncludes(told!.input, address);

@@ -5,6 +5,7 @@
  */
 import { Dataset, LeatError, serveDispatcher, serveWorker } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { testInline, testOnEach } from "./carriers.ts";
 import { until } from "../lib/until.ts";
 
@@ -105,9 +106,7 @@ for (const first of ["dispatcher", "worker"] as const) {
 }
 
 Deno.test("an iterator is disposed that waits for a dispatcher that is not there", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const service = `ws://127.0.0.1:${listener.addr.port}`;
-  listener.close();
+  const service = `ws://127.0.0.1:${CLOSED_PORT}`;
   const iterator = Dataset.range(10).distribute({ service }).iterator();
   const open = iterator.next();
   await iterator.return!();

@@ -5,6 +5,7 @@
  */
 import { Dataset, LeatError, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { numbersOf, testOnEach, upTo } from "./carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
@@ -181,17 +182,14 @@ testOnEach(
 );
 
 Deno.test("a service where nobody answers is unavailable, with address and remedy", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr as Deno.NetAddr;
-  listener.close();
   const dataset = Dataset.range(10).distribute({
-    service: `ws://127.0.0.1:${port}`,
+    service: `ws://127.0.0.1:${CLOSED_PORT}`,
   });
   await using iterator = dataset.iterator();
   const error = await assertRejects(
     () => iterator.next(),
     LeatError,
-    `127.0.0.1:${port}`,
+    `127.0.0.1:${CLOSED_PORT}`,
   );
   assertEquals(error.code, "unavailable");
 });

@@ -18,6 +18,7 @@ import {
 import { DenoWorld } from "../../world/deno_world.ts";
 import { type Probe, probe, rejection, SOON } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
@@ -218,10 +219,7 @@ Deno.test("a server that accepts and never answers is `unavailable` when the tim
 });
 
 Deno.test("an address where nobody listens is `unavailable`, with address and cause", async () => {
-  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = free.addr;
-  free.close();
-  const address = `ws://127.0.0.1:${port}`;
+  const address = `ws://127.0.0.1:${CLOSED_PORT}`;
   const connector = webSocketConnector({ world: new DenoWorld() });
   const error = await rejection(connector.connect(address, LOCAL), "unavailable");
   assertStringIncludes(error.message, `Cannot reach ${address}`);
