@@ -285,18 +285,22 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   async #restore(bytes: Uint8Array): Promise<void> {
-    const { state, shared, ...coordinates } = decodeIteration(this.#node, bytes);
-    const context = rootContext(this.#node, this.#options, coordinates);
+    let context: IteratorContext | undefined;
     let elements: ElementIterator | undefined;
+    let saved: SavedIteration;
     try {
-      restoreShared(this.#node, shared, context);
+      saved = decodeIteration(this.#node, bytes);
+      const { seed, seeded, salt, epoch, split } = saved;
+      context = rootContext(this.#node, this.#options, { seed, seeded, salt, epoch, split });
+      restoreShared(this.#node, saved.shared, context);
       elements = context.makeIterator();
-      await elements.restore(state);
+      await elements.restore(saved.state);
     } catch (error) {
-      elements?.dispose();
-      context.endRestoring(false);
-      throw toldOf(error);
+      if (elements !== undefined) dropHalfRestored(elements);
+      context?.endRestoring(false);
+      throw error instanceof LeatError ? toldOf(error) : unreadableState(error);
     }
+    const { state, shared: _, ...coordinates } = saved;
     context.endRestoring(true);
     this.#elements.dispose();
     this.#coordinates = coordinates;
@@ -406,6 +410,26 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#elements.dispose();
     for (const request of this.#queue.splice(0)) request.whenClosed();
   }
+}
+
+/** Lets go of what has been restored so far. What a wrong state has left in it may not be what it lets go of. */
+function dropHalfRestored(elements: ElementIterator): void {
+  try {
+    elements.dispose();
+  } catch {
+    // Why it was not restored is told.
+  }
+}
+
+/** A state with a right checksum that no operator here wrote: operators trust what they find in theirs. */
+function unreadableState(cause: unknown): LeatError {
+  return new LeatError(
+    "invalid_argument",
+    `restore: this state was not written by save() of this pipeline, in this version of Leat: ${
+      LeatError.from(cause).message
+    }`,
+    { cause },
+  );
 }
 
 function resolveDone(this: Request): void {

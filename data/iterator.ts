@@ -4,6 +4,7 @@
  */
 import { wholeState } from "./whole_state.ts";
 import { LeatError } from "../core/error.ts";
+import { isPlainObject } from "../core/tree.ts";
 
 /** What `next()` answers once there is nothing more. */
 export const END: unique symbol = Symbol("END");
@@ -73,7 +74,8 @@ export abstract class ElementIterator<T = unknown> {
   /** Goes on from what another iterator of the same node answered to `save()`. Called once, before the first `next()`. */
   async restore(state: unknown): Promise<void> {
     if (state === null) this.dispose();
-    else await this.restoreState(wholeState(state));
+    else if (isPlainObject(state)) await this.restoreState(wholeState(state));
+    else throw new LeatError("invalid_argument", `A saved operator is ${typeof state}, no state.`);
   }
 
   /** What `save()` answers of an iterator that goes on. */

@@ -14,7 +14,7 @@ import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./call.ts";
 import { show } from "./check.ts";
 import { markForeign } from "./foreign.ts";
-import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
+import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
 
@@ -87,6 +87,9 @@ export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): Datas
   if (!isPlainObject(attributes)) throw malformed(`${wire.kind} without attributes`);
   const inputs = wire.inputs.map((input) => decodeNode(input, reader, depth + 1));
   const node = nodeKind(wire.kind).fromWire(attributes, inputs);
+  const isWhole = node.inputs.length === inputs.length &&
+    node.inputs.every((input) => input instanceof DatasetNode);
+  if (!isWhole) throw malformed(`${wire.kind} with ${inputs.length} inputs`);
   if (!reader.isOwn) markForeign(node);
   return node;
 }

@@ -63,8 +63,10 @@ export async function openArrow(
   if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
   if (await isFile(bytes)) await checkEnd(bytes);
   try {
-    const reader = await RecordBatchReader.from(handleOf(bytes)) as Reader;
+    const handle = new Handle(bytes);
+    const reader = await RecordBatchReader.from(handle.forLibrary()) as Reader;
     await reader.open({ autoDestroy: false });
+    if (!(reader instanceof AsyncRecordBatchFileReader)) handle.readForwards();
     if (reader.schema === undefined) throw new Error("there is none");
     if (reader.numRecordBatches * BLOCK_BYTES > bytes.sizeBytes) {
       throw new Error(`${reader.numRecordBatches} record batches are more than it can hold`);
@@ -90,17 +92,43 @@ async function checkEnd(bytes: ByteRanges): Promise<void> {
   throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
 }
 
-/** The library's view of a file: what it uses of Node's `FileHandle`. */
-function handleOf(bytes: ByteRanges) {
-  return {
-    fd: 0,
-    stat: () => Promise.resolve({ size: bytes.sizeBytes }),
-    async read(into: Uint8Array, offset: number, length: number, position: number) {
-      await bytes.readInto(into.subarray(offset, offset + length), position);
-      return { bytesRead: length, buffer: into };
-    },
-    close: () => Promise.resolve(),
-  } as unknown as Parameters<typeof RecordBatchReader.from>[0];
+/** What the library uses of Node's `FileHandle`. */
+class Handle {
+  readonly fd = 0;
+  readonly #bytes: ByteRanges;
+  /** In a stream, where the next read begins at the earliest: a damaged length would have the library read a part for ever. */
+  #from = 0;
+  #isStream = false;
+
+  constructor(bytes: ByteRanges) {
+    this.#bytes = bytes;
+  }
+
+  forLibrary(): Parameters<typeof RecordBatchReader.from>[0] {
+    return this as unknown as Parameters<typeof RecordBatchReader.from>[0];
+  }
+
+  /** From now on no read may begin before the end of another. */
+  readForwards(): void {
+    this.#isStream = true;
+  }
+
+  stat() {
+    return Promise.resolve({ size: this.#bytes.sizeBytes });
+  }
+
+  async read(into: Uint8Array, offset: number, length: number, position: number) {
+    if (this.#isStream && position < this.#from) {
+      throw new Error(`a length in it points back to byte ${position}`);
+    }
+    if (this.#isStream) this.#from = position + length;
+    await this.#bytes.readInto(into.subarray(offset, offset + length), position);
+    return { bytesRead: length, buffer: into };
+  }
+
+  close() {
+    return Promise.resolve();
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
  * Sources whose elements are computed from an index: what they share is reading by splits.
  */
+import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
@@ -72,7 +73,14 @@ export abstract class IndexedIterator extends ElementIterator {
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.position = (wholeState(state) as { position: number }).position;
+    const { position } = wholeState(state) as { position: number };
+    if (!Number.isSafeInteger(position) || position < 0) {
+      throw new LeatError(
+        "invalid_argument",
+        `A saved position is a count from 0, not ${position}.`,
+      );
+    }
+    this.position = position;
     return Promise.resolve();
   }
 

@@ -2,6 +2,7 @@
  * `zip`: elements of several datasets side by side.
  */
 import { LeatError } from "../../core/error.ts";
+import { invalidArgument } from "../check.ts";
 import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../answer.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
@@ -24,6 +25,11 @@ export class ZipNode extends DatasetNode implements Splittable {
     super("zip", inputs);
     if (inputs.length === 0) {
       throw new LeatError("invalid_argument", "zip: datasets must hold at least one dataset");
+    }
+    const isNamed = Array.isArray(keys) && keys.length === inputs.length &&
+      keys.every((key) => typeof key === "string");
+    if (keys !== null && !isNamed) {
+      throw invalidArgument("zip", "keys", `${inputs.length} names, or null`, keys);
     }
     this.keys = keys;
   }

@@ -1,0 +1,168 @@
+/**
+ * Gives Leat's readers what no writer writes, until one of them does anything but read it or refuse it:
+ *
+ *     deno task fuzz --minutes 10
+ *
+ * An input is a real one, changed in a few places. A failure is an error that is no `LeatError` or says `internal` or `unknown`, a
+ * reader that never ends, a process that dies, or too much memory. It is made smaller and written to a file.
+ *
+ * @module
+ */
+import { EXIT_FAILURE, number, type Program, runProgram } from "../examples/lib/args.ts";
+import { choice, integer, text, UsageError, type Values } from "../examples/lib/args.ts";
+import { counted } from "../examples/lib/counted.ts";
+import { StopRequests } from "../examples/lib/stop_requests.ts";
+import { CampaignProgress } from "../sim/vopr/progress.ts";
+import { type CampaignResult, fuzz } from "./fuzz/campaign.ts";
+import { runChild } from "./fuzz/child_run.ts";
+import type { Failure } from "./fuzz/news.ts";
+import { TARGETS } from "./fuzz/targets.ts";
+
+const MODULE = import.meta.resolve("./fuzz/targets.ts");
+/** Where failing inputs are written. */
+const FOLDER = ".cache/fuzz";
+const ALL = "all";
+/** For all targets together, unless somebody says. */
+const MINUTES = 5;
+
+const OPTIONS = {
+  minutes: number({
+    help: `How long, for all targets together; ${MINUTES} unless the inputs are counted.`,
+    min: 0.001,
+  }),
+  inputs: integer({ help: "How many inputs of each target.", min: 1 }),
+  seed: integer({
+    help: "What the inputs are drawn from. The same seed gives the same inputs.",
+    default: 1,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+  }),
+  target: choice([ALL, ...Object.keys(TARGETS)], {
+    help: "What is fuzzed.",
+    placeholder: "NAME",
+    default: ALL,
+  }),
+  input: text({ help: "Runs this one file instead, for a named target.", placeholder: "FILE" }),
+  timeoutS: number({ help: "An input that takes longer hangs.", default: 20, min: 0.1 }),
+  memoryMb: integer({
+    help: "A process that has held more has failed.",
+    default: 1_024,
+    min: 128,
+  }),
+};
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task fuzz",
+  summary: "Gives Leat's readers damaged and hostile input, and fails where one does not bear it.",
+  options: OPTIONS,
+  check: ({ input, target, inputs, minutes }) => {
+    if (input === undefined) return;
+    if (target === ALL) throw new UsageError("--input needs --target: one file is of one target");
+    if (inputs !== undefined || minutes !== undefined) {
+      throw new UsageError("--input runs one file once: leave out --inputs and --minutes");
+    }
+  },
+  notes: [
+    "Targets:",
+    ...Object.entries(TARGETS).map(([name, { help }]) => `  ${name.padEnd(14)}${help}`),
+    "",
+    `A failing input is made smaller and written to ${FOLDER}. The exit status is 1 if there was one.`,
+  ].join("\n"),
+};
+
+type Settings = Values<typeof OPTIONS>;
+
+async function main(settings: Settings): Promise<void> {
+  if (settings.input !== undefined) return await runFile(settings, settings.input);
+  const names = settings.target === ALL ? Object.keys(TARGETS) : [settings.target];
+  const minutes = settings.minutes ?? (settings.inputs === undefined ? MINUTES : undefined);
+  using requests = new StopRequests();
+  const stopping = new AbortController();
+  let isInterrupted = false;
+  requests.first.then(() => {
+    isInterrupted = true;
+    stopping.abort();
+  });
+  console.log(`Seed ${settings.seed}`);
+  let failed = 0;
+  for (const [i, name] of names.entries()) {
+    if (isInterrupted) break;
+    const result = await campaign(name, settings, {
+      ...(minutes === undefined ? {} : { ms: minutes * 60_000 / names.length }),
+      signal: stopping.signal,
+    });
+    failed += result.failures.length;
+    console.log(`${i + 1}/${names.length} ${name.padEnd(14)} ${resultText(result)}`);
+    for (const failure of result.failures) await report(name, failure);
+  }
+  if (failed > 0) Deno.exitCode = EXIT_FAILURE;
+}
+
+async function campaign(
+  target: string,
+  { seed, inputs, memoryMb, timeoutS }: Settings,
+  limits: { readonly ms?: number; readonly signal: AbortSignal },
+): Promise<CampaignResult> {
+  using progress = new CampaignProgress(
+    { runs: inputs ?? Infinity, timeMs: limits.ms ?? Infinity },
+    { noun: "input" },
+  );
+  return await fuzz({
+    ...limits,
+    ...(inputs === undefined ? {} : { inputs }),
+    module: MODULE,
+    target,
+    seed: BigInt(seed),
+    memoryBytesMax: memoryMb * 2 ** 20,
+    stepMs: timeoutS * 1_000,
+    onProgress: (done) => progress.update({ done, failed: 0 }),
+  });
+}
+
+function resultText({ runs, valid, failures }: CampaignResult): string {
+  const share = `${counted(runs, "input")}, ${valid} of them valid`;
+  return failures.length === 0 ? share : `${share}, ${counted(failures.length, "failure")}`;
+}
+
+async function report(target: string, failure: Failure): Promise<void> {
+  const bytes = Uint8Array.fromBase64(failure.input);
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 12);
+  const path = `${FOLDER}/${target}-${digest}`;
+  await Deno.mkdir(FOLDER, { recursive: true });
+  await Deno.writeFile(path, bytes);
+  const lines = failure.message.trimEnd().split("\n").slice(0, 12);
+  console.log(`\n${failure.reason} at input ${failure.index} (${counted(bytes.length, "byte")}):`);
+  for (const line of lines) console.log(`    ${line}`);
+  console.log(`Repeat it: deno task fuzz --target ${target} --input ${path}\n`);
+}
+
+/** Runs the input of a file in a child, and says how it fared. */
+async function runFile(settings: Settings, path: string): Promise<void> {
+  const { target, memoryMb, timeoutS } = settings;
+  const bytes = await UsageError.where(() => read(path));
+  const end = await runChild({
+    module: MODULE,
+    target,
+    seed: "0",
+    first: 0,
+    end: 1,
+    isCareful: true,
+    memoryBytesMax: memoryMb * 2 ** 20,
+    input: bytes.toBase64(),
+  }, { stepMs: timeoutS * 1_000 });
+  for (const { reason, message } of end.failures) console.log(`${reason}: ${message}`);
+  if (end.died !== undefined) console.log(`${end.died.reason}: ${end.died.said}`);
+  if (end.failures.length > 0 || end.died !== undefined) Deno.exitCode = EXIT_FAILURE;
+  else console.log(end.done?.valid === 1 ? "It is valid." : "It is refused.");
+}
+
+async function read(path: string): Promise<Uint8Array> {
+  try {
+    return await Deno.readFile(path);
+  } catch (cause) {
+    throw new UsageError(`--input '${path}' cannot be read: ${String(cause)}`, { cause });
+  }
+}
+
+if (import.meta.main) await runProgram(PROGRAM, main);

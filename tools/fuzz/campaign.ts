@@ -1,0 +1,115 @@
+/**
+ * Fuzzing one target: children run inputs, and each failure is made smaller.
+ *
+ * @module
+ */
+import { runChild } from "./child_run.ts";
+import type { Failure, News, Task } from "./news.ts";
+import { shrink } from "./shrink.ts";
+
+/** A target with so many faults is given up. */
+const FAILURES_MAX = 10;
+/** Inputs that end their process are made smaller by as many processes, … */
+const SHRINK_CHILDREN_MAX = 30;
+/** … for so long, in ms. */
+const SHRINK_MS = 60_000;
+
+/** What is run, and for how long. */
+export interface CampaignOptions {
+  /** The module of the targets. */
+  readonly module: string;
+  readonly target: string;
+  readonly seed: bigint;
+  /** How many inputs. Default: as many as there is time for. */
+  readonly inputs?: number;
+  /** How long, in ms. Default: until all inputs have run. */
+  readonly ms?: number;
+  readonly memoryBytesMax: number;
+  /** How long one input may take, in ms. */
+  readonly stepMs: number;
+  /** How long an input that ends its process is made smaller, in ms. Default: a minute. */
+  readonly shrinkMs?: number;
+  /** Told how many inputs have run. */
+  readonly onProgress?: (runs: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** What came of it. */
+export interface CampaignResult {
+  readonly runs: number;
+  readonly valid: number;
+  readonly failures: readonly Failure[];
+}
+
+/** Fuzzes one target. Ends at the last input, at the end of the time, or when it was stopped. */
+export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
+  const { seed, inputs = Number.MAX_SAFE_INTEGER, ms = Infinity, stepMs, signal } = options;
+  const { module, target, memoryBytesMax, onProgress = () => {} } = options;
+  const endMs = performance.now() + ms;
+  const failures = new Map<string, Failure>();
+  let first = 0;
+  let valid = 0;
+  let isCareful = false;
+  const keep = async (failure: Failure) => {
+    if (failures.has(failure.signature)) return;
+    const input = await smaller(options, failure);
+    failures.set(failure.signature, { ...failure, input });
+  };
+  const isStopped = () => signal?.aborted === true;
+  while (first < inputs && !isStopped() && failures.size < FAILURES_MAX) {
+    const leftMs = endMs - performance.now();
+    if (leftMs <= 0) break;
+    const task: Task = {
+      ...{ module, target, seed: String(seed), first, end: inputs, isCareful, memoryBytesMax },
+      ...(Number.isFinite(leftMs) ? { ms: leftMs } : {}),
+    };
+    const onNews = (news: News) => {
+      if (news.kind === "at") onProgress(news.index);
+    };
+    const end = await runChild(task, { stepMs, onNews, ...(signal ? { signal } : {}) });
+    if (isStopped()) break;
+    for (const failure of end.failures) await keep(failure);
+    valid += end.done?.valid ?? end.at?.valid ?? 0;
+    if (end.died === undefined) {
+      first += end.done!.runs;
+      break;
+    }
+    const { reason, said } = end.died;
+    if (end.at === undefined) {
+      throw new Error(`The target ${target} cannot be opened:\n${said}`);
+    }
+    if (reason === "memory") {
+      first = end.failures.at(-1)!.index + 1;
+      isCareful = false;
+    } else if (!isCareful) {
+      // One of the inputs from here on: the next child says which.
+      first = end.at.index;
+      isCareful = true;
+    } else {
+      await keep({
+        ...{ kind: "failure", index: end.at.index, reason, message: said, input: end.at.input! },
+        signature: `${reason}\n${said.replaceAll(/\d+/g, "#").slice(0, 200)}`,
+      });
+      first = end.at.index + 1;
+      isCareful = false;
+    }
+  }
+  return { runs: first, valid, failures: [...failures.values()] };
+}
+
+/** The input of a failure that ended its process, made smaller by processes of their own. */
+async function smaller(options: CampaignOptions, failure: Failure): Promise<string> {
+  if (failure.reason === "error") return failure.input;
+  const { module, target, seed, memoryBytesMax, stepMs, shrinkMs = SHRINK_MS } = options;
+  const untilMs = performance.now() + shrinkMs;
+  const best = await shrink(Uint8Array.fromBase64(failure.input), async (candidate) => {
+    if (performance.now() > untilMs) return false;
+    const task: Task = {
+      ...{ module, target, seed: String(seed), first: 0, end: 1, isCareful: true, memoryBytesMax },
+      input: candidate.toBase64(),
+    };
+    const end = await runChild(task, { stepMs });
+    return end.died?.reason === failure.reason;
+  }, { runsMax: SHRINK_CHILDREN_MAX });
+  return best.toBase64();
+}

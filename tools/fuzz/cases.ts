@@ -1,0 +1,58 @@
+/**
+ * The inputs of a target, by number. The same seed and number give the same input anywhere.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { SimRandom } from "../../sim/random.ts";
+import { mutateBytes } from "./mutate_bytes.ts";
+import type { OpenTarget } from "./target.ts";
+
+/** Codes that say that nobody thought of an error: what was thrown was no `LeatError`, and is the cause of one. */
+const UNEXPECTED_CODES: ReadonlySet<string> = new Set(["internal", "unknown"]);
+
+/** Gives the inputs of a target: first its seeds, then mutants. */
+export function inputsOf(target: OpenTarget, name: string, seed: bigint) {
+  const root = new SimRandom(seed).fork(name);
+  const { seeds } = target;
+  return (index: number): Uint8Array => {
+    if (index < seeds.length) return seeds[index]!;
+    const random = root.fork(String(index));
+    const from = seeds[random.int(seeds.length)]!;
+    return (target.mutate ?? mutateBytes)(from, random, seeds);
+  };
+}
+
+/** How an input fared. */
+export type Verdict =
+  | { readonly kind: "valid" }
+  | { readonly kind: "refused"; readonly code: string }
+  | { readonly kind: "failed"; readonly message: string; readonly signature: string };
+
+/** Runs one input. */
+export async function judge(target: OpenTarget, input: Uint8Array): Promise<Verdict> {
+  try {
+    await target.run(input);
+    return { kind: "valid" };
+  } catch (error) {
+    if (error instanceof LeatError && !UNEXPECTED_CODES.has(error.code)) {
+      return { kind: "refused", code: error.code };
+    }
+    return { kind: "failed", message: messageOf(error), signature: signatureOf(error) };
+  }
+}
+
+function messageOf(error: unknown): string {
+  const own = error instanceof Error ? error.stack ?? String(error) : String(error);
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause === undefined ? own : `${own}\nCaused by: ${messageOf(cause)}`;
+}
+
+/** What failures of one fault have in common: what was thrown, and where. */
+function signatureOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error).slice(0, 80);
+  if (error.cause instanceof Error) return signatureOf(error.cause);
+  const places = error.stack?.match(/^ {4}at .*$/mg) ?? [];
+  return [error.name, error.message.replaceAll(/\d+/g, "#").slice(0, 60), ...places.slice(0, 2)]
+    .join("\n");
+}

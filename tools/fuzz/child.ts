@@ -1,0 +1,96 @@
+/**
+ * The process in which inputs run. It reads its task from the command line and tells in lines of JSON how it goes. Whatever an input
+ * does to it, the process that started it notices.
+ *
+ * @module
+ */
+import process from "node:process";
+import { EXIT_MEMORY, type Failure, inProcessFailure, type News, type Task } from "./news.ts";
+import { inputsOf, judge } from "./cases.ts";
+import { shrink } from "./shrink.ts";
+import type { OpenTarget, TargetModule } from "./target.ts";
+
+/** Between two lines that say how far it is, in ms. */
+const ANNOUNCED_EVERY_MS = 100;
+/** Runs of an input that is made smaller. */
+const SHRINK_RUNS_MAX = 2_000;
+const SHRINK_BYTES_MAX = 20_000;
+
+function tell(news: News): void {
+  const line = new TextEncoder().encode(`${JSON.stringify(news)}\n`);
+  for (let at = 0; at < line.length;) at += Deno.stdout.writeSync(line.subarray(at));
+}
+
+async function main(task: Task): Promise<void> {
+  const { TARGETS } = await import(task.module) as TargetModule;
+  const target = await TARGETS[task.target]!.open();
+  try {
+    if (task.input === undefined) await runAll(task, target);
+    else await runOne(task, target, Uint8Array.fromBase64(task.input));
+  } finally {
+    await target.close?.();
+  }
+}
+
+async function runOne(task: Task, target: OpenTarget, input: Uint8Array): Promise<void> {
+  tell({ kind: "at", index: 0, valid: 0, input: task.input! });
+  const verdict = await judge(target, input);
+  if (verdict.kind === "failed") tell(inProcessFailure(0, input, verdict));
+  checkMemory(task, 0, input);
+  tell({ kind: "done", runs: 1, valid: verdict.kind === "valid" ? 1 : 0 });
+}
+
+async function runAll(task: Task, target: OpenTarget): Promise<void> {
+  const inputAt = inputsOf(target, task.target, BigInt(task.seed));
+  const endMs = performance.now() + (task.ms ?? Infinity);
+  const known = new Set<string>();
+  let announcedMs = -Infinity;
+  let valid = 0;
+  let index = task.first;
+  for (; index < task.end; index++) {
+    const nowMs = performance.now();
+    if (nowMs > endMs) break;
+    const input = inputAt(index);
+    if (task.isCareful || nowMs - announcedMs > ANNOUNCED_EVERY_MS) {
+      announcedMs = nowMs;
+      tell({ kind: "at", index, valid, ...(task.isCareful ? { input: input.toBase64() } : {}) });
+    }
+    const verdict = await judge(target, input);
+    if (verdict.kind === "valid") valid++;
+    checkMemory(task, index, input);
+    if (verdict.kind !== "failed" || known.has(verdict.signature)) continue;
+    known.add(verdict.signature);
+    tell(inProcessFailure(index, await smaller(target, input, verdict.signature), verdict));
+  }
+  tell({ kind: "done", runs: index - task.first, valid });
+}
+
+async function smaller(
+  target: OpenTarget,
+  input: Uint8Array,
+  signature: string,
+): Promise<Uint8Array> {
+  if (input.length > SHRINK_BYTES_MAX) return input;
+  return await shrink(input, async (candidate) => {
+    const verdict = await judge(target, candidate);
+    return verdict.kind === "failed" && verdict.signature === signature;
+  }, { runsMax: SHRINK_RUNS_MAX });
+}
+
+/** Ends the process where it has ever held more than it may. */
+function checkMemory({ memoryBytesMax }: Task, index: number, input: Uint8Array): void {
+  const peakBytes = process.resourceUsage().maxRSS * 1_024;
+  if (peakBytes <= memoryBytesMax) return;
+  const failure: Failure = {
+    kind: "failure",
+    index,
+    reason: "memory",
+    message: `took ${peakBytes} bytes, more than ${memoryBytesMax}`,
+    signature: "memory",
+    input: input.toBase64(),
+  };
+  tell(failure);
+  Deno.exit(EXIT_MEMORY);
+}
+
+if (import.meta.main) await main(JSON.parse(Deno.args[0]!) as Task);

@@ -1,0 +1,106 @@
+/**
+ * Running inputs in a process of their own: it may crash, hang or take all memory, and nothing else does.
+ *
+ * @module
+ */
+import { fileURLToPath } from "node:url";
+import { LineStream } from "./lines.ts";
+import { EXIT_MEMORY, type Failure, type News, type Task } from "./news.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
+/** What is kept of what a child said while it crashed. */
+const SAID_CHARS_MAX = 2_000;
+/** A child that starts loads its modules and makes its seeds. */
+const START_MS = 120_000;
+
+/** How a child ended. */
+export interface ChildEnd {
+  /** The last input that it said it began; `undefined` where it began none. */
+  readonly at: Extract<News, { kind: "at" }> | undefined;
+  /** What it told when it came to its end by itself. */
+  readonly done?: Extract<News, { kind: "done" }>;
+  /** What it told was wrong. */
+  readonly failures: readonly Failure[];
+  /** Why it ended early, and what it said. */
+  readonly died?: { readonly reason: "crash" | "hang" | "memory"; readonly said: string };
+}
+
+/** How a child is watched. */
+export interface Watch {
+  /** How long it may say nothing. */
+  readonly stepMs: number;
+  /** Told of each line. */
+  readonly onNews?: (news: News) => void;
+  /** Ends the child. */
+  readonly signal?: AbortSignal;
+}
+
+/** Runs a child to its end, whatever that is. */
+export async function runChild(
+  task: Task,
+  { stepMs, onNews = () => {}, signal }: Watch,
+): Promise<ChildEnd> {
+  const heapMiB = Math.ceil(task.memoryBytesMax / 2 ** 20);
+  const child = new Deno.Command("deno", {
+    args: [
+      ...["run", "--no-prompt", "-P=fuzz_case", `--v8-flags=--max-old-space-size=${heapMiB}`],
+      ...[CHILD, JSON.stringify(task)],
+    ],
+    cwd: ROOT,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  let isHanging = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const kill = () => {
+    try {
+      child.kill("SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  };
+  const wait = (ms: number) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      isHanging = true;
+      kill();
+    }, ms);
+  };
+  signal?.addEventListener("abort", kill, { once: true });
+  wait(START_MS);
+  const said = tailOf(child.stderr);
+  const failures: Failure[] = [];
+  let at: ChildEnd["at"];
+  let done: ChildEnd["done"];
+  try {
+    for await (const line of child.stdout.pipeThrough(new LineStream())) {
+      wait(stepMs);
+      const news = JSON.parse(line) as News;
+      if (news.kind === "at") at = news;
+      else if (news.kind === "failure") failures.push(news);
+      else done = news;
+      onNews(news);
+    }
+    const { code } = await child.status;
+    const end = { at, failures, ...(done === undefined ? {} : { done }) };
+    if (done !== undefined && code === 0) return end;
+    const reason = isHanging ? "hang" : code === EXIT_MEMORY ? "memory" : "crash";
+    return { ...end, died: { reason, said: await said } };
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", kill);
+    kill();
+    await child.status;
+    await said;
+  }
+}
+
+async function tailOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
+    text = (text + part).slice(0, SAID_CHARS_MAX);
+  }
+  return text;
+}

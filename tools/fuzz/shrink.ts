@@ -1,0 +1,46 @@
+/**
+ * Making a failing input smaller while it still fails.
+ *
+ * @module
+ */
+
+/** How long shrinking may go on. */
+export interface ShrinkLimits {
+  readonly runsMax: number;
+}
+
+/**
+ * A shorter input that fails, too, or the input itself: parts are taken out, from halves down to single bytes, and what is left is
+ * set to zero.
+ */
+export async function shrink(
+  input: Uint8Array,
+  isFailing: (candidate: Uint8Array) => Promise<boolean>,
+  { runsMax }: ShrinkLimits,
+): Promise<Uint8Array> {
+  let best = input;
+  let runs = 0;
+  const fails = async (candidate: Uint8Array) => ++runs <= runsMax && await isFailing(candidate);
+  for (let size = best.length >> 1; size > 0 && runs < runsMax; size >>= 1) {
+    for (let at = 0; at < best.length && runs < runsMax;) {
+      const candidate = without(best, at, size);
+      if (candidate.length < best.length && await fails(candidate)) best = candidate;
+      else at += size;
+    }
+  }
+  for (let at = 0; at < best.length && runs < runsMax; at++) {
+    if (best[at] === 0) continue;
+    const candidate = best.slice();
+    candidate[at] = 0;
+    if (await fails(candidate)) best = candidate;
+  }
+  return best;
+}
+
+function without(bytes: Uint8Array, at: number, size: number): Uint8Array {
+  const rest = bytes.subarray(Math.min(bytes.length, at + size));
+  const whole = new Uint8Array(at + rest.length);
+  whole.set(bytes.subarray(0, at));
+  whole.set(rest, at);
+  return whole;
+}

@@ -1,0 +1,26 @@
+/**
+ * Everything that is fuzzed, by name.
+ *
+ * @module
+ */
+import type { Target } from "./target.ts";
+import { CHECKPOINT_TARGETS } from "./targets/checkpoints.ts";
+import { FILE_TARGETS } from "./targets/files.ts";
+import { GRAPH_TARGETS } from "./targets/graphs.ts";
+import { IMAGE_TARGETS } from "./targets/images.ts";
+import { JOURNAL_TARGETS } from "./targets/journals.ts";
+import { MESSAGE_TARGETS } from "./targets/messages.ts";
+import { REQUEST_TARGETS } from "./targets/requests.ts";
+import { SOCKET_TARGETS } from "./targets/sockets.ts";
+
+/** See the module. */
+export const TARGETS: Readonly<Record<string, Target>> = {
+  ...SOCKET_TARGETS,
+  ...MESSAGE_TARGETS,
+  ...REQUEST_TARGETS,
+  ...GRAPH_TARGETS,
+  ...CHECKPOINT_TARGETS,
+  ...JOURNAL_TARGETS,
+  ...FILE_TARGETS,
+  ...IMAGE_TARGETS,
+};
