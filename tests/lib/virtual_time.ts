@@ -43,10 +43,14 @@ export class VirtualTime {
     return new Promise((resolve) => this.cluster.after(ms, "sleep", resolve));
   }
 
-  /** Resolves once `look` gives true, and asks it each millisecond. */
-  async until(look: () => boolean): Promise<void> {
-    while (!look()) await this.sleep(1);
-  }
+  /** Waits until something is so, and gives what was found; it looks each millisecond. */
+  readonly until = async <T>(look: () => T): Promise<Exclude<T, false | undefined>> => {
+    for (;;) {
+      const found = look();
+      if (found !== false && found !== undefined) return found as Exclude<T, false | undefined>;
+      await this.sleep(1);
+    }
+  };
 }
 
 /**

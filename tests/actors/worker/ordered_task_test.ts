@@ -20,6 +20,7 @@ import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
+import { testInVirtualTime, type VirtualTime } from "../../lib/virtual_time.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
@@ -37,7 +38,7 @@ interface Step {
 
 /** A task whose dispatcher and runners do as the test says. */
 class OrderedBench implements AsyncDisposable {
-  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly system: ActorSystem;
   readonly task: FencedRef<TaskProtocol>;
   /** Steps that a runner has not answered. */
   readonly steps: Step[] = [];
@@ -50,9 +51,17 @@ class OrderedBench implements AsyncDisposable {
   runners = 0;
   completed = false;
   fenced = false;
+  readonly #until: VirtualTime["until"];
   #sequence = 0;
 
-  constructor({ dispatcherTimeoutMs = 60_000 } = {}) {
+  /** @param options `time`: what it lives in. Default: the machine's. */
+  constructor({ dispatcherTimeoutMs = 60_000, time }: {
+    readonly dispatcherTimeoutMs?: number;
+    readonly time?: VirtualTime;
+  } = {}) {
+    const world = time?.world("bench") ?? new DenoWorld({ logLevel: "off" });
+    this.system = new ActorSystem({ node: "bench", world });
+    this.#until = time?.until ?? until;
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
@@ -103,7 +112,7 @@ class OrderedBench implements AsyncDisposable {
 
   /** The next request for a split, ordinary or spare, once it is there. */
   async request(spare = false) {
-    const index = await until(() => {
+    const index = await this.#until(() => {
       const found = this.#requests.findIndex(({ request }) => (request.spare ?? false) === spare);
       return found < 0 ? undefined : found;
     });
@@ -121,7 +130,7 @@ class OrderedBench implements AsyncDisposable {
 
   /** Answers the next step of a split, once a runner has been asked for it. */
   async step(split: number, outcome: RunnerOutcome | LeatError): Promise<void> {
-    const step = await until(() => this.steps.find((at) => at.split === split));
+    const step = await this.#until(() => this.steps.find((at) => at.split === split));
     this.steps.splice(this.steps.indexOf(step), 1);
     if (!(outcome instanceof LeatError)) return step.answer.resolve(outcome);
     const isGone = ({ runner }: Step) => runner === step.runner;
@@ -263,15 +272,18 @@ Deno.test("a split whose runner dies is begun again when the dispatcher has note
   ]);
 });
 
-Deno.test("an ordered task waits for a split for as long as it takes, asking again alike", async () => {
-  await using bench = new OrderedBench({ dispatcherTimeoutMs: 20 });
-  const [first, second] = [await bench.request(), await bench.request()];
-  assertEquals(second.request, first.request);
-  await bench.handOut(0);
-  await bench.step(0, ELEMENT);
-  assertEquals(await shortOf(bench.get()), "element 0.0");
-  assertEquals(bench.fenced, false);
-});
+testInVirtualTime(
+  "an ordered task waits for a split for as long as it takes, asking again alike",
+  async (time) => {
+    await using bench = new OrderedBench({ dispatcherTimeoutMs: 20, time });
+    const [first, second] = [await bench.request(), await bench.request()];
+    assertEquals(second.request, first.request);
+    await bench.handOut(0);
+    await bench.step(0, ELEMENT);
+    assertEquals(await shortOf(bench.get()), "element 0.0");
+    assertEquals(bench.fenced, false);
+  },
+);
 
 Deno.test("an ordered task that drains ends without waiting for splits it has asked for", async () => {
   await using bench = new OrderedBench();
