@@ -1,0 +1,75 @@
+/** Every file format, in every compression that is documented for it, read here and on a worker's thread. */
+
+import { assert, assertEquals } from "../assert.ts";
+import { type Dataset, LocalCluster } from "../../mod.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { type FormatFile, formatFiles } from "./format_files.ts";
+
+const QUIET = { logLevel: "off" } as const;
+
+/** The elements of a file as texts that name it. The function travels to where the file is read. */
+function textsOf({ what, path, read }: FormatFile, folder: TempFolder): Dataset<string> {
+  return read(`${folder.path}/${path}`).map(
+    (element, { what }) => {
+      const plain = (value: unknown): unknown => {
+        if (typeof value === "bigint") return `${value}n`;
+        if (typeof value !== "object" || value === null) return value;
+        if (value instanceof Uint8Array) return [...value];
+        if ("dtype" in value && "shape" in value && "data" in value) {
+          return [value.dtype, value.shape, Array.from(value.data as ArrayLike<unknown>)];
+        }
+        return Object.entries(value).map(([key, part]) => [key, plain(part)]);
+      };
+      return `${what}: ${
+        JSON.stringify(plain(element), (_, x) => typeof x === "bigint" ? `${x}n` : x)
+      }`;
+    },
+    { captures: { what } },
+  );
+}
+
+/** All files in one job: each of its own would take longer to start than to be read. */
+function allTexts(files: readonly FormatFile[], folder: TempFolder): Dataset<string> {
+  const [first, ...others] = files.map((file) => textsOf(file, folder));
+  return others.reduce((all, texts) => all.concatenate(texts), first!);
+}
+
+/** What is read in another place is what is read here. */
+async function assertSame(
+  files: readonly FormatFile[],
+  folder: TempFolder,
+  place: (dataset: Dataset<string>) => Dataset<string>,
+): Promise<void> {
+  const dataset = allTexts(files, folder);
+  const here = await Array.fromAsync(dataset);
+  for (const { what } of files) assert(here.some((text) => text.startsWith(`${what}: `)), what);
+  assertEquals((await Array.fromAsync(place(dataset))).sort(), here.sort());
+}
+
+async function writeAll(files: readonly FormatFile[]): Promise<TempFolder> {
+  return await TempFolder.make(
+    Object.fromEntries(files.map(({ path, contents }) => [path, contents])),
+  );
+}
+
+Deno.test("every format reads the same in every compression here", async () => {
+  const files = await formatFiles();
+  await using folder = await writeAll(files);
+  const found = new Map<string, string[]>();
+  for (const file of files) {
+    // Paths are part of some elements.
+    const texts = (await Array.fromAsync(textsOf(file, folder)))
+      .map((text) => text.slice(file.what.length).replaceAll(file.path, "path"));
+    assert(texts.length > 0, file.what);
+    const kind = file.what.startsWith("imageFolder") ? file.what : file.what.split(",")[0]!;
+    if (!found.has(kind)) found.set(kind, texts);
+    assertEquals(texts, found.get(kind), file.what);
+  }
+});
+
+Deno.test("every format and compression is read on a worker's thread", async () => {
+  const files = await formatFiles();
+  await using folder = await writeAll(files);
+  await using service = await LocalCluster.start({ ...QUIET, workers: 1 });
+  await assertSame(files, folder, (dataset) => dataset.distribute({ service }));
+});
