@@ -17,7 +17,12 @@ import {
   writeBatch,
   writeFragment,
 } from "../../../transport/web_socket/frames.ts";
-import { readHello, writeBye, writeHello } from "../../../transport/web_socket/hello.ts";
+import {
+  type Hello,
+  readHello,
+  writeBye,
+  writeHello,
+} from "../../../transport/web_socket/hello.ts";
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import type { Target } from "../target.ts";
 
@@ -27,9 +32,9 @@ const MESSAGE_BYTES_MAX = 64 * 2 ** 20;
 const REF = { node: "ws://127.0.0.1:1", path: "/worker", incarnation: "1" };
 const HEAD = { source: REF, target: REF, number: 1 };
 const ENVELOPES = [
-  { ...HEAD, kind: "tell", method: "wake", payload: null },
-  { ...HEAD, kind: "ask", method: "hello", id: 1, timeoutMs: 5, open: [1, 2], payload: { a: [] } },
-  { ...HEAD, kind: "reply", id: 1, payload: { x: tensor(new Float32Array(20)), y: 2n ** 40n } },
+  { ...HEAD, kind: "tell", method: "wake", body: null },
+  { ...HEAD, kind: "ask", method: "hello", id: 1, timeoutMs: 5, open: [1, 2], body: { a: [] } },
+  { ...HEAD, kind: "reply", id: 1, body: { x: tensor(new Float32Array(20)), y: 2n ** 40n } },
   { ...HEAD, kind: "failure", id: 1, error: { code: "not_found", message: "no", cause: {} } },
   { ...HEAD, kind: "down", id: 1, error: { code: "unavailable", message: "gone" } },
 ];
@@ -93,6 +98,16 @@ function fragmented(message: Uint8Array): Uint8Array[] {
   return [fragment(0, half), fragment(half, message.length - half)];
 }
 
+/** A goodbye is thrown as the error that the peer wrote, whatever its code. */
+function helloOf(input: Uint8Array): Hello {
+  try {
+    return readHello(input, "dialler");
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    throw new LeatError("invalid_argument", error.message);
+  }
+}
+
 const hello = { node: "ws://127.0.0.1:1", incarnation: "1", messageBytesMax: 1 << 20 };
 
 /** See the module. */
@@ -133,7 +148,7 @@ export const MESSAGE_TARGETS: Readonly<Record<string, Target>> = {
         writeBye(new LeatError("unavailable", "it stops")),
       ],
       run(input) {
-        const { node, incarnation } = readHello(input, "dialler");
+        const { node, incarnation } = helloOf(input);
         if (node.length > 1_024 || incarnation.length > 1_024) throw new Error("names too long");
       },
     }),
