@@ -5,17 +5,45 @@
  */
 import { type CacheConfig, createCache } from "../actors/cache/cache.ts";
 import { createReads, type ReadsConfig } from "../actors/reads/reads.ts";
+import { checksOf, count, fencedRef, figure, object, optional } from "../actors/runtime/checks.ts";
+
+/** What another node may ask for comes from elsewhere: without a check the actor would start, and fail at its first request. */
+const configs = checksOf<{
+  cache(config: CacheConfig): null;
+  reads(config: ReadsConfig): null;
+}>()({
+  cache: object({ task: fencedRef, windowBytesMax: count }),
+  reads: object({
+    task: fencedRef,
+    numConsumers: count,
+    skipAfterMs: figure,
+    heldBytesMax: optional(count),
+  }),
+});
+
+/** @throws {LeatError} `invalid_argument` that names the field. */
+function checked<C>(kind: keyof typeof configs, config: C): C {
+  const error = configs[kind](config);
+  if (error !== undefined) throw error;
+  return config;
+}
 
 /** What a node of the service starts at another node's request: what stands before a task. */
 export const FRONT_KINDS = {
-  cache: (config: CacheConfig) => ({
-    kind: "cache",
-    restart: "temporary" as const,
-    create: (context: Parameters<typeof createCache>[0]) => createCache(context, config),
-  }),
-  reads: (config: ReadsConfig) => ({
-    kind: "reads",
-    restart: "temporary" as const,
-    create: (context: Parameters<typeof createReads>[0]) => createReads(context, config),
-  }),
+  cache: (asked: CacheConfig) => {
+    const config = checked("cache", asked);
+    return {
+      kind: "cache",
+      restart: "temporary" as const,
+      create: (context: Parameters<typeof createCache>[0]) => createCache(context, config),
+    };
+  },
+  reads: (asked: ReadsConfig) => {
+    const config = checked("reads", asked);
+    return {
+      kind: "reads",
+      restart: "temporary" as const,
+      create: (context: Parameters<typeof createReads>[0]) => createReads(context, config),
+    };
+  },
 };

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { generateKeyPairSync } from "node:crypto";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { isClosedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -334,6 +335,37 @@ Deno.test("a port in use, a public interface without a token, half a certificate
   const half = assertThrows(serve({ cert: "x" }), LeatError, "key");
   assertEquals(half.code, "invalid_argument");
   await (serve({ hostname: "0.0.0.0", insecure: true })()).close();
+});
+
+Deno.test("a certificate and a key that do not fit or cannot be read: refused with what to do", async () => {
+  const [cert, key, ca] = await certificates();
+  const pem = { type: "pkcs8", format: "pem" } as const;
+  const options = {
+    namedCurve: "P-256",
+    publicKeyEncoding: { type: "spki", format: "pem" },
+  } as const;
+  const { privateKey: other } = generateKeyPairSync("ec", { ...options, privateKeyEncoding: pem });
+  const { privateKey: locked } = generateKeyPairSync("ec", {
+    ...options,
+    privateKeyEncoding: { ...pem, cipher: "aes-256-cbc", passphrase: "secret" },
+  });
+  const junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  const cases: [cert: string, key: string, remedy: string][] = [
+    [cert, other, "the key belongs to another certificate"],
+    [ca, key, "this server's own certificate comes first"],
+    [cert, locked, "without a passphrase"],
+    [key, cert, "a certificate chain in PEM"],
+    [junk, key, "the certificate is damaged"],
+  ];
+  for (const [cert, key, remedy] of cases) {
+    const { code, message } = assertThrows(
+      () => new Listener({ cert, key }),
+      LeatError,
+    ) as LeatError;
+    assertEquals(code, "invalid_argument");
+    assertStringIncludes(message, remedy);
+    assert(!/listen on an address|PRIVATE KEY/.test(message), message);
+  }
 });
 
 Deno.test("wss: serves who trusts its authority, and is `unavailable` to others, saying why", async () => {

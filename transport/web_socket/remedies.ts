@@ -33,3 +33,23 @@ export function tlsRemedy(address: string, why: string): string | undefined {
   }
   return undefined;
 }
+
+/** What the platform says of a certificate and a key that a server cannot use, and what to do. */
+const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /KeyMismatch/,
+    "the key belongs to another certificate: give the one that this certificate was issued for; in a chain " +
+    "this server's own certificate comes first",
+  ],
+  [
+    /No keys found/,
+    "give a private key in PEM without a passphrase (openssl pkey -in KEY -out PLAIN removes one)",
+  ],
+  [/No certificates found/, "give a certificate chain in PEM, not the key"],
+  [/peer certificate/, "the certificate is damaged, or of a kind that TLS has no use for"],
+];
+
+/** What to do about a certificate that cannot be served; undefined for other failures of listening. */
+export function certificateRemedy(why: string): string | undefined {
+  return CERTIFICATE_REMEDIES.find(([said]) => said.test(why))?.[1];
+}

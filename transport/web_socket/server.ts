@@ -11,6 +11,7 @@ import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Door } from "./door.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "./hello.ts";
 import { type Answer, type Arrival, HttpListener, refusal } from "./http_listener.ts";
+import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Socket } from "./socket.ts";
@@ -312,15 +313,21 @@ function cannotListen(cause: unknown, hostname: string, port: number): LeatError
         `Cannot listen on ${where}: ${why}; grant --allow-net=${hostname}:${port}, or take a port from 1024 on`,
         { cause },
       );
-    case "InvalidData":
-      return new LeatError("invalid_argument", `Cannot use the certificate or its key: ${why}`, {
-        cause,
-      });
-    default:
+    default: {
+      const remedy = certificateRemedy(why);
+      if (remedy !== undefined || name === "InvalidData") {
+        return new LeatError(
+          "invalid_argument",
+          `Cannot use the certificate or its key (--cert, --key): ${why}` +
+            (remedy === undefined ? "" : `; ${remedy}`),
+          { cause },
+        );
+      }
       return new LeatError(
         "unavailable",
         `Cannot listen on ${where}: ${why}; listen on an address of this machine, or on 0.0.0.0`,
         { cause },
       );
+    }
   }
 }
