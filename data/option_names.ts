@@ -68,6 +68,7 @@ const distribution = {
   sharing: true,
   maxOutstandingRequests: true,
   targetWorkers: true,
+  runId: true,
   targetTags: true,
   token: true,
   ca: true,

@@ -54,6 +54,20 @@ export function bootDispatcher(
   };
 }
 
+/** Passes what the dispatcher journals to somebody who looks on. */
+export function watchedJournal(
+  onRecord: (record: JournalRecord) => void,
+): NonNullable<DispatcherConfig["wrapJournal"]> {
+  return (journal) => ({
+    append: (record) => {
+      onRecord(record);
+      journal.append(record);
+    },
+    committed: () => journal.committed(),
+    close: () => journal.close(),
+  });
+}
+
 /** The same without the check, which keeps all that was ever journaled and writes it once more. */
 export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
   return (node) => spawnDispatcher(node, config, wrap);

@@ -4,17 +4,22 @@
  * and the others, whom that is told, go on from theirs. In some runs, in which none is thought lost,
  * they read several epochs, to the next of which each goes on by itself: those of a `repeat`, or of
  * the iterators that a program opens of one dataset. When one crashes there, all are begun again from
- * the last step that all have saved, as what launches training programs does it.
+ * the last step that all have saved, as what launches training programs does it. In half of all runs
+ * each such start has a `runId`; then readers of the last one may live on for a while, and before some
+ * starts there is one that comes to nothing, of one consumer alone.
  *
  * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
  * given every n-th element of the canonical stream of each epoch from the i-th on, each in its place;
- * and once the cluster has healed all of them reach the end.
+ * and once the cluster has healed all of them reach the end. Consumers that name their runs are never
+ * refused, but where their run was followed by another one.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 import type { Dataset } from "../data/dataset.ts";
+import type { DatasetIterator } from "../data/dataset_iterator.ts";
 import { Violations } from "./checkers/checker.ts";
+import { RunsChecker } from "./checkers/runs.ts";
 import { StreamChecker } from "./checkers/stream.ts";
 import { SimCluster } from "./cluster.ts";
 import { Crashes } from "./crashes.ts";
@@ -24,7 +29,7 @@ import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./order
 import type { SimRandom } from "./random.ts";
 import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "./service.ts";
 import { drawStreamTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -42,6 +47,13 @@ const SAVE_PROBABILITY = 0.3;
 const SAVE_EVERY_STEPS = 3;
 /** How often a consumer goes on in another process though nothing has happened, after saving. */
 const MOVE_PROBABILITY = 0.05;
+/** How often the launcher starts one consumer alone, in vain, before it starts all of them. */
+const STRAY_PROBABILITY = 0.5;
+/** How often a reader lives on when its run is over, and how long that start which comes to nothing takes. */
+const LINGER_PROBABILITY = 0.5;
+const STRAY_MS = 1_000;
+/** How many epochs it tries to read. */
+const LINGER_EPOCHS = 3;
 /** After how long without an element for anybody one that has ended comes again, in ms. */
 const STUCK_MS = 8_000;
 /** How long a consumer waits before it comes again, and looks whether others have, in ms. */
@@ -59,7 +71,10 @@ export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   const pipeline = luck.pick(PIPELINE_NAMES);
   const epochs = luck.fork("count of epochs").pick(EPOCHS);
   const areApart = epochs > 1 && luck.fork("iterators").chance(0.5);
-  using run = new ConsumersRun(options, pipeline, areApart, await epochsOf(pipeline, epochs));
+  const areNamed = luck.fork("runs").chance(0.5);
+  const all = await epochsOf(pipeline, epochs);
+  using run = new ConsumersRun(options, { pipeline, areApart, areNamed, epochs: all });
+  if (areNamed) run.cluster.counters.tally("runs_named");
   if (epochs > 1) run.cluster.counters.tally("several_epochs");
   return await outcomeOf(run, ({ delivered }) => delivered);
 }
@@ -73,6 +88,16 @@ async function epochsOf(pipeline: PipelineName, count: number): Promise<string[]
     before = all.length;
   }
   return epochs;
+}
+
+/** What is read, and how. */
+interface ConsumersPlan {
+  readonly pipeline: PipelineName;
+  /** Whether each epoch has an iterator of its own. */
+  readonly areApart: boolean;
+  /** Whether each start of all consumers has a name. */
+  readonly areNamed: boolean;
+  readonly epochs: readonly (readonly string[])[];
 }
 
 /** One of those that read the stream. */
@@ -109,14 +134,21 @@ class ConsumersRun implements Disposable {
   readonly cluster: SimCluster;
   readonly #pipeline: PipelineName;
   readonly #epochs: number;
-  /** Whether each epoch has an iterator of its own. */
   readonly #areApart: boolean;
+  readonly #areNamed: boolean;
+  /** All begin again when one crashes. */
+  readonly #areOneGroup: boolean;
+  #starts = 1;
+  #launch = Promise.resolve();
+  /** Readers of earlier starts, in processes that live on. */
+  readonly #lingering: DatasetIterator<unknown>[] = [];
   readonly #consumers: readonly Consumer[];
   readonly #fleet: SimFleet;
   readonly #timings: ServiceTimings;
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
+  readonly #runs = new RunsChecker(this.violations.by("runs"));
   /** What is settled when all have to begin again; another one from then on. */
   #restart = Promise.withResolvers<"restarted">();
   /** When anybody was given anything last. */
@@ -124,22 +156,23 @@ class ConsumersRun implements Disposable {
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    pipeline: PipelineName,
-    areApart: boolean,
-    epochs: readonly (readonly string[])[],
+    { pipeline, areApart, areNamed, epochs }: ConsumersPlan,
   ) {
     this.#pipeline = pipeline;
     this.#areApart = areApart;
+    this.#areNamed = areNamed;
     this.#epochs = epochs.length;
+    this.#areOneGroup = areNamed || this.#epochs > 1;
     this.cluster = new SimCluster({ seed, faults, readable });
     const luck = this.cluster.random.fork("consumers");
     const count = 1 + luck.int(CONSUMERS_MAX);
     this.#timings = drawStreamTimings(this.cluster, luck);
     const { dispatcher, worker } = this.#timings;
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
-    const patience = this.#epochs === 1 ? {} : CLIENT_PATIENCE;
+    const patience = this.#areOneGroup ? CLIENT_PATIENCE : {};
     const config = { ...dispatcher, ...windows, ...patience };
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
+    const wrapJournal = watchedJournal((record) => this.#runs.journaled(record));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher({ ...config, wrapJournal }));
     const workers = 1 + luck.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
@@ -177,6 +210,7 @@ class ConsumersRun implements Disposable {
       until: () => scheduler.nowUs > 1_000 * CHANGES_MS,
     }).catch((error) => this.violations.by("fleet").add(LeatError.from(error).message));
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+    for (const iterator of this.#lingering) iterator.return()?.catch(() => {});
   }
 
   [Symbol.dispose](): void {
@@ -198,7 +232,7 @@ class ConsumersRun implements Disposable {
     const consumer = this.#consumers.find(({ active }) => active === node.name);
     if (consumer === undefined) return;
     consumer.hasEnded = false;
-    if (this.#epochs > 1) this.#restartAll();
+    if (this.#areOneGroup) this.#restartAll();
     if (luck.chance(0.5)) this.#move(consumer);
   }
 
@@ -212,6 +246,56 @@ class ConsumersRun implements Disposable {
     this.cluster.counters.tally("consumers_restarted");
     this.#restart.resolve("restarted");
     this.#restart = Promise.withResolvers();
+    this.#launch = this.#launch.then(() => this.#start());
+  }
+
+  /** All are started anew; in some runs one of them alone before, in vain. */
+  async #start(): Promise<void> {
+    const luck = this.cluster.random.fork(`start ${++this.#starts}`);
+    if (!this.#areNamed || !luck.chance(STRAY_PROBABILITY)) return;
+    await this.#startInVain(luck);
+    this.#starts++;
+  }
+
+  /** The launcher starts one consumer alone, whose reader may live on. */
+  async #startInVain(luck: SimRandom): Promise<void> {
+    const consumer = luck.pick(this.#consumers as [Consumer, ...Consumer[]]);
+    const node = this.cluster.node(consumer.active);
+    if (!node.isUp) return;
+    const next = this.#dataset(consumer, node);
+    const iterator = next();
+    const [, place] = [...consumer.saved].at(-1) ?? [0];
+    if (place !== undefined) await iterator.restore(place.token);
+    const given = await Promise.race([take(iterator).catch(() => undefined), this.#wait()]);
+    this.cluster.counters.tally("started_in_vain");
+    // One that has not come by then does not come any more: its process was ended.
+    const lingers = given !== undefined && luck.chance(LINGER_PROBABILITY);
+    if (lingers) this.#linger(iterator, next).catch(() => {});
+    else await Promise.race([iterator.return(), this.#wait()]);
+  }
+
+  /** Its process reads on for a while, whatever it is told, and goes on to other epochs. */
+  async #linger(iterator: DatasetIterator<unknown>, next: NextIterator<unknown>): Promise<void> {
+    for (let epoch = 0; epoch < LINGER_EPOCHS; epoch++) {
+      const reading = epoch === 0 ? iterator : next();
+      this.#lingering.push(reading);
+      for (;;) {
+        const given = await take(reading);
+        if (given === undefined || given === "lost" || "error" in given) break;
+      }
+    }
+  }
+
+  /** Whatever becomes of the nodes. */
+  #wait(): Promise<undefined> {
+    return new Promise((resolve) =>
+      this.cluster.after(STRAY_MS, "started in vain", () => resolve(undefined))
+    );
+  }
+
+  /** Who is started while the launcher starts all begins with them. */
+  async #launched(): Promise<void> {
+    for (let launch; launch !== this.#launch;) await (launch = this.#launch);
   }
 
   #move(consumer: Consumer): void {
@@ -235,22 +319,33 @@ class ConsumersRun implements Disposable {
   /** Reads to the end, from wherever it has to go on; then it stays, for the others may begin anew. */
   async #train(consumer: Consumer, process: Process): Promise<void> {
     const { node, luck } = process;
-    let next = this.#dataset(consumer, node);
-    for (let isFirst = true; process.isActive(); isFirst = false) {
+    let next: NextIterator<unknown> | undefined;
+    while (process.isActive()) {
+      await this.#launched();
+      if (!process.isActive()) return;
       const restart = this.#restart;
-      const isSame = isFirst || this.#areApart && consumer.saved.size > 0 && luck.chance(0.5);
-      if (!isSame) next = this.#dataset(consumer, node);
+      // A program may go on with the dataset that it has; not where each start of it has a name.
+      const isSame = this.#areApart && !this.#areNamed && consumer.saved.size > 0 &&
+        luck.chance(0.5);
+      if (next === undefined || !isSame) next = this.#dataset(consumer, node);
       const outcome = await this.#readOn(consumer, process, next);
       if (outcome === "restarted") continue;
       if (outcome === "moves") return this.#move(consumer);
       if (outcome === "lost") {
+        if (this.#areNamed && this.#restart === restart) {
+          this.violations.by("runs").add(
+            `${process.who} was put out, and no run has followed its own`,
+          );
+        }
         this.cluster.counters.tally("consumer_lost");
         await node.host.sleep(PAUSE_MS);
         continue;
       }
       consumer.hasEnded = true;
       // Also when all have ended: one that crashes then may need the others again.
-      while (!this.#isStuck && this.#restart === restart) await node.host.sleep(PAUSE_MS);
+      while ((this.#areNamed || !this.#isStuck) && this.#restart === restart) {
+        await node.host.sleep(PAUSE_MS);
+      }
       this.#progressUs = this.cluster.scheduler.nowUs;
       consumer.hasEnded = false;
     }
@@ -270,10 +365,19 @@ class ConsumersRun implements Disposable {
     if (place !== undefined) await iterator.restore(place.token);
     else saved.set(0, { token: await iterator.save(), epoch });
     for (;;) {
-      const given = await Promise.race([take(iterator, place !== undefined), restart]);
+      const taken = take(iterator, place !== undefined).catch((error) => {
+        // Who is of a run that was followed is refused.
+        if (!this.#areNamed || this.#restart.promise === restart) throw error;
+        return "restarted" as const;
+      });
+      const given = await Promise.race([taken, restart]);
       if (given === "restarted" && !isActive()) return given;
       if (given === "lost" || given === undefined || given === "restarted") {
-        await iterator.return();
+        // Of those that have not come yet the launcher has seen to it that they do not come any more.
+        const hasCome = this.#areNamed && position > begin;
+        const lingers = hasCome && given === "restarted" && luck.chance(LINGER_PROBABILITY);
+        if (lingers) this.#linger(iterator, next).catch(() => {});
+        else await iterator.return();
         if (given !== undefined) return given;
         if (!this.#areApart || epoch + 1 === this.#epochs) {
           stream.ended(position, who);
@@ -290,7 +394,7 @@ class ConsumersRun implements Disposable {
         const token = await iterator.save();
         // Whoever is to begin again has no step after that.
         if (this.#restart.promise === restart) saved.set(position, { token, epoch });
-        if (this.#epochs === 1 && luck.chance(MOVE_PROBABILITY)) {
+        if (!this.#areOneGroup && luck.chance(MOVE_PROBABILITY)) {
           await iterator.return();
           return "moves";
         }
@@ -300,7 +404,7 @@ class ConsumersRun implements Disposable {
   }
 
   #isSaving(position: number, luck: SimRandom): boolean {
-    return this.#epochs === 1 ? luck.chance(SAVE_PROBABILITY) : position % SAVE_EVERY_STEPS === 0;
+    return this.#areOneGroup ? position % SAVE_EVERY_STEPS === 0 : luck.chance(SAVE_PROBABILITY);
   }
 
   #dataset({ index }: Consumer, node: SimNode): NextIterator<unknown> {
@@ -311,6 +415,7 @@ class ConsumersRun implements Disposable {
         jobName: "job",
         numConsumers: this.#consumers.length,
         consumerIndex: index,
+        ...(this.#areNamed ? { runId: `start ${this.#starts}` } : {}),
       });
       return this.#areApart ? once : once.repeat(this.#epochs);
     };

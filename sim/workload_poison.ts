@@ -10,7 +10,6 @@
  *
  * @module
  */
-import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { RUNNERS_DIED } from "../actors/dispatcher/runner_deaths.ts";
 import { PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type { OwnStep } from "../actors/worker/runner.ts";
@@ -28,7 +27,7 @@ import type { SimNode } from "./node.ts";
 import { pacedRunners } from "./paced_runners.ts";
 import type { SimRandom } from "./random.ts";
 import { Readings, Trainings } from "./reading.ts";
-import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "./service.ts";
+import { bootDispatcher, bootWorker, DISPATCHER_NODE, watchedJournal } from "./service.ts";
 import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
@@ -121,14 +120,7 @@ class PoisonRun implements Disposable {
 
   #bootDispatcher(node: SimNode): void {
     node.system.inspect(this.#poison.observe);
-    const wrapJournal: NonNullable<DispatcherConfig["wrapJournal"]> = (journal) => ({
-      append: (record) => {
-        this.#poison.journaled(record);
-        journal.append(record);
-      },
-      committed: () => journal.committed(),
-      close: () => journal.close(),
-    });
+    const wrapJournal = watchedJournal((record) => this.#poison.journaled(record));
     bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX, wrapJournal })(node);
   }
 

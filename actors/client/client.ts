@@ -73,6 +73,8 @@ export interface ClientOptions {
     readonly stream?: string;
     /** Of a reader that was restored: names that, the same in all parts. */
     readonly restoration?: string;
+    /** Names those that were started together with its reader. */
+    readonly runId?: string;
     /** As whom its reader has read the stream last, in this epoch or another one. */
     readonly lastReader?: ReaderId;
     /** Told as whom it does from now on. */
@@ -217,7 +219,7 @@ class Client {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
     const { process } = this.#options;
     const { startAt, behind = [], onJoined } = this.#options.ordered ?? {};
-    const { stream, restoration, lastReader } = this.#options.ordered ?? {};
+    const { stream, restoration, runId, lastReader } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -240,16 +242,20 @@ class Client {
       ...(behind.length === 0 ? {} : { behind }),
       ...(stream === undefined ? {} : { stream }),
       ...(restoration === undefined ? {} : { restoration }),
+      ...(runId === undefined ? {} : { runId }),
       ...(lastReader === undefined ? {} : { lastReader }),
     };
     const { clientId, clusterId } = await joinIteration(
       request,
-      (request) =>
-        firstAnswer(
+      (request) => {
+        // One that is being stopped takes nothing over any more.
+        if (this.#feed.closed) throw new LeatError("cancelled", "The iterator was disposed");
+        return firstAnswer(
           dispatcher,
           firstAnswerTimeoutMs,
           (patience) => this.#context.ask(dispatcher, "openIteration", request, patience),
-        ),
+        );
+      },
     );
     onJoined?.({ clusterId, clientId });
     return clientId;

@@ -85,7 +85,7 @@ function partsAtReader(node: DatasetNode): DatasetNode[] {
 /** What services are told of who reads; nothing where nobody else can. */
 type Reader = Pick<
   NonNullable<ClientOptions["ordered"]>,
-  "stream" | "lastReader" | "restoration" | "onJoined"
+  "stream" | "lastReader" | "restoration" | "runId" | "onJoined"
 >;
 
 /**
@@ -96,7 +96,7 @@ type Reader = Pick<
  */
 function readerOf(
   streams: readonly StreamNode[],
-  { service, jobName, consumerIndex }: DistributeOptions,
+  { service, jobName, consumerIndex, runId }: DistributeOptions,
   { host, lastReaders }: IteratorContext,
 ): (isRestored: boolean) => Reader {
   if (jobName === undefined) return () => ({});
@@ -110,6 +110,7 @@ function readerOf(
       stream,
       ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
       ...(lastReader === undefined ? {} : { lastReader }),
+      ...(runId === undefined ? {} : { runId }),
       onJoined: (reader) => lastReaders.note(key, reader),
     };
   };

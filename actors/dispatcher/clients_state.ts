@@ -6,6 +6,7 @@
 import type { Iteration, SaveEnd, StreamReaders } from "./entities.ts";
 import { join, leave } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
+import { cameInRun, pass } from "./stream_runs_state.ts";
 import { need, type Tables } from "./tables.ts";
 
 /** How many released clients are remembered, to be told what became of them. Beyond it the oldest is forgotten. */
@@ -17,12 +18,14 @@ const READERS_KEPT = 65_536;
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
   const { clientId, iterationId, requestId, consumerIndex, process = null } = record;
   const { startAt = 0, behind, stream } = record;
-  const { ordered } = need(tables.iterations.get(iterationId), record);
+  const iteration = need(tables.iterations.get(iterationId), record);
+  const { ordered } = iteration;
   if (ordered?.consumers && consumerIndex !== null) {
     join(ordered, consumerIndex, { startAt, behind });
   }
   const client = { clientId, iterationId, requestId, consumerIndex, process };
   tables.addClient({ ...client, firstVersion: null });
+  cameInRun(tables, iteration, record);
   if (stream === undefined) return;
   noteReader(tables.readers, readersKey(stream, consumerIndex), record);
 }
@@ -58,6 +61,7 @@ export function released(tables: Tables, record: RecordOf<"client_released">): v
   tables.released.set(clientId, { iterationId, ...(saveEnd === undefined ? {} : { saveEnd }) });
   trimOldest(tables.released, RELEASED_CLIENTS_KEPT);
   if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
+  pass(tables, iteration, consumerIndex, iteration.repetition);
   rounds.reached = Math.max(rounds.reached, record.nextRound ?? 0);
 }
 

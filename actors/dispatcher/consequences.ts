@@ -76,6 +76,7 @@ export class Consequences {
       clientLinks.gone(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
+      this.#noteRun(iterationId);
       // Consumers of a coordinated read wait for one another, and not for this one any more.
       hints.changed(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) silence.idle(iterationId);
@@ -103,6 +104,7 @@ export class Consequences {
         silence.notIdle(record.iterationId);
         this.#toReview.add(record.iterationId);
         this.#toSettle.add(record.iterationId);
+        this.#noteRun(record.iterationId);
         return;
       case "iteration_failed":
         this.#noteFailure(record);
@@ -170,6 +172,16 @@ export class Consequences {
     const { taskLists, hints } = this.#parts;
     taskLists.changed(iterationId, taskId, this.#state.tasksOfIteration(iterationId).size);
     hints.changed(iterationId);
+  }
+
+  /** Who is done with an epoch is not waited for in it, nor in those before it. */
+  #noteRun(iterationId: number): void {
+    const { jobId, run } = this.#state.iterations.get(iterationId)!;
+    if (run === null) return;
+    for (const other of this.#state.iterationsOfJob(jobId)) {
+      this.#toSettle.add(other.iterationId);
+      this.#parts.hints.changed(other.iterationId);
+    }
   }
 
   #noteFailure({ iterationId, error }: RecordOf<"iteration_failed">): void {

@@ -31,6 +31,8 @@ export interface Iteration {
   readonly jobId: number;
   readonly repetition: number;
   readonly seed: string;
+  /** DETERMINISTIC: the run whose readers alone read it; null: they have named none. */
+  readonly run: { readonly stream: string; readonly runId: string } | null;
   /** A task has produced everything: the iteration can finish. */
   anyCompleted: boolean;
   /** Static policies: the indices of the workers that have produced all of their shares. */
@@ -177,6 +179,17 @@ export interface StreamReaders {
   readonly newest: number;
   /** The last that was restored: who was there before its first client reads no more. Null: none was. */
   readonly restored: { readonly name: string; readonly first: number } | null;
+}
+
+/** The readers of a stream that were started together, as they say by a common name. */
+export interface StreamRun {
+  readonly runId: string;
+  /** Those before it, newest last: they read no more. */
+  readonly past: readonly string[];
+  /** The client of it that came last. */
+  readonly newest: number;
+  /** Per job of the stream and consumer, the last repetition that it is done with; -1: none. */
+  readonly passed: { readonly jobName: string; readonly repetitions: number[] }[];
 }
 
 /** A client that was released, to be told what became of it. */

@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { noRounds } from "./entities.ts";
+import { type Iteration, noRounds } from "./entities.ts";
 import { orderedFrom } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
+import { beginInRun } from "./stream_runs_state.ts";
 import { need, type Tables } from "./tables.ts";
 
 export function jobCreated(tables: Tables, record: RecordOf<"job_created">): void {
@@ -14,10 +15,11 @@ export function jobCreated(tables: Tables, record: RecordOf<"job_created">): voi
 }
 
 export function created(tables: Tables, record: RecordOf<"iteration_created">): void {
-  const { type: _, startAt, behind, ...iteration } = record;
+  const { type: _, startAt, behind, run = null, ...created } = record;
   const { numConsumers } = need(tables.jobs.get(record.jobId), record).parameters;
-  tables.addIteration({
-    ...iteration,
+  const iteration: Iteration = {
+    ...created,
+    run,
     anyCompleted: false,
     shardsDone: [],
     finished: false,
@@ -27,7 +29,9 @@ export function created(tables: Tables, record: RecordOf<"iteration_created">): 
     saving: null,
     rounds: noRounds(),
     ordered: startAt === undefined ? null : orderedFrom({ startAt, behind }, numConsumers),
-  });
+  };
+  tables.addIteration(iteration);
+  beginInRun(tables, iteration);
 }
 
 export function failed({ iterations }: Tables, record: RecordOf<"iteration_failed">): void {

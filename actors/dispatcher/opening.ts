@@ -5,32 +5,24 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import { datasetOf } from "./datasets.ts";
 import type { Client, Iteration, Job } from "./entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
+import { checkRequest } from "./opening_checks.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
-import { checkName } from "./names.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
-import { SPLITS_MAX } from "./split_table.ts";
 import { mayRead, serveNewClient } from "./targets.ts";
 import type { ConsumerPlace } from "./protocol_figures.ts";
 import type { DispatcherState } from "./state.ts";
-import { checkFollows, streamRole } from "./stream_readers.ts";
+import { checkFollows, ofOtherRuns, type StreamRole, streamRole } from "./stream_readers.ts";
 import type { Turn } from "./turn.ts";
-
-/** The cardinality of a dataset without end, as clients write it. */
-const ENDLESS = -1;
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 type PlaceOf = (clientId: number) => ConsumerPlace | undefined;
-
-/** A consumer's share of a round takes memory in every scheduler, so their number has a bound. */
-const CONSUMERS_MAX = 65_536;
 
 /** What workers and clients have said of themselves. */
 interface Said {
@@ -63,7 +55,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
-  const iterationId = running?.iterationId ?? createIteration(turn, jobId, request);
+  const iterationId = running?.iterationId ?? createIteration(turn, jobId, request, role);
   const clientId = state.nextClientId;
   const { requestId, process } = request;
   turn.commit({
@@ -125,7 +117,10 @@ function replacedBy(
   said: Said,
 ): readonly Iteration[] {
   if (request.parameters.save !== undefined) return [];
-  const taken = takenOver(state.iterationsOfJob(jobId), request);
+  const iterations = state.iterationsOfJob(jobId);
+  const others = ofOtherRuns(iterations, request);
+  if (others.length > 0) return others;
+  const taken = takenOver(iterations, request);
   if (taken.length > 0) return taken;
   const found = state.iterationOf(jobId, request.repetition);
   return found !== undefined && isOver(state, found, request, said) ? [found] : [];
@@ -141,11 +136,13 @@ function replacedBy(
  */
 function takenOver(
   iterations: readonly Iteration[],
-  { parameters, startAt, consumerIndex }: OpenRequest,
+  { parameters, startAt, consumerIndex, runId }: OpenRequest,
 ): readonly Iteration[] {
   if (parameters.processingMode !== ShardingPolicy.DETERMINISTIC) return [];
   if (startAt === undefined) return [];
   if (consumerIndex === undefined) return iterations;
+  // Those of a run come to one another.
+  if (runId !== undefined) return [];
   const hasCome = ({ ordered }: Iteration) =>
     ordered?.consumers?.[consumerIndex]?.state !== "awaited";
   return iterations.some(hasCome) ? iterations : [];
@@ -170,6 +167,7 @@ function createIteration(
   turn: Turn,
   jobId: number,
   { parameters, repetition, startAt = 0, behind = [] }: OpenRequest,
+  { stream, runId }: StreamRole,
 ): number {
   const { state, random } = turn;
   const iterationId = state.nextIterationId;
@@ -183,151 +181,13 @@ function createIteration(
     seed,
     ...(ordered === undefined || save !== undefined ? {} : { startAt }),
     ...(ordered === undefined || behind.length === 0 ? {} : { behind }),
+    ...(stream === undefined || runId === undefined ? {} : { run: { stream, runId } }),
   });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workersFor(parameters)) {
     if (worker.alive && mayRead(parameters, null, worker)) createTask(turn, iteration, worker.name);
   }
   return iterationId;
-}
-
-/** What the request means; what it looks like was checked before. */
-function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): void {
-  const { requestId, jobName, stream, restoration, parameters, consumerIndex } = request;
-  const { numConsumers, sharing } = parameters;
-  const { cardinality } = datasetOf(state, parameters.datasetId);
-  if (jobName === "") {
-    throw invalid("jobName must not be empty; leave it out for a job of one's own");
-  }
-  for (const [what, name] of Object.entries({ jobName, requestId, stream, restoration })) {
-    if (name !== undefined) checkName(what, name);
-  }
-  checkMode(parameters, listedWorkers);
-  if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
-    throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
-  }
-  const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
-  if (numConsumers !== undefined) checkConsumers(request, numConsumers);
-  if (numConsumers !== undefined && !isOrdered) checkCoordination(request, cardinality);
-  if (sharing) checkSharing(request, cardinality);
-  checkTargets(parameters);
-  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
-    checkOrdered(request, cardinality);
-  }
-}
-
-function checkMode(
-  { processingMode, policy }: JobParameters,
-  listedWorkers: readonly string[],
-): void {
-  if ((processingMode === "CUSTOM") !== (policy !== undefined)) {
-    throw invalid("A policy goes with processingMode CUSTOM, and with no other");
-  }
-  if (!isStatic(processingMode) || listedWorkers.length > 0) return;
-  throw new LeatError(
-    "failed_precondition",
-    `"${processingMode}" shares a dataset among a fixed list of workers, and this dispatcher has none: ` +
-      `start it with --workers NAME,NAME,… (serveDispatcher({ workers }))`,
-  );
-}
-
-function checkTargets({ processingMode, numConsumers, ...targets }: JobParameters): void {
-  const { targetWorkers, targetTags = [] } = targets;
-  if (targetWorkers === "local" && numConsumers !== undefined) {
-    throw invalid(
-      'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
-        "one of the two out",
-    );
-  }
-  if (targetTags.length > 0 && isStatic(processingMode)) {
-    throw invalid(
-      `"${processingMode}" shares a dataset among the dispatcher's list of workers, so targetTags ` +
-        "cannot choose others; leave them out",
-    );
-  }
-}
-
-function checkOrdered(
-  { jobName, parameters, startAt, behind = [] }: OpenRequest,
-  cardinality: number,
-): void {
-  const { numConsumers, sharing, ordered, save } = parameters;
-  if (save !== undefined) checkSave(jobName, cardinality);
-  if (sharing || save !== undefined && numConsumers !== undefined) {
-    throw new LeatError(
-      "unimplemented",
-      `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; sharing goes with ` +
-        `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
-    );
-  }
-  if (ordered === undefined || !/^[0-9a-f]{16}$/.test(ordered.seed)) {
-    throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
-  }
-  if (startAt !== undefined && startAt > SPLITS_MAX) {
-    throw invalid(
-      `startAt must be a place among the splits, of which there are at most ${SPLITS_MAX}, got ` +
-        `${startAt}`,
-    );
-  }
-  const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
-  if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
-}
-
-function checkSave(jobName: string | undefined, cardinality: number): void {
-  if (jobName === undefined) {
-    throw invalid("A save needs a jobName: all that save there give the same");
-  }
-  if (cardinality === -1) {
-    throw invalid("distributedSave: an endless dataset cannot be saved; take(n) of it");
-  }
-}
-
-function checkConsumers(
-  { jobName, consumerIndex = -1 }: OpenRequest,
-  numConsumers: number,
-): void {
-  if (jobName === undefined) {
-    throw invalid("Coordinated reads need a jobName that all consumers give");
-  }
-  if (numConsumers < 1 || CONSUMERS_MAX < numConsumers) {
-    throw invalid(
-      `numConsumers must be an integer from 1 to ${CONSUMERS_MAX}, got ${numConsumers}`,
-    );
-  }
-  if (consumerIndex < 0 || numConsumers <= consumerIndex) {
-    throw invalid(
-      `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
-    );
-  }
-}
-
-function checkCoordination({ parameters }: OpenRequest, cardinality: number): void {
-  if (parameters.sharing) {
-    throw invalid("A job can share its data between trainers or coordinate reads, but not both");
-  }
-  if (cardinality >= 0) {
-    throw invalid(
-      `Coordinated reads need a dataset without end, and this one has ${cardinality} elements; add ` +
-        `.repeat() before .distribute()`,
-    );
-  }
-}
-
-function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number): void {
-  if (jobName === undefined) throw invalid("Sharing needs a jobName that all trainers give");
-  if (cardinality !== ENDLESS) {
-    const size = cardinality >= 0 ? `${cardinality} elements` : "an unknown number of elements";
-    throw invalid(
-      `Sharing needs a dataset without end, and this one has ${size}; add .repeat() before ` +
-        `.distribute()`,
-    );
-  }
-  if (repetition > 0) {
-    throw invalid(
-      `Sharing reads one stream without end, so there is no repetition ${repetition} of it: put ` +
-        `.repeat() before .distribute() instead of after it, and make a dataset anew for each iterator`,
-    );
-  }
 }
 
 /** Clients of one job must mean the same by it. */

@@ -162,7 +162,7 @@ export interface DispatcherProtocol {
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
-   * is, or was restored in this one's place, or others go on without this consumer, each with
+   * is, or was restored in this one's place, or others go on without this consumer, or another run has followed its run, each with
    * `details.reason` {@linkcode READ_BY_ANOTHER};
    * when a static policy is asked for where no list of workers is set up; with `details.reason`
    * {@linkcode TO_FOLLOW} when the request has to say in `follows` what `details.follows` names.
@@ -182,7 +182,7 @@ export interface DispatcherProtocol {
      */
     readonly startAt?: number;
     /**
-     * With `startAt`: the newest client of those that were this reader of the stream, or read what it takes
+     * With `startAt`, or of a run that follows another: the newest client of those that were this reader of the stream, or read what it takes
      * over, as a refusal named it. A request that was on its way when its sender died cannot name it: it
      * would take the stream from the life that has followed.
      */
@@ -194,6 +194,12 @@ export interface DispatcherProtocol {
     readonly stream?: string;
     /** With `startAt`: names that restoring, the same for all chains of the stream. Default: `requestId`. */
     readonly restoration?: string;
+    /**
+     * DETERMINISTIC: names those that were started together with it. A run that comes first follows the
+     * one before it, whose readers read no more: all that is there of the job is forgotten. Within a run
+     * none takes over from another. Left out where readers name no runs.
+     */
+    readonly runId?: string;
     /**
      * DETERMINISTIC: which client this reader was last, in this repetition or another one, of any chain of
      * the stream. One that others were restored in the place of may have been between two repetitions, and

@@ -165,6 +165,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     behind: optional(list(count)),
     stream: optional(text),
     restoration: optional(text),
+    runId: optional(text),
     lastReader: optional(object({ clusterId: text, clientId: count })),
   }),
   clientHeartbeat: object({

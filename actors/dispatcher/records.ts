@@ -40,6 +40,8 @@ export type JournalRecord =
     readonly startAt?: number;
     /** Splits before it of which the reader needs rows once more, ascending. */
     readonly behind?: readonly number[];
+    /** Who alone reads it. */
+    readonly run?: { readonly stream: string; readonly runId: string };
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }
@@ -95,6 +97,8 @@ export type JournalRecord =
     readonly stream?: string;
     /** It was restored: what that is named by, the same for all chains. Who was it before reads no more. */
     readonly restoration?: string;
+    /** With which others it was started. */
+    readonly runId?: string;
     /** DETERMINISTIC with consumers: where it begins. */
     readonly startAt?: number;
     readonly behind?: readonly number[];

@@ -14,6 +14,7 @@ import type {
   Job,
   ReleasedClient,
   StreamReaders,
+  StreamRun,
   Task,
   Worker,
 } from "./entities.ts";
@@ -36,6 +37,7 @@ export interface StateSnapshot {
   readonly clients: readonly Client[];
   readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
   readonly readers?: readonly (readonly [key: string, readers: StreamReaders])[];
+  readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
 /** All that the tables hold, as plain data, to be written at once: it changes when they do. */
@@ -55,6 +57,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     clients: [...tables.clients.values()],
     released: [...tables.released].map(([clientId, client]) => ({ clientId, ...client })),
     readers: [...tables.readers],
+    runs: [...tables.runs],
   };
 }
 
@@ -72,7 +75,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     );
   }
   // A deep copy: the tables change their entities.
-  const { clusterId, lives, lastIds, transient = [], readers = [], ...entities } = copyBody(
+  const { clusterId, lives, lastIds, transient = [], readers = [], runs, ...entities } = copyBody(
     snapshot,
   ) as StateSnapshot;
   const tables = new Tables();
@@ -87,6 +90,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const client of entities.clients) tables.addClient(wholeClient(client));
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
   for (const [key, those] of readers) tables.readers.set(key, those);
+  for (const [stream, run] of runs) tables.runs.set(stream, run);
   return tables;
 }
 

@@ -12,6 +12,7 @@ import type {
   Job,
   SaveEnd,
   StreamReaders,
+  StreamRun,
   Task,
   Worker,
 } from "./entities.ts";
@@ -183,6 +184,11 @@ export class DispatcherState {
   /** Who has read a stream, or been that consumer of it, as far as that is still remembered. */
   readersOf(stream: string, consumerIndex: number | null): StreamReaders | undefined {
     return this.#tables.readers.get(readersKey(stream, consumerIndex));
+  }
+
+  /** The newest run of a stream whose readers name theirs, if it is still remembered. */
+  runOf(stream: string): StreamRun | undefined {
+    return this.#tables.runs.get(stream);
   }
 
   /** The iteration that a released client was in, if that is still remembered. */

@@ -13,6 +13,7 @@ import type {
   Job,
   ReleasedClient,
   StreamReaders,
+  StreamRun,
   Task,
   Worker,
 } from "./entities.ts";
@@ -51,6 +52,9 @@ export class Tables {
   readonly released: Map<number, ReleasedClient> = new Map();
   /** Of streams, also where their jobs are forgotten; those that were opened last come last. */
   readonly readers: Map<string, StreamReaders> = new Map();
+
+  /** The newest run of each stream whose readers name theirs; those that were opened last come last. */
+  readonly runs: Map<string, StreamRun> = new Map();
 
   // Indices, which follow from the above.
   /** Of equal datasets, those that were registered first come first. */

@@ -49,6 +49,15 @@ export interface DistributeOptions {
    */
   readonly numConsumers?: number;
   /**
+   * DETERMINISTIC: names one start of the training program, the same in all consumers that were started
+   * together, as their launcher calls it; another one at each restart. Needs `jobName`. The service puts
+   * out the readers of earlier runs when the first one of a new run comes, and never lets two runs read
+   * one epoch. So consumers can be restarted while readers of the last start, or of one that came to
+   * nothing, still live. All of a run are restored from one step (or none is), each once. Default: unset,
+   * so that the first consumer that is restored begins the stream anew for all.
+   */
+  readonly runId?: string;
+  /**
    * Shares what workers produce with the other trainers of the job (tf.data service paper, section
    * 3.5): each worker keeps a window of its newest elements, and each trainer reads there at its own
    * pace. The fastest makes new elements come; one too slow for the window misses the oldest
@@ -177,6 +186,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
     throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
   }
   checkConsumers(operator, jobName, consumerIndex, numConsumers);
+  checkRun(operator, options);
   checkSharing(operator, options);
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
@@ -248,6 +258,19 @@ export function checkCompression(operator: string, compression: unknown): void {
   }
   const names = ELEMENT_COMPRESSIONS.join(", ");
   throw invalidArgument(operator, "compression", `one of ${names}`, compression);
+}
+
+function checkRun(operator: string, { runId, jobName, processingMode }: DistributeOptions): void {
+  if (runId === undefined) return;
+  if (typeof runId !== "string" || runId === "") {
+    throw invalidArgument(operator, "runId", "a non-empty string", runId);
+  }
+  if (jobName !== undefined && processingMode === ShardingPolicy.DETERMINISTIC) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${operator}: runId names those that read a job together; it needs jobName and processingMode ` +
+      `"${ShardingPolicy.DETERMINISTIC}"`,
+  );
 }
 
 function checkTargets(operator: string, options: DistributeOptions): void {

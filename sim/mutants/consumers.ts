@@ -6,9 +6,11 @@
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../../actors/runtime/protocol.ts";
-import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import { asksChanged, changed, type Mutant, repliesChanged } from "./mutant.ts";
 
 type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** See the module. */
@@ -23,6 +25,25 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
         ...body,
         ...(body.consumerIndex === undefined ? {} : { consumerIndex: 0 }),
       })),
+  },
+  {
+    name: "runs-mixed",
+    seed: 18,
+    wrong: "consumers that do not say which of them were started together",
+    workload: "consumers",
+    crashes: ["client", "client"],
+    install: () => asksChanged<OpenRequest>("openIteration", ({ runId: _, ...body }) => body),
+  },
+  {
+    name: "runs-forgotten",
+    seed: 18,
+    wrong: "a dispatcher that does not remember which runs were followed by others",
+    workload: "consumers",
+    crashes: ["client", "client"],
+    install: () =>
+      changed(DispatcherState.prototype, {
+        runOf: () => undefined,
+      }),
   },
   {
     name: "first-epoch-again",

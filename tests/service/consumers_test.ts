@@ -223,6 +223,50 @@ testInline(
 );
 
 testInline(
+  "consumers that were restored in part are restored together under another runId, while readers of both starts live",
+  async (start) => {
+    const dataset = makeDataset();
+    const stream = await orderedReference(dataset);
+    await using cluster = await start({ workers: 2 });
+    const open = (runId: string) =>
+      [0, 1].map((consumerIndex) =>
+        dataset.distribute({
+          service: cluster,
+          processingMode: "DETERMINISTIC",
+          jobName: "j",
+          runId,
+          consumerIndex,
+          numConsumers: 2,
+        }).iterator()
+      );
+    const wanted = partsOf(stream, 2, 5);
+    const begun = open("start 1");
+    await Promise.all(begun.map((one) => readOutcomes(one, 5)));
+    const states = await Promise.all(begun.map((one) => one.save()));
+    // Its first consumer never comes.
+    const inPart = open("start 2");
+    await inPart[1]!.restore(states[1]!);
+    const putOut = assertRejects(() => outcomesUntilError(inPart[1]!), LeatError);
+    for (const old of begun) {
+      const error = await assertRejects(() => outcomesUntilError(old), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      await old.return();
+    }
+    const whole = open("start 3");
+    await whole[0]!.restore(states[0]!);
+    const first = outcomesOf(whole[0]!);
+    assertEquals((await putOut).code, "failed_precondition");
+    await inPart[1]!.return();
+    await whole[1]!.restore(states[1]!);
+    assertEquals(await Promise.all([first, outcomesOf(whole[1]!)]), wanted);
+    await inPart[0]!.restore(states[0]!);
+    const refused = await assertRejects(() => inPart[0]!.next(), LeatError);
+    assertMatch(refused.message, /"start 3", which has followed the run "start 2"/);
+    await inPart[0]!.return();
+  },
+);
+
+testInline(
   "a consumer without an element in one repetition comes to the next, and all end where there is none for anybody",
   async (start) => {
     await using cluster = await start({ workers: 2 });
