@@ -6,6 +6,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { hashJson } from "../../core/hash.ts";
+import { isPlainObject } from "../../core/tree.ts";
 import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { refuseForeignFunctions } from "../../data/foreign.ts";
@@ -209,6 +210,22 @@ interface Position {
   readonly number?: number;
 }
 
+/** @throws LeatError `invalid_argument` for what `save()` never wrote. */
+function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: Position): void {
+  const isPosition = [sequence, given, number].every(isCount) && typeof ended === "boolean" &&
+    (digest === null || typeof digest === "string") && Array.isArray(carried) &&
+    carried.every((rest) => isPlainObject(rest) && isCount(rest.sequence) && isCount(rest.rows));
+  if (isPosition) return;
+  throw new LeatError(
+    "invalid_argument",
+    "restore: this state holds no place in a stream; restore what save() of this pipeline resolved to.",
+  );
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && value as number >= 0;
+}
+
 interface OrderedIteratorOptions {
   readonly context: IteratorContext;
   readonly chain: OrderedChain;
@@ -260,6 +277,7 @@ class OrderedIterator extends ElementIterator {
   protected override restoreState(state: unknown): Promise<void> {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
     const position = { sequence, given, carried, digest, ended, ...more };
+    checkPosition(position);
     // At the end of what others read, too, it comes to the end again: else other consumers would wait for it,
     // and who was replaced could read on.
     const isShared = ended && this.#options.jobName !== undefined;

@@ -10,6 +10,7 @@ import { GRAPH_TARGETS } from "./targets/graphs.ts";
 import { IMAGE_TARGETS } from "./targets/images.ts";
 import { JOURNAL_TARGETS } from "./targets/journals.ts";
 import { MESSAGE_TARGETS } from "./targets/messages.ts";
+import { PROCESS_TARGETS } from "./targets/processes.ts";
 import { REQUEST_TARGETS } from "./targets/requests.ts";
 import { SOCKET_TARGETS } from "./targets/sockets.ts";
 
@@ -17,6 +18,7 @@ import { SOCKET_TARGETS } from "./targets/sockets.ts";
 export const TARGETS: Readonly<Record<string, Target>> = {
   ...SOCKET_TARGETS,
   ...MESSAGE_TARGETS,
+  ...PROCESS_TARGETS,
   ...REQUEST_TARGETS,
   ...GRAPH_TARGETS,
   ...CHECKPOINT_TARGETS,

@@ -4,7 +4,8 @@
  * @module
  */
 import { nodeCrypto } from "../../../core/builtins.ts";
-import { Dataset, openIterator, tensor } from "../../../mod.ts";
+import { Dataset, LeatError, openIterator, tensor } from "../../../mod.ts";
+import type { SimRandom } from "../../../sim/random.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
@@ -77,7 +78,13 @@ function withJson(input: Uint8Array, change: (tree: unknown) => unknown): Uint8A
 async function restore(input: Uint8Array): Promise<void> {
   const make = PIPELINES[input[0]! % PIPELINES.length]!;
   const iterator = openIterator(make().node, { seed: 1n });
-  await iterator.restore(input.subarray(1));
+  try {
+    await iterator.restore(input.subarray(1));
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    // Functions are called again while a state is restored; what they fail with has any code.
+    throw new LeatError("invalid_argument", error.message);
+  }
   try {
     for (let step = 0; step < STEPS_MAX; step++) {
       const { done } = await iterator.next();
@@ -89,26 +96,55 @@ async function restore(input: Uint8Array): Promise<void> {
   }
 }
 
+const numbers = () =>
+  Dataset.range(100).batch(3).distribute({
+    service: "ws://127.0.0.1:1",
+    processingMode: "DETERMINISTIC",
+  });
+
+/** A token of a stream that was read for a while, with the same header as one that was not. */
+async function tokens(): Promise<[Uint8Array, Uint8Array]> {
+  await using iterator = openIterator(numbers().node, { seed: 1n });
+  const begun = Uint8Array.of(0, ...await iterator.save());
+  const position = {
+    ...{ sequence: 4, given: 2, carried: [{ sequence: 2, rows: 1 }, { sequence: 3, rows: 2 }] },
+    ...{ digest: "0123456789abcdef", ended: false, number: 7 },
+  };
+  const later = withJson(begun, (tree) => ({ ...tree as object, state: position }));
+  return [begun, sealed(later)];
+}
+
+/** Restores a token. Nothing is dialled before the first element. */
+async function restoreToken(input: Uint8Array): Promise<void> {
+  await using iterator = openIterator(numbers().node, { seed: 1n });
+  await iterator.restore(input.subarray(1));
+  await iterator.save();
+}
+
+/** A mutant of a state; mostly with the right checksum, and always of the same pipeline. */
+function mutateState(
+  input: Uint8Array,
+  random: SimRandom,
+  seeds: readonly Uint8Array[],
+): Uint8Array {
+  if (random.chance(0.2)) {
+    const bytes = mutateBytes(input, random, seeds);
+    return random.chance(0.8) ? sealed(bytes) : bytes;
+  }
+  return sealed(withJson(input, (tree) => {
+    const { signature, ...state } = tree as Record<string, unknown>;
+    return { signature, ...mutateTree(state, random) };
+  }));
+}
+
 /** See the module. */
 export const CHECKPOINT_TARGETS: Readonly<Record<string, Target>> = {
   checkpoint: {
     help: "saved iterators of some pipelines, which are restored and read on",
-    open: async () => {
-      const seeds = await states();
-      return {
-        seeds,
-        mutate(input, random, seeds) {
-          if (random.chance(0.2)) {
-            const bytes = mutateBytes(input, random, seeds);
-            return random.chance(0.8) ? sealed(bytes) : bytes;
-          }
-          return sealed(withJson(input, (tree) => {
-            const { signature, ...state } = tree as Record<string, unknown>;
-            return { signature, ...mutateTree(state, random) };
-          }));
-        },
-        run: restore,
-      };
-    },
+    open: async () => ({ seeds: await states(), mutate: mutateState, run: restore }),
+  },
+  token: {
+    help: "places in a DETERMINISTIC stream, which are restored",
+    open: async () => ({ seeds: await tokens(), mutate: mutateState, run: restoreToken }),
   },
 };
