@@ -77,7 +77,12 @@ const OPTIONS = {
   runawayThreadsMax: integer({
     help:
       "Exits with a failure, for whatever starts it anew, once so many threads run on that were told to " +
-      "end; by default as many as there are cores.",
+      "end; by default as many as there are cores. Only with --no-sandbox.",
+    min: 1,
+  }),
+  runawayAfterMs: milliseconds({
+    help: "After how long a thread that was told to end counts as one of those.",
+    default: 120_000,
     min: 1,
   }),
   storageLatencyMs: milliseconds({
@@ -136,6 +141,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
       ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
       runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
+      runawayAfterMs: values.runawayAfterMs,
       storageLatencyMs,
       ownProcess: true,
       sandbox,

@@ -36,8 +36,10 @@ export interface WorkerRole extends WorkerStorage {
   readonly runners?: "thread" | "inline";
   /** Whether the process is this worker's alone, so that what it uses is the worker's. Default false. */
   readonly ownProcess?: boolean;
-  /** Runs pipelines on confined threads, which the running program has to be allowed to make. */
+  /** Runs pipelines in confined processes, which the running program has to be allowed to start. */
   readonly sandbox?: SandboxGrants;
+  /** Without it: after how long a thread that was told to end counts as one that cannot be ended, in ms. */
+  readonly runawayAfterMs?: number;
 }
 
 /** A node on which caches and schedulers may be placed, and nothing else. */

@@ -159,6 +159,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   ownProcess: BOOLEAN,
   sandbox: ANYTHING,
   runawayThreadsMax: COUNT,
+  runawayAfterMs: TIME,
 };
 
 /** @throws {LeatError} `invalid_argument` that names the option and the value. */

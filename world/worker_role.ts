@@ -71,14 +71,17 @@ export function takeUpWorker(
 }
 
 function runnersOnThreads(
-  { storage, storageLatencyMs, services, sandbox }: WorkerRole,
+  { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
   start: StartThread | undefined,
   { onSlowLoading, ...late }: Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>,
 ): RunnerFactory {
-  const reached = { storage, storageLatencyMs, services };
-  return sandbox === undefined
-    ? new RunnerThreads(reached, { start, onSlowLoading, ...late })
-    : new ConfinedRunners(sandbox, reached);
+  const reached = { storage, storageLatencyMs, services, imageBytesMax };
+  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached);
+  return new RunnerThreads(reached, {
+    ...{ start, onSlowLoading },
+    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+    ...late,
+  });
 }
 
 /** What this process and those of its runners use. */

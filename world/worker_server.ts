@@ -78,10 +78,13 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
    */
   readonly sandbox?: boolean | SandboxOptions;
   /**
-   * Gives up, so that the program can be started anew, once so many threads run on that were told to
-   * end: Deno cannot end one whose function never gives way. Default: never.
+   * Where functions are not confined: gives up, so that the program can be started anew, once so many
+   * threads run on that were told to end. Deno cannot end one whose function never gives way. Default:
+   * never.
    */
   readonly runawayThreadsMax?: number;
+  /** After how long a thread that was told to end counts as one of those, in ms. Default two minutes. */
+  readonly runawayAfterMs?: number;
 }
 
 /** How a worker's server is closed. */
@@ -289,6 +292,7 @@ function workerRole(
 ): WorkerRole {
   const { tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax } = config;
   const { windowBytesMax = defaultWindowBytes() } = config;
+  const { runawayAfterMs } = config;
   const { storage, storageLatencyMs, imageBytesMax, services } = config;
   const { ownProcess = false, local = false } = config;
   const { token, ca } = config;
@@ -318,5 +322,6 @@ function workerRole(
     services: { ...ownService, ...services },
     ownProcess,
     ...(sandbox === undefined ? {} : { sandbox }),
+    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
   };
 }

@@ -1,12 +1,13 @@
 /**
- * Programs of a cluster that are asked to stop while others do not answer.
+ * Programs of a cluster that stop: one that gives up by itself, and some that are asked to while others
+ * do not answer.
  *
  * @module
  */
-import { Dataset, type DistributeOptions } from "../../mod.ts";
-import { assertEquals } from "../assert.ts";
+import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
-import { soon, startDispatcher, startWorkers } from "./lib.ts";
+import { soon, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 
 /** Longer than any test waits. */
 const NEVER_MS = "600000";
@@ -29,6 +30,46 @@ async function callStuck(job: DistributeOptions, signal: AbortSignal): Promise<v
     await Promise.race([iterator.next().catch(() => {}), over]);
   }
 }
+
+Deno.test("a worker that cannot end --runaway-threads-max threads lets clients fetch what it holds, and exits with status 1", async () => {
+  await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
+  const [worker] = await startWorkers(dispatcher, 1, ...[
+    ...["--no-sandbox", "--runaway-threads-max", "2", "--runaway-after-ms", "1000"],
+    ...["--drain-ms", NEVER_MS],
+  ]);
+  await using _worker = worker!;
+  const { address } = dispatcher;
+  const { stderr, status } = worker!.child;
+  const job = { service: address, processingMode: "DYNAMIC" } as const;
+  await using good = Dataset.range(1_000).batch(10).distribute(job).iterator();
+  const seen: number[] = [];
+  const take = async () => {
+    const { done, value } = await good.next();
+    if (!done) seen.push(...(value as Tensor).data as Float64Array);
+    return done !== true;
+  };
+  await soon("a batch", take());
+  for (const count of [1, 2]) {
+    const stuck = Dataset.range(1).map(wait).distribute(job).iterator();
+    const never = stuck.next().catch(() => {});
+    await soon("the call", worker!.child.line(/called/));
+    // A thread is told to end once nobody reads its task.
+    await stuck.return();
+    await never;
+    const said = new RegExp(`cannot end it: .*\\(${count} such threads now\\)`);
+    await soon(`thread ${count}`, stderr.match(said));
+  }
+  await using _another = await startWorker(address, "--name", "w2");
+  await soon(
+    "all batches",
+    (async () => {
+      while (await take());
+    })(),
+  );
+  assertEquals(seen.sort((a, b) => a - b), Array.from({ length: 1_000 }, (_, i) => i));
+  assertEquals((await soon("its end", status)).code, 1);
+  assertMatch(stderr.text, /Worker "w1" gives up: functions on 2 of its threads never give way/);
+});
 
 Deno.test("a worker and a dispatcher end with status 0 when they are asked to, though nobody else answers", async (t) => {
   await using dispatcher = await startDispatcher("--worker-timeout-ms", NEVER_MS);
