@@ -458,8 +458,15 @@ function damaged(path: string, what: string): LeatError {
   );
 }
 
+const NO_LOG: readonly [LeatErrorCode, string] = [
+  "data_loss",
+  "is damaged or no log; restore it from a copy, or move it away to begin anew",
+];
+
 /** SQLite's primary result codes that mean something to the operator. */
 const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = new Map([
+  // The statements are right, so the tables in the file are not a log's.
+  [1, NO_LOG],
   [3, [
     "permission_denied",
     "may not be accessed; give this program the right to read and write it",
@@ -471,10 +478,7 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   [11, ["data_loss", "is damaged; restore it from a copy, or move it away to begin anew"]],
   [13, ["resource_exhausted", "cannot grow: the disk is full; make room"]],
   [14, ["permission_denied", "could not be opened; check that its folder may be written"]],
-  [26, [
-    "data_loss",
-    "is damaged or no log; restore it from a copy, or move it away to begin anew",
-  ]],
+  [26, NO_LOG],
 ]);
 
 /** What the system says of files, by its own code, and what the operator is to do. */
