@@ -208,6 +208,8 @@ interface Position {
   readonly ended: boolean;
   /** With consumers: the number of the next element, all of them counted. */
   readonly number?: number;
+  /** With consumers: some of them were given something, so that the stream is not empty. */
+  readonly hasElements?: true;
 }
 
 /** @throws LeatError `invalid_argument` for what `save()` never wrote. */
@@ -247,7 +249,6 @@ class OrderedIterator extends ElementIterator {
   /** Where it was restored: what comes before was given by another iterator. */
   #restored: Position | undefined;
   #stop: (() => void) | undefined;
-  #hasGiven = false;
   /** Reading cannot go on. Another iterator may, from the position. */
   #failure: ReadingFailure | undefined;
 
@@ -344,7 +345,9 @@ class OrderedIterator extends ElementIterator {
       const given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
       if (given === undefined) continue;
       if (given === END) return END;
-      this.#hasGiven = true;
+      if (this.#options.isShared && this.#position.hasElements === undefined) {
+        this.#position = { ...this.#position, hasElements: true };
+      }
       const { stats } = this.#options.context;
       if ("error" in given) throw stats.failed(given.error);
       return stats.gave(given.element);
@@ -427,9 +430,9 @@ class OrderedIterator extends ElementIterator {
 
   async #end(): Promise<Joined | typeof END> {
     const last = await this.#join.end();
-    const { number = 0 } = this.#position;
+    const { number = 0, hasElements = false } = this.#position;
     const isOwn = this.#isOwn(number);
-    const hadElements = this.#hasGiven || number > 0 || last !== undefined;
+    const hadElements = hasElements || number > 0 || last !== undefined;
     if (this.#options.isShared && hadElements) this.#options.context.notesShare();
     this.#position = { ...this.#position, carried: [], ended: true };
     this.release();

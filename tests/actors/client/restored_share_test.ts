@@ -1,0 +1,85 @@
+/** What a consumer takes for the end of a `repeat` when it was restored amid a repetition. */
+import type { ServiceAccess } from "../../../actors/client/access.ts";
+import { distributedIterator } from "../../../actors/client/distributed_iterator.ts";
+import type { Feed } from "../../../actors/client/feed.ts";
+import { Dataset, LeatError } from "../../../mod.ts";
+import { registerIterator } from "../../../data/node.ts";
+import type { DistributeNode } from "../../../data/operators/distribute.ts";
+import { encodeMessage } from "../../../transport/codec.ts";
+import { Payload } from "../../../transport/payload.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
+
+interface Reading {
+  readonly repetition: number;
+  readonly startAt: number | undefined;
+  readonly feed: Feed;
+}
+
+/** A service that gives what the test says. */
+class Service implements ServiceAccess {
+  readonly readings: Reading[] = [];
+
+  read(...[, , { repetition, ordered }, feed]: Parameters<ServiceAccess["read"]>): () => void {
+    this.readings.push({ repetition, startAt: ordered?.startAt, feed });
+    return () => {};
+  }
+
+  dataset(): Promise<never> {
+    return Promise.reject(new LeatError("not_found", "No dataset is registered"));
+  }
+
+  get last(): Reading {
+    return this.readings.at(-1)!;
+  }
+}
+
+function give(feed: Feed, sequence: number, index: number, value: number): void {
+  const element = new Payload(encodeMessage(value, { into: "arraybuffer" }));
+  feed.push({ kind: "element", element, place: { sequence, split: sequence, index } });
+}
+
+function endSplit(feed: Feed, sequence: number, index: number): void {
+  feed.push({ kind: "split_end", place: { sequence, split: sequence, index } });
+}
+
+Deno.test("a consumer restored in a repetition in which others were given all before goes on to the next", async () => {
+  const service = new Service();
+  registerIterator("distribute", (node, context) => {
+    const { inputs: [input], options } = node as DistributeNode;
+    return distributedIterator(input!, options, context, service);
+  });
+  // The numbers are given at the reader, so that it reads the whole stream.
+  const open = () =>
+    Dataset.range(8).enumerate().distribute({
+      service: "fake",
+      processingMode: "DETERMINISTIC",
+      jobName: "job",
+      numConsumers: 2,
+      consumerIndex: 1,
+    }).repeat(2).iterator();
+  await using before = open();
+  const waiting = before.next();
+  // The only element is the other's; then another one takes this reader's place.
+  give(service.last.feed, 0, 0, 5);
+  endSplit(service.last.feed, 0, 1);
+  service.last.feed.fail(new LeatError("failed_precondition", "It was taken over"));
+  await assertRejects(() => waiting, LeatError);
+  const token = await before.save();
+
+  await using after = open();
+  await after.restore(token);
+  const next = after.next();
+  assertEquals([service.last.repetition, service.last.startAt], [0, 1]);
+  const { feed } = service.last;
+  endSplit(feed, 1, 0);
+  feed.end();
+  const ended = next.then(({ done }) => done === true);
+  const goesOn = until(() => service.last.repetition === 1 || undefined);
+  assertEquals(await Promise.race([ended, goesOn]), true, "it has ended");
+  assertEquals(service.last.repetition, 1);
+  give(service.last.feed, 0, 0, 6);
+  give(service.last.feed, 0, 1, 7);
+  const { value } = await next;
+  assertEquals(value, [1, 7]);
+});
