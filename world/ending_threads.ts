@@ -11,7 +11,7 @@
 export interface LateThreads {
   /** Of each that a function may keep, when it is counted, with what it was watched as. */
   readonly onRunaway?: (what: string) => void;
-  /** Of each that had not begun: none of a user's functions has run there, and it counts as no runaway. */
+  /** Of each that had not begun, when it is counted: none of a user's functions has run there. */
   readonly onUnbegun?: () => void;
 }
 
@@ -36,7 +36,7 @@ export class EndingThreads {
     return this.#told.size;
   }
 
-  /** How many of them have not ended in time, and had begun. */
+  /** How many of them have not ended in time: each is lost, whether it had begun or not. */
   get runaways(): number {
     return [...this.#told].filter(({ isRunaway }) => isRunaway).length;
   }
@@ -63,9 +63,9 @@ export class EndingThreads {
     if (this.#closed) return;
     const { port1, port2 } = new MessageChannel();
     const timer = setTimeout(() => {
-      if (!hasBegun) return this.#late.onUnbegun?.();
       told.isRunaway = true;
-      this.#late.onRunaway?.(what);
+      if (hasBegun) this.#late.onRunaway?.(what);
+      else this.#late.onUnbegun?.();
     }, patienceMs);
     told.forget = () => {
       clearTimeout(timer);

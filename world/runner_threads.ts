@@ -39,10 +39,14 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly onSlowLoading?: (what: string) => void;
   /** After how long that is, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
+  /** After how long a thread that still loads is given up, in ms: what waits for it begins on another. Default ten minutes. */
+  readonly loadTimeoutMs?: number;
 }
 
 /** Many times what a thread takes to load on a busy machine, in ms. */
 const SLOW_AFTER_MS = 10_000;
+/** Nobody waits longer for a thread to load, in ms. */
+const LOAD_TIMEOUT_MS = 600_000;
 
 /** Makes runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
@@ -55,6 +59,7 @@ export class RunnerThreads implements RunnerFactory {
   readonly #runawayAfterMs: number;
   readonly #onSlowLoading: (what: string) => void;
   readonly #slowAfterMs: number;
+  readonly #loadTimeoutMs: number;
   #closed = false;
 
   constructor(
@@ -64,6 +69,7 @@ export class RunnerThreads implements RunnerFactory {
       runawayAfterMs = RUNAWAY_AFTER_MS,
       onSlowLoading = () => {},
       slowAfterMs = SLOW_AFTER_MS,
+      loadTimeoutMs = LOAD_TIMEOUT_MS,
       ...late
     }: RunnerThreadsOptions = {},
   ) {
@@ -73,6 +79,7 @@ export class RunnerThreads implements RunnerFactory {
     this.#runawayAfterMs = runawayAfterMs;
     this.#onSlowLoading = onSlowLoading;
     this.#slowAfterMs = slowAfterMs;
+    this.#loadTimeoutMs = loadTimeoutMs;
     // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
     this.#idle.push(this.#startThread());
   }
@@ -136,10 +143,15 @@ export class RunnerThreads implements RunnerFactory {
 
   #startThread(): RunnerThread {
     let slow: ReturnType<typeof setTimeout> | undefined = undefined;
+    let late: ReturnType<typeof setTimeout> | undefined = undefined;
+    const settled = () => {
+      clearTimeout(slow);
+      clearTimeout(late);
+    };
     const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
       const at = this.#idle.indexOf(thread);
       if (at >= 0) this.#idle.splice(at, 1);
-      clearTimeout(slow);
+      settled();
     });
     slow = setTimeout(() => {
       this.#onSlowLoading(
@@ -148,7 +160,12 @@ export class RunnerThreads implements RunnerFactory {
           "them with `deno check`, and leave --check out of `deno run`",
       );
     }, this.#slowAfterMs);
-    thread.loaded.then(() => clearTimeout(slow), () => clearTimeout(slow));
+    late = setTimeout(() => {
+      this.#busy.delete(thread);
+      const seconds = this.#loadTimeoutMs / 1_000;
+      this.#end(thread, "no pipeline", `its thread has not loaded within ${seconds} s`);
+    }, this.#loadTimeoutMs);
+    thread.loaded.then(settled, settled);
     return thread;
   }
 
@@ -163,14 +180,14 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   /** Ends a thread that may be busy for long. */
-  #end(thread: RunnerThread, what: string): void {
+  #end(thread: RunnerThread, what: string, why?: string): void {
     const watching = this.#ending.watch(
       thread.port,
       what,
       this.#runawayAfterMs,
       thread.isLoaded,
     );
-    thread.terminate(watching);
+    thread.terminate(watching, why);
   }
 }
 
@@ -279,8 +296,8 @@ class RunnerThread {
   }
 
   /** @param ready When its port is no longer needed. */
-  terminate(ready?: Promise<void>): void {
-    this.#die("its thread was terminated", ready);
+  terminate(ready?: Promise<void>, why = "its thread was terminated"): void {
+    this.#die(why, ready);
   }
 
   #die(why: string, ready?: Promise<void>): void {

@@ -33,25 +33,23 @@ export function takeUpWorker(
   role: WorkerRole,
   { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
 ): Playing {
+  const lost = (what: string) => {
+    const count = runners.runaways ?? 0;
+    system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
+    onRunaways?.(count);
+  };
   const runners = given ?? runnersOnThreads(role, startThread, {
-    onRunaway(what) {
-      const count = runners.runaways ?? 0;
-      system.world.log(
-        "warn",
+    onRunaway: (what) =>
+      lost(
         `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
-          `cannot end it: it keeps a core. Restart this worker (${count} such threads now)`,
-      );
-      onRunaways?.(count);
-    },
-    onUnbegun() {
-      system.world.log(
-        "warn",
+          "cannot end it: it keeps a core.",
+      ),
+    onUnbegun: () =>
+      lost(
         "A thread for pipelines had not begun when it was told to end, and has not ended for long " +
           "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
-          "less beside them), or Deno checks types for each thread (leave --check out of `deno run`). " +
-          "Restart this worker if it goes on",
-      );
-    },
+          "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
+      ),
     onSlowLoading: (what) => system.world.log("warn", what),
   });
   const { config, dispatcher, ownProcess = false } = role;

@@ -260,8 +260,8 @@ function defaultInterface(dispatcher: string): string {
 function runAway(name: string, count: number): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `Worker "${name}" gives up: functions on ${count} of its threads never give way, which keeps as ` +
-      "many cores until its process ends. Start it anew",
+    `Worker "${name}" gives up: ${count} of its threads were told to end and have not: their functions ` +
+      "never give way, or they never loaded. They are there until its process ends. Start it anew",
   );
 }
 

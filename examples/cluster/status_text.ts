@@ -206,7 +206,7 @@ function workerTable({ workers }: DispatcherDescription): string {
 function runawayLine({ name, figures }: DispatcherDescription["workers"][number]): string[] {
   const { runawayThreads = 0 } = figures?.process ?? {};
   return runawayThreads === 0 ? [] : [
-    `${name}: ${runawayThreads} of its threads cannot be ended and keep a core each; restart it`,
+    `${name}: ${runawayThreads} of its threads cannot be ended, and may keep a core each; restart it`,
   ];
 }
 

@@ -68,7 +68,7 @@ Deno.test("a worker that cannot end --runaway-threads-max threads lets clients f
   );
   assertEquals(seen.sort((a, b) => a - b), Array.from({ length: 1_000 }, (_, i) => i));
   assertEquals((await soon("its end", status)).code, 1);
-  assertMatch(stderr.text, /Worker "w1" gives up: functions on 2 of its threads never give way/);
+  assertMatch(stderr.text, /Worker "w1" gives up: 2 of its threads were told to end and have not/);
 });
 
 Deno.test("a worker and a dispatcher end with status 0 when they are asked to, though nobody else answers", async (t) => {

@@ -1,7 +1,8 @@
-/** Every file format, in every compression that is documented for it, read here and on a worker's thread. */
+/** Every file format, in every compression that is documented for it, read here, on a worker's thread and on a confined worker. */
 
-import { assert, assertEquals } from "../assert.ts";
-import { type Dataset, LocalCluster } from "../../mod.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { Dataset, LeatError, LocalCluster, serveDispatcher, serveWorker } from "../../mod.ts";
+import { RGB, writePng } from "../world/png_writer.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { type FormatFile, formatFiles } from "./format_files.ts";
 
@@ -72,4 +73,36 @@ Deno.test("every format and compression is read on a worker's thread", async () 
   await using folder = await writeAll(files);
   await using service = await LocalCluster.start({ ...QUIET, workers: 1 });
   await assertSame(files, folder, (dataset) => dataset.distribute({ service }));
+});
+
+Deno.test("every format and compression is read on a confined worker", async () => {
+  const files = await formatFiles();
+  await using folder = await writeAll(files);
+  await using dispatcher = await serveDispatcher(QUIET);
+  const service = dispatcher.address;
+  const sandbox = { dataRoots: [folder.path] };
+  await using _worker = await serveWorker({ ...QUIET, dispatcher: service, sandbox });
+  await assertSame(files, folder, (dataset) => dataset.distribute({ service }));
+});
+
+Deno.test("a worker's limit of memory for an image holds on its threads and on a confined worker", async () => {
+  const png = writePng({ width: 64, height: 64, depth: 8, colour: RGB, at: () => 7 });
+  await using folder = await TempFolder.make({ "class/image.png": png });
+  const images = Dataset.imageFolder(folder.path);
+  const limits = { imageBytesMax: 64 * 64 * 3, ...QUIET };
+  const refusal = async (service: LocalCluster | string) => {
+    const error = await assertRejects(
+      () => Array.fromAsync(images.distribute({ service })),
+      LeatError,
+    ) as LeatError;
+    assertEquals(error.code, "resource_exhausted");
+    assertStringIncludes(error.message, "--image-mib");
+  };
+  await using cluster = await LocalCluster.start({ ...limits, workers: 1 });
+  await refusal(cluster);
+  await using dispatcher = await serveDispatcher(QUIET);
+  const sandbox = { dataRoots: [folder.path] };
+  const service = dispatcher.address;
+  await using _worker = await serveWorker({ ...limits, dispatcher: service, sandbox });
+  await refusal(service);
 });

@@ -223,27 +223,61 @@ Deno.test("RunnerThreads says once of a thread that it loads slowly, and what ma
 });
 
 // What was sent to a thread that never hears it stays there, ports with it.
-Deno.test("RunnerThreads takes a thread that never loads for no function that never gives way", {
+Deno.test(
+  "RunnerThreads counts a thread that never loads among those that are lost, and blames no function",
+  {
+    sanitizeResources: false,
+  },
+  async () => {
+    const kept: MessagePort[] = [];
+    const unbegun = Promise.withResolvers<void>();
+    const runners = new RunnerThreads({}, {
+      // It never loads, and never ends.
+      start(_module, _name, port) {
+        kept.push(port);
+        return () => {};
+      },
+      onRunaway: (what) => unbegun.reject(new Error(`${what} is said to run on`)),
+      onUnbegun: unbegun.resolve,
+      runawayAfterMs: 1,
+    });
+    const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
+    const never = assertRejects(() => runner.next(), LeatError, "was terminated");
+    runner.dispose();
+    await unbegun.promise;
+    await never;
+    assertEquals(runners.runaways, 1);
+    await runners.close();
+    for (const port of kept) port.close();
+  },
+);
+
+Deno.test("RunnerThreads gives a thread up that does not load in time, with what waits for it", {
   sanitizeResources: false,
 }, async () => {
   const kept: MessagePort[] = [];
-  const unbegun = Promise.withResolvers<void>();
+  const unbegun: string[] = [];
   const runners = new RunnerThreads({}, {
-    // It never loads, and never ends.
     start(_module, _name, port) {
       kept.push(port);
       return () => {};
     },
-    onRunaway: (what) => unbegun.reject(new Error(`${what} is said to run on`)),
-    onUnbegun: unbegun.resolve,
+    onUnbegun: () => unbegun.push("lost"),
     runawayAfterMs: 1,
+    loadTimeoutMs: 1,
   });
-  const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
-  const never = assertRejects(() => runner.next(), LeatError, "was terminated");
+  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+  const error = await assertRejects(
+    () => runner.next(),
+    LeatError,
+    "has not loaded within",
+  ) as LeatError;
+  assertEquals(error.code, "unavailable");
+  await until(() => runners.runaways === 1);
+  assertEquals(unbegun, ["lost"]);
+  const given = runners.listSplits(Dataset.range(1).serialize());
+  await assertRejects(() => given, LeatError, "has not loaded within");
   runner.dispose();
-  await unbegun.promise;
-  await never;
-  assertEquals(runners.runaways, 0);
   await runners.close();
   for (const port of kept) port.close();
 });
