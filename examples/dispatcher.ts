@@ -133,7 +133,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     })
   );
   console.log(`Dispatcher listening on ${server.address}`);
-  console.log(`Live page at ${server.page}${values.token ?? values.tokenFile ? "?token=…" : ""}`);
+  const asksForToken = values.token ?? values.tokenFile ?? values.tokensFile;
+  console.log(`Live page at ${server.page}${asksForToken === undefined ? "" : "?token=…"}`);
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
   await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));

@@ -24,7 +24,7 @@ export interface DispatcherQuestions {
 
 /**
  * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. All but the last are
- * for admins and viewers, where there are tokens; that one says nothing but whether the dispatcher answers.
+ * for admins, workers and viewers, where there are tokens; that one says nothing but whether the dispatcher answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
   let asked: Promise<DispatcherDescription> | undefined;
@@ -49,7 +49,7 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   return {
     home: "/",
     open: "/healthz",
-    roles: ["viewer"],
+    roles: ["worker", "viewer"],
     answer: (path) => Object.hasOwn(pages, path) ? pages[path]!().catch(unavailable) : undefined,
   };
 }

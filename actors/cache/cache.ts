@@ -24,6 +24,7 @@ import {
   isLast,
   type WayFigures,
 } from "../worker/protocol.ts";
+import { cacheAccess } from "../worker/protocol_access.ts";
 import { cacheChecks } from "../worker/protocol_check.ts";
 import { SlidingWindow } from "./sliding_window.ts";
 
@@ -66,6 +67,7 @@ export function createCache(
       },
     },
     checks: cacheChecks,
+    access: cacheAccess,
     stop: () => cache.stop(),
   };
 }

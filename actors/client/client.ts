@@ -25,6 +25,7 @@ import { FirstComeReader } from "./first_come.ts";
 import { joinIteration } from "./joining.ts";
 import type { Numbering } from "./numbering.ts";
 import { OrderedReader } from "./ordered.ts";
+import { elementReaderAccess } from "../worker/protocol_access.ts";
 import type { ClientProtocol } from "./protocol.ts";
 import type {
   HeartbeatNews,
@@ -112,6 +113,8 @@ export function createClient(
       },
       askAgain: (_, { source }) => client.askAgain(source),
     },
+    // The dispatcher is an admin to who has dialled it.
+    access: { wake: [], ...elementReaderAccess },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
   };

@@ -10,6 +10,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
+import { RefusalLog } from "../runtime/access.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
@@ -25,6 +26,7 @@ import { openIteration } from "./opening.ts";
 import { isOrdered, noteReceived } from "./ordered.ts";
 import { NameClaims } from "./name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
+import { dispatcherAccess } from "./protocol_access.ts";
 import { dispatcherChecks } from "./protocol_check.ts";
 import { WorkerReach } from "./reach.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
@@ -32,6 +34,7 @@ import { cancelSave } from "./saving.ts";
 import { runnerDied } from "./runner_deaths.ts";
 import { Scaling } from "./scaling.ts";
 import { Silence } from "./silence.ts";
+import { forgeryOf, taskForgeryOf } from "./speaking.ts";
 import type { DispatcherState } from "./state.ts";
 import { TaskLists } from "./task_lists.ts";
 import { TaskRequests } from "./task_requests.ts";
@@ -76,13 +79,14 @@ export function createDispatcher(
       openIteration: (request, delivery) => dispatcher.openIteration(request, delivery),
       clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
       releaseClient: (request) => dispatcher.releaseClient(request),
-      workerHeartbeat: (request) => dispatcher.workerHeartbeat(request),
+      workerHeartbeat: (request, delivery) => dispatcher.workerHeartbeat(request, delivery),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
-      runnerDied: (request) => dispatcher.runnerDied(request),
+      runnerDied: (request, delivery) => dispatcher.runnerDied(request, delivery),
       describe: (request) => dispatcher.describe(request?.refresh === true),
     },
     checks: dispatcherChecks,
+    access: dispatcherAccess,
     start: async () => {
       opening = Turns.open(context, settings);
       dispatcher = new Dispatcher(context, settings, await opening);
@@ -104,6 +108,7 @@ class Dispatcher {
   readonly #consequences: Consequences;
   readonly #scaling: Scaling;
   readonly #names: NameClaims;
+  readonly #refusals: RefusalLog;
 
   constructor(context: ActorContext<DispatcherProtocol>, settings: Settings, turns: Turns) {
     this.#context = context;
@@ -111,6 +116,7 @@ class Dispatcher {
     this.#turns = turns;
     this.#scaling = new Scaling(settings.scaling);
     this.#names = new NameClaims(context);
+    this.#refusals = new RefusalLog(context.world);
     const consumers = new Consumers();
     const clientLinks = new ClientLinks(
       context,
@@ -231,17 +237,24 @@ class Dispatcher {
   }
 
   /** Who asks for the name of a worker that lives has to wait. */
-  workerHeartbeat(request: Request<"workerHeartbeat">): Answer<"workerHeartbeat"> {
+  workerHeartbeat(
+    request: Request<"workerHeartbeat">,
+    delivery: Delivery,
+  ): Answer<"workerHeartbeat"> {
+    this.#expect(delivery, (state) => forgeryOf(state, request, delivery));
     const holder = this.#turns.look((state) => holderOfName(state, request));
-    if (holder === undefined) return this.#workerHeard(request);
+    if (holder === undefined) return this.#workerHeard(request, delivery);
     return this.#names.expectGone(request.name, holder, request.worker)
-      .then(() => this.#workerHeard(request));
+      .then(() => this.#workerHeard(request, delivery));
   }
 
-  #workerHeard(request: Request<"workerHeartbeat">): Answer<"workerHeartbeat"> {
+  #workerHeard(
+    request: Request<"workerHeartbeat">,
+    delivery: Delivery,
+  ): Answer<"workerHeartbeat"> {
     const { figures, reach, silence } = this.#parts;
     return this.#turns.run((turn) => {
-      const answer = workerHeartbeat(turn, request);
+      const answer = workerHeartbeat(turn, request, delivery);
       if (request.leaving !== true && answer.follows === undefined) {
         silence.workerHeard(request.name);
         if (request.isPrivate !== true) reach.heard(request.name, request.worker);
@@ -252,16 +265,34 @@ class Dispatcher {
     });
   }
 
-  getSplit(request: Request<"getSplit">, { deadlineMs }: Delivery): Answer<"getSplit"> {
-    return this.#parts.taskRequests.getSplit(request, deadlineMs);
+  getSplit(request: Request<"getSplit">, delivery: Delivery): Answer<"getSplit"> {
+    this.#expectOwnTask(request, delivery);
+    return this.#parts.taskRequests.getSplit(request, delivery.deadlineMs);
   }
 
-  getSaveWork(request: Request<"getSaveWork">, { deadlineMs }: Delivery): Answer<"getSaveWork"> {
-    return this.#parts.taskRequests.getSaveWork(request, deadlineMs);
+  getSaveWork(request: Request<"getSaveWork">, delivery: Delivery): Answer<"getSaveWork"> {
+    this.#expectOwnTask(request, delivery);
+    return this.#parts.taskRequests.getSaveWork(request, delivery.deadlineMs);
   }
 
-  runnerDied(request: Request<"runnerDied">): Answer<"runnerDied"> {
+  runnerDied(request: Request<"runnerDied">, delivery: Delivery): Answer<"runnerDied"> {
+    this.#expectOwnTask(request, delivery);
     return this.#turns.run((turn) => runnerDied(turn, request, this.#settings.runnerDeathsMax));
+  }
+
+  #expectOwnTask({ taskId }: { readonly taskId: number }, delivery: Delivery): void {
+    this.#expect(delivery, (state) => taskForgeryOf(state, taskId, delivery));
+  }
+
+  /** Throws why somebody is refused, and has it logged. */
+  #expect(
+    { sender }: Delivery,
+    refusalOf: (state: DispatcherState) => LeatError | undefined,
+  ): void {
+    const refusal = this.#turns.look(refusalOf);
+    if (refusal === undefined) return;
+    this.#refusals.note(sender, refusal);
+    throw refusal;
   }
 
   /** Whoever looks while the journal waits for room has to see that it does. */

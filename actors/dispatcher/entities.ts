@@ -156,6 +156,8 @@ export interface Worker {
   process: string | null;
   /** Nobody but the clients of its process reaches it. */
   isPrivate: boolean;
+  /** The name of the identity that has registered it; null: nobody has said. */
+  owner: string | null;
   alive: boolean;
   /** Incarnations that were followed by a newer one, newest last. */
   pastLives: string[];

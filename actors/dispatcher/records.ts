@@ -54,6 +54,8 @@ export type JournalRecord =
     readonly tags: readonly string[];
     readonly process?: string;
     readonly isPrivate?: boolean;
+    /** The name of the identity that has registered it. */
+    readonly owner?: string;
   }
   /** Its tasks have ended by records of their own. */
   | { readonly type: "worker_lost"; readonly name: string; readonly wallMs: number }

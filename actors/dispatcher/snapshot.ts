@@ -121,8 +121,8 @@ function wholeIteration(iteration: Iteration): Iteration {
 
 /** Of no processes. */
 function wholeWorker(worker: Worker): Worker {
-  const { process = null, isPrivate = false } = worker;
-  return { ...worker, process, isPrivate };
+  const { process = null, isPrivate = false, owner = null } = worker;
+  return { ...worker, process, isPrivate, owner };
 }
 
 function wholeClient(client: Client): Client {

@@ -12,6 +12,7 @@ import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
+import { forgeryOf, type Speaker } from "./speaking.ts";
 import type { DispatcherState } from "./state.ts";
 import { isServedBy } from "./targets.ts";
 import type { Turn } from "./turn.ts";
@@ -20,9 +21,15 @@ type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
 /** See `DispatcherProtocol.workerHeartbeat`. */
-export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): HeartbeatAnswer {
+export function workerHeartbeat(
+  turn: Turn,
+  request: HeartbeatRequest,
+  speaker: Speaker,
+): HeartbeatAnswer {
   const { state } = turn;
   const { name, worker: ref, tasks } = request;
+  const forgery = forgeryOf(state, request, speaker);
+  if (forgery !== undefined) throw forgery;
   const worker = state.workers.get(name);
   if (worker?.pastLives.includes(ref.incarnation)) {
     throw new LeatError(
@@ -40,7 +47,7 @@ export function workerHeartbeat(turn: Turn, request: HeartbeatRequest): Heartbea
   }
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
     for (const word of [name, ...request.tags]) checkName("A worker's name or tag", word);
-    register(turn, request);
+    register(turn, request, speaker);
   }
   const endedTasks = tasks.filter((status) => !report(turn, name, status))
     .map(({ taskId }) => taskId);
@@ -75,7 +82,7 @@ export function loseWorker(turn: Turn, name: string): void {
 }
 
 /** A worker that is new, or back, or in a new life: it gets a task of every iteration that goes on. */
-function register(turn: Turn, request: HeartbeatRequest): void {
+function register(turn: Turn, request: HeartbeatRequest, { sender }: Speaker): void {
   const { name, worker, tags, process, isPrivate } = request;
   const { state } = turn;
   const affected = [...state.tasksOfWorker(name)].map(({ iterationId }) => iterationId);
@@ -85,6 +92,7 @@ function register(turn: Turn, request: HeartbeatRequest): void {
     name,
     worker,
     tags,
+    owner: sender.name,
     ...(process === undefined ? {} : { process }),
     ...(isPrivate === undefined ? {} : { isPrivate }),
   });

@@ -12,8 +12,8 @@ const PAST_LIVES_KEPT = 16;
 const LOST_WORKERS_KEPT = 1_000;
 
 export function registered(tables: Tables, record: RecordOf<"worker_registered">): void {
-  const { name, worker: ref, tags, process = null, isPrivate = false } = record;
-  const fields = { ref, tags, process, isPrivate, alive: true };
+  const { name, worker: ref, tags, process = null, isPrivate = false, owner = null } = record;
+  const fields = { ref, tags, process, isPrivate, owner, alive: true };
   const worker = tables.workers.get(name);
   if (worker === undefined) return tables.addWorker({ name, ...fields, pastLives: [] });
   if (worker.ref.incarnation !== ref.incarnation) {

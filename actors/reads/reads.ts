@@ -22,6 +22,7 @@ import {
   type RoundSourceProtocol,
   type WayFigures,
 } from "../worker/protocol.ts";
+import { roundSourceAccess } from "../worker/protocol_access.ts";
 import { roundSourceChecks } from "../worker/protocol_check.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { Repeats } from "../elements/repeats.ts";
@@ -67,6 +68,7 @@ export function createReads(
       askAgain: () => ({ acknowledged: reads.askAgain() }),
     },
     checks: roundSourceChecks,
+    access: roundSourceAccess,
     start: () => reads.fill(),
     stop: () => reads.stop(),
   };

@@ -4,6 +4,7 @@
  * @module
  */
 import type { LeatError } from "../../core/error.ts";
+import type { Access } from "./access.ts";
 import type { Checks } from "./checks.ts";
 import type { AnswerOf, Handlers, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef, Ref } from "./ref.ts";
@@ -17,6 +18,8 @@ export interface Actor<P> {
    * `invalid_argument`, and changes nothing. Left out: any comes.
    */
   readonly checks?: Checks<P>;
+  /** Which roles may call which methods; others are refused before anything is done. Left out: admins alone. */
+  readonly access?: Access<P>;
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
   /** Runs after the children have stopped; may still ask others. `error` is why it died, if it did. */

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
+import { refusalBy } from "./access.ts";
 import { type Answer, Answers } from "./answers.ts";
 import { copyBody } from "./body.ts";
 import type { Check } from "./checks.ts";
@@ -46,6 +47,7 @@ export interface CellSystem {
   drop(envelope: Envelope, reason: DropReason): void;
   emit(event: InspectionEvent): void;
   gaveUp(cell: Cell, error: LeatError): void;
+  refused(sender: Identity, error: LeatError): void;
 }
 
 interface Waiting {
@@ -303,6 +305,13 @@ export class Cell implements ActorContext<unknown> {
           `${formatRef(this.self)} has no method "${envelope.method}"`,
         ),
       );
+      return;
+    }
+    const refusal = refusalBy(this.#actor!.access, envelope.method, delivery.sender);
+    if (refusal !== undefined) {
+      this.#system.drop(envelope, "not_permitted");
+      this.#system.refused(delivery.sender, refusal);
+      this.#refuse(envelope, refusal);
       return;
     }
     const checks: Readonly<Record<string, Check>> | undefined = this.#actor!.checks;

@@ -16,6 +16,7 @@ export type DropReason =
   | "mailbox_full"
   | "expired"
   | "malformed"
+  | "not_permitted"
   | "unreachable"
   | "too_large"
   | "unwanted_reply";

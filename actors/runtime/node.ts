@@ -5,12 +5,14 @@
  * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
+import { RefusalLog } from "./access.ts";
 import type { AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import type { Answer } from "./answers.ts";
 import { Asks, type OpenAsk, settledMarks } from "./asks.ts";
 import { copyBody } from "./body.ts";
 import { Cell, type CellSystem } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
+import type { Identity } from "./identity.ts";
 import {
   type ActorInfo,
   type DropReason,
@@ -41,10 +43,12 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   readonly failed: Promise<LeatError>;
   readonly #fail: (error: LeatError) => void;
   readonly #queue: RunQueue;
+  readonly #refusals: RefusalLog;
   #lastIncarnation = 0;
 
   constructor(options: SystemOptions) {
     this.world = options.world;
+    this.#refusals = new RefusalLog(options.world);
     // Drawn, not forked: a fork of the same name is the same in every node and life of one world.
     const incarnation = options.world.random.hex64();
     this.id = { node: options.node, incarnation };
@@ -134,6 +138,10 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   gaveUp(_cell: Cell, error: LeatError): void {
     this.world.log("error", `Node ${this.id.node} gives up: ${error.message}`);
     this.#fail(error);
+  }
+
+  refused(sender: Identity, error: LeatError): void {
+    this.#refusals.note(sender, error);
   }
 
   emit(event: Parameters<Observer>[0]): void {

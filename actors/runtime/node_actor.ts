@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { Access } from "./access.ts";
 import type { Actor, ActorContext } from "./actor.ts";
 import { anything, checksOf, fencedRef, list, nothing, object, optional, text } from "./checks.ts";
 import type { ActorInfo } from "./inspection.ts";
@@ -93,6 +94,7 @@ export function createNodeActor(
 
   return {
     checks,
+    access,
     handlers: {
       spawn({ kind, name, config, owner }) {
         if (!Object.hasOwn(kinds, kind)) {
@@ -141,6 +143,14 @@ const checks = checksOf<NodeProtocol>()({
   list: nothing,
   ended: object({ lives: list(object({ path: text, incarnation: text })) }),
 });
+
+const access: Access<NodeProtocol> = {
+  spawn: [],
+  stop: [],
+  list: [],
+  // Of those that it has answered a node asks whether they may ask again.
+  ended: ["worker", "client", "viewer"],
+};
 
 /** Whether the same life asks for the same. Nobody knows that of one that has not said who it is. */
 function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {

@@ -18,6 +18,7 @@ import type {
   GetElementRequest,
   TaskStats,
 } from "./protocol.ts";
+import { elementSourceAccess } from "./protocol_access.ts";
 import { elementSourceChecks } from "./protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../elements/fetcher.ts";
 import { Repeats } from "../elements/repeats.ts";
@@ -102,6 +103,7 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
     },
     // Its worker asks it to drain, and nothing with that.
     checks: { ...elementSourceChecks, drain: () => undefined },
+    access: { ...elementSourceAccess, drain: [] },
     start: () => task.start(),
     stop: () => task.stop(),
   };

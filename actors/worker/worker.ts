@@ -25,6 +25,7 @@ import type {
   TaskStats,
   WorkerProtocol,
 } from "./protocol.ts";
+import { workerAccess } from "./protocol_access.ts";
 import { workerChecks } from "./protocol_check.ts";
 import type { RunnerFactory } from "./runner.ts";
 import { SaveBeginnings } from "./begin_save.ts";
@@ -137,6 +138,7 @@ export function createWorker(
       leave: () => worker.leave(),
     },
     checks: workerChecks,
+    access: workerAccess,
     start: () => worker.start(),
     stop: () => worker.stop(),
   };

@@ -27,8 +27,11 @@ export function nodeAddress(
 
 /** Options by which a program shows who it is and whom it trusts. */
 export const CREDENTIAL_OPTIONS = {
-  token: text({ help: "The cluster's secret. Visible in the list of processes: better a file." }),
-  tokenFile: text({ help: "A file that holds the cluster's secret.", placeholder: "FILE" }),
+  token: text({ help: "This program's secret. Visible in the list of processes: better a file." }),
+  tokenFile: text({
+    help: "A file that holds this program's secret: the cluster's one, or its own.",
+    placeholder: "FILE",
+  }),
   ca: text({
     help: "Certificates of authorities (PEM) to trust beside the usual ones, for wss://.",
     placeholder: "FILE",
@@ -44,6 +47,12 @@ export const SERVER_OPTIONS = {
     placeholder: "HOST[:PORT]",
   }),
   ...CREDENTIAL_OPTIONS,
+  tokensFile: text({
+    help:
+      'Who else may connect, and as what: lines of "NAME ROLE TOKEN", with admin, worker, client or ' +
+      "viewer for ROLE. It is read again when it changes.",
+    placeholder: "FILE",
+  }),
   cert: text({ help: "This server's certificate chain (PEM); needs --key.", placeholder: "FILE" }),
   key: text({ help: "The private key of --cert (PEM).", placeholder: "FILE" }),
   insecure: flag("Allows listening beyond this machine without a token."),
@@ -102,7 +111,7 @@ export async function readServiceTokens(
 export async function readServerOptions(
   values: Values<typeof SERVER_OPTIONS>,
 ): Promise<ServiceNodeConfig> {
-  const { advertise, cert, key, insecure, logLevel } = values;
+  const { advertise, cert, key, insecure, logLevel, tokensFile } = values;
   if ((cert === undefined) !== (key === undefined)) {
     const [given, missing] = key === undefined ? ["--cert", "--key"] : ["--key", "--cert"];
     throw new UsageError(`${given} needs ${missing}: TLS takes both`);
@@ -112,6 +121,7 @@ export async function readServerOptions(
     insecure,
     logLevel,
     ...(advertise === undefined ? {} : { advertise }),
+    ...(tokensFile === undefined ? {} : { tokens: { file: tokensFile } }),
     ...(cert === undefined ? {} : { cert: await readOptionFile("--cert", cert) }),
     ...(key === undefined ? {} : { key: await readOptionFile("--key", key) }),
   };

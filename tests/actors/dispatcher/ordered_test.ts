@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import fc from "fast-check";
 import { joinIteration } from "../../../actors/client/joining.ts";
 import { endClient } from "../../../actors/dispatcher/clients.ts";
@@ -626,7 +627,10 @@ class Decider implements Turn {
         const tasks = [...state.tasksOfWorker(name)].map(({ taskId }) => {
           return { taskId, completed: b % 10 === 1 };
         });
-        workerHeartbeat(this, { name, worker, tags: [], tasks });
+        workerHeartbeat(this, { name, worker, tags: [], tasks }, {
+          source: worker,
+          sender: SAME_PROCESS,
+        });
         return;
       }
       case "lose":

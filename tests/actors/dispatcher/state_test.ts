@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import fc from "fast-check";
 import { endClient, newsFor } from "../../../actors/dispatcher/clients.ts";
 import { registerDataset } from "../../../actors/dispatcher/datasets.ts";
@@ -216,7 +217,8 @@ class Decider implements Turn {
       completed: c === 0 && taskId % 2 === 0,
     }));
     const worker = { node: "n", path: `/${name}`, incarnation: `${life}` };
-    workerHeartbeat(this, { name, worker, tags: ["t"], tasks: c === 1 ? [] : tasks });
+    const request = { name, worker, tags: ["t"], tasks: c === 1 ? [] : tasks };
+    workerHeartbeat(this, request, { source: worker, sender: SAME_PROCESS });
   }
 
   #list(a: number, b: number): void {

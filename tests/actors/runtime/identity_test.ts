@@ -3,22 +3,27 @@
  *
  * @module
  */
-import type { Envelope } from "../../../actors/runtime/envelope.ts";
+import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
-import { assertEquals } from "../../assert.ts";
+import { DenoWorld } from "../../../world/deno_world.ts";
+import { assert, assertEquals } from "../../assert.ts";
 import { SOON, TestNode } from "./nodes.ts";
 
 interface Who {
   who(request: unknown): { readonly name: string; readonly role: string };
+  end(request: null): null;
 }
 
 function spawnWho(node: TestNode): Ref<Who> {
   return node.system.spawn<Who>({
     name: "who",
-    create: () => ({ handlers: { who: (_, { sender }: Delivery) => ({ ...sender }) } }),
+    create: () => ({
+      handlers: { who: (_, { sender }: Delivery) => ({ ...sender }), end: () => null },
+      access: { who: ["client"], end: [] },
+    }),
   });
 }
 
@@ -47,6 +52,11 @@ class ProvedLink implements Link {
   close(): void {}
 }
 
+function askOf(target: Ref, method: string, body: unknown): AskEnvelope {
+  const source = { node: "far", path: "/x", incarnation: "1-1" };
+  return { kind: "ask", source, target, number: 1, id: 1, method, body, timeoutMs: 1_000 };
+}
+
 Deno.test("Delivery.sender is this process for a message of the same node", async () => {
   await using node = new TestNode("a");
   const who = spawnWho(node);
@@ -59,21 +69,48 @@ Deno.test("Delivery.sender is what the link has proved, whatever the message say
   const link = new ProvedLink({ name: "team-a", role: "client" });
   node.system.attach(link);
   const forged = { name: "root", role: "admin" };
-  const ask = {
-    kind: "ask",
-    source: { node: "far", path: "/x", incarnation: "1-1" },
-    target: who,
-    number: 1,
-    id: 1,
-    method: "who",
-    body: { sender: forged },
-    timeoutMs: 1_000,
+  link.receive({
+    ...askOf(who, "who", { sender: forged }),
     sender: forged,
     identity: forged,
-  };
-  link.receive(ask as Envelope);
+  } as Envelope);
   await node.happened("send");
   assertEquals(link.sent.map((envelope) => "body" in envelope && envelope.body), [
     { name: "team-a", role: "client" },
   ]);
+});
+
+Deno.test("Access refuses a role that is not in the table, by its name, and logs it once", async () => {
+  const lines: string[] = [];
+  const world = new DenoWorld({ print: (_, line) => lines.push(line) });
+  await using node = new TestNode("a", { world });
+  const who = spawnWho(node);
+  const link = new ProvedLink({ name: "team-a", role: "client" });
+  node.system.attach(link);
+  for (let n = 1; n <= 3; n++) link.receive({ ...askOf(who, "end", null), number: n, id: n });
+  await node.happened("send", 3);
+  assertEquals(node.drops, ["not_permitted", "not_permitted", "not_permitted"]);
+  for (const answer of link.sent) {
+    assert(answer.kind === "failure");
+    assertEquals(answer.error.code, "permission_denied");
+    assertEquals(
+      answer.error.message,
+      '"team-a" has the role client, and may not call end: it is for admin. Use a token of such a role',
+    );
+  }
+  assertEquals(lines.filter((line) => line.includes("team-a")).length, 1);
+});
+
+Deno.test("Access without a table is for admins alone", async () => {
+  await using node = new TestNode("a");
+  const ref = node.system.spawn<Who>({
+    name: "who",
+    create: () => ({ handlers: { who: () => ({ name: "", role: "" }), end: () => null } }),
+  });
+  const link = new ProvedLink({ name: "worker-1", role: "worker" });
+  node.system.attach(link);
+  link.receive(askOf(ref, "end", null));
+  await node.happened("send");
+  assertEquals(link.sent.map(({ kind }) => kind), ["failure"]);
+  assertEquals(await node.system.ask(ref, "end", null, SOON), null);
 });
