@@ -1,0 +1,94 @@
+/**
+ * Functions that speak to their worker in the place of their runner, or take what the worker needs.
+ * Each must not end, block or fill the worker, nor cost the job beside it an element.
+ *
+ * @module
+ */
+import { Dataset, LeatError, LocalCluster } from "../../mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { soon, startDispatcher } from "../cluster/lib.ts";
+
+/** What a hostile function does in its process; `to` is the pipe to the worker. */
+const ATTACKS: Readonly<Record<string, string>> = {
+  "writes noise into the channel":
+    "for (let i = 0; i < 100; i++) Deno.stdout.writeSync(crypto.getRandomValues(new Uint8Array(4096)))",
+  "announces a message of 4 GiB in the pipe":
+    "Deno.stdout.writeSync(new Uint8Array(new Uint32Array([2 ** 32 - 2, 2 ** 32 - 1]).buffer))",
+  "announces a message of 1 GiB in a slot that is empty":
+    "Deno.stdout.writeSync(new Uint8Array(new Uint32Array([2 ** 30, 1]).buffer))",
+  "frees slots that it was not given":
+    "for (let i = 0; i < 9; i++) Deno.stdout.writeSync(new Uint8Array(new Uint32Array([0, 2 ** 31]).buffer))",
+  "begins a message and never ends it":
+    "(Deno.stdout.writeSync(new Uint8Array(new Uint32Array([4096, 2 ** 32 - 1]).buffer)), " +
+    "new Promise(() => {}))",
+  "closes the channel": "Deno.stdout.close()",
+  "closes what the worker says": "Deno.stdin.close()",
+  "changes the built-ins that encode what it gives":
+    "Object.assign(Object.prototype, { kind: 'element', toJSON: () => 'x' }), " +
+    "Array.prototype.push = function () { return 1e9 }, Map.prototype.get = () => 7",
+  "gives a string of 300 MB": "'x'.repeat(3e8)",
+  "gives shared arrays 30 wide and 7 deep":
+    "(() => { let a = [1]; for (let d = 0; d < 7; d++) a = Array(30).fill(a); return a })()",
+  "gives an array of 30 million": "Array(3e7).fill(0)",
+  "throws an error that is large in all of its parts":
+    "(() => { let e = new Error('x'.repeat(1e7)); for (let i = 0; i < 1e4; i++) " +
+    "e = new Error('y'.repeat(1e4), { cause: e }); throw e })()",
+};
+
+Deno.test("no function that takes its runner's place costs its worker, or the job beside it, anything", async () => {
+  await using cluster = await LocalCluster.start({
+    workers: 1,
+    carrier: "thread",
+    logLevel: "off",
+    confine: { stallTimeoutMs: 20_000 },
+  });
+  const service = cluster;
+  const bystander = Dataset.range(Number.MAX_SAFE_INTEGER).map((x) => x + 1)
+    .distribute({ service, processingMode: "OFF" }).iterator();
+  let expected = 0;
+  for (const [name, attack] of Object.entries(ATTACKS)) {
+    const attacking = Dataset.from([attack]).map((code) => new Function(`return (${code})`)());
+    const hostile = attacking.distribute({ service, processingMode: "DYNAMIC" }).iterator();
+    // Whatever it comes to, it comes to an end, or is left.
+    const over = hostile.next().then(() => {}, () => {});
+    for (let i = 0; i < 200; i++) {
+      assertEquals((await bystander.next()).value, ++expected, name);
+    }
+    if (!name.includes("never ends")) await over;
+    await hostile.return();
+    assertEquals((await bystander.next()).value, ++expected, name);
+  }
+  await bystander.return();
+});
+
+Deno.test("a worker without file handles refuses tasks, and goes on when there are some again", async () => {
+  await using dispatcher = await startDispatcher();
+  const { address } = dispatcher;
+  await using worker = startChild("examples/worker.ts", {
+    args: ["--dispatcher", address, "--heartbeat-ms", "200"],
+    openFilesMax: 64,
+  });
+  await worker.line(/listening on/);
+  const job = { service: address, processingMode: "OFF" } as const;
+  const endless = Dataset.range(Number.MAX_SAFE_INTEGER).map((x) => x);
+  const iterators = Array.from({ length: 16 }, () => endless.distribute(job).iterator());
+  const came = await soon(
+    "all tasks",
+    Promise.all(iterators.map((iterator) => iterator.next().then(() => "came", LeatError.from))),
+  );
+  const refused = came.filter((one) => one instanceof LeatError) as LeatError[];
+  for (const iterator of iterators) await iterator.return();
+  for (const { code } of refused) {
+    assert(["unavailable", "aborted", "resource_exhausted", "unknown"].includes(code), code);
+  }
+  const again = Dataset.range(3).map((x) => x * 2).distribute(job);
+  const values: number[] = [];
+  await soon(
+    "a job afterwards",
+    (async () => {
+      for await (const x of again) values.push(x);
+    })(),
+  );
+  assertEquals(values, [0, 2, 4]);
+});
