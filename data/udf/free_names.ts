@@ -79,8 +79,14 @@ function analysisOf(source: string): FunctionAnalysis {
   }
   const { expression, program, node } = parseFunction(source);
   const finder = new PlaceFinder();
-  finder.visit(node, true);
-  const through = freeReferences(program);
+  let through: Reference[];
+  try {
+    finder.visit(node, true);
+    through = freeReferences(program);
+  } catch (cause) {
+    // The parser bears deeper expressions than who walks its tree: a sum of thousands of terms, say.
+    throw refuse(source, "it nests too deeply to be examined", cause);
+  }
   const notGlobal = through.filter(({ identifier }) => !ALLOWED_GLOBALS.has(identifier.name));
   return {
     source: expression,

@@ -204,6 +204,14 @@ Deno.test("analyzeFunction refuses a source beyond its limit before parsing it",
   assertStringIncludes(error.message, String(FUNCTION_SOURCE_LENGTH_MAX));
 });
 
+Deno.test("analyzeFunction refuses an expression too deep to be walked, whether it parses or not", () => {
+  // The parser reads members in a loop, and sums by calling itself.
+  for (const deep of [".a".repeat(100_000), "+x".repeat(100_000)]) {
+    const error = assertThrows(() => analyzeFunction(`(x) => x${deep}`), LeatError) as LeatError;
+    assertEquals(error.code, "invalid_argument");
+  }
+});
+
 Deno.test("analyzeFunction lists uses of the clock and of ambient luck", () => {
   const cases: [string, string[]][] = [
     ["(x, { random }) => random.next()", []],
