@@ -13,7 +13,7 @@ import type { StartThread } from "../transport/start_thread.ts";
 import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
 import { RunnerThreads, type RunnerThreadsOptions } from "./runner_threads.ts";
-import { ConfinedRunners } from "./sandbox/confined_runners.ts";
+import { ConfinedRunners, type ConfinedRunnersOptions } from "./sandbox/confined_runners.ts";
 import type { LateThreads } from "./ending_threads.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -38,7 +38,7 @@ export function takeUpWorker(
     system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
     onRunaways?.(count);
   };
-  const runners = given ?? runnersOnThreads(role, startThread, {
+  const runners = given ?? runnersOf(role, startThread, {
     onRunaway: (what) =>
       lost(
         `A function of ${what} has not given way for long after its thread was told to end, and Deno ` +
@@ -51,6 +51,13 @@ export function takeUpWorker(
           "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),
     onSlowLoading: (what) => system.world.log("warn", what),
+    onNoLandlock() {
+      system.world.log(
+        "warn",
+        "This system has no Landlock: functions may read what links in data roots lead to, and only " +
+          "Deno's own permissions keep them from other files. Linux 5.13 or later has it",
+      );
+    },
   });
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
@@ -68,13 +75,18 @@ export function takeUpWorker(
   return { actor, close: () => runners.close() };
 }
 
-function runnersOnThreads(
+/** Who is told what an operator should know of runners. */
+type RunnerWarnings =
+  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
+  & Required<Pick<ConfinedRunnersOptions, "onNoLandlock">>;
+
+function runnersOf(
   { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
   start: StartThread | undefined,
-  { onSlowLoading, ...late }: Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>,
+  { onSlowLoading, onNoLandlock, ...late }: RunnerWarnings,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services, imageBytesMax };
-  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached);
+  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached, { onNoLandlock });
   return new RunnerThreads(reached, {
     ...{ start, onSlowLoading },
     ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),

@@ -7,6 +7,7 @@
 import { Dataset, LeatError, LocalCluster } from "../../mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { until } from "../lib/until.ts";
 import { soon, startDispatcher } from "../cluster/lib.ts";
 
 /** What a hostile function does in its process; `to` is the pipe to the worker. */
@@ -52,7 +53,7 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
     const hostile = attacking.distribute({ service, processingMode: "DYNAMIC" }).iterator();
     // Whatever it comes to, it comes to an end, or is left.
     const over = hostile.next().then(() => {}, () => {});
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 50; i++) {
       assertEquals((await bystander.next()).value, ++expected, name);
     }
     if (!name.includes("never ends")) await over;
@@ -60,6 +61,40 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
     assertEquals((await bystander.next()).value, ++expected, name);
   }
   await bystander.return();
+});
+
+/** Whether there is a process. */
+async function isThere(pid: number): Promise<boolean> {
+  const { success } = await new Deno.Command("sh", {
+    args: ["-c", `kill -0 ${pid}`],
+    stderr: "null",
+  }).output();
+  return success;
+}
+
+Deno.test({
+  name: "no function outlives a worker that was killed, whatever it is doing",
+  // Elsewhere a process ends when it next reads from its worker.
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using dispatcher = await startDispatcher();
+    const { address } = dispatcher;
+    await using worker = startChild("examples/worker.ts", { args: ["--dispatcher", address] });
+    await worker.line(/listening on/);
+    const pids = Dataset.range(2).map((x) => {
+      const { process } = globalThis as unknown as { process: { pid: number } };
+      if (x === 0) return process.pid;
+      for (;;);
+    });
+    await using iterator = pids.distribute({ service: address }).iterator();
+    const { value: pid } = await soon("the process's number", iterator.next());
+    const spinning = iterator.next().catch(() => {});
+    assert(await isThere(pid as number));
+    worker.kill("SIGKILL");
+    await soon("the end of the process", until(async () => !(await isThere(pid as number)), 50));
+    await iterator.return();
+    await spinning;
+  },
 });
 
 Deno.test("a worker without file handles refuses tasks, and goes on when there are some again", async () => {

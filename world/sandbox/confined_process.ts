@@ -13,7 +13,7 @@ import type { FetchedModules } from "./fetched_modules.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host_processes.ts";
-import type { ConfinedStart } from "./runner_program.ts";
+import type { ConfinedBy, ConfinedStart } from "./runner_program.ts";
 import { runnerGone } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
@@ -25,6 +25,8 @@ export interface ProcessOptions {
   readonly modules: FetchedModules;
   readonly storageLatencyMs: number;
   readonly loadTimeoutMs?: number;
+  /** Called where the kernel does not keep the process to the granted files. */
+  readonly onNoLandlock: () => void;
   /** Called when the process is no more. */
   readonly onEnded: (process: ConfinedProcess) => void;
 }
@@ -132,7 +134,9 @@ export class ConfinedProcess implements SuppliedProcess {
       );
     }, loadTimeoutMs);
     try {
-      await this.#answerOf("start", start);
+      // No function has run there yet.
+      const { landlock } = await this.#answerOf("start", start) as ConfinedBy;
+      if (landlock === 0) this.#options.onNoLandlock();
       this.#child.forgetFiles();
     } finally {
       clearTimeout(late);

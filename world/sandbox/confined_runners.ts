@@ -31,6 +31,8 @@ export interface ConfinedRunnersOptions {
   readonly loadingMax?: number;
   /** How long one may take to load, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
+  /** Called once where the system has no Landlock, which keeps functions from following links. */
+  readonly onNoLandlock?: () => void;
 }
 
 /** Makes runners, each in a confined process of its own. */
@@ -45,14 +47,20 @@ export class ConfinedRunners implements RunnerFactory {
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs }: ConfinedRunnersOptions = {},
+    { loadingMax = LOADING_MAX, loadTimeoutMs, onNoLandlock = () => {} }: ConfinedRunnersOptions =
+      {},
   ) {
+    let isTold = false;
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostProcesses(grants, storage);
     this.#modules = new FetchedModules(grants.imports);
     const options: ProcessOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
+      onNoLandlock: () => {
+        if (!isTold) onNoLandlock();
+        isTold = true;
+      },
       onEnded: (process) => {
         this.#processes.delete(process);
         this.#ended.cpuSeconds += process.usage.cpuSeconds;

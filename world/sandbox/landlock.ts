@@ -45,10 +45,15 @@ const SYSTEM_FILES = [
   ...["/dev/zero", "/dev/urandom", "/dev/random"],
 ];
 
-/** Does nothing where the kernel has no Landlock: the permissions of Deno hold all the same. */
-export function restrictFiles(kernel: KernelCalls, reach: Reach): void {
+/**
+ * Restricts this process for good. Does nothing where the kernel has no Landlock: the permissions of
+ * Deno hold all the same.
+ *
+ * @returns The version of Landlock; 0 where there is none.
+ */
+export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   const version = kernel.landlockVersion();
-  if (version === 0) return;
+  if (version === 0) return 0;
   const known = knownAccesses(version);
   const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsTcp));
   const allow = (path: string, accesses: bigint) => {
@@ -66,6 +71,7 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): void {
     if (/\.so(\.|$)/.test(file)) allow(dirname(file), READ | EXECUTE);
   }
   kernel.restrictSelf(ruleset);
+  return version;
 }
 
 function attributesOf(version: number, known: bigint, allowsTcp: boolean): Uint8Array<ArrayBuffer> {

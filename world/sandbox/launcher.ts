@@ -12,7 +12,7 @@ import { restrictFiles } from "./landlock.ts";
 
 /** What the launcher is told, as JSON in its only argument. */
 export interface Launch {
-  /** The program that it becomes, and its arguments. */
+  /** The program that it becomes, and its arguments; another one says which Landlock holds it. */
   readonly command: readonly string[];
   /** Files and folders that the program may read. */
   readonly readable: readonly string[];
@@ -43,6 +43,7 @@ if (import.meta.main) {
   kernel.limitMemory(launch.memoryBytesMax);
   kernel.limitOpenFiles(launch.openFilesMax);
   kernel.writeNoCoreFiles();
-  restrictFiles(kernel, { ...launch, readable: [...launch.readable, ...denoDir()] });
-  kernel.become(launch.command);
+  const readable = [...launch.readable, ...denoDir()];
+  const version = restrictFiles(kernel, { ...launch, readable });
+  kernel.become([...launch.command, String(version)]);
 }

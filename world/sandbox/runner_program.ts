@@ -30,7 +30,7 @@ import type {
 } from "../../actors/worker/runner.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";
-import { channelToParent } from "./child_process.ts";
+import { channelToParent, landlockOfThis } from "./child_process.ts";
 import { type AskHost, ConfinedHost } from "./confined_host.ts";
 import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
@@ -48,6 +48,12 @@ export interface ConfinedStart {
   readonly imports: readonly string[];
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
+}
+
+/** What holds a process beside Deno's permissions. */
+export interface ConfinedBy {
+  /** The version of Landlock; 0: the system has none. */
+  readonly landlock: number;
 }
 
 /** What is asked for, as arguments of `Runner.next()`. */
@@ -81,13 +87,13 @@ const splits: RunnerSplits = {
 // The worker has closed the channel, or is no more.
 channel.closed.then(() => Deno.exit());
 
-function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): null {
+function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): ConfinedBy {
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
   // Deno would look for everything that a module names before any hook is asked.
   if (imports.length > 0) importByHooks(modules);
   host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
-  return null;
+  return { landlock: landlockOfThis() };
 }
 
 function run(settings: RunnerSettings): null {
