@@ -35,7 +35,7 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
 export interface ImageLimits {
   /**
    * Most bytes of memory that decoding one image may take: its pixels and what its decoder needs beside them, as its header says.
-   * Default {@linkcode IMAGE_BYTES_MAX}: some 80 million pixels of a PNG of 8-bit RGB, 350 million of a JPEG that is not progressive.
+   * Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit RGB, 350 million of a JPEG that is not progressive.
    */
   readonly imageBytesMax?: number | undefined;
 }

@@ -14,7 +14,7 @@ import {
   packRgba,
   RGBA_BYTES,
 } from "./image_format.ts";
-import { PNG_SIGNATURE, type PngChunk, pngChunks } from "./png_chunks.ts";
+import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
 import { WasmLibrary } from "./wasm_library.ts";
 
 /** The part of LodePNG that is used: writes where RGBA bytes are, and the size; answers 0, or the number of an error. */
@@ -34,15 +34,8 @@ const HEADER_BYTES = 13;
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 /** Rows are preceded by a byte each, and an interlaced picture is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
-/** How many times its size data can inflate to. */
-const INFLATION_MAX = 1032;
-/**
- * Data that cannot inflate beyond this, or beyond what the picture needs, is decoded at once. Other data is inflated once before, up to
- * the size of the picture and no further, because the library has no such bound.
- */
-const INFLATED_BYTES_UNCHECKED_MAX = 16 * 1024 * 1024;
-/** All that pixels need. Others could hold texts that inflate to any size. */
-const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IDAT", "IEND"]);
+/** All that pixels need, beside the data. Others could hold texts that inflate to any size. */
+const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
 
 /**
  * Decodes PNGs on the calling thread: of every colour type, palettes, interlaced. Of 16-bit channels the upper 8 bits are used, gamma
@@ -63,8 +56,8 @@ export class PngFormat implements ImageFormat {
 
   bytesToDecode(bytes: Uint8Array): number {
     const { width, height, inflatedBytes } = readHeader(bytes);
-    // Inflated data as it is stored and without its filters, and the pixels.
-    return 2 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
+    // The inflated data here, as the library's input, as it reads it and without its filters; and the pixels.
+    return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
   }
 
   load(): Promise<void> | undefined {
@@ -74,26 +67,21 @@ export class PngFormat implements ImageFormat {
   decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
     const chunks = pngChunks(bytes);
     if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
+    const unsound = chunks.find((chunk) => !isSound(chunk));
+    if (unsound !== undefined) {
+      throw damaged(bytes, `the checksum of its ${JSON.stringify(unsound.type)} chunk is wrong`);
+    }
     const { width, height, inflatedBytes } = readHeader(bytes);
-    const used: PngChunk[] = [];
-    for (const chunk of chunks) {
-      if (CHUNKS_USED.has(chunk.type)) used.push(chunk);
-      else if (!isSound(chunk)) throw damaged(bytes, `the checksum of its ${chunk.type} is wrong`);
-    }
-    try {
-      requireBounded(used, inflatedBytes);
-    } catch (cause) {
-      throw damaged(bytes, "its contents are damaged", cause);
-    }
+    const stored = storedChunk(bytes, chunks, inflatedBytes);
+    const parts = [PNG_SIGNATURE, ...usedChunks(chunks, stored)];
     this.#library!.call((library, memory) => {
-      const byteLength = used.reduce((sum, { whole }) => sum + whole.length, PNG_SIGNATURE.length);
+      const byteLength = parts.reduce((sum, { length }) => sum + length, 0);
       const input = memory.allocate(byteLength);
       const png = memory.view(input, byteLength);
-      png.set(PNG_SIGNATURE);
-      let at = PNG_SIGNATURE.length;
-      for (const { whole } of used) {
-        png.set(whole, at);
-        at += whole.length;
+      let at = 0;
+      for (const part of parts) {
+        png.set(part, at);
+        at += part.length;
       }
       const found = memory.allocate(12);
       let error: number;
@@ -151,17 +139,35 @@ function readHeader(bytes: Uint8Array): Header {
   return { width, height, inflatedBytes };
 }
 
-/** Throws where the data inflates to more than a picture of its size needs. */
-function requireBounded(chunks: readonly PngChunk[], maxOutputLength: number): void {
-  const data = chunks.filter(({ type }) => type === "IDAT").map(({ data }) => data);
-  const byteLength = data.reduce((sum, part) => sum + part.length, 0);
-  if (byteLength * INFLATION_MAX <= Math.max(maxOutputLength, INFLATED_BYTES_UNCHECKED_MAX)) return;
-  nodeZlib().inflateSync(Buffer.concat(data), { maxOutputLength });
+/**
+ * The picture's data, inflated, as one chunk of blocks that are not compressed. The library itself would inflate without a bound, and
+ * takes three times as long as the machine's own zlib.
+ */
+function storedChunk(
+  bytes: Uint8Array,
+  chunks: readonly PngChunk[],
+  maxOutputLength: number,
+): Uint8Array {
+  const data = Buffer.concat(chunks.filter(({ type }) => type === "IDAT").map(({ data }) => data));
+  try {
+    const inflated = nodeZlib().inflateSync(data, { maxOutputLength });
+    const zlib = nodeZlib().deflateSync(inflated, { level: 0, chunkSize: inflated.length + 1024 });
+    return pngChunk("IDAT", zlib);
+  } catch (cause) {
+    throw damaged(bytes, "its contents are damaged", cause);
+  }
 }
 
-function isSound({ whole }: PngChunk): boolean {
-  const stored = new DataView(whole.buffer, whole.byteOffset + whole.length - 4).getUint32(0);
-  return nodeZlib().crc32(whole.subarray(4, -4)) === stored;
+/** The chunks that pixels need, with the data's in one. */
+function* usedChunks(chunks: readonly PngChunk[], data: Uint8Array): Iterable<Uint8Array> {
+  let hasData = false;
+  for (const { type, whole } of chunks) {
+    if (type !== "IDAT" && CHUNKS_USED.has(type)) yield whole;
+    else if (type === "IDAT" && !hasData) {
+      hasData = true;
+      yield data;
+    }
+  }
 }
 
 function damaged(bytes: Uint8Array, why: string, cause?: unknown): LeatError {

@@ -2,10 +2,14 @@
  * The chunks that a PNG is made of.
  */
 
+import { nodeZlib } from "../core/builtins.ts";
+
 /** What a PNG begins with. */
 export const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
+/** Length and type before the data, and the checksum behind. */
 const FRAME_BYTES = 12;
+const CRC_BYTES = 4;
 
 /** A chunk. */
 export interface PngChunk {
@@ -29,4 +33,29 @@ export function pngChunks(bytes: Uint8Array): PngChunk[] {
     at = end;
   }
   return chunks;
+}
+
+/** Whether a chunk's checksum is right. */
+export function isSound({ whole }: PngChunk): boolean {
+  return viewOf(whole).getUint32(whole.length - CRC_BYTES) === crcOf(whole);
+}
+
+/** A chunk as it stands in a file. */
+export function pngChunk(type: string, data: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(FRAME_BYTES + data.length);
+  const view = viewOf(whole);
+  view.setUint32(0, data.length);
+  for (let i = 0; i < type.length; i++) whole[4 + i] = type.charCodeAt(i);
+  whole.set(data, 8);
+  view.setUint32(whole.length - CRC_BYTES, crcOf(whole));
+  return whole;
+}
+
+/** Of type and data. */
+function crcOf(whole: Uint8Array): number {
+  return nodeZlib().crc32(whole.subarray(4, -CRC_BYTES));
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

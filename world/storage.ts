@@ -114,9 +114,9 @@ export class StorageFiles implements Files {
   /** The files that match a glob pattern, sorted by code units. Behind `http:` URLs there are no globs. */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     const scheme = schemeOf(pattern);
-    if (scheme === undefined) return await this.#local.list(pattern);
+    if (scheme === undefined) return await this.#local.list(pattern, signal);
     if (scheme === "file") {
-      const paths = await this.#local.list(localPath(pattern));
+      const paths = await this.#local.list(localPath(pattern), signal);
       return paths.map((path) => pathToFileURL(path).href).sort();
     }
     return await (await this.#filesOf(scheme, pattern)).list(pattern, signal);

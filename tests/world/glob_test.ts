@@ -1,10 +1,17 @@
 /** Glob patterns: what they mean, and that no pattern takes long. */
 
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { GlobName, GlobPlaces, parseGlobs } from "../../world/glob.ts";
 import { GLOB_ALTERNATIVES_MAX } from "../../world/glob_braces.ts";
 import { DenoFiles } from "../../world/files.ts";
+import { StorageFiles } from "../../world/storage.ts";
 import { withFiles } from "../lib/temp_folder.ts";
 
 /** Whether a path below the current folder matches. */
@@ -113,4 +120,19 @@ Deno.test("a glob pattern beyond a limit is refused, and the limit named", () =>
   for (const open of ["[", "{", "[{", "{[", "{,", "[!"]) {
     assert(matches(open.repeat(4000), open.repeat(4000)));
   }
+});
+
+Deno.test("StorageFiles.list of this machine's files ends once its signal is aborted", async () => {
+  const files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`${i}/${i}/file`, ""]));
+  await withFiles(files, async (folder) => {
+    const storage = new StorageFiles();
+    for (const path of [folder, `file://${folder}`]) {
+      const given = new AbortController();
+      const listing = storage.list(`${path}/**/file`, given.signal);
+      given.abort(new LeatError("cancelled", "nobody wants it"));
+      const error = await assertRejects(() => listing, LeatError) as LeatError;
+      assertEquals(error.code, "cancelled");
+      assertEquals((await storage.list(`${path}/**/file`)).length, 30);
+    }
+  });
 });
