@@ -17,6 +17,7 @@ import { openHome } from "./world/client_homes.ts";
 import { DenoHost } from "./world/deno_host.ts";
 
 export type { ScalingOptions } from "./actors/dispatcher/autoscaler.ts";
+export type { Quotas } from "./actors/dispatcher/quotas.ts";
 export type { DispatcherDescription } from "./actors/dispatcher/protocol.ts";
 export {
   costOf,

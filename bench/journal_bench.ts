@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { hashBytes } from "../core/hash.ts";
 import { setImmediate } from "node:timers";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../actors/dispatcher/protocol.ts";
@@ -194,6 +195,7 @@ const JOB_RECORDS: readonly JournalRecord[] = [
   { type: "cluster_created", clusterId: "00000000deadbeef" },
   {
     type: "dataset_registered",
+    owner: "anyone",
     datasetId: "1",
     graph: new Uint8Array(1_000),
     fingerprint: "bench",
@@ -201,6 +203,7 @@ const JOB_RECORDS: readonly JournalRecord[] = [
   },
   {
     type: "job_created",
+    owner: "anyone",
     jobId: 1,
     name: "bench",
     parameters: { datasetId: "1", processingMode: "DYNAMIC", sharing: false },
@@ -216,7 +219,8 @@ const JOB_RECORDS: readonly JournalRecord[] = [
 ];
 
 async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>): Promise<void> {
-  const dataset = { graph: new Uint8Array(1_000), fingerprint: "bench", cardinality: -1 };
+  const graph = new Uint8Array(1_000);
+  const dataset = { graph, fingerprint: hashBytes(graph), cardinality: -1 };
   const patience = { timeoutMs: TIMEOUT_MS };
   const { datasetId } = await system.ask(dispatcher, "registerDataset", dataset, patience);
   await system.ask(dispatcher, "openIteration", {

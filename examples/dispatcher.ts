@@ -84,6 +84,31 @@ const OPTIONS = {
     default: 3,
     min: 1,
   }),
+  datasetMib: integer({
+    help: "How long a registered pipeline may be, with the data that is in it, in MiB.",
+    default: 32,
+    min: 1,
+  }),
+  datasetsMib: integer({
+    help: "How long the pipelines of one identity may be together, in MiB.",
+    default: 256,
+    min: 1,
+  }),
+  jobsMax: integer({
+    help: "How many jobs one identity may have.",
+    default: 16_384,
+    min: 1,
+  }),
+  clientsMax: integer({
+    help: "How many clients one identity may have at a time.",
+    default: 65_536,
+    min: 1,
+  }),
+  requestsPerSecondMax: integer({
+    help: "How many requests a second may come from one identity, or from one node of an admin.",
+    default: 10_000,
+    min: 1,
+  }),
   ...SERVER_OPTIONS,
 };
 
@@ -113,6 +138,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
   const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
   const { minWorkers, maxWorkers, runnerDeathsMax } = values;
+  const { datasetMib, datasetsMib, jobsMax, clientsMax, requestsPerSecondMax } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -127,6 +153,13 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       jobGcTimeoutMs,
       windowSplits,
       runnerDeathsMax,
+      quotas: {
+        datasetBytesMax: datasetMib * 2 ** 20,
+        datasetsBytesMax: datasetsMib * 2 ** 20,
+        jobsMax,
+        clientsMax,
+        requestsPerSecondMax,
+      },
       scaling: { minWorkers, maxWorkers },
       ...(journal === undefined ? {} : { journal }),
       ...(workers === undefined ? {} : { workers }),

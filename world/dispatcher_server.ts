@@ -37,6 +37,7 @@ export interface DispatcherServerConfig extends
     | "scaling"
     | "windowSplits"
     | "runnerDeathsMax"
+    | "quotas"
   > {
   /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
   readonly journal?: string;
@@ -86,7 +87,7 @@ export async function serveDispatcher(
 ): Promise<DispatcherServer> {
   checkDispatcherConfig(config);
   const { journal, workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs } = config;
-  const { jobGcTimeoutMs, windowSplits, runnerDeathsMax, scaling } = config;
+  const { jobGcTimeoutMs, windowSplits, runnerDeathsMax, scaling, quotas } = config;
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
@@ -105,6 +106,7 @@ export async function serveDispatcher(
       ...(scaling === undefined ? {} : { scaling }),
       ...(windowSplits === undefined ? {} : { windowSplits }),
       ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
+      ...(quotas === undefined ? {} : { quotas }),
     },
   };
   let isWorker = (_node: string) => false;

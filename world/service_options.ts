@@ -10,6 +10,7 @@ import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster.ts";
+import type { Quotas } from "../actors/dispatcher/quotas.ts";
 import { secretiveServices } from "./service_address.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
@@ -142,6 +143,15 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: COUNT,
   runnerDeathsMax: COUNT,
+  quotas: OBJECT,
+};
+
+const quotas: Checks<Quotas> = {
+  datasetBytesMax: COUNT,
+  datasetsBytesMax: COUNT,
+  jobsMax: COUNT,
+  clientsMax: COUNT,
+  requestsPerSecondMax: COUNT,
 };
 
 const workerServer: Checks<WorkerServerConfig> = {
@@ -180,6 +190,7 @@ export function checkWorkerOptions(options: LocalWorkerOptions): void {
 export function checkDispatcherConfig(config: DispatcherServerConfig): void {
   check("serveDispatcher", dispatcherServer, config);
   check("serveDispatcher: scaling", scaling, config.scaling ?? {});
+  check("serveDispatcher: quotas", quotas, config.quotas ?? {});
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */

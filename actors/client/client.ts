@@ -138,6 +138,8 @@ class Client {
   /** The newest list of tasks, and its name. */
   readonly #tasks = new Map<number, TaskSource>();
   #taskList: string | undefined;
+  /** What only this client knows, and presents with whatever it asks the dispatcher of itself. */
+  readonly #secret: string;
   readonly #waitLog = new WaitLog();
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
@@ -147,6 +149,7 @@ class Client {
 
   constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
     this.#context = context;
+    this.#secret = context.random.hex64() + context.random.hex64();
     this.#options = options;
     this.#feed = feed;
     const refresh = () => this.#refresh();
@@ -197,7 +200,8 @@ class Client {
     const clientId = await this.#joined();
     if (clientId === undefined) return;
     // The dispatcher finds out by itself when it does not hear of a client any more.
-    await this.#context.ask(this.#options.dispatcher, "releaseClient", { clientId }, {
+    const request = { clientId, secret: this.#secret };
+    await this.#context.ask(this.#options.dispatcher, "releaseClient", request, {
       timeoutMs: RELEASE_TIMEOUT_MS,
     }).catch(() => {});
   }
@@ -236,6 +240,7 @@ class Client {
         .datasetId;
     const request = {
       requestId: this.#context.random.hex64(),
+      secret: this.#secret,
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { ...parameters, datasetId },
       repetition,
@@ -269,6 +274,7 @@ class Client {
     const taskList = this.#taskList;
     const request = {
       clientId,
+      secret: this.#secret,
       ...this.#reader.report(),
       ...(taskList === undefined ? {} : { taskList }),
       figures: this.#figures(),

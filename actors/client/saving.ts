@@ -65,6 +65,8 @@ class SaveClient {
   readonly #options: Omit<ServiceSaveOptions, keyof Credentials>;
   readonly #parameters: Omit<JobParameters, "datasetId">;
   #clientId: number | undefined;
+  /** What only this one knows, and presents with whatever it asks the dispatcher of its clients. */
+  readonly #secret: string;
   /** The service has begun: what is there now was not there before. */
   #hasBegun = false;
   #told = "";
@@ -79,6 +81,8 @@ class SaveClient {
     options: Omit<ServiceSaveOptions, keyof Credentials>,
   ) {
     this.#home = home;
+    const { random } = home.system.world;
+    this.#secret = random.hex64() + random.hex64();
     this.#definition = definition;
     this.#options = options;
     const seed = BigInt.asUintN(64, seedOf(node) ?? 0n).toString(16).padStart(16, "0");
@@ -126,6 +130,7 @@ class SaveClient {
     );
     const request = {
       requestId,
+      secret: this.#secret,
       jobName: `distributedSave ${this.#options.save.folder}`,
       parameters: { ...this.#parameters, datasetId },
       repetition: 0,
@@ -158,7 +163,10 @@ class SaveClient {
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
     const { system, dispatcher } = this.#home;
     try {
-      const answer = await system.ask(dispatcher, "clientHeartbeat", { clientId }, {
+      const answer = await system.ask(dispatcher, "clientHeartbeat", {
+        clientId,
+        secret: this.#secret,
+      }, {
         timeoutMs: HEARTBEAT_TIMEOUT_MS,
         attemptMs: ATTEMPT_MS,
       });
@@ -200,7 +208,11 @@ class SaveClient {
     if (this.#clientId === undefined) return;
     const { system, dispatcher } = this.#home;
     const cancel = this.#options.signal?.aborted === true;
-    const request = { clientId: this.#clientId, ...(cancel ? { cancel } : {}) };
+    const request = {
+      clientId: this.#clientId,
+      secret: this.#secret,
+      ...(cancel ? { cancel } : {}),
+    };
     const patience = { timeoutMs: RELEASE_TIMEOUT_MS };
     await system.ask(dispatcher, "releaseClient", request, patience).catch(() => null);
   }

@@ -10,6 +10,7 @@ import { type Client, isServing, type Iteration, type Task } from "./entities.ts
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
+import { checkSecret } from "./owners.ts";
 import { whyWaiting } from "./missing_consumers.ts";
 import type { Consumers } from "./rounds.ts";
 import { savingNews } from "./saving.ts";
@@ -20,11 +21,27 @@ import { endUnread, mayRead } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 import { whyUnserved } from "./unserved.ts";
 
-/** The client of that id and its iteration. @throws {LeatError} what the client is to be told when it is gone. */
-export function clientOf(state: DispatcherState, clientId: number): [Client, Iteration] {
+/** Which client a request is about. */
+interface AboutClient {
+  readonly clientId: number;
+  readonly secret?: string;
+}
+
+/**
+ * The client that a request is about, and its iteration.
+ *
+ * @throws LeatError `permission_denied` without its secret, and what it is to be told when it is gone.
+ */
+export function clientOf(
+  state: DispatcherState,
+  { clientId, secret }: AboutClient,
+): [Client, Iteration] {
   const client = state.clients.get(clientId);
-  if (client !== undefined) return [client, state.iterations.get(client.iterationId)!];
-  const iterationId = state.iterationOfReleased(clientId);
+  if (client !== undefined) {
+    checkSecret(client, secret, clientId);
+    return [client, state.iterations.get(client.iterationId)!];
+  }
+  const iterationId = state.releasedClient(clientId)?.iterationId;
   if (iterationId !== undefined && !state.iterations.has(iterationId)) {
     throw new LeatError(
       "failed_precondition",
@@ -47,11 +64,12 @@ export function clientOf(state: DispatcherState, clientId: number): [Client, Ite
  */
 export function newsOfSaveEnd(
   state: DispatcherState,
-  clientId: number,
+  { clientId, secret }: AboutClient,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined {
-  const saveEnd = state.saveEndOfReleased(clientId);
-  if (saveEnd === undefined) return undefined;
-  const { error } = saveEnd;
+  const released = state.releasedClient(clientId);
+  if (released?.saveEnd === undefined) return undefined;
+  checkSecret(released, secret, clientId);
+  const { error } = released.saveEnd;
   return { tasks: [], finished: true, ...(error === null ? {} : { error }) };
 }
 

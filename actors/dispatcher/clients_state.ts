@@ -16,14 +16,14 @@ const RELEASED_CLIENTS_KEPT = 1_000;
 const READERS_KEPT = 65_536;
 
 export function opened(tables: Tables, record: RecordOf<"client_opened">): void {
-  const { clientId, iterationId, requestId, consumerIndex, process = null } = record;
+  const { clientId, iterationId, requestId, consumerIndex, secret = null, process = null } = record;
   const { startAt = 0, behind, stream } = record;
   const iteration = need(tables.iterations.get(iterationId), record);
   const { ordered } = iteration;
   if (ordered?.consumers && consumerIndex !== null) {
     join(ordered, consumerIndex, { startAt, behind });
   }
-  const client = { clientId, iterationId, requestId, consumerIndex, process };
+  const client = { clientId, iterationId, requestId, consumerIndex, secret, process };
   tables.addClient({ ...client, firstVersion: null });
   cameInRun(tables, iteration, record);
   if (stream === undefined) return;
@@ -53,12 +53,13 @@ export function readersKey(stream: string, consumerIndex: number | null): string
 
 export function released(tables: Tables, record: RecordOf<"client_released">): void {
   const client = need(tables.clients.get(record.clientId), record);
-  const { clientId, iterationId, consumerIndex } = client;
+  const { clientId, iterationId, consumerIndex, secret } = client;
   tables.removeClient(client);
   const iteration = need(tables.iterations.get(iterationId), record);
   const { rounds, ordered } = iteration;
   const saveEnd = saveEndOf(tables, iteration);
-  tables.released.set(clientId, { iterationId, ...(saveEnd === undefined ? {} : { saveEnd }) });
+  const told = { iterationId, secret };
+  tables.released.set(clientId, saveEnd === undefined ? told : { ...told, saveEnd });
   trimOldest(tables.released, RELEASED_CLIENTS_KEPT);
   if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
   pass(tables, iteration, consumerIndex, iteration.repetition);

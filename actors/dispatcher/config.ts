@@ -5,6 +5,7 @@
  */
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import type { Journal } from "./journal.ts";
+import { checkedQuotas, type Quotas } from "./quotas.ts";
 import type { DialWorker } from "./reach.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./static_shards.ts";
@@ -48,6 +49,8 @@ export interface DispatcherConfig {
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
   readonly journalBytesMax?: number;
+  /** What one identity may take; what is left out has its default. */
+  readonly quotas?: Partial<Quotas>;
   /** Limits and times of what it says of how many workers there should be. */
   readonly scaling?: ScalingOptions;
   /** Puts something before the journal, which gives that state: tests watch it so, or break it. */
@@ -62,9 +65,9 @@ type Hook = "wrapJournal" | "dialWorker" | "onWorkers";
 
 /** The same with its defaults, checked. */
 export type Settings =
-  & Required<Omit<DispatcherConfig, "scaling" | Hook>>
+  & Required<Omit<DispatcherConfig, "scaling" | "quotas" | Hook>>
   & Pick<DispatcherConfig, Hook>
-  & { readonly scaling: Required<ScalingOptions> };
+  & { readonly scaling: Required<ScalingOptions>; readonly quotas: Quotas };
 
 const DEFAULTS = {
   logName: "dispatcher",
@@ -87,6 +90,7 @@ export function settingsOf(config: DispatcherConfig): Settings {
     ...settings,
     workers: checkWorkerNames(settings.workers),
     scaling: checkScaling(config.scaling),
+    quotas: checkedQuotas(config.quotas),
     clientGraceMs: Math.min(settings.clientGraceMs, settings.clientTimeoutMs),
   };
 }

@@ -7,7 +7,8 @@ import type { RecordOf } from "./records.ts";
 import { need, type Tables } from "./tables.ts";
 
 export function registered(tables: Tables, record: RecordOf<"dataset_registered">): void {
-  const { type: _, transient = false, ...dataset } = record;
+  const { type: _, transient = false, owner, ...dataset } = record;
+  tables.datasetOwners.set(dataset.datasetId, owner);
   if (transient) tables.transient.add(dataset.datasetId);
   tables.addDataset(dataset);
 }

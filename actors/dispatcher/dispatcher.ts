@@ -19,16 +19,19 @@ import { ClientLinks } from "./client_links.ts";
 import { clientOf, endClient, newsFor, newsOfSaveEnd } from "./clients.ts";
 import { type DispatcherConfig, type Settings, settingsOf } from "./config.ts";
 import { Consequences, type Parts } from "./consequences.ts";
-import { datasetOf, registerDataset } from "./datasets.ts";
+import { datasetFor, registerDataset } from "./datasets.ts";
 import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
 import { openIteration } from "./opening.ts";
+import { checkSecret } from "./owners.ts";
+import { checkQuotas } from "./quotas.ts";
 import { isOrdered, noteReceived } from "./ordered.ts";
 import { NameClaims } from "./name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import { dispatcherAccess } from "./protocol_access.ts";
 import { dispatcherChecks } from "./protocol_check.ts";
 import { WorkerReach } from "./reach.ts";
+import { RequestRates } from "./request_rates.ts";
 import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
 import { cancelSave } from "./saving.ts";
 import { runnerDied } from "./runner_deaths.ts";
@@ -73,17 +76,22 @@ export function createDispatcher(
   let dispatcher!: Dispatcher;
   return {
     handlers: {
-      hello: () => dispatcher.hello(),
-      registerDataset: (request) => dispatcher.registerDataset(request),
-      getDataset: (request) => dispatcher.getDataset(request),
-      openIteration: (request, delivery) => dispatcher.openIteration(request, delivery),
-      clientHeartbeat: (request, delivery) => dispatcher.clientHeartbeat(request, delivery),
-      releaseClient: (request) => dispatcher.releaseClient(request),
+      hello: (_, by) => dispatcher.answer(by, () => dispatcher.hello()),
+      registerDataset: (request, by) =>
+        dispatcher.answer(by, () => dispatcher.registerDataset(request, by)),
+      getDataset: (request, by) => dispatcher.answer(by, () => dispatcher.getDataset(request, by)),
+      openIteration: (request, by) =>
+        dispatcher.answer(by, () => dispatcher.openIteration(request, by)),
+      clientHeartbeat: (request, by) =>
+        dispatcher.answer(by, () => dispatcher.clientHeartbeat(request, by)),
+      releaseClient: (request, by) =>
+        dispatcher.answer(by, () => dispatcher.releaseClient(request)),
       workerHeartbeat: (request, delivery) => dispatcher.workerHeartbeat(request, delivery),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
       runnerDied: (request, delivery) => dispatcher.runnerDied(request, delivery),
-      describe: (request) => dispatcher.describe(request?.refresh === true),
+      describe: (request, by) =>
+        dispatcher.answer(by, () => dispatcher.describe(request?.refresh === true)),
     },
     checks: dispatcherChecks,
     access: dispatcherAccess,
@@ -109,6 +117,7 @@ class Dispatcher {
   readonly #scaling: Scaling;
   readonly #names: NameClaims;
   readonly #refusals: RefusalLog;
+  readonly #rates: RequestRates;
 
   constructor(context: ActorContext<DispatcherProtocol>, settings: Settings, turns: Turns) {
     this.#context = context;
@@ -117,6 +126,8 @@ class Dispatcher {
     this.#scaling = new Scaling(settings.scaling);
     this.#names = new NameClaims(context);
     this.#refusals = new RefusalLog(context.world);
+    const { requestsPerSecondMax } = settings.quotas;
+    this.#rates = new RequestRates(requestsPerSecondMax, () => context.world.nowMs());
     const consumers = new Consumers();
     const clientLinks = new ClientLinks(
       context,
@@ -163,6 +174,26 @@ class Dispatcher {
   }
 
   /** What it says was durable before the first request: it waits for nothing, so that health checks pass on a full disk. */
+  /**
+   * Answers what clients and people ask, and has it logged whom it refuses what.
+   *
+   * @throws LeatError `resource_exhausted` for one who asks too often.
+   */
+  answer<A>(by: Delivery, answer: () => A | Promise<A>): A | Promise<A> {
+    this.#rates.take(by);
+    const failed = (error: unknown): never => {
+      const isRefusal = error instanceof LeatError && error.code === "permission_denied";
+      if (isRefusal) this.#refusals.note(by.sender, error);
+      throw error;
+    };
+    try {
+      const answered = answer();
+      return answered instanceof Promise ? answered.catch(failed) : answered;
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
   hello(): Answer<"hello"> {
     return this.#turns.look((state): DispatcherInfo => ({
       version: VERSION,
@@ -171,22 +202,29 @@ class Dispatcher {
     }));
   }
 
-  registerDataset(request: Request<"registerDataset">): Answer<"registerDataset"> {
+  registerDataset(
+    request: Request<"registerDataset">,
+    { sender }: Delivery,
+  ): Answer<"registerDataset"> {
     return this.#turns.run((turn) => {
-      const answer = registerDataset(turn, request);
+      const answer = registerDataset(turn, request, sender, this.#settings.quotas);
       this.#parts.silence.datasetRegistered(answer.datasetId);
       return answer;
     });
   }
 
-  getDataset({ datasetId }: Request<"getDataset">): Answer<"getDataset"> {
-    return this.#turns.run(({ state }) => datasetOf(state, datasetId));
+  getDataset({ datasetId }: Request<"getDataset">, { sender }: Delivery): Answer<"getDataset"> {
+    return this.#turns.run(({ state }) => datasetFor(state, datasetId, sender));
   }
 
-  openIteration(request: Request<"openIteration">, { source }: Delivery): Answer<"openIteration"> {
+  openIteration(
+    request: Request<"openIteration">,
+    { source, sender }: Delivery,
+  ): Answer<"openIteration"> {
     const { consumers, clientLinks } = this.#parts;
     return this.#turns.run((turn) => {
-      const answer = openIteration(turn, request, {
+      checkQuotas(turn.state, request, sender.name, this.#settings.quotas);
+      const answer = openIteration(turn, request, sender, {
         placeOf: (clientId) => consumers.placeOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(turn.state, iterationId),
       });
@@ -204,9 +242,9 @@ class Dispatcher {
     const { lostTaskTimeoutMs, clientGraceMs, windowSplits } = this.#settings;
     return this.#turns.run((turn) => {
       const { state } = turn;
-      const saveEnd = newsOfSaveEnd(state, request.clientId);
+      const saveEnd = newsOfSaveEnd(state, request);
       if (saveEnd !== undefined) return saveEnd;
-      const [client, iteration] = clientOf(state, request.clientId);
+      const [client, iteration] = clientOf(state, request);
       const { clientId, iterationId } = client;
       silence.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
@@ -228,8 +266,11 @@ class Dispatcher {
     });
   }
 
-  releaseClient({ clientId, cancel = false }: Request<"releaseClient">): Answer<"releaseClient"> {
+  releaseClient(request: Request<"releaseClient">): Answer<"releaseClient"> {
+    const { clientId, secret, cancel = false } = request;
     return this.#turns.run((turn) => {
+      const client = turn.state.clients.get(clientId);
+      if (client !== undefined) checkSecret(client, secret, clientId);
       if (cancel) cancelSave(turn, clientId);
       endClient(turn, clientId, "released", this.#parts.consumers);
       return null;

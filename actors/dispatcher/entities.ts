@@ -20,6 +20,8 @@ export interface Job {
   readonly jobId: number;
   /** Null: the job is its only client's own. */
   readonly name: string | null;
+  /** The name of the identity that began it. */
+  readonly owner: string;
   readonly parameters: JobParameters;
   /** Static policies: who shares its iterations, each at its index. Null for others. */
   readonly workers: readonly string[] | null;
@@ -169,6 +171,8 @@ export interface Client {
   readonly iterationId: number;
   readonly requestId: string;
   readonly consumerIndex: number | null;
+  /** A digest of what is presented with its requests. Null: nothing is. */
+  readonly secret: string | null;
   /** Null: it has not said. */
   readonly process: string | null;
   /** Coordinated reads: the first schedule put in force since it came; it begins there. */
@@ -197,6 +201,7 @@ export interface StreamRun {
 /** A client that was released, to be told what became of it. */
 export interface ReleasedClient {
   readonly iterationId: number;
+  readonly secret: string | null;
   /** It was over by then, and the client may not have been told. */
   readonly saveEnd?: SaveEnd;
 }

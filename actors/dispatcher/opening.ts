@@ -4,12 +4,14 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { Identity } from "../runtime/identity.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { Client, Iteration, Job } from "./entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
 import { checkRequest } from "./opening_checks.ts";
 import { hashJson } from "../../core/hash.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
 import { isSaveOver } from "./saving.ts";
@@ -33,12 +35,23 @@ interface Said {
 }
 
 /** See `DispatcherProtocol.openIteration`. */
-export function openIteration(turn: Turn, request: OpenRequest, said: Said): OpenAnswer {
+export function openIteration(
+  turn: Turn,
+  request: OpenRequest,
+  sender: Identity,
+  said: Said,
+): OpenAnswer {
   const { state } = turn;
+  const { secret } = request;
   const known = state.clientOfRequest(request.requestId);
-  if (known !== undefined) return answerOf(turn, known);
-  checkRequest(turn, request);
+  if (known !== undefined) {
+    checkSecret(known, secret, known.clientId);
+    return answerOf(turn, known);
+  }
+  checkRequest(turn, request, sender);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
+  const named = jobName === undefined ? undefined : state.jobNamed(jobName);
+  if (named !== undefined) checkJobOwner(named, sender);
   if (jobName !== undefined) {
     forgetSave(turn, jobName);
     forgetFailed(turn, jobName);
@@ -54,7 +67,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
   if (running !== undefined) checkReaders(turn, running, request, said.placeOf);
 
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
-  const jobId = job?.jobId ?? createJob(turn, jobName ?? null, parameters);
+  const jobId = job?.jobId ?? createJob(turn, jobName ?? null, sender.name, parameters);
   const iterationId = running?.iterationId ?? createIteration(turn, jobId, request, role);
   const clientId = state.nextClientId;
   const { requestId, process } = request;
@@ -64,6 +77,7 @@ export function openIteration(turn: Turn, request: OpenRequest, said: Said): Ope
     iterationId,
     requestId,
     consumerIndex,
+    ...(secret === undefined ? {} : { secret: digestOf(secret) }),
     ...(process === undefined ? {} : { process }),
     ...role,
     ...beginningOf(request),
@@ -102,10 +116,15 @@ function answerOf({ state }: Turn, { clientId, iterationId }: Client): OpenAnswe
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
-function createJob(turn: Turn, name: string | null, parameters: JobParameters): number {
+function createJob(
+  turn: Turn,
+  name: string | null,
+  owner: string,
+  parameters: JobParameters,
+): number {
   const jobId = turn.state.nextJobId;
   const workers = isStatic(parameters.processingMode) ? { workers: turn.listedWorkers } : {};
-  turn.commit({ type: "job_created", jobId, name, parameters, ...workers });
+  turn.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
   return jobId;
 }
 

@@ -5,8 +5,9 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
+import type { Identity } from "../runtime/identity.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import { datasetOf } from "./datasets.ts";
+import { datasetFor } from "./datasets.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import { SPLITS_MAX } from "./split_table.ts";
@@ -20,10 +21,14 @@ const CONSUMERS_MAX = 65_536;
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** What the request means; what it looks like was checked before. */
-export function checkRequest({ state, listedWorkers }: Turn, request: OpenRequest): void {
+export function checkRequest(
+  { state, listedWorkers }: Turn,
+  request: OpenRequest,
+  sender: Identity,
+): void {
   const { requestId, jobName, stream, restoration, runId, parameters, consumerIndex } = request;
   const { numConsumers, sharing } = parameters;
-  const { cardinality } = datasetOf(state, parameters.datasetId);
+  const { cardinality } = datasetFor(state, parameters.datasetId, sender);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
   }

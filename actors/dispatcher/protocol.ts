@@ -152,13 +152,15 @@ export interface DispatcherProtocol {
     readonly transient?: true;
   }): { readonly datasetId: string };
 
-  /** @throws `not_found`. */
+  /** @throws `not_found`; `permission_denied` for one that another identity has registered for its jobs alone. */
   getDataset(request: { readonly datasetId: string }): DatasetDefinition;
 
   /**
    * Joins iteration `repetition` of a job as a new client, creating job and iteration if need be.
-   * Without `jobName` the job is this client's own.
+   * Without `jobName` the job is this client's own. A named one belongs to the identity that began it.
    *
+   * @throws `permission_denied` for a job of another identity, unless this one is an admin;
+   * `resource_exhausted` when this identity has too many jobs or clients.
    * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
    * coordinated reads or sharing are asked of a finite dataset, or both together;
    * `failed_precondition` when another client holds this consumer index, or reads the one stream there
@@ -169,6 +171,11 @@ export interface DispatcherProtocol {
    */
   openIteration(request: {
     readonly requestId: string;
+    /**
+     * Drawn by the client. Once it has given one, whatever is asked about this client presents it, or is
+     * refused with `permission_denied`.
+     */
+    readonly secret?: string;
     readonly jobName?: string;
     readonly parameters: JobParameters;
     readonly repetition: number;
@@ -224,6 +231,7 @@ export interface DispatcherProtocol {
    */
   clientHeartbeat(request: {
     readonly clientId: number;
+    readonly secret?: string;
     /** Coordinated reads: the next round this consumer has not fetched anything of. */
     readonly nextRound?: number;
     /** Coordinated reads: the first round that its training loop was not given. */
@@ -310,7 +318,11 @@ export interface DispatcherProtocol {
   };
 
   /** Releases a client; idempotent. `cancel`: a save ends with it, and can be gone on with later. */
-  releaseClient(request: { readonly clientId: number; readonly cancel?: boolean }): null;
+  releaseClient(request: {
+    readonly clientId: number;
+    readonly secret?: string;
+    readonly cancel?: boolean;
+  }): null;
 
   /**
    * Registers a worker at its first call, keeps it alive after that, and gives it work. A worker

@@ -155,6 +155,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   getDataset: object({ datasetId: text }),
   openIteration: object({
     requestId: text,
+    secret: optional(text),
     jobName: optional(text),
     parameters,
     repetition: count,
@@ -170,6 +171,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   }),
   clientHeartbeat: object({
     clientId: count,
+    secret: optional(text),
     nextRound: optional(count),
     deliveredRound: optional(count),
     waitsFor: optional(word<RoundWait>()),
@@ -184,7 +186,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     taskList: optional(text),
     figures: optional(clientFigures),
   }),
-  releaseClient: object({ clientId: count, cancel: optional(flag) }),
+  releaseClient: object({ clientId: count, secret: optional(text), cancel: optional(flag) }),
   workerHeartbeat: object({
     name: text,
     worker: fencedRef,

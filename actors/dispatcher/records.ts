@@ -16,7 +16,12 @@ export type JournalRecord =
   | { readonly type: "cluster_created"; readonly clusterId: string }
   /** A dispatcher began to work on this journal. */
   | { readonly type: "dispatcher_started"; readonly incarnation: string; readonly wallMs: number }
-  | ({ readonly type: "dataset_registered"; readonly transient?: true } & DatasetDefinition)
+  | ({
+    readonly type: "dataset_registered";
+    /** The name of the identity that registered it. */
+    readonly owner: string;
+    readonly transient?: true;
+  } & DatasetDefinition)
   /** One that was transient is so no more. */
   | { readonly type: "dataset_kept"; readonly datasetId: string }
   /** A transient one that no job uses. */
@@ -26,6 +31,8 @@ export type JournalRecord =
     readonly jobId: number;
     /** Null: the job is its only client's own. */
     readonly name: string | null;
+    /** The name of the identity that began it. */
+    readonly owner: string;
     readonly parameters: JobParameters;
     /** Static policies: the workers that share it. */
     readonly workers?: readonly string[];
@@ -94,6 +101,8 @@ export type JournalRecord =
     readonly iterationId: number;
     readonly requestId: string;
     readonly consumerIndex: number | null;
+    /** A digest of what has to be presented with its requests. */
+    readonly secret?: string;
     readonly process?: string;
     /** DETERMINISTIC: what it reads, of which its job may be a chain. */
     readonly stream?: string;

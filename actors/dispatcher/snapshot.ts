@@ -29,6 +29,7 @@ export interface StateSnapshot {
   readonly lives: number;
   readonly lastIds: Readonly<Omit<LastIds, "dataset"> & Partial<LastIds>>;
   readonly datasets: readonly Dataset[];
+  readonly datasetOwners: readonly (readonly [datasetId: string, owner: string])[];
   readonly transient?: readonly string[];
   readonly jobs: readonly Job[];
   readonly iterations: readonly Iteration[];
@@ -49,6 +50,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
     lives,
     lastIds,
     datasets: [...tables.datasets.values()],
+    datasetOwners: [...tables.datasetOwners],
     transient: [...tables.transient],
     jobs: [...tables.jobs.values()],
     iterations: [...tables.iterations.values()],
@@ -82,6 +84,9 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   Object.assign(tables, { clusterId, lives });
   Object.assign(tables.lastIds, lastIds);
   for (const dataset of entities.datasets) tables.addDataset(dataset);
+  for (const [datasetId, owner] of entities.datasetOwners) {
+    tables.datasetOwners.set(datasetId, owner);
+  }
   for (const datasetId of transient) tables.transient.add(datasetId);
   for (const job of entities.jobs) tables.addJob(wholeJob(job));
   for (const iteration of entities.iterations) tables.addIteration(wholeIteration(iteration));

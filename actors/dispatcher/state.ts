@@ -10,7 +10,7 @@ import type {
   Dataset,
   Iteration,
   Job,
-  SaveEnd,
+  ReleasedClient,
   StreamReaders,
   StreamRun,
   Task,
@@ -114,9 +114,13 @@ export class DispatcherState {
   }
 
   /** The first that was registered of the datasets that are equal and compressed alike. */
-  datasetLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Dataset | undefined {
-    const [first] = this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
-    return first;
+  datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
+    return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
+  }
+
+  /** The name of the identity that has registered a dataset. */
+  ownerOfDataset(datasetId: string): string | undefined {
+    return this.#tables.datasetOwners.get(datasetId);
   }
 
   jobNamed(name: string): Job | undefined {
@@ -192,12 +196,8 @@ export class DispatcherState {
   }
 
   /** The iteration that a released client was in, if that is still remembered. */
-  iterationOfReleased(clientId: number): number | undefined {
-    return this.#tables.released.get(clientId)?.iterationId;
-  }
-
-  /** How the save of a released client had ended by then, if it had, and that is still remembered. */
-  saveEndOfReleased(clientId: number): SaveEnd | undefined {
-    return this.#tables.released.get(clientId)?.saveEnd;
+  /** A client that was released, if that is still remembered. */
+  releasedClient(clientId: number): ReleasedClient | undefined {
+    return this.#tables.released.get(clientId);
   }
 }

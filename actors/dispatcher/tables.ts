@@ -43,6 +43,8 @@ export class Tables {
   readonly lastIds: LastIds = { dataset: 0, job: 0, iteration: 0, task: 0, client: 0 };
   readonly datasets: Map<string, Dataset> = new Map();
   readonly transient: Set<string> = new Set();
+  /** The names of the identities that have registered the datasets. */
+  readonly datasetOwners: Map<string, string> = new Map();
   readonly jobs: Map<number, Job> = new Map();
   readonly iterations: Map<number, Iteration> = new Map();
   readonly tasks: Map<number, Task> = new Map();
@@ -82,6 +84,7 @@ export class Tables {
   removeDataset(dataset: Dataset): void {
     this.datasets.delete(dataset.datasetId);
     this.transient.delete(dataset.datasetId);
+    this.datasetOwners.delete(dataset.datasetId);
     this.datasetsOfLikeness.delete(likenessOf(dataset), dataset);
   }
 

@@ -17,6 +17,13 @@ import type {
  * is refused. By distance: by count, later requests could take all places that an earlier one waits for.
  */
 export const UNACKNOWLEDGED_MAX = 1_024;
+/**
+ * Bytes of elements that one client has asked for and not acknowledged: beyond it the client is refused
+ * more. Leat's own clients ask for less.
+ */
+const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
+/** So many elements a client may wait for before it is known how long they are. */
+const UNKNOWN_MAX = 128;
 /** A client not heard of for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 
@@ -63,11 +70,16 @@ interface Client {
  */
 export class Repeats {
   readonly #world: World;
+  readonly #bytesMax: number;
+  #given = 0;
+  #givenBytes = 0;
   readonly #clients = new Map<number, Client>();
   #sweptMs: number;
 
-  constructor(world: World) {
+  /** @param bytesMax Bytes given to one client that may be unacknowledged. Default 512 MiB. */
+  constructor(world: World, bytesMax: number = UNACKNOWLEDGED_BYTES_MAX) {
     this.#world = world;
+    this.#bytesMax = bytesMax;
     this.#sweptMs = world.nowMs();
   }
 
@@ -120,6 +132,7 @@ export class Repeats {
           `to ${client.acknowledged}: at most ${UNACKNOWLEDGED_MAX} are kept`,
       );
     }
+    this.#checkBytes(client, request);
     if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);
     const turn = new Promise<void>((resolve) => client.early.set(sequence, resolve));
     const producing = turn.then(() => {
@@ -127,6 +140,34 @@ export class Repeats {
       return produce();
     });
     return this.#pend(client, sequence, producing);
+  }
+
+  /**
+   * What the client has not acknowledged, and what it waits for, must not take too much. That is reckoned
+   * as long as the mean of what was given so far, to whoever it was. One element may be as long as it likes.
+   */
+  #checkBytes({ answers, acknowledged }: Client, { clientId }: GetElementRequest): void {
+    const mean = this.#given === 0 ? this.#bytesMax / UNKNOWN_MAX : this.#givenBytes / this.#given;
+    if (answers.size === 0 || (answers.size + 1) * mean <= this.#bytesMax / 4) return;
+    let bytes = mean;
+    for (const answer of answers.values()) {
+      bytes += answer instanceof Pending ? mean : bytesOf(answer);
+    }
+    if (bytes <= this.#bytesMax) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `Client ${clientId} has acknowledged only the elements up to ${acknowledged}, and those that it has ` +
+        `asked for since take about ${
+          Math.round(bytes)
+        } bytes: at most ${this.#bytesMax} are kept for one ` +
+        "client. Acknowledge them, or ask for fewer at a time (maxOutstandingRequests)",
+    );
+  }
+
+  #gave(answer: ElementAnswer): void {
+    if (!("element" in answer)) return;
+    this.#given++;
+    this.#givenBytes += answer.element.byteLength;
   }
 
   /**
@@ -163,6 +204,7 @@ export class Repeats {
     this.#advance(client, sequence);
     const answer = produce();
     if (answer instanceof Promise) return this.#pend(client, sequence, answer);
+    this.#gave(answer);
     client.answers.set(sequence, answer);
     return answer;
   }
@@ -184,6 +226,7 @@ export class Repeats {
     answers.set(sequence, pending);
     producing.then(
       (answer) => {
+        this.#gave(answer);
         if (answers.has(sequence)) answers.set(sequence, answer);
         pending.asked.resolve(answer);
       },
@@ -225,6 +268,10 @@ export class Repeats {
       }
     }
   }
+}
+
+function bytesOf(answer: ElementAnswer): number {
+  return "element" in answer ? answer.element.byteLength : 0;
 }
 
 /** Whether its client would miss something that has not arrived. */

@@ -104,6 +104,11 @@ export interface WorkerOptions {
 
 interface HeldTask {
   readonly definition: TaskDefinition;
+  /**
+   * What the task and what stands before it are named by. Ids are counted, and this is not to be guessed:
+   * only those read a task whom the dispatcher has told of it.
+   */
+  readonly key: string;
   readonly task: FencedRef<TaskProtocol>;
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
@@ -358,8 +363,9 @@ class Worker {
     const { aheadBytesMax = AHEAD_BYTES_MAX, acknowledgedWithinMs = ACKNOWLEDGED_WITHIN_MS } =
       this.#options;
     const create = taskMakerFor(definition);
+    const key = `${taskId}-${this.#context.random.hex64()}`;
     const task = this.#context.spawn<TaskProtocol>({
-      name: `task-${taskId}`,
+      name: `task-${key}`,
       kind: "task",
       restart: "temporary",
       create: (context) =>
@@ -377,6 +383,7 @@ class Worker {
     });
     const held: HeldTask = {
       definition,
+      key,
       task,
       source: undefined,
       completed: false,
@@ -473,13 +480,13 @@ class Worker {
     config: unknown,
   ): Promise<FencedRef<ElementSourceProtocol>> {
     const { placement = {}, fronts } = this.#options;
-    const { taskId } = held.definition;
+    const { key } = held;
     const node = placement[kind];
     if (node === undefined || node === this.#context.self.node) {
-      const spec = { ...fronts[kind](config), name: `${kind}-${taskId}`, kind };
+      const spec = { ...fronts[kind](config), name: `${kind}-${key}`, kind };
       return this.#context.spawn<ElementSourceProtocol>(spec);
     }
-    const name = `${kind}-${this.#context.self.incarnation}-${taskId}`;
+    const name = `${kind}-${this.#context.self.incarnation}-${key}`;
     held.placed = { node, name };
     const request = { kind, name, config, owner: held.task };
     return await this.#context.ask(nodeActorOf(node), "spawn", request, {
@@ -494,11 +501,11 @@ class Worker {
     this.#tasks.delete(taskId);
     this.#divideWindows();
     await Promise.all([
-      this.#context.stopChild(`cache-${taskId}`),
-      this.#context.stopChild(`reads-${taskId}`),
+      this.#context.stopChild(`cache-${held.key}`),
+      this.#context.stopChild(`reads-${held.key}`),
       this.#unplace(held),
     ]);
-    await this.#context.stopChild(`task-${taskId}`);
+    await this.#context.stopChild(`task-${held.key}`);
   }
 
   /** Asks once, so that it goes at once: where that is lost, it goes because its task has ended. */

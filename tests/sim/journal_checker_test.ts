@@ -123,7 +123,7 @@ function ownersOfStream(numConsumers: number, startAt: number, ...behind: number
     sharing: false,
     numConsumers,
   } as const;
-  found.note({ type: "job_created", jobId: 3, name: "j", parameters });
+  found.note({ type: "job_created", owner: "anyone", jobId: 3, name: "j", parameters });
   const iteration = { type: "iteration_created", iterationId: 7, jobId: 3 } as const;
   found.note({ ...iteration, repetition: 0, seed: "0", startAt, behind });
   return found;

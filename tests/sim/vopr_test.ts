@@ -137,7 +137,7 @@ Deno.test("vopr: a timeline holds the seed, the options, the messages and no pat
   await using child = startChild("sim/vopr.ts", { args, flags: FLAGS });
   await child.line(/^dynamic: SEED=5 crashes=\S+ lossProbability=/);
   await child.line(
-    /ms {2}worker-\d>dispatcher sent ask #\d+ getSplit \/worker\/task-\d+ → \/dispatcher/,
+    /ms {2}worker-\d>dispatcher sent ask #\d+ getSplit \/worker\/task-\d+-[0-9a-f]+ → \/dispatcher/,
   );
   await child.line(/healed/);
   const { cluster } = await runDynamic(drawOptions(5n));

@@ -197,12 +197,13 @@ function stateOf(clients: number, workers: number): DispatcherState {
   const graph = new Uint8Array();
   state.apply({
     type: "dataset_registered",
+    owner: "anyone",
     datasetId: "d",
     graph,
     fingerprint: "f",
     cardinality: 1,
   });
-  state.apply({ type: "job_created", jobId: 1, name: "job", parameters });
+  state.apply({ type: "job_created", owner: "anyone", jobId: 1, name: "job", parameters });
   const seed = "0".repeat(16);
   state.apply({ type: "iteration_created", iterationId: 1, jobId: 1, repetition: 0, seed });
   for (let i = 1; i <= workers; i++) {

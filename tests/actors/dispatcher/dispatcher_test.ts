@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { hashBytes } from "../../../core/hash.ts";
 import { decodeRecords } from "../../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -35,19 +36,23 @@ Deno.test("registerDataset gives equal fingerprints one id and keeps it over a r
   const { graph, fingerprint, cardinality } = await cluster.ask("getDataset", { datasetId });
   assertEquals(
     [new TextDecoder().decode(graph), fingerprint, cardinality],
-    ["a", "fingerprint of a", 100],
+    ["a", hashBytes("a"), 100],
   );
 });
 
 Deno.test("registerDataset refuses an id that is taken, showing both fingerprints", async () => {
   await using cluster = await TestCluster.start();
-  const request = { graph: new Uint8Array(1), fingerprint: "x", cardinality: 1, datasetId: "mine" };
+  const registering = (graph: Uint8Array) => {
+    return { graph, fingerprint: hashBytes(graph), cardinality: 1, datasetId: "mine" };
+  };
+  const request = registering(new Uint8Array(1));
+  const other = registering(new Uint8Array(2));
   for (let i = 0; i < 2; i++) {
     assertEquals(await cluster.ask("registerDataset", request), { datasetId: "mine" });
   }
-  const error = await cluster.refused("registerDataset", { ...request, fingerprint: "y" });
+  const error = await cluster.refused("registerDataset", other);
   assertEquals(error.code, "already_exists");
-  for (const part of ["mine", "fingerprint x", "fingerprint y"]) {
+  for (const part of ["mine", request.fingerprint, other.fingerprint]) {
     assertStringIncludes(error.message, part);
   }
   const unknown = await cluster.refused("getDataset", { datasetId: "other" });
@@ -168,7 +173,7 @@ Deno.test("tasks carry the dataset and luck of their own under OFF, of their ite
       "a lost answer is given again",
     );
     for (const task of newTasks) {
-      assertEquals([task.dataset.fingerprint, task.repetition], ["fingerprint of seeded", 3]);
+      assertEquals([task.dataset.fingerprint, task.repetition], [hashBytes("seeded"), 3]);
       seeds[task.parameters.processingMode]!.push(task.seed);
     }
   }

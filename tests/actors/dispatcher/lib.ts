@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
 import type {
@@ -201,7 +202,7 @@ export class TestCluster implements AsyncDisposable {
   /** Registers a dataset that has nothing in it but its name. */
   async dataset(name = "numbers", cardinality = 100): Promise<string> {
     const graph = new TextEncoder().encode(name);
-    const request = { graph, fingerprint: `fingerprint of ${name}`, cardinality };
+    const request = { graph, fingerprint: hashBytes(graph), cardinality };
     return (await this.ask("registerDataset", request)).datasetId;
   }
 

@@ -29,6 +29,7 @@ import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snaps
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
+import { ANYONE } from "../../../actors/runtime/identity.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { ReaderId } from "../../../data/last_readers.ts";
@@ -543,6 +544,7 @@ class Decider implements Turn {
   constructor() {
     this.commit({
       type: "dataset_registered",
+      owner: "anyone",
       datasetId: "1",
       graph: new Uint8Array(4),
       fingerprint: "f",
@@ -598,21 +600,26 @@ class Decider implements Turn {
         const jobName = `job ${a % 3}`;
         const job = state.jobNamed(jobName);
         const found = job === undefined ? undefined : state.iterationOf(job.jobId, 0);
-        openIteration(this, {
-          requestId: `r${++this.#requests}`,
-          jobName,
-          ...(found === undefined ? {} : { follows: found.iterationId }),
-          parameters: {
-            datasetId: "1",
-            sharing: false,
-            ...ORDERED,
-            ...(a % 3 === 2 ? { numConsumers: CONSUMERS } : {}),
+        openIteration(
+          this,
+          {
+            requestId: `r${++this.#requests}`,
+            jobName,
+            ...(found === undefined ? {} : { follows: found.iterationId }),
+            parameters: {
+              datasetId: "1",
+              sharing: false,
+              ...ORDERED,
+              ...(a % 3 === 2 ? { numConsumers: CONSUMERS } : {}),
+            },
+            repetition: 0,
+            ...(a % 3 === 2 ? { consumerIndex: b % CONSUMERS } : {}),
+            ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
+            ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
           },
-          repetition: 0,
-          ...(a % 3 === 2 ? { consumerIndex: b % CONSUMERS } : {}),
-          ...(b % 3 === 0 ? { startAt: b % 7 } : {}),
-          ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
-        }, { placeOf: () => undefined, isUnreadable: () => false });
+          ANYONE,
+          { placeOf: () => undefined, isUnreadable: () => false },
+        );
         return;
       }
       case "release":

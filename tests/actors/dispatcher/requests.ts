@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { hashBytes } from "../../../core/hash.ts";
 import type { DispatcherProtocol, JobParameters } from "../../../actors/dispatcher/protocol.ts";
 import type { MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
 import { tableOf, type TestCluster } from "./lib.ts";
@@ -44,7 +45,7 @@ export async function fill(cluster: TestCluster): Promise<Requests> {
     },
     registerDataset: {
       graph: new Uint8Array(3),
-      fingerprint: "f",
+      fingerprint: hashBytes(new Uint8Array(3)),
       cardinality: 3,
       compression: "gzip",
       datasetId: "named",

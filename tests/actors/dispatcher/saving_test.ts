@@ -1,4 +1,5 @@
 /** Clients of a save: what they are told of its end. */
+import { hashBytes } from "../../../core/hash.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { settle, TestCluster } from "./lib.ts";
 
@@ -6,7 +7,7 @@ const SAVE = {
   jobName: "distributedSave /saved",
   processingMode: "DETERMINISTIC",
   ordered: { seed: "0000000000000000", shuffled: false },
-  save: { folder: "/saved", overwrite: false, fingerprint: "fingerprint of numbers" },
+  save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
 } as const;
 
 /** A cluster with a worker that can save nothing. */

@@ -26,7 +26,10 @@ import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snaps
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
 import type { Turn } from "../../../actors/dispatcher/turn.ts";
 import { loseWorker, workerHeartbeat } from "../../../actors/dispatcher/workers.ts";
+import { QUOTAS } from "../../../actors/dispatcher/quotas.ts";
+import { ANYONE } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
+import { hashBytes } from "../../../core/hash.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
 import { tableOf } from "./lib.ts";
@@ -118,7 +121,8 @@ class Decider implements Turn {
     switch (kind) {
       case "register": {
         const graph = new Uint8Array(400).fill(c);
-        registerDataset(this, { graph, fingerprint: `f${c}`, cardinality: c === 0 ? 5 : -1 });
+        const request = { graph, fingerprint: hashBytes(graph), cardinality: c === 0 ? 5 : -1 };
+        registerDataset(this, request, ANYONE, QUOTAS);
         return;
       }
       case "open":
@@ -178,18 +182,23 @@ class Decider implements Turn {
   ): void {
     const dataset = pick(this.state.datasets, repetition + 1);
     const rounds = consumerIndex === undefined ? {} : { numConsumers: 2 };
-    openIteration(this, {
-      requestId: `r${++this.#requests}`,
-      parameters: {
-        datasetId: dataset?.datasetId ?? "none",
-        processingMode,
-        sharing: false,
-        ...rounds,
+    openIteration(
+      this,
+      {
+        requestId: `r${++this.#requests}`,
+        parameters: {
+          datasetId: dataset?.datasetId ?? "none",
+          processingMode,
+          sharing: false,
+          ...rounds,
+        },
+        repetition,
+        ...(jobName === undefined ? {} : { jobName }),
+        ...(consumerIndex === undefined ? {} : { consumerIndex }),
       },
-      repetition,
-      ...(jobName === undefined ? {} : { jobName }),
-      ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    }, { placeOf: () => undefined, isUnreadable: () => false });
+      ANYONE,
+      { placeOf: () => undefined, isUnreadable: () => false },
+    );
   }
 
   #heartbeat(a: number, b: number, c: number): void {
@@ -359,18 +368,18 @@ Deno.test("DispatcherState.restore shares nothing with its snapshot", () => {
   assertEquals(restored.datasets.get("1")!.graph[0], 1);
 });
 
-Deno.test("DispatcherState.datasetLike finds the first registered of equal datasets, and the next when that is forgotten", () => {
+Deno.test("DispatcherState.datasetsLike has equal datasets in the order of their registering, until they are forgotten", () => {
   const state = new DispatcherState();
   const equal = { fingerprint: "f", graph: new Uint8Array(1), cardinality: 1 };
   for (const datasetId of ["a", "b", "c"]) {
-    state.apply({ type: "dataset_registered", datasetId, ...equal });
+    state.apply({ type: "dataset_registered", owner: "anyone", datasetId, ...equal });
   }
   const found: (string | undefined)[] = [];
   for (const datasetId of ["b", "a", "c"]) {
-    found.push(state.datasetLike(equal)?.datasetId);
+    found.push([...state.datasetsLike(equal)][0]?.datasetId);
     state.apply({ type: "dataset_forgotten", datasetId });
   }
-  assertEquals([...found, state.datasetLike(equal)], ["a", "a", "c", undefined]);
+  assertEquals([...found, ...state.datasetsLike(equal)], ["a", "a", "c"]);
 });
 
 Deno.test("DispatcherState refuses a journal with a hole or from a later version", () => {
@@ -379,6 +388,7 @@ Deno.test("DispatcherState refuses a journal with a hole or from a later version
   assertEquals(hole.code, "data_loss");
   state.apply({
     type: "job_created",
+    owner: "anyone",
     jobId: 1,
     name: "j",
     parameters: { datasetId: "1", processingMode: "OFF", sharing: false },

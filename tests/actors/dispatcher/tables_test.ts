@@ -49,7 +49,14 @@ class Drawn {
     const fingerprint = this.#pick(NAMES)!;
     const datasetId = `${++this.#last}`;
     const graph = new Uint8Array(1);
-    return [{ type: "dataset_registered", datasetId, fingerprint, graph, cardinality: 1 }];
+    return [{
+      type: "dataset_registered",
+      owner: "anyone",
+      datasetId,
+      fingerprint,
+      graph,
+      cardinality: 1,
+    }];
   }
 
   #job(): JournalRecord[] {
@@ -60,7 +67,10 @@ class Drawn {
       ...(this.#luck.chance(0.5) ? { numConsumers: 2 } : {}),
     };
     const jobId = ++this.#last;
-    return [{ type: "job_created", jobId, name, parameters }, this.#iterationOf(jobId)];
+    return [
+      { type: "job_created", owner: "anyone", jobId, name, parameters },
+      this.#iterationOf(jobId),
+    ];
   }
 
   #iteration(): JournalRecord[] {
@@ -154,8 +164,8 @@ function assertIndexed(state: DispatcherState, where: string): void {
   const workers = [...state.workers.values()];
   const clients = [...state.clients.values()];
   for (const dataset of NAMES.map((fingerprint) => ({ fingerprint }))) {
-    const first = datasets.find(({ fingerprint }) => fingerprint === dataset.fingerprint);
-    assertEquals(state.datasetLike(dataset), first, `${where}: datasetLike`);
+    const like = datasets.filter(({ fingerprint }) => fingerprint === dataset.fingerprint);
+    assertEquals([...state.datasetsLike(dataset)], like, `${where}: datasetsLike`);
   }
   for (const name of NAMES) {
     assertEquals(state.jobNamed(name), jobs.find((job) => job.name === name), `${where}: jobNamed`);

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { hashBytes } from "../../../core/hash.ts";
 import { openSqliteLog } from "../../../world/sqlite_log.ts";
 import { encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state.ts";
@@ -143,7 +144,7 @@ Deno.test("a dataset that was registered for jobs alone is forgotten after the l
   await using cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
   const register = async (name: string, transient: boolean) => {
     const graph = new TextEncoder().encode(name);
-    const request = { graph, fingerprint: name, cardinality: 1 };
+    const request = { graph, fingerprint: hashBytes(graph), cardinality: 1 };
     const { datasetId } = await cluster.ask("registerDataset", {
       ...request,
       ...(transient ? { transient: true } : {}),
@@ -193,7 +194,7 @@ Deno.test("a dataset that is registered again is not forgotten before its job is
   await using cluster = await TestCluster.start({ jobGcTimeoutMs: 1_000 });
   const request = {
     graph: new Uint8Array(1),
-    fingerprint: "f",
+    fingerprint: hashBytes(new Uint8Array(1)),
     cardinality: 1,
     transient: true,
   } as const;
@@ -209,7 +210,6 @@ Deno.test("names and graphs that are too long are refused, with their length and
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();
   const long = "x".repeat(1_000_000);
-  const graph = new Uint8Array(200 * 2 ** 20);
   const refusals = [
     ...await Promise.all(
       ["jobName", "requestId", "stream", "restoration"].map((what) =>
@@ -218,7 +218,7 @@ Deno.test("names and graphs that are too long are refused, with their length and
     ),
     await cluster.refused("registerDataset", {
       graph: new Uint8Array(1),
-      fingerprint: "f",
+      fingerprint: hashBytes(new Uint8Array(1)),
       cardinality: 1,
       datasetId: long,
     }),
@@ -228,20 +228,18 @@ Deno.test("names and graphs that are too long are refused, with their length and
       tags: [],
       tasks: [],
     }),
-    await cluster.refused("registerDataset", { graph, fingerprint: "g", cardinality: 1 }),
   ];
   for (const { code, message } of refusals) {
     assertEquals(code, "invalid_argument");
     assert(message.length < 400, message);
   }
   assertStringIncludes(refusals[0]!.message, "at most 1024 characters, got 1000000");
-  assertStringIncludes(refusals.at(-1)!.message, "from files");
 });
 
 Deno.test("a graph of many megabytes is kept over a restart", async () => {
   await using cluster = await TestCluster.start();
   const graph = new Uint8Array(30 * 2 ** 20).fill(7);
-  const request = { graph, fingerprint: "large", cardinality: 1 };
+  const request = { graph, fingerprint: hashBytes(graph), cardinality: 1 };
   const { datasetId } = await cluster.ask("registerDataset", request);
   await cluster.restart();
   const kept = (await cluster.ask("getDataset", { datasetId })).graph;

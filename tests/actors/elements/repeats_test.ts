@@ -6,7 +6,13 @@
 import { Repeats } from "../../../actors/elements/repeats.ts";
 import type { ElementAnswer } from "../../../actors/worker/protocol.ts";
 import { Payload } from "../../../transport/payload.ts";
-import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
+import {
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStrictEquals,
+  assertThrows,
+} from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 
@@ -170,3 +176,40 @@ for (const kind of ["element", "remainder"] as const) {
     assertEquals(assertThrows(again, LeatError).code, "aborted");
   });
 }
+
+Deno.test("Repeats refuses a client more than so many bytes unacknowledged, and goes on when it acknowledges", () => {
+  const repeats = new Repeats(world, 1_000);
+  const ask = (clientId: number, sequence: number, acknowledged = 0) =>
+    repeats.answer({ clientId, sequence, acknowledged }, () => element(...new Uint8Array(300)));
+  for (const sequence of [1, 2, 3]) ask(1, sequence);
+  const error = assertThrows(() => ask(1, 4), LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  assertMatch(error.message, /1200 bytes.*1000 are kept.*maxOutstandingRequests/);
+  assertEquals(ask(1, 3), element(...new Uint8Array(300)), "what it has asked for is repeated");
+  ask(2, 1);
+  ask(1, 4, 1);
+});
+
+Deno.test("Repeats refuses a client that waits for more than so many bytes, as far as can be reckoned", () => {
+  const repeats = new Repeats(world, 1_000);
+  const wait = (sequence: number) =>
+    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}));
+  for (let sequence = 1; sequence <= 128; sequence++) wait(sequence);
+  assertEquals(assertThrows(() => wait(129), LeatError).code, "resource_exhausted");
+  const known = new Repeats(world, 1_000);
+  known.answer(
+    { clientId: 9, sequence: 1, acknowledged: 0 },
+    () => element(...new Uint8Array(100)),
+  );
+  const asked = (sequence: number) =>
+    known.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}));
+  for (let sequence = 1; sequence <= 10; sequence++) asked(sequence);
+  assertEquals(assertThrows(() => asked(11), LeatError).code, "resource_exhausted");
+});
+
+Deno.test("Repeats gives one element however long it is", () => {
+  const repeats = new Repeats(world, 1_000);
+  const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)));
+  assertEquals(answer, element(...new Uint8Array(5_000)));
+});

@@ -1,0 +1,112 @@
+/**
+ * What one identity may take of a dispatcher. Whoever shares an identity, as all do who know the one token
+ * of a cluster, shares what it may take; so there is room for thousands.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { DispatcherState } from "./state.ts";
+
+/** See the module. */
+export interface Quotas {
+  /** How long a registered pipeline may be, in bytes. Default 32 MiB. */
+  readonly datasetBytesMax: number;
+  /** How long those of one identity may be together. Default 256 MiB. */
+  readonly datasetsBytesMax: number;
+  /** How many jobs one identity may have. Default 16,384. */
+  readonly jobsMax: number;
+  /** How many clients one identity may have at a time. Default 65,536. */
+  readonly clientsMax: number;
+  /** How many requests a second may come from one identity, or from one node of an admin. Default 10,000. */
+  readonly requestsPerSecondMax: number;
+}
+
+/** See {@linkcode Quotas}. */
+export const QUOTAS: Quotas = {
+  datasetBytesMax: 32 * 2 ** 20,
+  datasetsBytesMax: 256 * 2 ** 20,
+  jobsMax: 16_384,
+  clientsMax: 65_536,
+  requestsPerSecondMax: 10_000,
+};
+
+/** @throws LeatError `invalid_argument` for a quota that is none. */
+export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
+  const quotas = { ...QUOTAS, ...given };
+  for (const [name, value] of Object.entries(quotas)) {
+    if (Number.isInteger(value) && value >= 1) continue;
+    throw new LeatError(
+      "invalid_argument",
+      `quotas.${name} must be an integer from 1, got ${value}`,
+    );
+  }
+  return quotas;
+}
+
+/** @throws LeatError `resource_exhausted` for an identity whose datasets would take too much. */
+export function checkDatasetBytes(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  { datasetsBytesMax }: Quotas,
+): void {
+  let bytes = more;
+  for (const { datasetId, graph } of state.datasets.values()) {
+    if (state.ownerOfDataset(datasetId) === owner) bytes += graph.byteLength;
+  }
+  if (bytes <= datasetsBytesMax) return;
+  throw exhausted(
+    `The pipelines registered by "${owner}" would take ${bytes} bytes together, over ${datasetsBytesMax} ` +
+      "(datasetsBytesMax)",
+    "read the data that is in them from files; those of jobs alone are forgotten after the jobs",
+  );
+}
+
+/**
+ * Looks at a request to open an iteration.
+ *
+ * @throws LeatError `resource_exhausted` for an identity that has too many jobs or clients.
+ */
+export function checkQuotas(
+  state: DispatcherState,
+  { requestId, jobName }: { readonly requestId: string; readonly jobName?: string },
+  owner: string,
+  { jobsMax, clientsMax }: Quotas,
+): void {
+  if (state.clientOfRequest(requestId) !== undefined) return;
+  const isNew = jobName === undefined || state.jobNamed(jobName) === undefined;
+  if (isNew && jobsOf(state, owner, jobsMax) >= jobsMax) {
+    throw exhausted(
+      `"${owner}" has ${jobsMax} jobs (jobsMax)`,
+      "end some, or give clients that may share a job one jobName",
+    );
+  }
+  if (clientsOf(state, owner, clientsMax) >= clientsMax) {
+    throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
+  }
+}
+
+/** Counted where all together are too many. */
+function jobsOf({ jobs }: DispatcherState, owner: string, max: number): number {
+  if (jobs.size < max) return jobs.size;
+  let count = 0;
+  for (const job of jobs.values()) if (job.owner === owner) count++;
+  return count;
+}
+
+function clientsOf(state: DispatcherState, owner: string, max: number): number {
+  if (state.clients.size < max) return state.clients.size;
+  let count = 0;
+  for (const { iterationId } of state.clients.values()) {
+    const { jobId } = state.iterations.get(iterationId)!;
+    if (state.jobs.get(jobId)!.owner === owner) count++;
+  }
+  return count;
+}
+
+function exhausted(what: string, remedy: string): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `${what}; ${remedy}, or raise the dispatcher's quotas`,
+  );
+}
