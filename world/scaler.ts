@@ -29,7 +29,10 @@ export interface WorkerFleet {
   readonly names: readonly string[];
   /** What all of its workers carry: none is started for jobs that want others. Default: not known. */
   readonly tags?: readonly string[];
-  /** Starts one more; resolves when it runs. */
+  /**
+   * Starts one more; resolves when it runs. Rejects with `invalid_argument` where what workers are
+   * started with cannot be: none is started any more then.
+   */
   start(): Promise<void>;
   /** Stops one once clients have fetched what it holds; resolves when it has ended. */
   stop(name: string): Promise<void>;
@@ -66,8 +69,9 @@ export interface ScalerOptions {
 /** A scaler that is at work. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves if it cannot go on: the dispatcher wants another token (`unauthenticated`), which it would be
-   * asked for in vain. It starts and stops nothing more then, and is to be closed.
+   * Resolves if it cannot go on: the dispatcher wants another token (`unauthenticated`), or workers
+   * cannot be started as they are (`invalid_argument`). It would try in vain. It starts and stops nothing
+   * more then, and is to be closed.
    */
   readonly failed: Promise<LeatError>;
   /** Starts and stops nothing more; resolves when what it had begun has ended. Idempotent. */
@@ -229,6 +233,7 @@ class FleetScaler implements Scaler {
     const starting = this.#done(
       () => this.#options.fleet.start(),
       "The fleet could not start a worker",
+      (error) => error.code === "invalid_argument",
     ).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
@@ -243,14 +248,28 @@ class FleetScaler implements Scaler {
   }
 
   /** Tells the fleet, and notes whether it did it; one that throws at once has failed as one that rejects. */
-  async #done(tell: () => Promise<void>, failure: string): Promise<void> {
+  async #done(
+    tell: () => Promise<void>,
+    failure: string,
+    isFinal = (_error: LeatError) => false,
+  ): Promise<void> {
     try {
       await tell();
       this.#hasSucceeded = true;
-    } catch (error) {
+    } catch (cause) {
+      const error = LeatError.from(cause);
+      if (isFinal(error)) return this.#giveUp(failure, error);
       this.#hasFailed = true;
       this.#fail(failure, error);
     }
+  }
+
+  /** Trying again would come to the same. */
+  #giveUp(what: string, cause: LeatError): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#refused(new LeatError(cause.code, `${what}: ${cause.message}`, { cause }));
+    this.#wake();
   }
 
   #fail(what: string, error: unknown): void {

@@ -12,6 +12,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 /** How long a child that was asked to stop may take before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 3_000;
+/** The end of a program whose command line cannot be: it would end so each time. */
+const USAGE_END = "exit code 2";
 /** What is kept of a child's log, in characters, for the case that it ends. */
 const LOG_CHARS_MAX = 4_096;
 
@@ -50,7 +52,8 @@ export class ChildProcess {
   /**
    * Starts a program; resolves when it listens.
    *
-   * @throws LeatError `unavailable` with the end of its log when it ends instead.
+   * @throws LeatError with the end of its log when it ends instead: `invalid_argument` where its command line cannot be,
+   * `unavailable` otherwise.
    */
   static async start(
     name: string,
@@ -129,7 +132,8 @@ export class ChildProcess {
   }
 
   #failed(how: string): LeatError {
-    return new LeatError("unavailable", `${this.name} ${how}:\n${this.#log.trimEnd()}`);
+    const code = this.end === USAGE_END ? "invalid_argument" : "unavailable";
+    return new LeatError(code, `${this.name} ${how}:\n${this.#log.trimEnd()}`);
   }
 }
 

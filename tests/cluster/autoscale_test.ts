@@ -63,4 +63,9 @@ Deno.test("deno task autoscale ends with the option to give when the dispatcher 
   const workers = await run("--token", TOKEN, "--", "--colour", "red");
   assertEquals(workers.code, 2);
   assertMatch(workers.said, /^error: Workers would not take .*there is no option --colour/m);
+  // What a worker alone finds out ends the autoscaler, too: the next one would find the same.
+  const grants = await run("--token", TOKEN, "--min", "1", "--", "--data-root", "/no/such/folder");
+  assertEquals(grants.code, 1);
+  assertMatch(grants.said, /^error: The fleet could not start a worker: .*ended with exit code 2/m);
+  assertMatch(grants.said, /\/no\/such\/folder cannot be granted/);
 });
