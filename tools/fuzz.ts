@@ -114,10 +114,14 @@ async function campaign(
     module: MODULE,
     target,
     seed: BigInt(seed),
-    memoryBytesMax: memoryMb * 2 ** 20,
+    memoryBytesMax: memoryOf(target, memoryMb),
     stepMs: timeoutS * 1_000,
     onProgress: (done) => progress.update({ done, failed: 0 }),
   });
+}
+
+function memoryOf(target: string, memoryMb: number): number {
+  return Math.max(memoryMb * 2 ** 20, TARGETS[target]!.memoryBytesMax ?? 0);
 }
 
 function resultText({ runs, valid, failures }: CampaignResult): string {
@@ -148,7 +152,7 @@ async function runFile(settings: Settings, path: string): Promise<void> {
     first: 0,
     end: 1,
     isCareful: true,
-    memoryBytesMax: memoryMb * 2 ** 20,
+    memoryBytesMax: memoryOf(target, memoryMb),
     input: bytes.toBase64(),
   }, { stepMs: timeoutS * 1_000 });
   for (const { reason, message } of end.failures) console.log(`${reason}: ${message}`);

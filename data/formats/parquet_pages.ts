@@ -12,6 +12,16 @@ import { thriftEnd } from "./thrift_check.ts";
 /** A structure of the format, by the numbers that its definition gives to fields. Damaged, it may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
 
+/** To how many bytes one of each compression can grow, where its format bounds that. The library makes room for what is claimed. */
+const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> = {
+  UNCOMPRESSED: 1,
+  // A copy of 64 bytes takes 3.
+  SNAPPY: 22,
+  GZIP: 1_032,
+  LZ4: 255,
+  LZ4_RAW: 255,
+};
+
 /** A page of a column: its header and what follows. */
 export interface Page {
   readonly start: number;
@@ -52,6 +62,10 @@ export function checkPages(
     const { offset } = reader;
     if (!isCount(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
       throw new Error(`the sizes of page ${page} are damaged`);
+    }
+    const mostBytes = 64 + bytes * (EXPANSION_MAX[column.codec] ?? Infinity);
+    if (decompressedBytes > mostBytes) {
+      throw new Error(`page ${page} claims ${decompressedBytes} bytes of ${bytes} compressed ones`);
     }
     decompressed += decompressedBytes;
     if (decompressed > bytesMax) {

@@ -24,6 +24,8 @@ export interface OpenTarget {
 export interface Target {
   /** One line for `--help`. */
   readonly help: string;
+  /** What its readers may take where they are told to: they have a limit of their own. Default: what all targets may take. */
+  readonly memoryBytesMax?: number;
   open(): OpenTarget | Promise<OpenTarget>;
 }
 

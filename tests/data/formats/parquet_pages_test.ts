@@ -19,9 +19,14 @@ function varint(value: number): number[] {
 }
 
 /** A page of data: the fields of its header have the types of 32-bit integers, and numbers one apart. */
-function page(count: number, checksum: number | undefined, sizeBytes = DATA.length): Uint8Array {
+function page(
+  count: number,
+  checksum: number | undefined,
+  sizeBytes = DATA.length,
+  decompressedBytes = sizeBytes,
+): Uint8Array {
   const field = (value: number) => [0x15, ...varint(value)];
-  const sizes = [...field(0), ...field(sizeBytes), ...field(sizeBytes)];
+  const sizes = [...field(0), ...field(decompressedBytes), ...field(sizeBytes)];
   const check = checksum === undefined ? [0x2c] : [...field(checksum), 0x1c];
   const header = [...sizes, ...check, ...field(count), ...field(0), ...field(3), ...field(3), 0, 0];
   return concat(new Uint8Array(header), DATA);
@@ -43,6 +48,21 @@ Deno.test("checkPages refuses counts and sizes that the column does not have", (
   assertThrows(() => check(page(1, undefined, DATA.length + 1)), Error, "sizes of page 0");
   assertThrows(() => check(page(1, undefined, -1)), Error, "sizes of page 0");
   assertThrows(() => check(page(1, undefined), new Uint8Array(9)), Error, "page 1");
+});
+
+Deno.test("checkPages refuses pages that claim more than their compression can give", () => {
+  const grown = (codec: ColumnMetaData["codec"], times: number) =>
+    checkPages(
+      concat(page(1, undefined, DATA.length, times * DATA.length)).buffer,
+      { ...column, codec },
+      1e9,
+    );
+  grown("SNAPPY", 21);
+  grown("GZIP", 1_000);
+  grown("ZSTD", 10_000);
+  assertThrows(() => grown("SNAPPY", 40), Error, "page 0 claims");
+  assertThrows(() => grown("GZIP", 2_000), Error, "page 0 claims");
+  assertThrows(() => grown("UNCOMPRESSED", 10), Error, "page 0 claims");
 });
 
 Deno.test("checkPages refuses pages that decompress to more than its limit, and lists longer than the page", () => {

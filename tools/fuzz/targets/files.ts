@@ -9,6 +9,7 @@ import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { Uint8ArrayReader, Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js";
 import wavefile from "wavefile";
 import { LeatError } from "../../../core/error.ts";
+import { ROW_GROUP_BYTES_MAX } from "../../../data/formats/parquet.ts";
 import { maskedCrc32c } from "../../../data/formats/crc32c.ts";
 import type { Files } from "../../../data/host.ts";
 import { Dataset, encodeExample, openIterator, parseExample } from "../../../mod.ts";
@@ -245,7 +246,11 @@ export const FILE_TARGETS: Readonly<Record<string, Target>> = {
   ),
   npz: format("archives of NumPy arrays", () => Dataset.npz(PATH), npzFiles),
   webdataset: format("tar files of samples", () => Dataset.webDataset(PATH), () => TARS),
-  parquet: format("Parquet files", () => Dataset.parquet(PATH), parquetFiles),
+  // A few bytes may stand for as many equal values as a row group may hold.
+  parquet: {
+    ...format("Parquet files", () => Dataset.parquet(PATH), parquetFiles),
+    memoryBytesMax: 2 * ROW_GROUP_BYTES_MAX,
+  },
   arrow: format("Arrow files and streams", () => Dataset.arrow(PATH), arrowFiles),
   wav: format("WAV files", () => Dataset.wav(PATH), wavFiles),
   gzip: compressed("gzip"),
