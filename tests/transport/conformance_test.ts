@@ -111,7 +111,8 @@ class NamedLink implements Link {
     return this.#link.bufferedBytes;
   }
   start(receive: (envelope: Envelope) => void): void {
-    this.#link.start(receive);
+    const { node } = this.remote;
+    this.#link.start((envelope) => receive({ ...envelope, source: { ...envelope.source, node } }));
   }
   send(envelope: Envelope, kept?: boolean): boolean {
     return this.#link.send(envelope, kept);

@@ -191,6 +191,17 @@ Deno.test("what no node sends, after a good hello, closes that link and nothing 
   await assertServes(address);
 });
 
+Deno.test("a node that is dialled by another name than its own is answered over the same link", async () => {
+  await using listener = new Listener();
+  await using system = dialler();
+  const { address } = listener.server;
+  const ref = system.spawn<Probe>({ name: "probe", create: probe });
+  // Opens the link; "listener" calls itself by another name than the address that is dialled.
+  await system.ask<Probe, "echo">({ node: address, path: "/probe" }, "echo", 1, SOON);
+  const answer = await listener.system.ask<Probe, "echo">(ref, "echo", 2, SOON);
+  assertEquals(answer.value, 2);
+});
+
 Deno.test("another version of the protocol is answered with an error and closed", async () => {
   await using listener = new Listener();
   const { messages } = await stranger(listener.server.address, (socket) => {

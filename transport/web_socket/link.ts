@@ -74,8 +74,8 @@ export class WebSocketLink implements Link {
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;
   readonly #socket: Socket;
-  /** Only in these names does the other end send. */
-  readonly #names: readonly string[];
+  /** What the other end calls itself. */
+  readonly #ownName: string;
   readonly #messageBytesMax: number;
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
@@ -101,7 +101,7 @@ export class WebSocketLink implements Link {
     this.#socket = socket;
     this.remote = peer.remote;
     this.identity = peer.identity;
-    this.#names = [peer.remote.node, peer.ownName];
+    this.#ownName = peer.ownName;
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#reassembly = new Reassembly(limits.messageBytesMax);
@@ -236,11 +236,19 @@ export class WebSocketLink implements Link {
     const reason = byeReason(message);
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);
-    const { node } = envelope.source;
-    if (!this.#names.includes(node)) {
-      throw malformed(`a message in the name of another node, "${node.slice(0, 80)}"`);
-    }
-    this.#receive!(envelope);
+    this.#receive!(this.#named(envelope));
+  }
+
+  /**
+   * An envelope whose source has the name by which the other end is known here: one that was dialled by
+   * another address than its own is answered over this link.
+   */
+  #named(envelope: Envelope): Envelope {
+    const { source } = envelope;
+    const { node } = this.remote;
+    if (source.node === node) return envelope;
+    if (source.node === this.#ownName) return { ...envelope, source: { ...source, node } };
+    throw malformed(`a message in the name of another node, "${source.node.slice(0, 80)}"`);
   }
 
   #taken(bytes: number): void {
