@@ -4,7 +4,7 @@
 
 import { LeatError } from "../core/error.ts";
 import { type Channels, type ImageFormat, type ImageSize, importLibrary } from "./image_format.ts";
-import { damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
+import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
 
 /** The part of `@julusian/jpeg-turbo` that is used; its own types ask for Node's `Buffer`, any `Uint8Array` will do. */
 interface JpegTurbo {
@@ -24,6 +24,9 @@ interface JpegTurbo {
     },
   ): Uint8Array;
 }
+
+/** Most scans of a progressive JPEG; encoders write some ten. */
+export const SCANS_MAX = 200;
 
 /** Of a coefficient of a progressive JPEG; there is one for each sample. */
 const COEFFICIENT_BYTES = 2;
@@ -54,6 +57,7 @@ export class JpegFormat implements ImageFormat {
   decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
     const header = readJpegHeader(bytes);
     requireColours(header);
+    if (header.isProgressive) requireScans(bytes, header);
     const { FORMAT_GRAY, FORMAT_RGB, FORMAT_RGBA } = this.#library!;
     const format = channels === 1 ? FORMAT_GRAY : channels === 3 ? FORMAT_RGB : FORMAT_RGBA;
     try {
@@ -83,6 +87,15 @@ export class JpegFormat implements ImageFormat {
       "it has binaries for Linux, macOS and Windows on common processors",
     );
   }
+}
+
+/** Each scan goes over the whole image: in a few bytes it can be told to a thousand times. */
+function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
+  if (countScans(bytes, SCANS_MAX) <= SCANS_MAX) return;
+  throw new LeatError(
+    "resource_exhausted",
+    `A JPEG of ${width} × ${height} pixels has more than ${SCANS_MAX} scans (SCANS_MAX); write it with fewer.`,
+  );
 }
 
 function requireColours({ components }: JpegHeader): void {

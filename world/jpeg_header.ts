@@ -14,6 +14,7 @@ export interface JpegHeader {
   readonly isProgressive: boolean;
 }
 
+const MARKER = 0xff;
 const START_OF_IMAGE = 0xd8;
 const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
@@ -50,6 +51,21 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
     at += 2 + length;
   }
   throw broken(bytes, "it is truncated before its frame header");
+}
+
+/**
+ * How many scans there are, counted up to `most` and one more. Within compressed data no marker stands but those that end it.
+ */
+export function countScans(bytes: Uint8Array, most: number): number {
+  let count = 0;
+  for (
+    let at = bytes.indexOf(MARKER);
+    at >= 0 && count <= most;
+    at = bytes.indexOf(MARKER, at + 1)
+  ) {
+    if (bytes[at + 1] === START_OF_SCAN) count++;
+  }
+  return count;
 }
 
 /** Why the library may have refused a JPEG whose header is sound. */

@@ -13,6 +13,7 @@ import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageDecodeOptions } from "../../data/host.ts";
 import { Images } from "../../world/images.ts";
+import { SCANS_MAX } from "../../world/jpeg.ts";
 import { resample } from "../../world/resample.ts";
 
 /** 24 × 16: red grows to the right by 10, green downwards by 15, blue is 128. */
@@ -237,4 +238,18 @@ Deno.test("decode refuses crops and sizes that are none", async () => {
   }
   const huge = await failure(jpeg, { resize: { width: 1e6, height: 1e6 } });
   assertEquals(huge.code, "resource_exhausted");
+});
+
+Deno.test("decode refuses a progressive JPEG of very many scans", async () => {
+  const end = PROGRESSIVE.length - 2;
+  const scan = PROGRESSIVE.lastIndexOf(0xda) - 1;
+  assertEquals([...PROGRESSIVE.subarray(scan, scan + 2)], [0xff, 0xda]);
+  const last = PROGRESSIVE.subarray(scan, end);
+  const bomb = new Uint8Array(scan + 300 * last.length + 2);
+  bomb.set(PROGRESSIVE.subarray(0, scan));
+  for (let number = 0; number < 300; number++) bomb.set(last, scan + number * last.length);
+  bomb.set(PROGRESSIVE.subarray(end), bomb.length - 2);
+  const error = await failure(bomb);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, `${SCANS_MAX} scans (SCANS_MAX)`);
 });
