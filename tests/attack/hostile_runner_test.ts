@@ -10,6 +10,8 @@ import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
 import { soon, startDispatcher } from "../cluster/lib.ts";
 
+const CODEC = import.meta.resolve("../../transport/codec.ts");
+
 /** What a hostile function does in its process; `to` is the pipe to the worker. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "writes noise into the channel":
@@ -23,6 +25,15 @@ const ATTACKS: Readonly<Record<string, string>> = {
   "begins a message and never ends it":
     "(Deno.stdout.writeSync(new Uint8Array(new Uint32Array([4096, 2 ** 32 - 1]).buffer)), " +
     "new Promise(() => {}))",
+  "asks without end":
+    "(async () => { const { encodeMessage } = await import(args.codec); const f = encodeMessage(" +
+    "{ ask: 1, method: 'total', args: 0 }); const one = new Uint8Array(8 + f.length); one.set(new " +
+    "Uint8Array(new Uint32Array([f.length, 2 ** 32 - 1]).buffer)); one.set(f, 8); for (let i = 0; i < " +
+    "1e6; i++) Deno.stdout.writeSync(one) })()",
+  "fills the disk through the slot file":
+    "(() => { const { writeSync } = Deno.FsFile.prototype; Deno.FsFile.prototype.writeSync = function (b) " +
+    "{ for (let i = 0; i < 2000; i++) writeSync.call(this, new Uint8Array(2 ** 21)); return b.length }; " +
+    "return new Uint8Array(2 ** 20) })()",
   "closes the channel": "Deno.stdout.close()",
   "closes what the worker says": "Deno.stdin.close()",
   "changes the built-ins that encode what it gives":
@@ -49,7 +60,10 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
     .distribute({ service, processingMode: "OFF" }).iterator();
   let expected = 0;
   for (const [name, attack] of Object.entries(ATTACKS)) {
-    const attacking = Dataset.from([attack]).map((code) => new Function(`return (${code})`)());
+    const attacking = Dataset.from([attack]).map(
+      (code, { args }) => new Function("args", `return (${code})`)(args),
+      { captures: { args: { codec: CODEC } } },
+    );
     const hostile = attacking.distribute({ service, processingMode: "DYNAMIC" }).iterator();
     // Whatever it comes to, it comes to an end, or is left.
     const over = hostile.next().then(() => {}, () => {});

@@ -8,6 +8,7 @@ import { Tensor } from "../../core/tensor.ts";
 import type { Host, OpenFile } from "../../data/host.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import type { Receive } from "../../transport/process/channel.ts";
 import { Payload } from "../../transport/payload.ts";
 import { Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
 import type { HostReadings } from "../../world/sandbox/host_readings.ts";
@@ -20,7 +21,7 @@ class Carrier implements EdgeCarrier {
   readonly #closed = Promise.withResolvers<LeatError>();
   readonly closed = this.#closed.promise;
   other!: Carrier;
-  #receive: (message: unknown) => void = () => {};
+  #receive: Receive = () => {};
 
   static pair(): [Carrier, Carrier] {
     const [near, far] = [new Carrier(), new Carrier()];
@@ -37,13 +38,13 @@ class Carrier implements EdgeCarrier {
   /** What arrives, however it looks. */
   deliver(message: unknown): void {
     try {
-      this.#receive(message);
+      this.#receive(message, 0);
     } catch (error) {
       this.close(LeatError.from(error));
     }
   }
 
-  start(receive: (message: unknown) => void): void {
+  start(receive: Receive): void {
     this.#receive = receive;
   }
 
@@ -150,6 +151,17 @@ Deno.test("Edge takes no more asks at a time than it says", async () => {
   using peer = openEdge({ wait: () => new Promise(() => {}) });
   for (let ask = 0; ask <= EDGE_ASKS_MAX; ask++) peer.tell({ ask, method: "wait" });
   assertMatch((await peer.broken).message, /more asks at a time/);
+});
+
+Deno.test("Edge ends where more asks come in a second than it says", async () => {
+  const [near] = Carrier.pair();
+  new Edge(near, { known: () => null }, { asksPerSecondMax: 3 });
+  // Whatever second they come in, there are more in one than that.
+  for (let ask = 0; ask < 100; ask++) {
+    near.deliver({ ask, method: "known" });
+    await Promise.resolve();
+  }
+  assertMatch((await near.closed).message, /more asks in a second/);
 });
 
 Deno.test("Edge bounds the errors that it is told", async () => {

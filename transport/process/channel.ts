@@ -48,6 +48,9 @@ export interface ProcessStreams {
   readonly outgoingSlots: SlotFile;
 }
 
+/** Takes a message, and how many bytes it was. */
+export type Receive = (message: unknown, byteLength: number) => void;
+
 /** How a {@linkcode ProcessChannel} reads. */
 export interface ProcessChannelOptions {
   /** Longest envelope that is decoded, in bytes. Default: as long as a message may be. */
@@ -64,6 +67,8 @@ export class ProcessChannel {
   readonly #freeSlots = Array.from({ length: SLOTS }, (_, slot) => slot);
   readonly #queue: Uint8Array[] = [];
   #isPumping = false;
+  /** Settles when the pump stops. */
+  #flushed = Promise.withResolvers<void>();
   #isClosed = false;
   #slotFreed: () => void = () => {};
 
@@ -81,9 +86,9 @@ export class ProcessChannel {
   /**
    * Begins to read; called once.
    *
-   * @param receive Called with each message. What it throws closes the channel.
+   * @param receive Called with each message and its size in bytes. What it throws closes the channel.
    */
-  async start(receive: (message: unknown) => void): Promise<void> {
+  async start(receive: Receive): Promise<void> {
     try {
       await this.#read(receive);
       this.close(new LeatError("unavailable", "The other process has closed its end"));
@@ -104,6 +109,11 @@ export class ProcessChannel {
     const bytesMax = SLOT_BYTES_MAX;
     this.#queue.push(encodeMessage(message, { bytesMax, inPlaceBytesMax: bytesMax }));
     if (!this.#isPumping) this.#pump();
+  }
+
+  /** Resolves when everything that was sent has been written, or the channel is closed. */
+  flushed(): Promise<void> {
+    return this.#isPumping ? this.#flushed.promise : Promise.resolve();
   }
 
   /** Closes the channel and its files. Idempotent. */
@@ -132,6 +142,8 @@ export class ProcessChannel {
       this.close(LeatError.from(error));
     }
     this.#isPumping = false;
+    this.#flushed.resolve();
+    this.#flushed = Promise.withResolvers();
   }
 
   /** What waits behind it goes with it, in one call of the system. */
@@ -166,7 +178,7 @@ export class ProcessChannel {
     if (!this.#isClosed) await this.#streams.outgoing.write(headerOf(bytes.length, slot));
   }
 
-  async #read(receive: (message: unknown) => void): Promise<void> {
+  async #read(receive: Receive): Promise<void> {
     const input = new Input(this.#streams.incoming);
     for (;;) {
       const taken = input.take(HEADER_BYTES);
@@ -177,7 +189,7 @@ export class ProcessChannel {
       const place = view.getUint32(4, true);
       const isFreed = place >= FREED && place < FREED + SLOTS;
       if (isFreed && length === 0) this.#free(place - FREED);
-      else receive(await this.#message(input, length, place));
+      else receive(await this.#message(input, length, place), length);
     }
   }
 

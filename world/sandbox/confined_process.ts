@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/channel.ts";
+import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { type ChildEnd, ChildProcess } from "./child_process.ts";
 import type { FetchedModules } from "./fetched_modules.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
@@ -38,6 +39,13 @@ const STALL_CHECKS = 8;
 /** The most files that a runner has open, of which its channel and program take about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
+/** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
+const ASKS_PER_SECOND_MAX = 50_000;
+/** What the asks of a runner for its host may hold together, in bytes; beyond it an ask is refused. */
+const HOST_ASK_BYTES_MAX = 512 * MIB;
+/** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
+const LARGE_LANES = 2;
+const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
 /** See the module. */
 export class ConfinedProcess implements SuppliedProcess {
@@ -50,6 +58,9 @@ export class ConfinedProcess implements SuppliedProcess {
   readonly #death = new Ending();
   #host: TaskHost | undefined;
   #splits: RunnerSplits | undefined;
+  readonly #lanes: Promise<unknown>[] = [];
+  #largeAsks = 0;
+  #hostAskBytes = 0;
   #asks = 0;
   #stallCheck: ReturnType<typeof setInterval> | undefined;
   #heardAtMs = 0;
@@ -68,11 +79,15 @@ export class ConfinedProcess implements SuppliedProcess {
         writable: grants.writable.map(({ realPath }) => realPath),
         allowsTcp: grants.net.length > 0,
         memoryBytesMax: grants.memoryBytesMax,
+        // What is written besides is what the operator grants.
+        ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
       envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX,
     });
-    this.#edge = new Edge(this.#child.channel, this.#methods());
+    this.#edge = new Edge(this.#child.channel, this.#methods(), {
+      asksPerSecondMax: ASKS_PER_SECOND_MAX,
+    });
     // A broken edge ends the process, and the end of a process says more than that of its pipes.
     this.#child.channel.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
@@ -168,14 +183,39 @@ export class ConfinedProcess implements SuppliedProcess {
         if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
         return await this.#options.modules.get(url);
       },
-      host: async (request) => {
+      host: async (request, byteLength) => {
         if (!isPlainObject(request) || typeof request.method !== "string") {
           throw unexpected("an ask for its host");
         }
-        this.#host ??= this.#options.hosts.open();
-        return await this.#host.ask(request.method, request.args);
+        if (this.#hostAskBytes + byteLength > HOST_ASK_BYTES_MAX) {
+          throw new LeatError(
+            "resource_exhausted",
+            `A task may ask its host with at most ${HOST_ASK_BYTES_MAX / MIB} MiB at a time ` +
+              "(HOST_ASK_BYTES_MAX): decode fewer or smaller images at once",
+          );
+        }
+        this.#hostAskBytes += byteLength;
+        try {
+          return await this.#askHost(request.method, request.args);
+        } finally {
+          this.#hostAskBytes -= byteLength;
+        }
       },
     };
+  }
+
+  /** A large answer is asked for once those before it have left for the runner, which may not take them. */
+  #askHost(method: string, args: unknown): Promise<unknown> {
+    this.#host ??= this.#options.hosts.open();
+    const host = this.#host;
+    if (!LARGE_ANSWERS.has(method)) return host.ask(method, args);
+    const lane = this.#largeAsks++ % LARGE_LANES;
+    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
+      await this.#child.channel.flushed();
+      return await host.ask(method, args);
+    });
+    this.#lanes[lane] = answer.catch(() => {});
+    return answer;
   }
 
   /** While an answer is due, finds out whether the process still gives way to its messages. */

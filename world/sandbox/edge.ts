@@ -19,13 +19,24 @@ const ERROR_CAUSES_MAX = 8;
 export interface EdgeCarrier {
   send(message: unknown): void;
   /** Begins to deliver; called once. What `receive` throws closes the carrier. */
-  start(receive: (message: unknown) => void): void;
+  start(receive: (message: unknown, byteLength: number) => void): void;
   close(why?: LeatError): void;
   readonly closed: Promise<LeatError>;
 }
 
-/** Answers asks. What comes as `args` is plain data that anybody may have written. */
-export type EdgeMethods = Readonly<Record<string, (args: unknown) => unknown>>;
+/**
+ * Answers an ask. What comes as `args` is plain data that anybody may have written.
+ *
+ * @param byteLength How large the message was that it came in.
+ */
+export type EdgeMethod = (args: unknown, byteLength: number) => unknown;
+export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
+
+/** What an edge bounds. */
+export interface EdgeOptions {
+  /** Asks that the other side may make in a second; more end the edge. Default: any number. */
+  readonly asksPerSecondMax?: number;
+}
 
 interface Pending {
   resolve(value: unknown): void;
@@ -41,18 +52,27 @@ interface Waiting {
 /** One end of an edge. */
 export class Edge {
   readonly #carrier: EdgeCarrier;
-  readonly #methods: ReadonlyMap<string, (args: unknown) => unknown>;
+  readonly #methods: ReadonlyMap<string, EdgeMethod>;
+  readonly #asksPerSecondMax: number;
+  /** The second in which the last ask came, and how many came in it. */
+  #second = 0;
+  #inSecond = 0;
   readonly #pending = new Map<number, Pending>();
   readonly #waiting: Waiting[] = [];
   #asked = 0;
   #answering = 0;
   #closed: LeatError | undefined;
 
-  constructor(carrier: EdgeCarrier, methods: EdgeMethods) {
+  constructor(
+    carrier: EdgeCarrier,
+    methods: EdgeMethods,
+    { asksPerSecondMax = Infinity }: EdgeOptions = {},
+  ) {
     this.#carrier = carrier;
+    this.#asksPerSecondMax = asksPerSecondMax;
     this.#methods = new Map(Object.entries(methods));
     carrier.closed.then((why) => this.close(why));
-    carrier.start((message) => this.#receive(message));
+    carrier.start((message, byteLength) => this.#receive(message, byteLength));
   }
 
   /**
@@ -94,14 +114,14 @@ export class Edge {
     this.#pending.set(ask, pending);
   }
 
-  #receive(message: unknown): void {
+  #receive(message: unknown, byteLength: number): void {
     if (this.#closed !== undefined) return;
     if (!isPlainObject(message)) throw broken("a message that is no plain object");
-    if (Object.hasOwn(message, "ask")) this.#asks(message);
+    if (Object.hasOwn(message, "ask")) this.#asks(message, byteLength);
     else this.#answers(message);
   }
 
-  #asks({ ask, method, args }: Record<string, unknown>): void {
+  #asks({ ask, method, args }: Record<string, unknown>, byteLength: number): void {
     const answer = typeof method === "string" ? this.#methods.get(method) : undefined;
     if (typeof ask !== "number" || answer === undefined) {
       throw broken(
@@ -109,13 +129,23 @@ export class Edge {
       );
     }
     if (this.#answering >= EDGE_ASKS_MAX) throw broken("more asks at a time than allowed");
+    this.#countAsk();
     this.#answering++;
-    this.#answer(ask, answer, args);
+    this.#answer(ask, () => answer(args, byteLength));
   }
 
-  async #answer(ask: number, method: (args: unknown) => unknown, args: unknown): Promise<void> {
+  #countAsk(): void {
+    const second = Math.floor(performance.now() / 1_000);
+    if (second !== this.#second) this.#inSecond = 0;
+    this.#second = second;
+    if (++this.#inSecond > this.#asksPerSecondMax) {
+      throw broken("more asks in a second than allowed");
+    }
+  }
+
+  async #answer(ask: number, method: () => unknown): Promise<void> {
     try {
-      this.#carrier.send({ answer: ask, value: await method(args) });
+      this.#carrier.send({ answer: ask, value: await method() });
     } catch (error) {
       this.#carrier.send({ answer: ask, error: bounded(LeatError.from(error).toWire()) });
     } finally {

@@ -29,6 +29,7 @@ const PR_SET_PDEATHSIG = 1;
 const PR_SET_NO_NEW_PRIVS = 38;
 const SIGKILL = 9n;
 // setrlimit(2)
+const RLIMIT_FSIZE = 1;
 const RLIMIT_DATA = 2;
 const RLIMIT_CORE = 4;
 const RLIMIT_NOFILE = 7;
@@ -58,6 +59,10 @@ export class KernelCalls {
 
   limitOpenFiles(max: number): void {
     this.#limit(RLIMIT_NOFILE, max);
+  }
+
+  limitFileSize(bytesMax: number): void {
+    this.#limit(RLIMIT_FSIZE, bytesMax);
   }
 
   /** A core file would hold what the functions had in memory. */

@@ -22,6 +22,8 @@ export interface Launch {
   readonly allowsTcp: boolean;
   /** The most private memory that the process may take, in bytes. */
   readonly memoryBytesMax: number;
+  /** The largest file that it may write, in bytes. Default: any. */
+  readonly fileBytesMax?: number;
   /** The most files that it may have open. */
   readonly openFilesMax: number;
 }
@@ -42,6 +44,7 @@ if (import.meta.main) {
   kernel.dieWithParent();
   kernel.limitMemory(launch.memoryBytesMax);
   kernel.limitOpenFiles(launch.openFilesMax);
+  if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
   kernel.writeNoCoreFiles();
   const readable = [...launch.readable, ...denoDir()];
   const version = restrictFiles(kernel, { ...launch, readable });
