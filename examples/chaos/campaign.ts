@@ -88,6 +88,7 @@ export class Campaign {
     const outcome = {
       faults: nemesis.counts,
       hash: play.wanted?.hash,
+      streams: play.streams,
       runs: this.#runs,
       givenUp: this.#stage.logs.givenUp,
       served: watch.served,

@@ -46,6 +46,8 @@ export interface RunFigures extends DrillFigures {
 export class Play {
   /** What the stream of the DETERMINISTIC job has to be, once that is known. */
   wanted: KnownStream | undefined;
+  /** How many DETERMINISTIC streams were read to their end amid faults, and how many had its hash. */
+  readonly streams = { read: 0, same: 0 };
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;
   readonly #options: PlayOptions;
@@ -83,7 +85,7 @@ export class Play {
   #drill(mode: Mode, run: Run): Promise<DrillFigures> {
     switch (mode) {
       case "DETERMINISTIC":
-        return drillDeterministic(run, this.wanted!);
+        return this.#compare(drillDeterministic(run, this.wanted!));
       case "DYNAMIC":
       case "OFF":
         return drillFirstCome(run, mode);
@@ -94,6 +96,15 @@ export class Play {
       case "save":
         return drillSave(run);
     }
+  }
+
+  async #compare(
+    drill: Promise<DrillFigures & { readonly hash: string }>,
+  ): Promise<DrillFigures> {
+    const figures = await drill;
+    this.streams.read++;
+    if (figures.hash === this.wanted?.hash) this.streams.same++;
+    return figures;
   }
 }
 

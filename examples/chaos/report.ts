@@ -10,8 +10,10 @@ import type { ScalingCounts } from "./scaling.ts";
 /** What came of it. */
 export interface ChaosOutcome {
   readonly faults: Readonly<Record<Fault, Readonly<Record<Role, number>>>>;
-  /** Of the DETERMINISTIC job. */
+  /** Of the DETERMINISTIC job while nothing went wrong. */
   readonly hash: string | undefined;
+  /** Its streams amid faults: how many were read, and how many had that hash. */
+  readonly streams: { readonly read: number; readonly same: number };
   /** Runs by mode. */
   readonly runs: ReadonlyMap<Mode, number>;
   /** How often a dispatcher has given a worker up, killed or not. */
@@ -38,7 +40,7 @@ export interface Limited {
 
 /** What was promised and is not so, in words; empty when all was kept. */
 export function brokenPromises(
-  { violations, hash, served, scaled, held, open }: ChaosOutcome,
+  { violations, hash, streams, served, scaled, held, open }: ChaosOutcome,
 ): string[] {
   // A save hands out nothing; a DETERMINISTIC job, which is read undisturbed first, is for all. Who comes
   // later may be stopped before there is something to do.
@@ -47,6 +49,9 @@ export function brokenPromises(
     : [...served].filter(([, count]) => count === 0).map(([name]) => name);
   return [
     ...violations,
+    ...(streams.same < streams.read
+      ? [`${streams.read - streams.same} of ${streams.read} streams had another hash`]
+      : []),
     ...(idle.length > 0 ? [`nothing came of ${idle.join(", ")}`] : []),
     ...(held.most > held.limit ? [`the reader held ${held.most} bytes of ${held.limit}`] : []),
     ...(open.most > open.limit ? [`${open.most} splits of ${open.limit} were open`] : []),
@@ -55,7 +60,7 @@ export function brokenPromises(
 
 /** The table. */
 export function outcomeTable(outcome: ChaosOutcome): string {
-  const { faults, hash, runs, givenUp, scaled, warnings, served, held, open } = outcome;
+  const { faults, hash, streams, runs, givenUp, scaled, warnings, served, held, open } = outcome;
   const { longestWaitMs, seconds } = outcome;
   const all = [...served.values()].reduce((sum, count) => sum + count, 0);
   const shares = [...served].sort(([a], [b]) => a < b ? -1 : 1).map(([name, count]) =>
@@ -69,7 +74,7 @@ export function outcomeTable(outcome: ChaosOutcome): string {
     ...(warnings === 0 ? [] : [["warnings", `${warnings} to readers, of what they did not reach`]]),
     ["runs", [...runs].map(([mode, count]) => `${mode} ${count}`).join(", ")],
     ...(hash === undefined ? [] : [
-      ["hash", `${hash} of each DETERMINISTIC stream`],
+      ["hash", `${hash} of ${streams.same} of ${counted(streams.read, "DETERMINISTIC stream")}`],
       ["reader held", `at most ${held.most} bytes (limit ${held.limit})`],
       ["splits open", `at most ${open.most} (limit ${open.limit})`],
     ]),

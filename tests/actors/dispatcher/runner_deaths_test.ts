@@ -119,6 +119,26 @@ Deno.test("under a static policy deaths count by the share", async () => {
   assertEquals(await die(1, 3), false);
 });
 
+Deno.test("workers that die with the same work, however often, fail no job", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const clients = [
+    await cluster.open(datasetId, { jobName: "ordered", ...ORDERED }),
+    await cluster.open(datasetId, { jobName: "off", processingMode: "OFF" }),
+  ];
+  let worker = cluster.worker("a", tableOf(9));
+  for (let life = 0; life < 10; life++) {
+    const tasks = await worker.heartbeat();
+    assertEquals(tasks.length, 2);
+    const request = { taskId: tasks[0]!, number: 1, source: 0, repetition: 0 };
+    assertEquals((await cluster.ask("getSplit", request)).split?.sequence, 0);
+    worker = await worker.reborn();
+  }
+  for (const { clientId } of clients) {
+    assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error, undefined);
+  }
+});
+
 Deno.test("runnerDeathsMax says how many deaths fail a job", async () => {
   await using cluster = await TestCluster.start({ runnerDeathsMax: 1 });
   const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
