@@ -8,7 +8,13 @@
  *
  * @module
  */
-import { EXIT_FAILURE, number, type Program, runProgram } from "../examples/lib/args.ts";
+import {
+  EXIT_FAILURE,
+  EXIT_INTERRUPTED,
+  number,
+  type Program,
+  runProgram,
+} from "../examples/lib/args.ts";
 import { choice, integer, text, UsageError, type Values } from "../examples/lib/args.ts";
 import { counted } from "../examples/lib/counted.ts";
 import { StopRequests } from "../examples/lib/stop_requests.ts";
@@ -96,7 +102,8 @@ async function main(settings: Settings): Promise<void> {
     console.log(`${i + 1}/${names.length} ${name.padEnd(14)} ${resultText(result)}`);
     for (const failure of result.failures) await report(name, failure);
   }
-  if (failed > 0) Deno.exitCode = EXIT_FAILURE;
+  if (isInterrupted) Deno.exitCode = EXIT_INTERRUPTED;
+  else if (failed > 0) Deno.exitCode = EXIT_FAILURE;
 }
 
 async function campaign(
@@ -106,7 +113,7 @@ async function campaign(
 ): Promise<CampaignResult> {
   using progress = new CampaignProgress(
     { runs: inputs ?? Infinity, timeMs: limits.ms ?? Infinity },
-    { noun: "input" },
+    { noun: "input", failed: "failures" },
   );
   return await fuzz({
     ...limits,
@@ -116,7 +123,7 @@ async function campaign(
     seed: BigInt(seed),
     memoryBytesMax: memoryOf(target, memoryMb),
     stepMs: timeoutS * 1_000,
-    onProgress: (done) => progress.update({ done, failed: 0 }),
+    onProgress: (done, failed) => progress.update({ done, failed }),
   });
 }
 

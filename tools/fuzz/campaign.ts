@@ -29,8 +29,8 @@ export interface CampaignOptions {
   readonly stepMs: number;
   /** How long an input that ends its process is made smaller, in ms. Default: a minute. */
   readonly shrinkMs?: number;
-  /** Told how many inputs have run. */
-  readonly onProgress?: (runs: number) => void;
+  /** Told how many inputs have run, and how many faults they have found. */
+  readonly onProgress?: (runs: number, failed: number) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -63,13 +63,19 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
       ...{ module, target, seed: String(seed), first, end: inputs, isCareful, memoryBytesMax },
       ...(Number.isFinite(leftMs) ? { ms: leftMs } : {}),
     };
+    let told = 0;
     const onNews = (news: News) => {
-      if (news.kind === "at") onProgress(news.index);
+      if (news.kind === "at") onProgress(news.index, failures.size + told);
+      else if (news.kind === "failure") told++;
     };
     const end = await runChild(task, { stepMs, onNews, ...(signal ? { signal } : {}) });
-    if (isStopped()) break;
-    for (const failure of end.failures) await keep(failure);
     valid += end.done?.valid ?? end.at?.valid ?? 0;
+    if (isStopped()) {
+      for (const failure of end.failures) failures.set(failure.signature, failure);
+      first = end.at?.index ?? first;
+      break;
+    }
+    for (const failure of end.failures) await keep(failure);
     if (end.died === undefined) {
       first += end.done!.runs;
       break;
