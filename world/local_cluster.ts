@@ -21,6 +21,7 @@ import { registerHome } from "./client_homes.ts";
 import type { Carrier, Fleet, FleetNode } from "./fleet.ts";
 import { checkJournal } from "./journal_check.ts";
 import { LocalFleet } from "./local_fleet.ts";
+import { requireSecretsOutside } from "./secrets_outside.ts";
 import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "./process_nodes.ts";
 import type { DispatcherRole, WorkerRole } from "./roles.ts";
@@ -160,7 +161,12 @@ export class LocalCluster implements AsyncDisposable {
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
     checkClusterOptions(options);
     const { min, max } = workerRange(options);
-    if (options.journal !== undefined) await checkJournal(options.journal);
+    const { journal, confine = false } = options;
+    if (journal !== undefined && confine !== false) {
+      const roots = confine === true ? {} : confine;
+      await requireSecretsOutside(roots, [{ what: "journal", path: journal }]);
+    }
+    if (journal !== undefined) await checkJournal(journal);
     const cluster = new LocalCluster(options);
     try {
       await cluster.#startDispatcher();

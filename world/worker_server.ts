@@ -12,6 +12,7 @@ import { admitWorker, PROCESS_ID } from "./process_nodes.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
 import { grantsOf, type SandboxGrants, type SandboxOptions } from "./sandbox/grants.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
+import { requireSecretsOutside } from "./secrets_outside.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkWorkerConfig } from "./service_options.ts";
 import type { WorkerStorage } from "./storage.ts";
@@ -152,6 +153,11 @@ export interface WorkerServer extends AsyncDisposable {
  * ```
  */
 export async function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
+  const { sandbox = false, tokens } = config;
+  if (sandbox !== false && tokens !== undefined && "file" in tokens) {
+    const options = sandbox === true ? {} : sandbox;
+    await requireSecretsOutside(options, [{ what: "tokens.file", path: tokens.file }]);
+  }
   // Most programs that could serve never do.
   const { takeUpWorker } = await import("./worker_role.ts");
   return new Server(config, takeUpWorker);

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../world/sandbox/grants.ts";
+import { requireSecretsOutside, type Secret } from "../../world/secrets_outside.ts";
 import {
   flag,
   integer,
@@ -59,9 +61,18 @@ export const SANDBOX_OPTIONS = {
   ),
 } satisfies Options;
 
-/** What {@linkcode SANDBOX_OPTIONS} and the file of the private key come to. */
+/** The files of a worker's secrets, of which it keeps functions. */
+interface SecretFiles {
+  readonly key: string | undefined;
+  readonly tokenFile: string | undefined;
+  readonly tokensFile: string | undefined;
+  /** `ADDRESS=FILE`s. */
+  readonly serviceTokenFile: readonly string[];
+}
+
+/** What {@linkcode SANDBOX_OPTIONS} come to. */
 export async function readSandbox(
-  values: Values<typeof SANDBOX_OPTIONS> & { readonly key: string | undefined },
+  values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
 ): Promise<SandboxOptions | false> {
   const { dataRoot, allowNet, allowWrite, allowUdfImport, noSandbox } = values;
   if (noSandbox) {
@@ -74,11 +85,15 @@ export async function readSandbox(
     );
   }
   const dataRoots = dataRoot.length > 0 ? dataRoot : [Deno.cwd()];
-  if (values.key !== undefined) await requireOutside(values.key, [...dataRoots, ...allowWrite]);
+  const roots = { dataRoots, writeRoots: allowWrite };
+  try {
+    await requireSecretsOutside(roots, secretsOf(values));
+  } catch (error) {
+    throw new UsageError(LeatError.from(error).message, { cause: error });
+  }
   return {
-    dataRoots,
+    ...roots,
     net: separated(allowNet),
-    writeRoots: allowWrite,
     imports: separated(allowUdfImport),
     heapBytesMax: values.functionHeapMib * 2 ** 20,
     memoryBytesMax: values.functionMemoryMib * 2 ** 20,
@@ -90,15 +105,14 @@ function separated(lists: readonly string[]): string[] {
   return lists.flatMap((list) => list.split(",")).filter((item) => item !== "");
 }
 
-/** Every function could read the key, and everybody who may submit a pipeline could be this worker. */
-async function requireOutside(key: string, roots: readonly string[]): Promise<void> {
-  const path = await Deno.realPath(key);
-  for (const root of roots) {
-    const folder = await Deno.realPath(root).catch(() => undefined);
-    if (folder === undefined || !path.startsWith(folder === "/" ? "/" : `${folder}/`)) continue;
-    throw new UsageError(
-      `--key ${key} is in the data root ${root}, where every function may read it: ` +
-        "keep it elsewhere, or name the folders of the data with --data-root",
-    );
-  }
+function secretsOf({ key, tokenFile, tokensFile, serviceTokenFile }: SecretFiles): Secret[] {
+  const files = {
+    "--key": [key],
+    "--token-file": [tokenFile],
+    "--tokens-file": [tokensFile],
+    "--service-token-file": serviceTokenFile.map((value) => value.slice(value.indexOf("=") + 1)),
+  };
+  return Object.entries(files).flatMap(([what, paths]) =>
+    paths.flatMap((path) => path === undefined ? [] : [{ what, path }])
+  );
 }

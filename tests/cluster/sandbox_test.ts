@@ -230,11 +230,41 @@ Deno.test("a task's loop that allocates is ended at the limit of memory", async 
 Deno.test("a worker does not start with grants that it cannot give, or that give too much", async () => {
   const key = "tests/transport/tls/server.key";
   const cert = "tests/transport/tls/server.pem";
+  await using temporary = await TempFolder.make({
+    "data/token": "sesame\n",
+    "secrets/token": "sesame\n",
+    "secrets/tokens": "team-a client sesame-a\n",
+    "linked/numbers.txt": "1",
+    "near/journal/dispatcher.sqlite": "",
+  });
+  const { path } = temporary;
+  await temporary.link("linked/more", `${path}/secrets`);
+  await temporary.link("by-link", `${path}/data/token`);
+  const [data, linked, token] = [`${path}/data`, `${path}/linked`, `${path}/data/token`];
+  const service = `ws://127.0.0.1:9=${path}/secrets/token`;
   const cases: [args: string[], said: RegExp][] = [
     [["--data-root", "/no/such/folder"], /\/no\/such\/folder cannot be granted/],
     [["--data-root", "deno.json"], /deno.json cannot be granted, since it is no folder/],
     [["--no-sandbox", "--allow-net", "a.example"], /--no-sandbox, which grants everything/],
-    [["--cert", cert, "--key", key], /server.key is in the data root .* keep it elsewhere/],
+    [["--cert", cert, "--key", key], /--key .*server.key is in the data root .* keep it elsewhere/],
+    [["--data-root", data, "--token-file", token], /--token-file .* is in the data root/],
+    [
+      ["--data-root", data, "--token-file", `${path}/by-link`],
+      /--token-file .* is in the data root/,
+    ],
+    [
+      ["--data-root", path, "--service-token-file", service],
+      /--service-token-file .* is in the data/,
+    ],
+    [
+      ["--data-root", linked, "--tokens-file", `${path}/secrets/tokens`],
+      /--tokens-file .* is reached by the link .*\/linked\/more in the data root/,
+    ],
+    [
+      ["--data-root", linked, "--allow-write", data, "--token-file", token],
+      /--token-file .* is in the data root .*\/data,/,
+    ],
+    [["--data-root", `${path}/near`], /The journal of a dispatcher, .*\/near\/journal\/disp/],
   ];
   await Promise.all(cases.map(async ([args, said]) => {
     await using worker = startChild("examples/worker.ts", {
