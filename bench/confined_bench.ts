@@ -1,6 +1,6 @@
 /**
- * What it costs that a function on a confined thread can be ended: the same pipelines on threads that
- * are not confined, where it cannot.
+ * What it costs that a function runs in a confined process: the same pipelines on threads that are
+ * not confined.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { Dataset } from "../mod.ts";
 import { RunnerThreads } from "../world/runner_threads.ts";
 import { ConfinedRunners } from "../world/sandbox/confined_runners.ts";
 import { sandboxGrants } from "../world/sandbox/grants.ts";
-import { type Load, pipelinedLoad } from "./bare/load.ts";
+import { type Load, pipelinedLoad, sequentialLoad } from "./bare/load.ts";
 import type { Bench } from "./lib/bench.ts";
 
 /** As many as a task asks for ahead of its clients, and one that waits. */
@@ -25,15 +25,35 @@ const busy = (x: number) => {
 };
 
 export const benches: Bench[] = [
-  bench("a tiny function an element", numbers.map(tiny), 0.4),
+  bench("a tiny function an element", numbers.map(tiny), 0.3),
   bench(
     "an async one, four at once",
     numbers.map(async (x) => await x, { numParallelCalls: 4 }),
-    0.4,
+    0.3,
   ),
-  bench("a function of 0.1 ms an element", numbers.map(busy), 0.5),
+  bench("a function of 0.1 ms an element", numbers.map(busy), 0.7),
   bench("batches of 1,000 calls", numbers.map(tiny).batch(1_000), 0.5),
+  bench("batches of 1 MB", numbers.map(tiny).batch(131_072), 0.7),
+  {
+    name: "confined: first element of a worker that starts, against unconfined",
+    unit: "ms",
+    isDuration: true,
+    floor: 0.2,
+    bare: () => sequentialLoad(() => firstElement(new RunnerThreads())),
+    leat: () => sequentialLoad(() => firstElement(new ConfinedRunners(sandboxGrants({})))),
+  },
 ];
+
+/** How long the first element takes where no thread and no process has been started, in ms. */
+async function firstElement(runners: RunnerFactory): Promise<number> {
+  const began = performance.now();
+  const runner = runners.start(settingsOf(numbers.map(tiny).serialize()), NO_SPLITS);
+  await runner.next();
+  const tookMs = performance.now() - began;
+  runner.dispose();
+  await runners.close();
+  return tookMs;
+}
 
 function bench(name: string, dataset: Dataset<unknown>, floor: number): Bench {
   const graph = dataset.serialize();
@@ -46,12 +66,14 @@ function bench(name: string, dataset: Dataset<unknown>, floor: number): Bench {
   };
 }
 
+const NO_SPLITS = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+
+function settingsOf(graph: Uint8Array) {
+  return { graph, seed: "0000000000000007", epoch: 0, splits: false, shared: false };
+}
+
 function open(runners: RunnerFactory, graph: Uint8Array): Load {
-  const settings = { graph, seed: "0000000000000007", epoch: 0, splits: false, shared: false };
-  const runner = runners.start(settings, {
-    next: () => Promise.resolve(null),
-    total: () => Promise.resolve(0),
-  });
+  const runner = runners.start(settingsOf(graph), NO_SPLITS);
   return pipelinedLoad(IN_FLIGHT, async () => {
     const { kind } = await runner.next();
     if (kind !== "element") throw new LeatError("internal", `an element was expected, not ${kind}`);
