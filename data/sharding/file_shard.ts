@@ -81,12 +81,12 @@ class FileShardIterator extends UnaryIterator {
   }
 
   /** The input is read from its beginning again. */
-  protected override saveState(): Promise<number> {
-    return Promise.resolve(this.#position);
+  protected override saveState(): Promise<{ readonly position: number }> {
+    return Promise.resolve({ position: this.#position });
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.#position = this.#passOver = state as number;
+    this.#position = this.#passOver = (state as { readonly position: number }).position;
     return Promise.resolve();
   }
 
