@@ -114,6 +114,12 @@ export class Asks {
     });
   }
 
+  /** Whether the ask with that id was made of that node; true also where there is none. */
+  isAskedOf(id: number, node: string): boolean {
+    const ask = this.#open.get(id);
+    return ask === undefined || ask.target.node === node;
+  }
+
   /** Settles the ask with that id, if it is open and was made by that life. */
   answered(id: number, incarnation: string | undefined, body: unknown): boolean {
     const ask = this.#take(id, incarnation);

@@ -63,6 +63,12 @@ export class Peers {
     };
   }
 
+  /** Whether the watch with that id is of that node; true also where there is none. */
+  isWatchOf(id: number, node: string): boolean {
+    const watch = this.#watchesById.get(id);
+    return watch === undefined || watch.item.target.node === node;
+  }
+
   /** A watch of this node is over. */
   watchEnded(id: number, why: () => LeatError, end: WatchEnd): void {
     const watch = this.#watchesById.get(id);

@@ -20,6 +20,8 @@ import type { World } from "./world.ts";
 /** How long a node may take to say which of its actors have ended, in ms; else it is asked another time. */
 const ENDED_TIMEOUT_MS = 5_000;
 
+type AnswerEnvelope = Extract<Envelope, { kind: "reply" | "failure" | "down" }>;
+
 /** The node that the envelopes come to. */
 export interface ReceptionOwner {
   readonly id: NodeId;
@@ -51,8 +53,10 @@ export class Reception {
     switch (envelope.kind) {
       case "reply":
       case "failure":
+        if (!this.#mayAnswer(envelope, sender)) return this.#owner.drop(envelope, "not_permitted");
         return this.#takeAnswer(envelope);
       case "down":
+        if (!this.#mayAnswer(envelope, sender)) return this.#owner.drop(envelope, "not_permitted");
         return this.#owner.peers.watchEnded(
           envelope.id,
           () => LeatError.fromWire(envelope.error),
@@ -61,6 +65,16 @@ export class Reception {
       default:
         return this.#takeForActor(envelope, sender);
     }
+  }
+
+  /**
+   * Only the node that was asked, or is watched, answers for itself. An admin's node may be known by two
+   * names, as a dispatcher is that was dialled by one of its addresses and dials from another.
+   */
+  #mayAnswer({ kind, id, source }: AnswerEnvelope, { role }: Identity): boolean {
+    if (role === "admin") return true;
+    const { asks, peers } = this.#owner;
+    return kind === "down" ? peers.isWatchOf(id, source.node) : asks.isAskedOf(id, source.node);
   }
 
   #takeAnswer(envelope: Extract<Envelope, { kind: "reply" | "failure" }>): void {

@@ -415,7 +415,7 @@ async function everyKind(carrier: CarrierUnderTest): Promise<void> {
   const { near, far } = await carrier.run(carrier.join(NEAR, FAR));
   near.start(() => {});
   const inbox = new Inbox(far);
-  const source = { node: "near", path: "/s", incarnation: "aa-1" };
+  const source = { node: "near", path: "/s", incarnation: `${NEAR.incarnation}-1` };
   const target = { node: "far", path: "/t", incarnation: "bb-1" };
   const name = { node: "far", path: "/t" };
   const error = new LeatError("aborted", "why", {

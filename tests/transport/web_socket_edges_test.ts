@@ -63,11 +63,14 @@ async function certificates(): Promise<[string, string, string]> {
   return await Promise.all([pem("server.pem"), pem("server.key"), pem("ca.pem")]);
 }
 
+/** An actor of what calls itself "stranger". */
+const FORGED = { node: "stranger", path: "/x", incarnation: "00-1" };
+
 /** Something for the probe. */
 function tellOf(body: unknown): Envelope {
   return {
     kind: "tell",
-    source: { node: "dialler", path: "/x", incarnation: "0" },
+    source: { node: "dialler", path: "/x", incarnation: `${LOCAL.incarnation}-1` },
     target: { node: "listener", path: "/probe" },
     number: 1,
     method: "note",
@@ -176,8 +179,9 @@ Deno.test("what no node sends, after a good hello, closes that link and nothing 
     fragment.fill(0xff, 1),
     "text",
     encodeMessage({ kind: "ask", source: 1 }),
-    // In the name of another node.
-    encodeMessage(tellOf("forged")),
+    // In the name of another node, and of an actor of another life.
+    encodeMessage({ ...tellOf("forged"), source: { ...FORGED, node: "dialler" } }),
+    encodeMessage({ ...tellOf("forged"), source: { ...FORGED, incarnation: "01-1" } }),
   ];
   for (const frame of frames) {
     const count = listener.links.length;

@@ -245,7 +245,12 @@ export class WebSocketLink implements Link {
    */
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;
-    const { node } = this.remote;
+    const { node, incarnation } = this.remote;
+    if (!source.incarnation.startsWith(`${incarnation}-`)) {
+      throw malformed(
+        `a message of an actor of another life, "${source.incarnation.slice(0, 80)}"`,
+      );
+    }
     if (source.node === node) return envelope;
     if (source.node === this.#ownName) return { ...envelope, source: { ...source, node } };
     throw malformed(`a message in the name of another node, "${source.node.slice(0, 80)}"`);

@@ -14,6 +14,7 @@ import { type Answer, type Arrival, HttpListener, refusal } from "./http_listene
 import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
+import { Lives } from "./lives.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./token.ts";
 
@@ -107,6 +108,7 @@ class Server implements WebSocketServer {
   readonly #listener: HttpListener;
   readonly #door: Door;
   readonly #links = new Map<Link, Admission>();
+  readonly #lives = new Lives();
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
   readonly #unfollow: () => void;
@@ -229,6 +231,7 @@ class Server implements WebSocketServer {
     const { world, local, onLink, limits } = this.#options;
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
+    this.#claim(hello.incarnation, admission);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
     const peer: Peer = {
@@ -241,6 +244,16 @@ class Server implements WebSocketServer {
     this.#links.set(link, admission);
     link.closed.then(() => this.#links.delete(link));
     onLink(link, admission);
+  }
+
+  /** @throws LeatError `permission_denied` when the life is that of somebody else. */
+  #claim(incarnation: string, { identity }: Admission): void {
+    this.#lives.claim(incarnation, identity);
+    for (const link of [...this.#links.keys()]) {
+      if (link.remote.incarnation !== incarnation) continue;
+      if (this.#lives.isOf(incarnation, link.identity)) continue;
+      link.close(new LeatError("permission_denied", `The life belongs to "${identity.name}"`));
+    }
   }
 
   /** Other tokens are accepted now: whose token is not among them has to go. */

@@ -5,7 +5,7 @@
  */
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
-import type { Link } from "../../../actors/runtime/link.ts";
+import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
@@ -29,14 +29,15 @@ function spawnWho(node: TestNode): Ref<Who> {
 
 /** A link whose other end has proved to be `identity`; the test says what comes over it. */
 class ProvedLink implements Link {
-  readonly remote = { node: "far", incarnation: "1" };
+  readonly remote: NodeId;
   readonly closed = new Promise<never>(() => {});
   readonly bufferedBytes = 0;
   readonly identity: Identity;
   readonly sent: Envelope[] = [];
   receive: (envelope: Envelope) => void = () => {};
 
-  constructor(identity: Identity) {
+  constructor(identity: Identity, node = "far") {
+    this.remote = { node, incarnation: "1" };
     this.identity = identity;
   }
   start(receive: (envelope: Envelope) => void): void {
@@ -113,4 +114,32 @@ Deno.test("Access without a table is for admins alone", async () => {
   await node.happened("send");
   assertEquals(link.sent.map(({ kind }) => kind), ["failure"]);
   assertEquals(await node.system.ask(ref, "end", null, SOON), null);
+});
+
+Deno.test("an answer of another node than was asked is dropped, unless an admin gives it", async () => {
+  for (const [role, code] of [["worker", undefined], ["admin", "unavailable"]] as const) {
+    await using node = new TestNode("a");
+    const asked = new ProvedLink({ name: "asked", role: "worker" }, "asked");
+    const other = new ProvedLink({ name: "other", role }, "other");
+    for (const link of [asked, other]) node.system.attach(link);
+    const answer = node.system.ask<Who, "end">({ node: "asked", path: "/who" }, "end", null, SOON)
+      .then(() => undefined, (error) => error.code);
+    const [ask] = asked.sent;
+    assert(ask?.kind === "ask");
+    const reply = (from: string): Envelope => ({
+      kind: "failure",
+      source: { node: from, path: "/who", incarnation: "1-1" },
+      target: ask.source,
+      number: 1,
+      id: ask.id,
+      error: { code: "unavailable", message: "forged" },
+    });
+    other.receive(reply("other"));
+    asked.receive({
+      ...{ kind: "reply", source: { node: "asked", path: "/who", incarnation: "2-1" } },
+      ...{ target: ask.source, number: 1, id: ask.id, body: null },
+    });
+    assertEquals(await answer, code);
+    assertEquals(node.drops[0], role === "worker" ? "not_permitted" : "unwanted_reply");
+  }
 });
