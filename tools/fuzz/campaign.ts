@@ -4,7 +4,7 @@
  * @module
  */
 import { runChild } from "./child_run.ts";
-import type { Failure, News, Task } from "./news.ts";
+import type { Failure, News, Reason, Task } from "./news.ts";
 import { shrink } from "./shrink.ts";
 
 /** A target with so many faults is given up. */
@@ -92,11 +92,16 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
       first = end.at.index;
       isCareful = true;
     } else {
-      await keep({
-        ...{ kind: "failure", index: end.at.index, reason, message: said, input: end.at.input! },
+      const { index, input } = end.at;
+      const failure: Failure = {
+        ...{ kind: "failure", index, reason, message: said, input: input! },
         signature: `${reason}\n${said.replaceAll(/\d+/g, "#").slice(0, 200)}`,
-      });
-      first = end.at.index + 1;
+      };
+      // On a busy machine a process may be silent for other reasons.
+      const isSure = reason !== "hang" ||
+        await failsAlone(options, reason, Uint8Array.fromBase64(input!));
+      if (isSure) await keep(failure);
+      first = index + 1;
       isCareful = false;
     }
   }
@@ -106,16 +111,27 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
 /** The input of a failure that ended its process, made smaller by processes of their own. */
 async function smaller(options: CampaignOptions, failure: Failure): Promise<string> {
   if (failure.reason === "error") return failure.input;
-  const { module, target, seed, memoryBytesMax, stepMs, shrinkMs = SHRINK_MS } = options;
-  const untilMs = performance.now() + shrinkMs;
-  const best = await shrink(Uint8Array.fromBase64(failure.input), async (candidate) => {
-    if (performance.now() > untilMs) return false;
-    const task: Task = {
-      ...{ module, target, seed: String(seed), first: 0, end: 1, isCareful: true, memoryBytesMax },
-      input: candidate.toBase64(),
-    };
-    const end = await runChild(task, { stepMs });
-    return end.died?.reason === failure.reason;
-  }, { runsMax: SHRINK_CHILDREN_MAX });
+  const { reason } = failure;
+  const untilMs = performance.now() + (options.shrinkMs ?? SHRINK_MS);
+  const best = await shrink(
+    Uint8Array.fromBase64(failure.input),
+    async (candidate) =>
+      performance.now() < untilMs && await failsAlone(options, reason, candidate),
+    { runsMax: SHRINK_CHILDREN_MAX },
+  );
   return best.toBase64();
+}
+
+/** Whether an input ends a process of its own, for that reason. */
+async function failsAlone(
+  { module, target, seed, memoryBytesMax, stepMs }: CampaignOptions,
+  reason: Reason,
+  input: Uint8Array,
+): Promise<boolean> {
+  const task: Task = {
+    ...{ module, target, seed: String(seed), first: 0, end: 1, isCareful: true, memoryBytesMax },
+    input: input.toBase64(),
+  };
+  const { died } = await runChild(task, { stepMs });
+  return died?.reason === reason;
 }
