@@ -262,7 +262,14 @@ class PackIterator extends ElementwiseIterator {
     const { held, start, stop } = wholeState(state);
     const restored = await restoreHeld(held, this.input);
     this.#meter.enters(restored.elements[0]);
-    return { sequence: sequenceOf(restored.elements[0]), start, stop, held: restored };
+    const sequence = sequenceOf(restored.elements[0]);
+    const isPiece = Number.isSafeInteger(start) && Number.isSafeInteger(stop) &&
+      0 <= start && start <= stop && stop <= sequence.length;
+    if (isPiece) return { sequence, start, stop, held: restored };
+    throw new LeatError(
+      "invalid_argument",
+      `pack: a saved piece goes from ${start} to ${stop}, and its sequence has ${sequence.length} items.`,
+    );
   }
 
   protected override release(): void {
