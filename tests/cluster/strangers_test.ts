@@ -78,6 +78,27 @@ Deno.test("a stranger without the token of a file is turned away, one with it is
   await Deno.remove(file);
 });
 
+Deno.test("a file of tokens gives a worker, a client and a viewer what their roles may", async () => {
+  await using folder = await TempFolder.make({
+    tokens: "one worker token-of-worker-one\nteam client token-of-the-team\n" +
+      "eyes viewer token-of-the-viewer\n",
+    clients: "team client token-of-the-team\n",
+    wrong: "team client token-of-the-team\neyes watcher token-of-the-viewer\n",
+  });
+  const fileOf = (name: string) => ["--tokens-file", join(folder.path, name)];
+  await using dispatcher = await startDispatcher(...fileOf("tokens"));
+  const own = ["--token", "token-of-worker-one"];
+  await using _workers = all(await startWorkers(dispatcher, 1, ...own, ...fileOf("clients")));
+  const service = dispatcher.address;
+  assertEquals(await soon("the job", sumOf({ service, token: "token-of-the-team" })), 4_950);
+  const error = await refusalOf({ service, token: "token-of-the-viewer" });
+  assertEquals(error.code, "permission_denied");
+  const impostor = ["--dispatcher", service, "--token", "token-of-the-team"];
+  assertMatch(await failureOf(WORKER, ...impostor), /"team" has the role client/);
+  assertMatch(await failureOf(STATUS, ...impostor), /shows its state to the roles/);
+  assertMatch(await failureOf(DISPATCHER, ...fileOf("wrong")), /wrong, line 2: the role of "eyes"/);
+});
+
 Deno.test("a token's file that is missing or empty is named", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;

@@ -76,6 +76,8 @@ export class WebSocketLink implements Link {
   readonly #socket: Socket;
   /** What the other end calls itself. */
   readonly #ownName: string;
+  /** What the incarnations of its actors begin with. */
+  readonly #lifePrefix: string;
   readonly #messageBytesMax: number;
   readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
@@ -102,6 +104,7 @@ export class WebSocketLink implements Link {
     this.remote = peer.remote;
     this.identity = peer.identity;
     this.#ownName = peer.ownName;
+    this.#lifePrefix = `${peer.remote.incarnation}-`;
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#reassembly = new Reassembly(limits.messageBytesMax);
@@ -245,8 +248,8 @@ export class WebSocketLink implements Link {
    */
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;
-    const { node, incarnation } = this.remote;
-    if (!source.incarnation.startsWith(`${incarnation}-`)) {
+    const { node } = this.remote;
+    if (!source.incarnation.startsWith(this.#lifePrefix)) {
       throw malformed(
         `a message of an actor of another life, "${source.incarnation.slice(0, 80)}"`,
       );
