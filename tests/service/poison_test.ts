@@ -1,0 +1,64 @@
+/**
+ * A pipeline that ends the processes which run it, beside a healthy one on the same workers.
+ *
+ * @module
+ */
+import { Dataset, LeatError, LocalCluster, type ShardingPolicy } from "../../mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+const MODES: readonly ShardingPolicy[] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
+const ELEMENTS = 600;
+
+/** Ends its process at some element. */
+function poisonOf(): Dataset<number> {
+  return Dataset.range(40).map((x) => {
+    // What a function names is looked at under DETERMINISTIC; this names nothing.
+    if (x % 10 === 7) (() => 0).constructor("globalThis.process.exit(3)")();
+    return x;
+  });
+}
+
+/** Reads until the job fails: the codes of all that failed. */
+async function codesOf(dataset: Dataset<number>): Promise<string[]> {
+  await using iterator = dataset.iterator();
+  const codes: string[] = [];
+  for (;;) {
+    try {
+      if ((await iterator.next()).done) return [...codes, "end"];
+    } catch (error) {
+      const { code, message } = LeatError.from(error);
+      codes.push(code);
+      if (code !== "aborted") continue;
+      assert(/exit code 3.*exit code 3.*exit code 3/s.test(message), message);
+      return codes;
+    }
+  }
+}
+
+for (const processingMode of MODES) {
+  Deno.test(`a job whose function ends its process is failed after three, and a DYNAMIC one beside it gets every element (${processingMode})`, async () => {
+    await using cluster = await LocalCluster.start({
+      workers: 2,
+      carrier: "thread",
+      confine: true,
+    });
+    const service = cluster;
+    const healthy = Dataset.range(ELEMENTS).distribute({ service, processingMode: "DYNAMIC" });
+    const beside = Array.fromAsync(healthy);
+    beside.catch(() => {});
+    const poisoned = poisonOf().distribute({ service, processingMode, jobName: "poison" });
+    const codes = await codesOf(poisoned);
+    assertEquals(codes.at(-1), "aborted");
+    // Under DETERMINISTIC a split is produced again until it is given up; elsewhere each death is told.
+    assert(codes.length <= (processingMode === "DETERMINISTIC" ? 1 : 3), codes.join(", "));
+    const all = Array.from({ length: ELEMENTS }, (_, element) => element);
+    assertEquals((await beside).sort((a, b) => a - b), all);
+    // A worker that begins anew is given nothing of it.
+    await cluster.stopWorker(0);
+    await cluster.restartWorker(0);
+    const { jobs } = await cluster.describe();
+    const { tasks, failure } = jobs.find(({ name }) => name === "poison")!.iterations[0]!;
+    assert(failure?.includes("3 runners"), failure);
+    assert(tasks.every(({ state }) => state === "failed"), Deno.inspect(tasks));
+  });
+}
