@@ -58,7 +58,7 @@ export function openIteration(
   }
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
-  const role = streamRole(state, request);
+  const role = streamRole(state, request, existing?.owner ?? sender.name);
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const replaced = existing === undefined ? [] : replacedBy(turn, existing, request, said);
   checkFollows(state, replaced, request, role);

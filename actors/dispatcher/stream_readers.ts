@@ -24,14 +24,20 @@ export interface StreamRole {
 /**
  * As what the sender of the request comes.
  *
+ * @param owner Whose the job is: readers name their stream themselves, and could name another's.
  * @throws {LeatError} `failed_precondition` for who was this reader before another one was restored. It
  * may have been between two repetitions, where nobody could tell it.
  */
-export function streamRole(state: DispatcherState, request: OpenRequest): StreamRole {
+export function streamRole(
+  state: DispatcherState,
+  request: OpenRequest,
+  owner: string,
+): StreamRole {
   const { jobName, parameters, consumerIndex = null, startAt, lastReader } = request;
   if (parameters.ordered === undefined || parameters.save !== undefined) return {};
   if (jobName === undefined) return {};
-  const { stream = jobName, restoration = request.requestId, runId } = request;
+  const { restoration = request.requestId, runId } = request;
+  const stream = JSON.stringify([owner, request.stream ?? jobName]);
   if (runId !== undefined) checkRunGoesOn(state.runOf(stream), jobName, runId);
   const first = state.readersOf(stream, consumerIndex)?.restored?.first ?? 0;
   const last = lastReader?.clusterId === state.clusterId ? lastReader.clientId : Infinity;

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { joinIteration } from "../../../actors/client/joining.ts";
 import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
@@ -136,6 +137,27 @@ Deno.test("the journal holds no client's secret", async () => {
     const bytes = await Deno.readFile(cluster.journalPath + suffix);
     assertEquals(new TextDecoder("latin1").decode(bytes).includes("open sesame"), false);
   }
+});
+
+Deno.test("a neighbour who names another's stream puts nobody out of it", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("stream", false);
+  const request = (team: Team, jobName: string, repetition: number) => ({
+    ...team.openRequest(datasetId, jobName),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000001", shuffled: false },
+    },
+    ...{ repetition, stream: "the stream" },
+  });
+  const lastReader = await a.ask("openIteration", { ...request(a, "job", 0), runId: "1" });
+  // It says that it was restored, and that its run is another one.
+  for (const startAt of [{}, { startAt: 1 }]) {
+    const forged = { ...request(b, `other ${startAt.startAt}`, 0), ...startAt, runId: "2" };
+    await joinIteration(forged, (asked) => b.ask("openIteration", asked));
+  }
+  await a.ask("openIteration", { ...request(a, "job", 1), lastReader, runId: "1" });
 });
 
 Deno.test("a named job is joined by the identity that began it and by admins", async () => {
