@@ -10,6 +10,7 @@ interface Group<K, T> {
   readonly key: K;
   first: Member<K, T> | undefined;
   last: Member<K, T> | undefined;
+  count: number;
 }
 
 /** An item that was added, linked to its neighbours: what `remove` wants. */
@@ -38,13 +39,14 @@ export class Groups<K, T> {
   add(key: K, item: T): Member<K, T> {
     let group = this.#groups.get(key);
     if (group === undefined) {
-      this.#groups.set(key, group = { key, first: undefined, last: undefined });
+      this.#groups.set(key, group = { key, first: undefined, last: undefined, count: 0 });
     }
     const { last } = group;
     const member: Member<K, T> = { item, group, before: last, after: undefined };
     if (last === undefined) group.first = member;
     else last.after = member;
     group.last = member;
+    group.count++;
     return member;
   }
 
@@ -53,12 +55,18 @@ export class Groups<K, T> {
     const { group, before, after } = member;
     if (group === undefined) return false;
     member.group = undefined;
+    group.count--;
     if (before === undefined) group.first = after;
     else before.after = after;
     if (after === undefined) group.last = before;
     else after.before = before;
     if (group.first === undefined) this.#groups.delete(group.key);
     return true;
+  }
+
+  /** How many members a group has. */
+  countOf(key: K): number {
+    return this.#groups.get(key)?.count ?? 0;
   }
 
   /** The members of a group as they are now, whatever is added and removed while they are gone through. */

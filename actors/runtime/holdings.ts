@@ -41,6 +41,11 @@ export class Holdings<T> {
     return this.#byNode.of(node).map(({ item }) => item);
   }
 
+  /** How much is held because of a node now. */
+  countOfNode(node: string): number {
+    return this.#byNode.countOf(node);
+  }
+
   /** What is held for a life now, in the order in which it came. */
   ofLife(life: Cell): Hold<T>[] {
     return this.#byLife.of(life).map(({ item }) => item);

@@ -14,6 +14,9 @@ import { type Hold, Holdings } from "./holdings.ts";
 import { isClosedThere } from "./link.ts";
 import type { FencedRef, Ref } from "./ref.ts";
 
+/** Watches of one node on actors of this one; each takes memory until it ends, or its link does. */
+export const WATCHERS_MAX = 16_384;
+
 /** What is said about watches, without the numbering of a particular envelope. */
 export type WatchWord =
   | Pick<WatchEnvelope, "kind" | "id">
@@ -82,6 +85,13 @@ export class Peers {
     if (kind === "unwatch") {
       if (known !== undefined) this.#forget(known);
     } else if (known === undefined) {
+      if (this.#watchers.countOfNode(source.node) >= WATCHERS_MAX) {
+        const error = new LeatError(
+          "resource_exhausted",
+          `${source.node} watches ${WATCHERS_MAX} actors of this node already`,
+        );
+        return this.#say(cell, source, { kind: "down", id, error: error.toWire() });
+      }
       const watcher = this.#watchers.add(source.node, cell, { key, ref: source, id });
       this.#watchersByKey.set(key, watcher);
     }

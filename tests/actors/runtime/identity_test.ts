@@ -6,6 +6,7 @@
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
+import { WATCHERS_MAX } from "../../../actors/runtime/peers.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
@@ -142,4 +143,21 @@ Deno.test("an answer of another node than was asked is dropped, unless an admin 
     assertEquals(await answer, code);
     assertEquals(node.drops[0], role === "worker" ? "not_permitted" : "unwanted_reply");
   }
+});
+
+Deno.test("a node that watches without end is refused beyond so many", async () => {
+  await using node = new TestNode("a");
+  const target = spawnWho(node);
+  const link = new ProvedLink({ name: "team-a", role: "client" });
+  node.system.attach(link);
+  const source = { node: "far", path: "/x", incarnation: "1-1" };
+  for (let id = 1; id <= WATCHERS_MAX; id++) {
+    link.receive({ kind: "watch", source, target, number: id, id });
+  }
+  assertEquals(link.sent, []);
+  const id = WATCHERS_MAX + 1;
+  link.receive({ kind: "watch", source, target, number: id, id });
+  const [down] = link.sent;
+  assert(down?.kind === "down");
+  assertEquals([down.id, down.error.code], [id, "resource_exhausted"]);
 });
