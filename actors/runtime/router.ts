@@ -68,8 +68,22 @@ export class Router {
     return this.#links.has(node);
   }
 
-  /** Takes a link into use. A link from a new life of a node replaces those of its earlier life. */
+  /**
+   * Takes a link into use that another node has opened: it chooses the name it goes by. One that is
+   * another identity's, as long as that is linked, would have it hear what is meant for the other.
+   */
   attach(link: Link): void {
+    const { remote: { node }, identity: { name, role } } = link;
+    const other = this.#links.get(node)?.find(({ identity }) => identity.name !== name);
+    if (other === undefined || role === "admin") return this.#take(link);
+    const why =
+      `The node's name "${node}" is that of "${other.identity.name}", and this is "${name}": ` +
+      "each node has a name of its own";
+    link.close(new LeatError("permission_denied", why));
+  }
+
+  /** A link from a new life of a node replaces those of its earlier life. */
+  #take(link: Link): void {
     const { node, incarnation } = link.remote;
     if (this.#stopped) return link.close(new LeatError("cancelled", "This node has stopped"));
     const earlier = (this.#links.get(node) ?? []).filter((other) =>
@@ -159,7 +173,7 @@ export class Router {
   #dial(node: string, first: Envelope): void {
     this.#waiting.set(node, [first]);
     this.#dialling.connector!.connect(node, this.#owner.id).then(
-      (link) => this.attach(link),
+      (link) => this.#take(link),
       (error) => {
         const lost = this.#waiting.get(node);
         this.#waiting.delete(node);

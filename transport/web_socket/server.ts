@@ -21,6 +21,9 @@ import type { AcceptedTokens } from "./token.ts";
 /** How long a connection may take to introduce itself. */
 const HELLO_TIMEOUT_MS = 5_000;
 
+/** Links that may be open of one identity that is no admin: each keeps a file handle from others. */
+const LINKS_PER_IDENTITY_MAX = 1_024;
+
 /** How to listen. */
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly world: World;
@@ -232,6 +235,7 @@ class Server implements WebSocketServer {
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#claim(hello.incarnation, admission);
+    this.#checkLinks(admission.identity);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax }));
     const peer: Peer = {
@@ -254,6 +258,19 @@ class Server implements WebSocketServer {
       if (this.#lives.isOf(incarnation, link.identity)) continue;
       link.close(new LeatError("permission_denied", `The life belongs to "${identity.name}"`));
     }
+  }
+
+  /** @throws LeatError `resource_exhausted` for an identity that has too many links. */
+  #checkLinks({ name, role }: Identity): void {
+    if (role === "admin") return;
+    let count = 0;
+    for (const { identity } of this.#links.values()) if (identity.name === name) count++;
+    if (count < LINKS_PER_IDENTITY_MAX) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `"${name}" has ${count} links to this node, as many as one token may: close some, or give programs ` +
+        "tokens of their own",
+    );
   }
 
   /** Other tokens are accepted now: whose token is not among them has to go. */

@@ -10,6 +10,7 @@ import { WATCHERS_MAX } from "../../../actors/runtime/peers.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../world/deno_world.ts";
+import type { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { SOON, TestNode } from "./nodes.ts";
 
@@ -35,6 +36,8 @@ class ProvedLink implements Link {
   readonly bufferedBytes = 0;
   readonly identity: Identity;
   readonly sent: Envelope[] = [];
+  /** Why it was closed. */
+  why: LeatError | undefined;
   receive: (envelope: Envelope) => void = () => {};
 
   constructor(identity: Identity, node = "far") {
@@ -51,7 +54,9 @@ class ProvedLink implements Link {
   ready(): Promise<void> {
     return Promise.resolve();
   }
-  close(): void {}
+  close(reason?: LeatError): void {
+    this.why = reason;
+  }
 }
 
 function askOf(target: Ref, method: string, body: unknown): AskEnvelope {
@@ -160,4 +165,18 @@ Deno.test("a node that watches without end is refused beyond so many", async () 
   const [down] = link.sent;
   assert(down?.kind === "down");
   assertEquals([down.id, down.error.code], [id, "resource_exhausted"]);
+});
+
+Deno.test("a node's name is not taken from an identity that is linked by another, but by an admin", async () => {
+  await using node = new TestNode("a");
+  const first = new ProvedLink({ name: "team-a", role: "client" });
+  node.system.attach(first);
+  const again = new ProvedLink({ name: "team-a", role: "client" });
+  node.system.attach(again);
+  const other = new ProvedLink({ name: "team-b", role: "client" });
+  node.system.attach(other);
+  const admin = new ProvedLink({ name: "root", role: "admin" });
+  node.system.attach(admin);
+  const closed = [first, again, other, admin].map((link) => link.why?.code);
+  assertEquals(closed, [undefined, undefined, "permission_denied", undefined]);
 });
