@@ -33,6 +33,8 @@ const BATCH_BYTES_MAX = 16 << 20;
 const LENGTH_BYTES = 4;
 /** Pages of the write-ahead file after which SQLite moves them into the database. */
 const CHECKPOINT_PAGES = 4096;
+/** Pages that the file keeps free for records to come; what a compaction frees beyond is given back. */
+const FREE_PAGES_MAX = 4096;
 /** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
 const APPLICATION_ID = 0x4c656174;
 const LAYOUT_VERSION = 1;
@@ -167,7 +169,23 @@ class SqliteLog implements DurableLog {
         ).run(number, crc32(snapshot), snapshot);
         return number;
       });
+      this.#giveBack(snapshot.byteLength);
     });
+  }
+
+  /** A large snapshot leaves its records, and the one before it, as free pages, and a write-ahead file. */
+  #giveBack(snapshotBytes: number): void {
+    const free = Number(this.#database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
+    if (free <= FREE_PAGES_MAX && snapshotBytes <= BATCH_BYTES_MAX) return;
+    try {
+      // Each step of it gives one page back.
+      if (free > FREE_PAGES_MAX) {
+        this.#database.prepare(`PRAGMA incremental_vacuum(${free - FREE_PAGES_MAX})`).all();
+      }
+      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // A full disk has room for no vacuum. Nothing is lost: the pages are free.
+    }
   }
 
   close(): Promise<void> {
@@ -269,7 +287,9 @@ function createIfMissing(path: string): void {
     mkdirSync(folder, { recursive: true });
     const database = new DatabaseSync(draft);
     try {
-      database.exec(`PRAGMA journal_mode = WAL; BEGIN; ${SCHEMA} COMMIT;`);
+      database.exec(`
+        PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN; ${SCHEMA} COMMIT;
+      `);
     } finally {
       database.close();
     }

@@ -358,3 +358,27 @@ Deno.test("what a process said was durable is there after SIGKILL", () =>
     );
     await log.close();
   }));
+
+Deno.test("a compaction gives the disk back what records and an older snapshot took", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/large.log`;
+    const log = await openSqliteLog(path);
+    const bytesNow = () =>
+      ["", "-wal"].reduce((sum, suffix) => sum + Deno.statSync(path + suffix).size, 0);
+    const record = new Uint8Array(30 << 20);
+    const snapshot = new Uint8Array(60 << 20).fill(1);
+    for (let round = 0; round < 3; round++) {
+      log.append(record);
+      await log.sync();
+      log.append(record);
+      await log.compact(snapshot);
+      assert(bytesNow() < 100 << 20, `${bytesNow()} bytes after compaction ${round}`);
+    }
+    await log.compact(new Uint8Array(1));
+    assert(bytesNow() < 20 << 20, `${bytesNow()} bytes for a snapshot of one`);
+    await log.close();
+    const again = await openSqliteLog(path);
+    assertEquals((await again.read()).snapshot, new Uint8Array(1));
+    await again.close();
+  });
+});
