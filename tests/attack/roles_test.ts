@@ -21,6 +21,7 @@ import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { soon } from "../cluster/lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 
@@ -90,7 +91,7 @@ Deno.test("a client's token registers no worker, and the refusal names it", asyn
   await using impostor = await serveWorker({
     ...{ ...QUIET, dispatcher: cluster.service, name: "impostor", token: TEAM.token },
   });
-  const error = await impostor.failed;
+  const error = await soon("the refusal", impostor.failed);
   assertEquals(error.code, "permission_denied");
   assertStringIncludes(error.message, '"team" has the role client');
   assertEquals((await cluster.dispatcher.describe()).workers.map(({ name }) => name), ["one"]);
@@ -140,7 +141,7 @@ Deno.test("a worker's name belongs to its token while it lives, and its address 
   await using thief = await serveWorker({
     ...{ ...QUIET, dispatcher: service, name: "one", token: TWO.token },
   });
-  const error = await thief.failed;
+  const error = await soon("the refusal", thief.failed);
   assertEquals(error.code, "permission_denied");
   assertStringIncludes(error.message, 'The worker "one" belongs to "one"');
   await using forger = nodeWith(TEAM.token, "service", worker.address);
