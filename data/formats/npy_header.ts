@@ -86,6 +86,7 @@ function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): Npy
   }
   if (descr[2] !== undefined) throw bytes.unsupported("it is an array of records");
   const shape = (axes[1]!.match(/\d+/g) ?? []).map(Number);
+  if (!shape.every(Number.isSafeInteger)) throw bytes.damaged(`its shape is [${shape.join(", ")}]`);
   if (shape.length === 0) {
     throw bytes.refused("invalid_argument", `${bytes.path} is a scalar, and has no rows.`);
   }

@@ -191,6 +191,7 @@ Deno.test("npy reports what is no whole file as data_loss", async () => {
       "its header is",
     ],
     [npyBytes("<f4", [2 ** 52], bytes), "is truncated"],
+    [npyBytes("<U0", [2 ** 53], bytes), "its shape is [9007199254740992]"],
     [long, "NPY_HEADER_BYTES_MAX"],
   ];
   for (const [damaged, part] of cases) {

@@ -76,7 +76,7 @@ function withJson(input: Uint8Array, change: (tree: unknown) => unknown): Uint8A
 }
 
 async function restore(input: Uint8Array): Promise<void> {
-  const make = PIPELINES[input[0]! % PIPELINES.length]!;
+  const make = PIPELINES[(input[0] ?? 0) % PIPELINES.length]!;
   const iterator = openIterator(make().node, { seed: 1n });
   try {
     await iterator.restore(input.subarray(1));

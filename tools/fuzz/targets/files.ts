@@ -22,8 +22,8 @@ import type { OpenTarget, Target } from "../target.ts";
 
 /** A file gives no more elements than it has bytes. One that goes on for ever is caught here. */
 const ELEMENTS_MAX = 200_000;
-/** Formats in which a row may take no bytes, as one of nulls in Arrow. They are read so far. */
-const HAS_EMPTY_ROWS: ReadonlySet<string> = new Set(["arrow"]);
+/** Formats in which a row may take no bytes, as one of nulls in Arrow and of empty texts in NumPy. They are read so far. */
+const HAS_EMPTY_ROWS: ReadonlySet<string> = new Set(["arrow", "npy", "npz"]);
 /** So many errors in a row, and a reader does not get on. */
 const ERRORS_MAX = 20_000;
 
