@@ -14,17 +14,28 @@ const LENGTH_BYTES = 4;
 /**
  * The bytes of a value, after `reserved` ones that are left to the caller.
  *
- * Errors: `failed_precondition` for what is no plain data, tensor, typed array or dataset.
+ * Errors: `failed_precondition` for what is no plain data, tensor, typed array or dataset, or is too deep to be walked.
  */
 export function encodeValue(value: unknown, reserved = 0): Uint8Array<ArrayBuffer> {
   const writer = new BinaryWriter();
-  const json = new TextEncoder().encode(JSON.stringify(writer.write(value)));
+  const json = new TextEncoder().encode(jsonOf(writer, value));
   const start = reserved + LENGTH_BYTES;
   const bytes = new Uint8Array(start + json.length + writer.bytesLength);
   new DataView(bytes.buffer).setUint32(reserved, json.length, true);
   bytes.set(json, start);
   writer.copyBytes(bytes.subarray(start + json.length));
   return bytes;
+}
+
+function jsonOf(writer: ValueWriter, value: unknown): string {
+  try {
+    return JSON.stringify(writer.write(value));
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new LeatError("failed_precondition", "An element nests too deeply to be saved.", {
+      cause,
+    });
+  }
 }
 
 /** A value that was encoded, to be looked at before it is read. */
