@@ -22,10 +22,11 @@ import { Violations } from "./checkers/checker.ts";
 import { RunsChecker } from "./checkers/runs.ts";
 import { StreamChecker } from "./checkers/stream.ts";
 import { SimCluster } from "./cluster.ts";
+import { type Consumer, type ConsumersPlan, epochsOf, type Process } from "./consumers_plan.ts";
 import { Crashes } from "./crashes.ts";
 import { SimFleet } from "./fleet.ts";
 import type { SimNode } from "./node.ts";
-import { PIPELINE_NAMES, type PipelineName, pipelineOf, streamOf } from "./ordered_pipelines.ts";
+import { PIPELINE_NAMES, type PipelineName, pipelineOf } from "./ordered_pipelines.ts";
 import type { SimRandom } from "./random.ts";
 import { type NextIterator, Readings, take, Trainings } from "./reading.ts";
 import { textOf } from "./reference_stream.ts";
@@ -77,56 +78,6 @@ export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
   if (areNamed) run.cluster.counters.tally("runs_named");
   if (epochs > 1) run.cluster.counters.tally("several_epochs");
   return await outcomeOf(run, ({ delivered }) => delivered);
-}
-
-/** The canonical streams of the first so many. */
-async function epochsOf(pipeline: PipelineName, count: number): Promise<string[][]> {
-  const epochs: string[][] = [];
-  for (let before = 0; epochs.length < count;) {
-    const all = await streamOf(pipeline, epochs.length + 1);
-    epochs.push(all.slice(before));
-    before = all.length;
-  }
-  return epochs;
-}
-
-/** What is read, and how. */
-interface ConsumersPlan {
-  readonly pipeline: PipelineName;
-  /** Whether each epoch has an iterator of its own. */
-  readonly areApart: boolean;
-  /** Whether each start of all consumers has a name. */
-  readonly areNamed: boolean;
-  readonly epochs: readonly (readonly string[])[];
-}
-
-/** One of those that read the stream. */
-interface Consumer {
-  readonly index: number;
-  /** Where it may run, and where it does. */
-  readonly nodes: readonly string[];
-  active: string;
-  readonly stream: StreamChecker;
-  /** Tokens by their positions, in the order of these, on a disk that all its nodes reach. */
-  readonly saved: Map<number, Place>;
-  hasEnded: boolean;
-}
-
-/** Where to go on. */
-interface Place {
-  readonly token: Uint8Array;
-  /** Of the iterators of one dataset. */
-  readonly epoch: number;
-}
-
-/** One in which a consumer runs, on one of its nodes. */
-interface Process {
-  readonly node: SimNode;
-  /** Names it. */
-  readonly who: string;
-  readonly luck: SimRandom;
-  /** Whether it lives, and no other is in its stead. */
-  isActive(): boolean;
 }
 
 class ConsumersRun implements Disposable {
