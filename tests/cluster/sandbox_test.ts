@@ -9,6 +9,7 @@ import { Dataset, LeatError, udf } from "../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { ModuleHost } from "../world/module_host.ts";
+import { link } from "../world/sandbox_lib.ts";
 import { all, soon, startDispatcher, startWorkers } from "./lib.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 
@@ -238,8 +239,8 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
     "near/journal/dispatcher.sqlite": "",
   });
   const { path } = temporary;
-  await temporary.link("linked/more", `${path}/secrets`);
-  await temporary.link("by-link", `${path}/data/token`);
+  await link(`${path}/secrets`, `${path}/linked/more`);
+  await link(`${path}/data/token`, `${path}/by-link`);
   const [data, linked, token] = [`${path}/data`, `${path}/linked`, `${path}/data/token`];
   const service = `ws://127.0.0.1:9=${path}/secrets/token`;
   const cases: [args: string[], said: RegExp][] = [

@@ -26,13 +26,6 @@ export class TempFolder implements AsyncDisposable {
     return folder;
   }
 
-  /** Makes a link in it, which Deno lets only programs do that may write everywhere. */
-  async link(name: string, target: string): Promise<void> {
-    const args = ["-c", 'ln -s -- "$1" "$2"', "sh", target, `${this.path}/${name}`];
-    const { success } = await new Deno.Command("sh", { args }).output();
-    if (!success) throw new Error(`There is no link ${name} to ${target}`);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.path, { recursive: true });
   }

@@ -3,6 +3,7 @@ import { LeatError, LocalCluster, serveWorker } from "../../mod.ts";
 import { requireSecretsOutside } from "../../world/secrets_outside.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
+import { link } from "./sandbox_lib.ts";
 
 const FILES = { "data/a/b/c.txt": "1", "database/token": "sesame", "secrets/token": "sesame" };
 
@@ -23,7 +24,7 @@ Deno.test("requireSecretsOutside refuses a link to a secret, to its folder, and 
   for (const target of ["secrets/token", "secrets", "."]) {
     await using folder = await TempFolder.make(FILES);
     const { path } = folder;
-    await folder.link("data/a/link", `${path}/${target}`);
+    await link(`${path}/${target}`, `${path}/data/a/link`);
     const secret = { what: "token", path: `${path}/secrets/token` };
     const said = await refusalOf(() =>
       requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret])
@@ -35,7 +36,7 @@ Deno.test("requireSecretsOutside refuses a link to a secret, to its folder, and 
 Deno.test("requireSecretsOutside refuses a secret in a root that is named by a link", async () => {
   await using folder = await TempFolder.make(FILES);
   const { path } = folder;
-  await folder.link("root", `${path}/secrets`);
+  await link(`${path}/secrets`, `${path}/root`);
   const secret = { what: "token", path: `${path}/secrets/token` };
   const said = await refusalOf(() =>
     requireSecretsOutside({ dataRoots: [`${path}/root`] }, [secret])
