@@ -10,7 +10,7 @@ import { DenoHost } from "../../world/deno_host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Receive } from "../../transport/process/channel.ts";
 import { Payload } from "../../transport/payload.ts";
-import { Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
+import { ANSWERING_MAX, Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
 import type { HostReadings } from "../../world/sandbox/host_readings.ts";
 import { HostService } from "../../world/sandbox/host_service.ts";
 import { splitTableOf, steppedOf, wireSplitTable } from "../../world/sandbox/untrusted_answers.ts";
@@ -30,10 +30,14 @@ class Carrier implements EdgeCarrier {
     return [near, far];
   }
 
-  send(message: unknown): void {
+  send(message: unknown): Promise<void> {
     const bytes = encodeMessage(message);
     queueMicrotask(() => this.other.deliver(decodeMessage(bytes)));
+    return this.writing;
   }
+
+  /** Until when what is sent has not been written. */
+  writing = Promise.resolve();
 
   /** What arrives, however it looks. */
   deliver(message: unknown): void {
@@ -149,8 +153,24 @@ Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called"
 
 Deno.test("Edge takes no more asks at a time than it says", async () => {
   using peer = openEdge({ wait: () => new Promise(() => {}) });
-  for (let ask = 0; ask <= EDGE_ASKS_MAX; ask++) peer.tell({ ask, method: "wait" });
+  for (let ask = 0; ask <= ANSWERING_MAX; ask++) peer.tell({ ask, method: "wait" });
   assertMatch((await peer.broken).message, /more asks at a time/);
+});
+
+Deno.test("Edge counts an ask as open until its answer has been written", async () => {
+  const [near, far] = Carrier.pair();
+  const written = Promise.withResolvers<void>();
+  near.writing = written.promise;
+  let answered = 0;
+  new Edge(near, { known: () => answered++ });
+  far.start(() => {});
+  // Nobody reads the answers.
+  for (let ask = 0; ask < ANSWERING_MAX; ask++) near.deliver({ ask, method: "known" });
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assertEquals(answered, ANSWERING_MAX);
+  near.deliver({ ask: ANSWERING_MAX, method: "known" });
+  assertMatch((await near.closed).message, /more asks at a time/);
+  written.resolve();
 });
 
 Deno.test("Edge ends where more asks come in a second than it says", async () => {

@@ -77,9 +77,14 @@ async function smaller(
   }, { runsMax: SHRINK_RUNS_MAX });
 }
 
-/** Ends the process where it has ever held more than it may. */
+/** What the process has held at most. A new process begins with the peak of the one that started it. */
+const peakBytesOfProcess = () => process.resourceUsage().maxRSS * 1_024;
+const inheritedBytes = peakBytesOfProcess();
+
+/** Ends the process where it has held more than it may. */
 function checkMemory({ memoryBytesMax }: Task, index: number, input: Uint8Array): void {
-  const peakBytes = process.resourceUsage().maxRSS * 1_024;
+  const peak = peakBytesOfProcess();
+  const peakBytes = peak > inheritedBytes ? peak : Deno.memoryUsage().rss;
   if (peakBytes <= memoryBytesMax) return;
   const failure: Failure = {
     kind: "failure",

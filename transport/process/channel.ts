@@ -57,6 +57,13 @@ export interface ProcessChannelOptions {
   readonly envelopeBytesMax?: number;
 }
 
+/** A message that is to be written. */
+interface Queued {
+  readonly bytes: Uint8Array;
+  /** Called when it has been, or never will be. */
+  readonly written: () => void;
+}
+
 /** One end of the channel between two processes. Messages arrive in the order of their sending. */
 export class ProcessChannel {
   /** Settles once, when the channel is closed, breaks, or the other process has closed its end. */
@@ -65,7 +72,7 @@ export class ProcessChannel {
   readonly #streams: ProcessStreams;
   readonly #envelopeBytesMax: number;
   readonly #freeSlots = Array.from({ length: SLOTS }, (_, slot) => slot);
-  readonly #queue: Uint8Array[] = [];
+  readonly #queue: Queued[] = [];
   #isPumping = false;
   /** Settles when the pump stops. */
   #flushed = Promise.withResolvers<void>();
@@ -101,14 +108,18 @@ export class ProcessChannel {
    * Sends a message: plain data with typed arrays, tensors and payloads. A payload that was encoded
    * with room for an envelope is not copied, and must not be used afterwards.
    *
+   * @returns Resolves when the message has been written, or never will be.
    * @throws {LeatError} `invalid_argument` for what is not plain data, `resource_exhausted` for a
    * message that is too large.
    */
-  send(message: unknown): void {
-    if (this.#isClosed) return;
+  send(message: unknown): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
     const bytesMax = SLOT_BYTES_MAX;
-    this.#queue.push(encodeMessage(message, { bytesMax, inPlaceBytesMax: bytesMax }));
+    const bytes = encodeMessage(message, { bytesMax, inPlaceBytesMax: bytesMax });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#queue.push({ bytes, written: resolve });
     if (!this.#isPumping) this.#pump();
+    return promise;
   }
 
   /** Resolves when everything that was sent has been written, or the channel is closed. */
@@ -120,7 +131,7 @@ export class ProcessChannel {
   close(why: LeatError = new LeatError("cancelled", "The channel was closed")): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#queue.length = 0;
+    for (const { written } of this.#queue.splice(0)) written();
     this.#slotFreed();
     this.#streams.incomingSlots[Symbol.dispose]();
     this.#streams.outgoingSlots[Symbol.dispose]();
@@ -132,11 +143,12 @@ export class ProcessChannel {
   async #pump(): Promise<void> {
     this.#isPumping = true;
     try {
-      for (let bytes = this.#queue.shift(); bytes !== undefined; bytes = this.#queue.shift()) {
-        const writing = bytes.length <= PIPED_BYTES_MAX
-          ? this.#pipe(bytes)
-          : this.#writeSlot(bytes);
+      for (let first = this.#queue.shift(); first !== undefined; first = this.#queue.shift()) {
+        const isPiped = first.bytes.length <= PIPED_BYTES_MAX;
+        const messages = isPiped ? [first, ...this.#pipedNext(first)] : [first];
+        const writing = isPiped ? this.#pipe(messages) : this.#writeSlot(first.bytes);
         if (writing !== undefined) await writing;
+        for (const { written } of messages) written();
       }
     } catch (error) {
       this.close(LeatError.from(error));
@@ -146,20 +158,24 @@ export class ProcessChannel {
     this.#flushed = Promise.withResolvers();
   }
 
-  /** What waits behind it goes with it, in one call of the system. */
-  #pipe(first: Uint8Array): void | Promise<void> {
-    const messages = [first];
-    let byteLength = HEADER_BYTES + first.length;
-    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
-      byteLength += HEADER_BYTES + next.length;
+  /** What waits behind a piped message and goes with it, in one call of the system. */
+  #pipedNext({ bytes }: Queued): Queued[] {
+    let byteLength = HEADER_BYTES + bytes.length;
+    let count = 0;
+    for (const next of this.#queue) {
+      byteLength += HEADER_BYTES + next.bytes.length;
       if (byteLength > PIPED_BYTES_MAX) break;
-      messages.push(this.#queue.shift()!);
+      count++;
     }
+    return this.#queue.splice(0, count);
+  }
+
+  #pipe(messages: readonly Queued[]): void | Promise<void> {
     const whole = new Uint8Array(
-      messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0),
+      messages.reduce((sum, { bytes }) => sum + HEADER_BYTES + bytes.length, 0),
     );
     let at = 0;
-    for (const bytes of messages) {
+    for (const { bytes } of messages) {
       writeHeader(whole, at, bytes.length, PIPED);
       whole.set(bytes, at + HEADER_BYTES);
       at += HEADER_BYTES + bytes.length;

@@ -35,8 +35,10 @@ export interface ChildEnd {
   readonly said: string;
 }
 
-/** What the log gets of one process's standard error, in bytes; beyond it, nothing. */
-const LOGGED_BYTES_MAX = 2 ** 20;
+/** What the log gets of one process's standard error, in characters; beyond it, nothing. */
+const LOGGED_CHARS_MAX = 2 ** 20;
+/** Before each line of it, so that no function writes a line of its worker's. */
+const LOG_PREFIX = "runner: ";
 /** What is kept of it to explain an end, in characters. */
 const SAID_CHARS = 4_096;
 /** What tells Deno where its cache is. */
@@ -98,13 +100,31 @@ export class ChildProcess {
   /** Passes on what the process says, which the functions in it decide. */
   async #log(): Promise<void> {
     const decoder = new TextDecoder();
-    let left = LOGGED_BYTES_MAX;
+    const encoder = new TextEncoder();
+    let left = LOGGED_CHARS_MAX;
+    let line = "";
     for await (const chunk of this.#child.stderr) {
-      this.#said = (this.#said + decoder.decode(chunk, { stream: true })).slice(-SAID_CHARS);
-      if (left > 0) Deno.stderr.writeSync(chunk.subarray(0, left));
-      left -= chunk.length;
+      const text = decoder.decode(chunk, { stream: true });
+      this.#said = (this.#said + text).slice(-SAID_CHARS);
+      const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
+      left -= text.length;
+      line = lines.pop()!;
+      const logged = lines.map((said) => `${LOG_PREFIX}${shown(said)}\n`).join("");
+      if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
+    }
+    if (line !== "") {
+      await Deno.stderr.write(encoder.encode(`${LOG_PREFIX}${shown(line)}\n`)).catch(() => {});
     }
   }
+}
+
+/** A line without what could steer a terminal. */
+function shown(line: string): string {
+  return line.replaceAll(
+    // deno-lint-ignore no-control-regex -- they are what is looked for
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g,
+    (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 }
 
 /** The paths of a process's slot files, as the process sees them. */

@@ -42,7 +42,7 @@ const MIB = 2 ** 20;
 /** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
 const ASKS_PER_SECOND_MAX = 50_000;
 /** What the asks of a runner for its host may hold together, in bytes; beyond it an ask is refused. */
-const HOST_ASK_BYTES_MAX = 512 * MIB;
+const HOST_ASK_BYTES_MAX = 128 * MIB;
 /** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
 const LARGE_LANES = 2;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
@@ -181,7 +181,7 @@ export class ConfinedProcess implements SuppliedProcess {
       },
       module: async (url) => {
         if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
-        return await this.#options.modules.get(url);
+        return await this.#inTurn(() => this.#options.modules.get(url));
       },
       host: async (request, byteLength) => {
         if (!isPlainObject(request) || typeof request.method !== "string") {
@@ -204,18 +204,21 @@ export class ConfinedProcess implements SuppliedProcess {
     };
   }
 
-  /** A large answer is asked for once those before it have left for the runner, which may not take them. */
   #askHost(method: string, args: unknown): Promise<unknown> {
-    this.#host ??= this.#options.hosts.open();
-    const host = this.#host;
-    if (!LARGE_ANSWERS.has(method)) return host.ask(method, args);
+    const host = this.#host ??= this.#options.hosts.open();
+    const ask = () => host.ask(method, args);
+    return LARGE_ANSWERS.has(method) ? this.#inTurn(ask) : ask();
+  }
+
+  /** What may be large is made once what was made before has left for the runner, which may not take it. */
+  #inTurn<T>(make: () => Promise<T>): Promise<T> {
     const lane = this.#largeAsks++ % LARGE_LANES;
-    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
+    const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
       await this.#child.channel.flushed();
-      return await host.ask(method, args);
+      return await make();
     });
-    this.#lanes[lane] = answer.catch(() => {});
-    return answer;
+    this.#lanes[lane] = made.catch(() => {});
+    return made;
   }
 
   /** While an answer is due, finds out whether the process still gives way to its messages. */

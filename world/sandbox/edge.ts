@@ -10,6 +10,12 @@ import { isPlainObject } from "../../core/tree.ts";
 /** Asks under way in one direction; further ones wait on the side that makes them. */
 export const EDGE_ASKS_MAX = 64;
 
+/**
+ * Asks of the other side whose answers have not been written; more end the edge. It is more than the
+ * other side has open, which may hear of an answer before this side knows that it was written.
+ */
+export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
+
 /** Longest message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
 /** How many causes of an error cross an edge. */
@@ -17,7 +23,8 @@ const ERROR_CAUSES_MAX = 8;
 
 /** What carries the messages of an edge. */
 export interface EdgeCarrier {
-  send(message: unknown): void;
+  /** The promise resolves when the message has been written, or never will be. */
+  send(message: unknown): Promise<void>;
   /** Begins to deliver; called once. What `receive` throws closes the carrier. */
   start(receive: (message: unknown, byteLength: number) => void): void;
   close(why?: LeatError): void;
@@ -128,7 +135,7 @@ export class Edge {
         `an ask for ${typeof method === "string" ? method.slice(0, 80) : typeof method}`,
       );
     }
-    if (this.#answering >= EDGE_ASKS_MAX) throw broken("more asks at a time than allowed");
+    if (this.#answering >= ANSWERING_MAX) throw broken("more asks at a time than allowed");
     this.#countAsk();
     this.#answering++;
     this.#answer(ask, () => answer(args, byteLength));
@@ -143,11 +150,13 @@ export class Edge {
     }
   }
 
+  /** An ask is open until its answer has been written: who reads no answers may ask no more. */
   async #answer(ask: number, method: () => unknown): Promise<void> {
     try {
-      this.#carrier.send({ answer: ask, value: await method() });
+      const value = await method();
+      await this.#carrier.send({ answer: ask, value });
     } catch (error) {
-      this.#carrier.send({ answer: ask, error: bounded(LeatError.from(error).toWire()) });
+      await this.#carrier.send({ answer: ask, error: bounded(LeatError.from(error).toWire()) });
     } finally {
       this.#answering--;
     }

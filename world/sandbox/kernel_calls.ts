@@ -21,6 +21,7 @@ const SYMBOLS = {
     parameters: ["i64", "i32", "i32", "buffer", "u32"],
     result: "i64",
   },
+  closeRange: { name: "syscall", parameters: ["i64", "u32", "u32", "u32"], result: "i64" },
   restrictSelf: { name: "syscall", parameters: ["i64", "i32", "u32"], result: "i64" },
 } as const;
 
@@ -39,6 +40,10 @@ const SYS_LANDLOCK_ADD_RULE = 445n;
 const SYS_LANDLOCK_RESTRICT_SELF = 446n;
 const LANDLOCK_CREATE_RULESET_VERSION = 1;
 const LANDLOCK_RULE_PATH_BENEATH = 1;
+// close_range(2)
+const SYS_CLOSE_RANGE = 436n;
+const CLOSE_RANGE_CLOEXEC = 4;
+const STANDARD_FILES = 3;
 // open(2)
 const O_PATH = 0o10000000;
 const O_CLOEXEC = 0o2000000;
@@ -130,8 +135,9 @@ export class KernelCalls {
     return [...new Set([...text.matchAll(/ (\/\S.*)$/gm)].map(([, path]) => path!))];
   }
 
-  /** Replaces this program by another one. */
+  /** Replaces this program by another one, which has of the files that are open the standard ones alone. */
   become(command: readonly string[]): never {
+    this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
     const strings = command.map(cString);
     // The last one ends the list.
     const pointers = new BigUint64Array(strings.length + 1);

@@ -35,11 +35,19 @@ function knownAccesses(version: number): bigint {
   return (1n << BigInt(bits)) - 1n;
 }
 
-/** What Deno and the C library read of a system while they run. */
+/** Special files and links: a link could lead to what Landlock does not mediate, such as a file's mode. */
+const MAKE_SPECIAL = 1n << 6n | 1n << 9n | 1n << 10n | 1n << 11n | 1n << 12n;
+
+/** What Deno and the C library read of a system to reach other hosts. */
+const NETWORK_FILES = [
+  ...["/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"],
+  ...["/etc/pki/ca-trust", "/etc/ca-certificates", "/usr/share/ca-certificates"],
+];
+/** What they read of it while they run. */
 const SYSTEM_FILES = [
-  ...["/etc/ld.so.cache", "/etc/localtime", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"],
+  ...["/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo"],
+  // Deno reads these before it asks for its permission.
   ...["/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"],
-  ...["/usr/share/zoneinfo", "/usr/share/ca-certificates", "/usr/lib/ssl"],
   ...["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys"],
   ...["/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/kernel/mm"],
   ...["/dev/zero", "/dev/urandom", "/dev/random"],
@@ -63,7 +71,8 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
     }
   };
   for (const path of [...SYSTEM_FILES, ...reach.readable]) allow(path, READ);
-  for (const path of reach.writable) allow(path, known & ~EXECUTE);
+  if (reach.allowsTcp) { for (const path of NETWORK_FILES) allow(path, READ); }
+  for (const path of reach.writable) allow(path, known & ~EXECUTE & ~MAKE_SPECIAL);
   allow("/dev/null", READ_FILE | WRITE_FILE);
   for (const file of kernel.mappedFiles()) {
     allow(file, READ | EXECUTE);

@@ -28,14 +28,23 @@ export interface Launch {
   readonly openFilesMax: number;
 }
 
-/** Where Deno finds what it has downloaded, in the order in which it looks. */
-function denoDir(): string[] {
+/** What Deno has downloaded and compiled; beside it lies what programs have stored. */
+function cachedByDeno(): string[] {
+  const folder = denoDir();
+  const parts = ["deps", "gen", "npm", "registries", "remote"];
+  const databases = ["dep_analysis_cache_v2", "node_analysis_cache_v2", "v8_code_cache_v2"]
+    .flatMap((name) => ["", "-shm", "-wal"].map((ending) => `${name}${ending}`));
+  return folder === undefined ? [] : [...parts, ...databases].map((name) => `${folder}/${name}`);
+}
+
+/** In the order in which Deno looks for it. */
+function denoDir(): string | undefined {
   const explicit = Deno.env.get("DENO_DIR");
-  if (explicit !== undefined) return [explicit];
+  if (explicit !== undefined) return explicit;
   const cache = Deno.env.get("XDG_CACHE_HOME");
-  if (cache !== undefined) return [`${cache}/deno`];
+  if (cache !== undefined) return `${cache}/deno`;
   const home = Deno.env.get("HOME");
-  return home === undefined ? [] : [`${home}/.cache/deno`];
+  return home === undefined ? undefined : `${home}/.cache/deno`;
 }
 
 if (import.meta.main) {
@@ -46,7 +55,7 @@ if (import.meta.main) {
   kernel.limitOpenFiles(launch.openFilesMax);
   if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
   kernel.writeNoCoreFiles();
-  const readable = [...launch.readable, ...denoDir()];
+  const readable = [...launch.readable, ...cachedByDeno()];
   const version = restrictFiles(kernel, { ...launch, readable });
   kernel.become([...launch.command, String(version)]);
 }
