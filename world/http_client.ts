@@ -17,11 +17,19 @@ export interface HttpRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: HeadersInit;
-  /** Whether redirects are followed. Default true. */
-  readonly follow?: boolean;
+  /**
+   * What is asked for where the server redirects to; it throws where that may not be. Without it a
+   * redirect is an answer like any other.
+   */
+  readonly redirected?: (target: URL) => HttpRequest;
 }
 
 const TIMEOUT_MS = 30_000;
+
+/** How many redirects in a row are followed, as many as browsers follow. */
+const REDIRECTS_MAX = 20;
+/** The answers that lead elsewhere. */
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** Most that is read of a page which says why a request failed. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
@@ -47,22 +55,29 @@ export class HttpClient {
   }
 
   /**
-   * The head of the answer, whatever its status. Its body is to be read to its end, or the answer cancelled.
+   * The head of the answer, whatever its status, after the redirects that the request follows. Its body is to be read to its end, or the answer cancelled.
    *
    * @throws {LeatError} `permission_denied` where the program may not connect there, `cancelled` once the signal is aborted,
-   * `unavailable` where the host cannot be reached or says nothing in time.
+   * `unavailable` where the host cannot be reached or says nothing in time, `failed_precondition` where redirects lead nowhere.
    */
   async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
-    const { url, headers, follow = true } = request;
     const silence = new Silence(this.#timeoutMs, signal);
+    let asked = request;
     try {
-      const redirect = follow ? "follow" : "manual";
-      const response = await fetch(url, { headers, redirect, signal: silence.signal });
-      silence.broken();
-      return new HttpAnswer(request, response, silence);
+      for (let redirects = 0;; redirects++) {
+        const { url, headers, redirected } = asked;
+        // Deno itself would follow to any host, and take headers there.
+        const response = await fetch(url, { headers, redirect: "manual", signal: silence.signal });
+        silence.broken();
+        const target = redirected === undefined ? undefined : targetOf(asked, response);
+        if (target === undefined) return new HttpAnswer(asked, response, silence);
+        await response.body?.cancel();
+        if (redirects >= REDIRECTS_MAX) throw tooManyRedirects(request);
+        asked = redirected!(target);
+      }
     } catch (error) {
       silence.end();
-      throw requestError(request, silence, error);
+      throw requestError(asked, silence, error);
     }
   }
 }
@@ -171,6 +186,25 @@ function codeOfStatus(status: number): LeatErrorCode {
   return status >= 500 ? "unavailable" : "failed_precondition";
 }
 
+/** Where a response redirects to; `undefined` where it does not. */
+function targetOf({ name, url }: HttpRequest, response: Response): URL | undefined {
+  const location = response.headers.get("location");
+  if (!REDIRECT_STATUSES.has(response.status) || location === null) return undefined;
+  const target = URL.parse(location, url);
+  if (target !== null && /^https?:$/.test(target.protocol)) return target;
+  throw new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: its server redirects to what is no http: or https: URL.`,
+  );
+}
+
+function tooManyRedirects({ name }: HttpRequest): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `Cannot read ${name}: it leads on through more than ${REDIRECTS_MAX} redirects.`,
+  );
+}
+
 /** Ends a request when nothing was heard for a while, or when nobody wants it any more. */
 class Silence {
   readonly ms: number;
@@ -225,7 +259,6 @@ function requestError({ name, url }: HttpRequest, silence: Silence, error: unkno
   }
   const { code, message } = LeatError.from(error, "unavailable");
   if (code === "permission_denied") {
-    // Deno names the host, which after a redirect is not that of the URL.
     const host = /"([^"]+)"/.exec(message)?.[1] ?? new URL(url).host;
     return new LeatError(
       code,

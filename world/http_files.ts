@@ -7,11 +7,20 @@ import type { Files, OpenFile } from "../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
 import type { FileStats } from "./files.ts";
-import { type HttpClient, refusalOf } from "./http_client.ts";
+import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
+
+/**
+ * Whether a redirect to a URL may be followed. Default: any may. A worker says here what its operator
+ * has granted to confined pipelines.
+ */
+export type MayFollow = (target: string) => boolean;
+
+/** The headers of a request for a range. */
+type OwnHeaders = Readonly<Record<string, string>> & { readonly range: string };
 
 /** How files are asked for over HTTP. */
 export interface HttpOptions {
-  /** Headers per origin (`"https://host"`), such as `authorization`: they go there and nowhere else. */
+  /** Headers per origin (`"https://host"`), such as `authorization`: they go there and nowhere else, also where a server redirects. */
   readonly headers?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
@@ -33,10 +42,13 @@ export interface HttpOptions {
 export class HttpFiles implements Files {
   readonly #client: HttpClient;
   readonly #headers: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly #mayFollow: MayFollow;
   readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
 
-  constructor(client: HttpClient, options: HttpOptions = {}) {
+  /** @param mayFollow Asked of each redirect before its host hears of it. */
+  constructor(client: HttpClient, options: HttpOptions = {}, mayFollow: MayFollow = () => true) {
     this.#client = client;
+    this.#mayFollow = mayFollow;
     const entries = Object.entries(options.headers ?? {});
     this.#headers = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
   }
@@ -49,8 +61,8 @@ export class HttpFiles implements Files {
   /**
    * Opens what a URL leads to.
    *
-   * @throws {LeatError} `not_found`, `permission_denied` (also where the program may not connect), `unavailable`, or `failed_precondition`
-   * for a server whose answers make no sense.
+   * @throws {LeatError} `not_found`, `permission_denied` (also where the program may not connect, or not follow a redirect),
+   * `unavailable`, or `failed_precondition` for a server whose answers make no sense.
    */
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
     const file = await FarFile.open(
@@ -76,12 +88,34 @@ export class HttpFiles implements Files {
   #source(path: string): FarSource {
     const url = parse(path);
     const headers = this.#headers.get(url.origin) ?? {};
+    const name = shown(path);
     return {
-      name: shown(path),
-      request: (range) => ({ name: shown(path), url: url.href, headers: { ...headers, range } }),
+      name,
+      request: (range) => this.#request(name, url, { ...headers, range }),
       refusal: async (request, answer) => refusalOf(request, answer, await answer.reason()),
     };
   }
+
+  #request(name: string, url: URL, headers: OwnHeaders): HttpRequest {
+    return {
+      ...{ name, url: url.href, headers },
+      redirected: (target) => {
+        if (!this.#mayFollow(target.href)) throw leadsOut(name, target);
+        const { range } = headers;
+        return this.#request(name, target, target.origin === url.origin ? headers : { range });
+      },
+    };
+  }
+}
+
+/** The words of Deno's denials, by which a worker tells how its operator can grant it. */
+function leadsOut(name: string, target: URL): LeatError {
+  return new LeatError(
+    "permission_denied",
+    `Cannot read ${name}: its server redirects out of what is granted: Requires read access to "${
+      shown(target.href)
+    }"`,
+  );
 }
 
 /** A path without wildcards, where it is that of a file. */

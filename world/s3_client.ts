@@ -28,6 +28,9 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
+/** A region becomes part of the name of a host: no answer may name another host by it. */
+const REGION = /^[a-z0-9-]+$/;
+
 const XML = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => name === "Contents",
@@ -91,8 +94,8 @@ export class S3Client {
     const { credentials } = this.#settings;
     const region = this.#regionOf(bucket);
     const url = `${this.#base(bucket, region)}${rest}`;
-    // A signature names its host, so a redirect cannot be followed with it.
-    if (credentials === undefined) return { name, url, headers, follow: false };
+    // Redirects are not followed: a signature names its host, and a bucket's host is known.
+    if (credentials === undefined) return { name, url, headers };
     const signer = new AwsV4Signer({
       ...credentials,
       url,
@@ -103,7 +106,7 @@ export class S3Client {
       cache: this.#signingKeys,
     });
     const signed = await signer.sign();
-    return { name, url: signed.url.href, headers: signed.headers, follow: false };
+    return { name, url: signed.url.href, headers: signed.headers };
   }
 
   /** The URL of a bucket, without a slash at its end. */
@@ -126,8 +129,9 @@ export class S3Client {
   async #refusal(bucket: string, request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
     const page = await answer.reason();
     const { Code, Message } = errorOf(page);
-    const region = answer.headers.get("x-amz-bucket-region");
-    if ([301, 307, 400].includes(answer.status) && region && region !== this.#regionOf(bucket)) {
+    const region = answer.headers.get("x-amz-bucket-region") ?? "";
+    const isOther = REGION.test(region) && region !== this.#regionOf(bucket);
+    if ([301, 307, 400].includes(answer.status) && isOther) {
       this.#regions.set(bucket, region);
       return new LeatError("unavailable", `Cannot read ${request.name}: it is in ${region}.`);
     }

@@ -8,7 +8,7 @@ import type { Files, OpenFile } from "../data/host.ts";
 import type { ServiceCredentials } from "./client_homes.ts";
 import { DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
-import type { HttpOptions } from "./http_files.ts";
+import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "./images.ts";
 import type { RetryTiming } from "./retries.ts";
 import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
@@ -41,9 +41,16 @@ export interface WorkerStorage extends ImageLimits {
   readonly services?: ServiceCredentials | undefined;
 }
 
-/** The files of a worker's pipelines. */
-export function workerFiles({ storage, storageLatencyMs = 0 }: WorkerStorage): Files {
-  const files = new StorageFiles(storage);
+/**
+ * The files of a worker's pipelines.
+ *
+ * @param mayFollow See {@linkcode MayFollow}.
+ */
+export function workerFiles(
+  { storage, storageLatencyMs = 0 }: WorkerStorage,
+  mayFollow?: MayFollow,
+): Files {
+  const files = new StorageFiles(storage, undefined, mayFollow);
   return storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs);
 }
 
@@ -75,14 +82,19 @@ type CountingFiles = Files & { stats(): FileStats };
 export class StorageFiles implements Files {
   readonly #options: StorageOptions;
   readonly #http: HttpClient;
+  readonly #mayFollow: MayFollow | undefined;
   readonly #local = new DenoFiles();
   /** By scheme; what is never read costs nothing. */
   readonly #kinds = new Map<string, Promise<CountingFiles>>();
   readonly #made: CountingFiles[] = [this.#local];
 
-  /** @param timing time and luck of waiting between attempts; default: the machine's. */
-  constructor(options: StorageOptions = {}, timing?: RetryTiming) {
+  /**
+   * @param timing the clock and the random numbers of the waits between attempts; default: the machine's.
+   * @param mayFollow See {@linkcode MayFollow}. Object stores are never followed.
+   */
+  constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {
     this.#options = options;
+    this.#mayFollow = mayFollow;
     this.#http = new HttpClient(options.requests, timing);
   }
 
@@ -138,7 +150,7 @@ export class StorageFiles implements Files {
     switch (kind) {
       case "http": {
         const { HttpFiles } = await import("./http_files.ts");
-        return new HttpFiles(this.#http, http);
+        return new HttpFiles(this.#http, http, this.#mayFollow);
       }
       case "s3":
         return await s3Files("s3", s3Settings(s3, readEnv), this.#http);

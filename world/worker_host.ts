@@ -3,10 +3,15 @@
  */
 
 import { DenoHost } from "./deno_host.ts";
+import type { MayFollow } from "./http_files.ts";
 import { Images } from "./images.ts";
 import { workerFiles, type WorkerStorage } from "./storage.ts";
 
-/** A host with the files that a worker's pipelines reach, and the limit of their images. */
-export function workerHost(storage: WorkerStorage): DenoHost {
-  return new DenoHost({ files: workerFiles(storage), images: new Images(storage) });
+/**
+ * A host with the files that a worker's pipelines reach, and the limit of their images.
+ *
+ * @param mayFollow See {@linkcode MayFollow}.
+ */
+export function workerHost(storage: WorkerStorage, mayFollow?: MayFollow): DenoHost {
+  return new DenoHost({ files: workerFiles(storage, mayFollow), images: new Images(storage) });
 }

@@ -324,20 +324,42 @@ Deno.test("open() gives up once its signal is aborted: before, amid a request, a
 Deno.test("headers go to the origin they are for, and redirects are followed", async () => {
   await using far = new RangeServer(noise(10));
   await using near = new RangeServer(noise(0));
-  const seen: (string | null)[] = [];
+  const seen: unknown[] = [];
+  const see = ({ url, headers }: Request) => {
+    const { pathname } = new URL(url);
+    seen.push([pathname, headers.get("authorization"), headers.get("x-api-key")]);
+    return pathname;
+  };
   near.fault = (request) => {
-    seen.push(request.headers.get("authorization"));
-    return Response.redirect(`${far.origin}/moved`);
+    const target = see(request) === "/file" ? "/moved?again" : `${far.origin}/file`;
+    return new Response("moved", { status: 307, headers: { location: target } });
   };
   far.fault = (request) => {
-    seen.push(request.headers.get("authorization"));
+    see(request);
     return undefined;
   };
-  const headers = { [near.origin]: { authorization: "Bearer token" } };
+  const headers = { [near.origin]: { authorization: "Bearer token", "x-api-key": "key" } };
   const file = await new StorageFiles({ http: { headers } }).open(`${near.origin}/file`);
   assertEquals(await readAll(file), far.contents);
   file.close();
-  assertEquals(seen, ["Bearer token", null]);
+  const own = ["Bearer token", "key"];
+  assertEquals(seen, [["/file", ...own], ["/moved", ...own], ["/file", null, null]]);
+});
+
+Deno.test("redirects that lead nowhere are told, and not asked for again", async () => {
+  await using server = new RangeServer(noise(10));
+  const to = (location?: string) => {
+    const headers = new Headers(location === undefined ? {} : { location });
+    server.fault = () => new Response("moved", { status: 302, headers });
+    return failure(() => filesOf().open(`${server.origin}/file`), "failed_precondition");
+  };
+  for (const location of ["file:///etc/hostname", "data:,text", "http://[x"]) {
+    assertStringIncludes(await to(location), "redirects to what is no http: or https: URL");
+  }
+  assertStringIncludes(await to(), "the server answered 302 (moved)");
+  assertEquals(server.ranges.length, 4);
+  assertStringIncludes(await to("/file"), "more than 20 redirects");
+  assertEquals(server.ranges.length, 25);
 });
 
 Deno.test({

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { FetchedModules } from "../../world/sandbox/fetched_modules.ts";
-import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { ModuleHost } from "./module_host.ts";
 
 Deno.test("FetchedModules tells where redirects lead, and keeps what has come", async () => {
@@ -44,6 +44,60 @@ Deno.test("FetchedModules asks no host that was not granted, whoever redirects t
     assertStringIncludes(error.message, message!);
   }
   assertEquals(other.asked, []);
+  fetched.close();
+});
+
+Deno.test("FetchedModules asks once for a module, whatever the fragment of its URL", async () => {
+  await using host = new ModuleHost({ "/f": "to /g#redirected", "/g": "text" });
+  const fetched = new FetchedModules([host.name]);
+  const found = { url: `http://${host.name}/g`, mediaType: "text/javascript", text: "text" };
+  for (const fragment of ["#a", "#b", ""]) {
+    assertEquals(await fetched.get(`http://${host.name}/f${fragment}`), found);
+  }
+  assertEquals(host.asked, ["/f", "/g"]);
+  fetched.close();
+});
+
+Deno.test("FetchedModules keeps what its limits hold, and lets the oldest go", async () => {
+  await using host = new ModuleHost({ "/f": "x".repeat(20), "/to": "to /f" });
+  const url = (query: string) => `http://${host.name}/f?${query}`;
+  const askedFor = async (fetched: FetchedModules, ...queries: string[]) => {
+    const before = host.asked.length;
+    for (const query of queries) await fetched.get(url(query));
+    return host.asked.length - before;
+  };
+  const few = new FetchedModules([host.name], { modulesMax: 2 });
+  assertEquals(await askedFor(few, "a", "b", "a", "b"), 2);
+  assertEquals(await askedFor(few, "c", "b", "c"), 1);
+  assertEquals(await askedFor(few, "a"), 1);
+  few.close();
+  // Its URL as it was asked for, and where it is; its media type; its text.
+  const chars = 2 * url("a").length + "text/javascript".length + 20;
+  const small = new FetchedModules([host.name], { charsMax: 2 * chars });
+  assertEquals(await askedFor(small, "a", "b", "a", "b"), 2);
+  assertEquals(await askedFor(small, "c", "b", "c"), 1);
+  // One more character in a URL, and there is a place for one module alone.
+  assertEquals(await askedFor(small, "bb", "c", "bb"), 3);
+  small.close();
+});
+
+Deno.test("FetchedModules refuses a URL that is too long, whoever names it", async () => {
+  const path = (length: number) => `/${"f".repeat(length)}`;
+  const texts: Record<string, string> = { "/away": `to ${path(8_192)}` };
+  await using host = new ModuleHost(texts);
+  const fetched = new FetchedModules([host.name]);
+  const origin = `http://${host.name}`;
+  texts[path(8_191 - origin.length)] = "text";
+  assertEquals((await fetched.get(origin + path(8_191 - origin.length))).text, "text");
+  const before = host.asked.length;
+  const long = [path(8_192 - origin.length), `/#${"f".repeat(8_192)}`, `/${"é".repeat(2_000)}`];
+  for (const asked of [...long, "/away"]) {
+    const error = await assertRejects(() => fetched.get(origin + asked), LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, "more than 8192 characters");
+    assert(error.message.length < 1_000);
+  }
+  assertEquals(host.asked.slice(before), ["/away"]);
   fetched.close();
 });
 

@@ -2,6 +2,7 @@
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
+import { S3Client } from "../../world/s3_client.ts";
 import { S3Files } from "../../world/s3_files.ts";
 import { HttpClient } from "../../world/http_client.ts";
 import { type S3Options, s3Settings } from "../../world/s3_settings.ts";
@@ -35,6 +36,38 @@ Deno.test("a bucket that says where it is is asked there", async () => {
     (await files.open("s3://bucket/other")).close();
   });
   assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
+});
+
+Deno.test("a bucket's answer names a region, and no other host", async () => {
+  await using server = new RangeServer(noise(0));
+  const client = new HttpClient();
+  const store = new S3Client("s3", s3Settings(KEYS, () => undefined), client);
+  const { name, request, refusal } = store.source("bucket", "key");
+  const hostAfter = async (region: string) => {
+    server.fault = () =>
+      new Response("", { status: 301, headers: { "x-amz-bucket-region": region } });
+    const asked = { name, url: server.origin, headers: {} };
+    const answer = await client.send(asked, new AbortController().signal);
+    await refusal(asked, answer);
+    return new URL((await request("bytes=0-9")).url).host;
+  };
+  for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?"]) {
+    assertEquals(await hostAfter(region), "bucket.s3.us-east-1.amazonaws.com");
+  }
+  assertEquals(await hostAfter("eu-west-1"), "bucket.s3.eu-west-1.amazonaws.com");
+});
+
+Deno.test("redirects of stores are not followed", async () => {
+  await using elsewhere = new RangeServer(noise(10));
+  const fault: Fault = () => Response.redirect(`${elsewhere.origin}/key`);
+  for (const anonymous of [false, true]) {
+    await withStore(fault, async (files) => {
+      for (const work of [() => files.open("s3://b/key"), () => files.list("s3://b/*")]) {
+        assertEquals((await assertRejects(work, LeatError)).code, "failed_precondition");
+      }
+    }, { anonymous });
+  }
+  assertEquals(elsewhere.ranges, []);
 });
 
 Deno.test("a listing's keys are taken as they are written", async () => {

@@ -11,6 +11,7 @@ import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Receive } from "../../transport/process/channel.ts";
 import { Payload } from "../../transport/payload.ts";
 import { ANSWERING_MAX, Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
+import { FarRoots } from "../../world/sandbox/far_roots.ts";
 import type { HostReadings } from "../../world/sandbox/host_readings.ts";
 import { HostService } from "../../world/sandbox/host_service.ts";
 import { splitTableOf, steppedOf, wireSplitTable } from "../../world/sandbox/untrusted_answers.ts";
@@ -262,7 +263,7 @@ Deno.test("HostService opens what was granted, and nothing that only looks like 
   const opened: string[] = [];
   const service = new HostService(
     obligingHost(opened),
-    ["s3://bucket/shards", "https://h/data/"],
+    new FarRoots(["s3://bucket/shards", "https://h/data/"]),
     NO_READINGS,
   );
   const { open, list, read, close } = service.methods();
@@ -323,7 +324,7 @@ Deno.test("HostService decodes bytes, and nothing else", async () => {
       size: () => ({ width: 1, height: 1 }),
     },
   });
-  const { decode } = new HostService(host, [], NO_READINGS).methods();
+  const { decode } = new HostService(host, new FarRoots([]), NO_READINGS).methods();
   const decoded = await decode({ bytes: new Uint8Array([1, 2]), options: {} });
   assertEquals(decoded, { shape: [1, 1, 2], data: new Uint8Array([1, 2]) });
   for (const request of [null, {}, { bytes: [1] }, "bytes"]) {

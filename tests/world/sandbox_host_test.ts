@@ -74,6 +74,75 @@ Deno.test("a confined pipeline reads far files that were granted, and no others"
   assertEquals(server.ranges.length, asked); // nobody was asked for them
 });
 
+Deno.test("a confined pipeline is led by redirects to what was granted, and nowhere else", async () => {
+  const contents = new TextEncoder().encode("line\n");
+  await using server = new RangeServer(contents);
+  await using granted = new RangeServer(contents);
+  await using other = new RangeServer(new TextEncoder().encode("secret\n"));
+  const seen: unknown[] = [];
+  const targets: Record<string, string> = {
+    "/data/near": "/data/deep/../near.txt",
+    "/data/far": `${granted.origin}/data/near`,
+    "/data/port": `${other.origin}/data/near.txt`,
+    "/data/path": "/other/secret.txt?signature=hidden",
+    "/data/up": "/data/../other/secret.txt",
+    "/data/escaped": "/data/..%2fother/secret.txt",
+    "/data/beside": `${server.origin}/database/secret.txt`,
+    "/data/user": `http://127.0.0.1:${new URL(server.origin).port}@localhost/data/secret.txt`,
+    "/data/file": "file:///etc/hostname",
+  };
+  server.fault = ({ url, headers }) => {
+    const { pathname } = new URL(url);
+    seen.push([pathname, headers.get("x-api-key")]);
+    const location = targets[pathname];
+    return location === undefined
+      ? undefined
+      : new Response("moved", { status: 302, headers: { location } });
+  };
+  granted.fault = ({ url, headers }) => {
+    const { pathname } = new URL(url);
+    seen.push([`granted ${pathname}`, headers.get("x-api-key")]);
+    const location = { "/data/near": "/data/port", "/data/port": `${server.origin}/data/port` };
+    return new Response("moved", {
+      status: 308,
+      headers: { location: location[pathname as keyof typeof location] },
+    });
+  };
+  const headers = { [server.origin]: { "x-api-key": "key" } };
+  const dataRoots = [`${server.origin}/data`, `${granted.origin}/data/`];
+  await using sandbox = await Sandbox.open({}, () => ({ dataRoots }), {
+    storage: { http: { headers } },
+  });
+  const lines = (name: string) => Dataset.textLines(`${server.origin}/data/${name}`);
+  assertEquals(await sandbox.elements(lines("near")), [{ value: "line" }]);
+  assertEquals(seen.splice(0), [["/data/near", "key"], ["/data/near.txt", "key"]]);
+  const outside = ["port", "path", "up", "escaped", "beside", "user", "far"];
+  const denials = await sandbox.elementsOf(...outside.map(lines));
+  assertEquals(denials.map((came) => "code" in came && came.code), [
+    ...outside.map(() => "permission_denied" as const),
+  ]);
+  const told = denials.map((came) => "message" in came ? came.message : "");
+  for (const message of told) assertStringIncludes(message, "redirects out of what is granted");
+  assertStringIncludes(told[0]!, `read access to "${other.origin}/data/near.txt"`);
+  assertStringIncludes(told[0]!, `--data-root=${other.origin}/data)`);
+  assertStringIncludes(told[1]!, `read access to "${server.origin}/other/secret.txt?…"`);
+  assertStringIncludes(told[1]!, `--data-root=${server.origin}/other)`);
+  assertStringIncludes(told[6]!, `--data-root=${other.origin}/data)`);
+  assertEquals(seen, [
+    ...outside.map((name) => [`/data/${name}`, "key"]),
+    ["granted /data/near", null],
+    ["granted /data/port", null],
+    ["/data/port", null],
+  ]);
+  assertEquals(other.ranges, []);
+  const [noFile] = await sandbox.elements(lines("file"));
+  assertEquals(noFile && "code" in noFile && noFile.code, "failed_precondition");
+  // Listing asks the same server in the same way.
+  const [listed] = await sandbox.elements(Dataset.listFiles(`${server.origin}/data/port`));
+  assertEquals(listed && "code" in listed && listed.code, "permission_denied");
+  assertEquals(other.ranges, []);
+});
+
 Deno.test("confined runners run single splits, list them, and count what they read", async () => {
   await using sandbox = await Sandbox.open({ "data/a.txt": "one\ntwo\n", "data/b.txt": "three\n" });
   const { folder, runners } = sandbox;

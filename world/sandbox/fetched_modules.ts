@@ -1,7 +1,8 @@
 /**
- * Texts of modules from hosts that the operator of a worker has granted, fetched for confined threads,
- * whose own imports would not tell them where a redirect has led. A thread may ask for any URL: each
- * one on the way is looked at before its host hears of it.
+ * Texts of modules from hosts that the operator of a worker has granted, fetched for confined processes,
+ * whose own imports would not tell them where a redirect has led. A process may ask for any URL: each
+ * one on the way is looked at before its host hears of it. What is kept of modules is bounded, whatever
+ * their URLs are.
  *
  * @module
  */
@@ -12,49 +13,71 @@ import { hostOf } from "./grants.ts";
 const REDIRECTS_MAX = 10;
 /** Longest text of a module, in bytes. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
-/** How much is kept for the tasks to come, in characters. */
+/** Longest URL, in characters. */
+const URL_CHARS_MAX = 8 * 1024;
+/** How much of one that is longer a message repeats, in characters. */
+const URL_CHARS_SHOWN = 200;
+/** How much is kept for the tasks to come, in characters: URLs, media types and texts. */
 const KEPT_CHARS_MAX = 64 * 2 ** 20;
+/** How many modules are kept for the tasks to come. */
+const KEPT_MODULES_MAX = 10_000;
 /** How long a module may take to come, in ms. */
 const FETCH_TIMEOUT_MS = 60_000;
 
 /** The text of a remote module. */
 export interface FetchedModule {
-  /** Where it is, after all redirects. */
+  /** Where it is, after all redirects, without a fragment. */
   readonly url: string;
   /** The media type that its host gives it, in small letters and without parameters; empty if none. */
   readonly mediaType: string;
   readonly text: string;
 }
 
-/** See the module. What has come stays, so that tasks find the same in it. */
+/** How much is kept for the tasks to come. */
+export interface KeptModules {
+  /** Characters of URLs, media types and texts. Default 64 Mi. */
+  readonly charsMax?: number;
+  /** Default 10,000. */
+  readonly modulesMax?: number;
+}
+
+/** See the module. What has come stays, so that tasks find the same in it; where it is too much, the oldest goes. */
 export class FetchedModules {
   readonly #granted: readonly string[];
-  /** By the URL that was asked for, the oldest first. */
+  readonly #charsMax: number;
+  readonly #modulesMax: number;
+  /** By the URL that was asked for, without its fragment; the oldest first. */
   readonly #kept = new Map<string, FetchedModule>();
   readonly #coming = new Map<string, Promise<FetchedModule>>();
   readonly #closing = new AbortController();
   #keptChars = 0;
 
   /** @param granted Hosts: with a port, or for all of theirs; `*.` before one is for all below it. */
-  constructor(granted: readonly string[]) {
+  constructor(
+    granted: readonly string[],
+    { charsMax = KEPT_CHARS_MAX, modulesMax = KEPT_MODULES_MAX }: KeptModules = {},
+  ) {
+    this.#charsMax = charsMax;
+    this.#modulesMax = modulesMax;
     this.#granted = granted.map((host) => host.toLowerCase());
   }
 
   /**
-   * The module at a URL.
+   * The module at a URL, whose fragment is no part of what is asked for.
    *
    * @throws {LeatError} `permission_denied` where it, or what it redirects to, is on no granted host; `not_found` where
-   * there is none; `unavailable` where its host does not give it.
+   * there is none; `unavailable` where its host does not give it; `invalid_argument` where a URL is too long.
    */
-  get(url: string): Promise<FetchedModule> {
+  async get(asked: string): Promise<FetchedModule> {
+    const url = urlOf(asked);
     const kept = this.#kept.get(url);
-    if (kept !== undefined) return Promise.resolve(kept);
+    if (kept !== undefined) return kept;
     let coming = this.#coming.get(url);
     if (coming === undefined) {
       coming = this.#fetch(url).finally(() => this.#coming.delete(url));
       this.#coming.set(url, coming);
     }
-    return coming;
+    return await coming;
   }
 
   /** Gives up what is still to come. */
@@ -64,7 +87,7 @@ export class FetchedModules {
 
   async #fetch(asked: string): Promise<FetchedModule> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
-    let url = new URL(asked).href;
+    let url = asked;
     for (let i = 0; i <= REDIRECTS_MAX; i++) {
       this.#requireGranted(url);
       const response = await answerOf(url, signal);
@@ -73,7 +96,7 @@ export class FetchedModules {
         : null;
       if (next === null) return this.#keep(asked, await moduleOf(url, response));
       await response.body?.cancel();
-      url = new URL(next, url).href;
+      url = urlOf(next, url);
     }
     throw new LeatError(
       "unavailable",
@@ -90,14 +113,30 @@ export class FetchedModules {
 
   #keep(asked: string, module: FetchedModule): FetchedModule {
     this.#kept.set(asked, module);
-    this.#keptChars += module.text.length;
-    for (const [url, { text }] of this.#kept) {
-      if (this.#keptChars <= KEPT_CHARS_MAX) break;
+    this.#keptChars += charsOf(asked, module);
+    for (const [url, oldest] of this.#kept) {
+      if (this.#keptChars <= this.#charsMax && this.#kept.size <= this.#modulesMax) break;
       this.#kept.delete(url);
-      this.#keptChars -= text.length;
+      this.#keptChars -= charsOf(url, oldest);
     }
     return module;
   }
+}
+
+/** A URL as its host is asked for it. */
+function urlOf(text: string, base?: string): string {
+  const url = text.length > URL_CHARS_MAX ? undefined : new URL(text, base);
+  if (url !== undefined) url.hash = "";
+  if (url !== undefined && url.href.length <= URL_CHARS_MAX) return url.href;
+  throw new LeatError(
+    "invalid_argument",
+    `Cannot import ${text.slice(0, URL_CHARS_SHOWN)}…: its URL has more than ${URL_CHARS_MAX} ` +
+      "characters; give the module a shorter one",
+  );
+}
+
+function charsOf(asked: string, { url, mediaType, text }: FetchedModule): number {
+  return asked.length + url.length + mediaType.length + text.length;
 }
 
 function isOf(host: string, granted: string): boolean {

@@ -8,6 +8,7 @@ import type { WorkerStorage } from "../storage.ts";
 import { workerHost } from "../worker_host.ts";
 import { channelToParent } from "./child_process.ts";
 import { Edge } from "./edge.ts";
+import { FarRoots } from "./far_roots.ts";
 import type { ReachedByHost } from "./grants.ts";
 import { HostReadings } from "./host_readings.ts";
 import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
@@ -31,7 +32,10 @@ const channel = channelToParent();
 new Edge(channel, {
   start(start) {
     const { far, net, storage } = start as HostStart;
-    service = new HostService(workerHost(storage), far, new HostReadings(net, storage.services));
+    const roots = new FarRoots(far);
+    // A server below a root must not lead this process, which may connect anywhere, out of the roots.
+    const host = workerHost(storage, (target) => roots.has(target));
+    service = new HostService(host, roots, new HostReadings(net, storage.services));
     return null;
   },
   ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),

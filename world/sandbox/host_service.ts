@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
 import type { Decoded, Opened } from "./confined_host.ts";
+import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
 
 /** Files that one runner may hold open. */
@@ -25,20 +26,21 @@ export type HostMethod = (typeof HOST_METHODS)[number];
 /** See the module. */
 export class HostService {
   readonly #host: Host;
-  readonly #far: readonly string[];
+  readonly #roots: FarRoots;
   readonly #readings: HostReadings;
   readonly #files = new Map<number, OpenFile>();
   #opened = 0;
   #opening = 0;
 
   /**
-   * @param far The beginnings of URLs that may be read.
+   * @param host Its files follow redirects to what is below the roots alone.
+   * @param roots Where far files may be read.
    * @param readings What is read of other services.
    */
-  constructor(host: Host, far: readonly string[], readings: HostReadings) {
+  constructor(host: Host, roots: FarRoots, readings: HostReadings) {
     this.#host = host;
     this.#readings = readings;
-    this.#far = far.map((root) => root.endsWith("/") ? root : `${root}/`);
+    this.#roots = roots;
   }
 
   /** What the runner may ask for. */
@@ -116,17 +118,9 @@ export class HostService {
     return null;
   }
 
-  /**
-   * Local files are never granted: the runner reads those itself. A path is compared as it is
-   * written, so one with steps up or down in it is refused, escaped ones and those in braces of a
-   * pattern too.
-   */
   #requireGranted(path: unknown): asserts path is string {
     if (typeof path !== "string") throw malformed("path");
-    const steps = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(path);
-    // deno-lint-ignore no-control-regex -- they are what is looked for
-    const odd = /[\\\u0000-\u001f]|%2f|%5c/i.test(path);
-    if (!steps && !odd && this.#far.some((root) => path.startsWith(root))) return;
+    if (this.#roots.has(path)) return;
     throw new LeatError("permission_denied", `Requires read access to "${path}"`);
   }
 }
