@@ -34,6 +34,11 @@ const ATTACKS: Readonly<Record<string, string>> = {
     "(() => { const { writeSync } = Deno.FsFile.prototype; Deno.FsFile.prototype.writeSync = function (b) " +
     "{ for (let i = 0; i < 2000; i++) writeSync.call(this, new Uint8Array(2 ** 21)); return b.length }; " +
     "return new Uint8Array(2 ** 20) })()",
+  "asks and never reads the answers":
+    "(async () => { const { encodeMessage } = await import(args.codec); for (let ask = 1; ask < 1e6; ask++) {" +
+    "const f = encodeMessage({ ask, method: 'total', args: 'x'.repeat(1000) }); const one = new " +
+    "Uint8Array(8 + f.length); one.set(new Uint8Array(new Uint32Array([f.length, 2 ** 32 - 1]).buffer)); " +
+    "one.set(f, 8); Deno.stdout.writeSync(one) } })()",
   "closes the channel": "Deno.stdout.close()",
   "closes what the worker says": "Deno.stdin.close()",
   "changes the built-ins that encode what it gives":

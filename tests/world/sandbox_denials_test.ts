@@ -157,6 +157,61 @@ Deno.test("a function that has found the way to every built-in is denied what De
   assertEquals(names.filter((name) => !/NotCapable|PermissionDenied/.test(name)), []);
 });
 
+Deno.test({
+  name: "a function makes no link, not even where it may write",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using sandbox = await Sandbox.open({}, (folder) => ({ writeRoots: [`${folder}/data`] }));
+    const { folder } = sandbox;
+    // WASI makes links without asking Deno. A module with nothing but a memory is enough.
+    const linking = `(async () => {
+      const bytes = [0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,5,3,1,0,1,7,24,2,6,109,101,109,111,
+        114,121,2,0,11,95,105,110,105,116,105,97,108,105,122,101,0,0,10,4,1,2,0,11];
+      const { WASI } = await import("node:wasi");
+      const wasi = new WASI({ version: "preview1", preopens: { "/w": "${folder}/data" } });
+      const instance = new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array(bytes)));
+      wasi.initialize(instance);
+      new Uint8Array(instance.exports.memory.buffer).set(new TextEncoder().encode("..made"));
+      const failed = wasi.wasiImport.path_symlink(0, 2, 3, 2, 4);
+      return [failed !== 0, [...Deno.readDirSync("${folder}/data")].length];
+    })()`;
+    assertEquals(await sandbox.evaluate(linking), { value: [true, 0] });
+  },
+});
+
+Deno.test({
+  name: "a function has none of the files that its worker has inherited",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    // A pipe that is not closed at exec, under a number that nothing else has.
+    const inherited = 900;
+    const libc = Deno.dlopen("libc.so.6", {
+      pipe: { parameters: ["buffer"], result: "i32" },
+      dup2: { parameters: ["i32", "i32"], result: "i32" },
+      write: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+      close: { parameters: ["i32"], result: "i32" },
+    });
+    const ends = new Int32Array(2);
+    libc.symbols.pipe(new Uint8Array(ends.buffer));
+    const [reading, writing] = [ends[0]!, ends[1]!];
+    libc.symbols.dup2(reading, inherited);
+    libc.symbols.write(writing, new TextEncoder().encode("secret"), 6n);
+    try {
+      await using sandbox = await Sandbox.open();
+      const came = await sandbox.evaluate(`import("node:net").then(({ Socket }) =>
+        new Promise((resolve) => {
+          const socket = new Socket({ fd: ${inherited}, readable: true });
+          socket.on("data", (data) => resolve("read " + data));
+          socket.on("error", () => resolve("nothing"));
+        })).catch(() => "nothing")`);
+      assertEquals(came, { value: "nothing" });
+    } finally {
+      for (const fd of [reading, writing, inherited]) libc.symbols.close(fd);
+      libc.close();
+    }
+  },
+});
+
 Deno.test("modules are imported from data roots and from nowhere else", async () => {
   await using sandbox = await Sandbox.open({
     "data/functions.ts":
