@@ -6,6 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import { FetchedModules } from "../../world/sandbox/fetched_modules.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { until } from "../lib/until.ts";
 import { ModuleHost } from "./module_host.ts";
 
 Deno.test("FetchedModules tells where redirects lead, and keeps what has come", async () => {
@@ -79,6 +80,30 @@ Deno.test("FetchedModules keeps what its limits hold, and lets the oldest go", a
   // One more character in a URL, and there is a place for one module alone.
   assertEquals(await askedFor(small, "bb", "c", "bb"), 3);
   small.close();
+});
+
+Deno.test("FetchedModules bounds what is on its way, and gives back what has come", async () => {
+  const slow = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>();
+  const text = new TextEncoder().encode("x".repeat(20));
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, ({ url }) => {
+    return new Response(url.includes("slow") ? slow.readable : text);
+  });
+  const host = `127.0.0.1:${server.addr.port}`;
+  const fetched = new FetchedModules([host], { comingBytesMax: 30, modulesMax: 1 });
+  let query = 0;
+  const quick = () => fetched.get(`http://${host}/f?${query++}`);
+  await quick();
+  const coming = fetched.get(`http://${host}/slow`);
+  const writer = slow.writable.getWriter();
+  await writer.write(text);
+  const refused = await until(() => quick().then(() => undefined, LeatError.from));
+  assertEquals(refused.code, "resource_exhausted");
+  assertStringIncludes(refused.message, `http://${host}/f?${query - 1}: at this time`);
+  await writer.close();
+  assertEquals((await coming).text.length, 20);
+  assertEquals((await quick()).text.length, 20);
+  fetched.close();
+  await server.shutdown();
 });
 
 Deno.test("FetchedModules refuses a URL that is too long, whoever names it", async () => {

@@ -21,6 +21,8 @@ const URL_CHARS_SHOWN = 200;
 const KEPT_CHARS_MAX = 64 * 2 ** 20;
 /** How many modules are kept for the tasks to come. */
 const KEPT_MODULES_MAX = 10_000;
+/** How much may be on its way together, for all processes of the worker, in bytes. */
+const COMING_BYTES_MAX = 256 * 2 ** 20;
 /** How long a module may take to come, in ms. */
 const FETCH_TIMEOUT_MS = 60_000;
 
@@ -33,12 +35,14 @@ export interface FetchedModule {
   readonly text: string;
 }
 
-/** How much is kept for the tasks to come. */
-export interface KeptModules {
-  /** Characters of URLs, media types and texts. Default 64 Mi. */
+/** How much memory modules may take. */
+export interface ModuleLimits {
+  /** What is kept: characters of URLs, media types and texts. Default 64 Mi. */
   readonly charsMax?: number;
-  /** Default 10,000. */
+  /** How many modules are kept. Default 10,000. */
   readonly modulesMax?: number;
+  /** What is on its way, in bytes of texts; beyond it a module is refused. Default 256 MiB. */
+  readonly comingBytesMax?: number;
 }
 
 /** See the module. What has come stays, so that tasks find the same in it; where it is too much, the oldest goes. */
@@ -46,17 +50,24 @@ export class FetchedModules {
   readonly #granted: readonly string[];
   readonly #charsMax: number;
   readonly #modulesMax: number;
+  readonly #comingBytesMax: number;
   /** By the URL that was asked for, without its fragment; the oldest first. */
   readonly #kept = new Map<string, FetchedModule>();
   readonly #coming = new Map<string, Promise<FetchedModule>>();
   readonly #closing = new AbortController();
   #keptChars = 0;
+  #comingBytes = 0;
 
   /** @param granted Hosts: with a port, or for all of theirs; `*.` before one is for all below it. */
   constructor(
     granted: readonly string[],
-    { charsMax = KEPT_CHARS_MAX, modulesMax = KEPT_MODULES_MAX }: KeptModules = {},
+    {
+      charsMax = KEPT_CHARS_MAX,
+      modulesMax = KEPT_MODULES_MAX,
+      comingBytesMax = COMING_BYTES_MAX,
+    }: ModuleLimits = {},
   ) {
+    this.#comingBytesMax = comingBytesMax;
     this.#charsMax = charsMax;
     this.#modulesMax = modulesMax;
     this.#granted = granted.map((host) => host.toLowerCase());
@@ -66,7 +77,8 @@ export class FetchedModules {
    * The module at a URL, whose fragment is no part of what is asked for.
    *
    * @throws {LeatError} `permission_denied` where it, or what it redirects to, is on no granted host; `not_found` where
-   * there is none; `unavailable` where its host does not give it; `invalid_argument` where a URL is too long.
+   * there is none; `unavailable` where its host does not give it; `invalid_argument` where a URL is too long;
+   * `resource_exhausted` where it is too large, or too much comes at a time.
    */
   async get(asked: string): Promise<FetchedModule> {
     const url = urlOf(asked);
@@ -94,7 +106,7 @@ export class FetchedModules {
       const next = response.status >= 300 && response.status < 400
         ? response.headers.get("location")
         : null;
-      if (next === null) return this.#keep(asked, await moduleOf(url, response));
+      if (next === null) return this.#keep(asked, await this.#moduleOf(url, response));
       await response.body?.cancel();
       url = urlOf(next, url);
     }
@@ -102,6 +114,37 @@ export class FetchedModules {
       "unavailable",
       `Cannot import ${asked}: it leads on through more than ${REDIRECTS_MAX} redirects`,
     );
+  }
+
+  async #moduleOf(url: string, response: Response): Promise<FetchedModule> {
+    if (!response.ok) {
+      await response.body?.cancel();
+      const code = response.status === 404 || response.status === 410 ? "not_found" : "unavailable";
+      throw new LeatError(code, `Cannot import ${url}: its host answers ${response.status}`);
+    }
+    const [mediaType = ""] = (response.headers.get("content-type") ?? "").split(";");
+    const text = await this.#textOf(url, response);
+    return { url, mediaType: mediaType.trim().toLowerCase(), text };
+  }
+
+  async #textOf(url: string, response: Response): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = "";
+    let bytes = 0;
+    try {
+      for await (const chunk of response.body ?? []) {
+        bytes += chunk.byteLength;
+        this.#comingBytes += chunk.byteLength;
+        if (bytes > MODULE_BYTES_MAX) throw tooLarge(url, "it has", MODULE_BYTES_MAX);
+        if (this.#comingBytes > this.#comingBytesMax) {
+          throw tooLarge(url, "at this time this worker fetches", this.#comingBytesMax);
+        }
+        text += decoder.decode(chunk, { stream: true });
+      }
+    } finally {
+      this.#comingBytes -= bytes;
+    }
+    return text + decoder.decode();
   }
 
   #requireGranted(url: string): void {
@@ -154,29 +197,9 @@ async function answerOf(url: string, signal: AbortSignal): Promise<Response> {
   }
 }
 
-async function moduleOf(url: string, response: Response): Promise<FetchedModule> {
-  if (!response.ok) {
-    await response.body?.cancel();
-    const code = response.status === 404 || response.status === 410 ? "not_found" : "unavailable";
-    throw new LeatError(code, `Cannot import ${url}: its host answers ${response.status}`);
-  }
-  const [mediaType = ""] = (response.headers.get("content-type") ?? "").split(";");
-  return { url, mediaType: mediaType.trim().toLowerCase(), text: await textOf(url, response) };
-}
-
-async function textOf(url: string, response: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MODULE_BYTES_MAX) {
-      throw new LeatError(
-        "resource_exhausted",
-        `Cannot import ${url}: it has more than ${MODULE_BYTES_MAX / 2 ** 20} MiB`,
-      );
-    }
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
+function tooLarge(url: string, what: string, bytesMax: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `Cannot import ${url}: ${what} more than ${bytesMax / 2 ** 20} MiB`,
+  );
 }
