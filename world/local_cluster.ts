@@ -72,6 +72,8 @@ export interface LocalClusterOptions extends WorkerStorage {
   readonly clientTimeoutMs?: number;
   /** How long an iteration is kept without clients, in ms; -1: for ever. Default 300,000. */
   readonly jobGcTimeoutMs?: number;
+  /** How many runners a piece of work may end before its job fails. Default 3. */
+  readonly runnerDeathsMax?: number;
   /**
    * What the sliding windows of each worker's shared tasks may hold together, in bytes. Default: the
    * workers divide 10 GiB, or a quarter of this host's memory if that is less.
@@ -342,7 +344,7 @@ export class LocalCluster implements AsyncDisposable {
     const { placement = {}, carrier = "thread", journal, scaling } = this.#options;
     const { min, max } = workerRange(this.#options);
     const limits = min === max ? {} : { minWorkers: min, maxWorkers: max };
-    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs } = this.#options;
+    const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = this.#options;
     const role: DispatcherRole = {
       role: "dispatcher",
       ...(journal === undefined ? {} : { journalFolder: journal }),
@@ -350,6 +352,7 @@ export class LocalCluster implements AsyncDisposable {
         ...(workerTimeoutMs === undefined ? {} : { workerTimeoutMs }),
         ...(clientTimeoutMs === undefined ? {} : { clientTimeoutMs }),
         ...(jobGcTimeoutMs === undefined ? {} : { jobGcTimeoutMs }),
+        ...(runnerDeathsMax === undefined ? {} : { runnerDeathsMax }),
         workers: Array.from({ length: min }, (_, index) => this.#nameOf(index)),
         scaling: { ...scaling, ...limits },
       },

@@ -63,6 +63,11 @@ const storage: Checks<WorkerStorage> = {
   services: ["an object of addresses and what opens each", isObject, true],
 };
 
+const COUNT: Check = [
+  "an integer of at least 1",
+  (n) => Number.isSafeInteger(n) && n as number > 0,
+];
+
 const worker: Checks<LocalWorkerOptions> = {
   ...storage,
   tags: TAGS,
@@ -84,6 +89,7 @@ const cluster: Checks<LocalClusterOptions> = {
   workerTimeoutMs: SILENCE,
   clientTimeoutMs: SILENCE,
   jobGcTimeoutMs: TIME_OR_NEVER,
+  runnerDeathsMax: COUNT,
   windowBytesMax: BYTES,
   skipAfterMs: TIME,
   roundsBytesMax: BYTES,
@@ -126,11 +132,6 @@ const node: Checks<ServiceNodeConfig> = {
   insecure: BOOLEAN,
   logLevel: cluster.logLevel,
 };
-
-const COUNT: Check = [
-  "an integer of at least 1",
-  (n) => Number.isSafeInteger(n) && n as number > 0,
-];
 
 const dispatcherServer: Checks<DispatcherServerConfig> = {
   ...node,

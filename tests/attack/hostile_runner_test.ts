@@ -15,13 +15,13 @@ const CODEC = import.meta.resolve("../../transport/codec.ts");
 /** What a hostile function does in its process; `to` is the pipe to the worker. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "writes noise into the channel":
-    "for (let i = 0; i < 100; i++) Deno.stdout.writeSync(crypto.getRandomValues(new Uint8Array(4096)))",
+    "(() => { for (let i = 0; i < 100; i++) Deno.stdout.writeSync(crypto.getRandomValues(new Uint8Array(4096))) })()",
   "announces a message of 4 GiB in the pipe":
     "Deno.stdout.writeSync(new Uint8Array(new Uint32Array([2 ** 32 - 2, 2 ** 32 - 1]).buffer))",
   "announces a message of 1 GiB in a slot that is empty":
     "Deno.stdout.writeSync(new Uint8Array(new Uint32Array([2 ** 30, 1]).buffer))",
   "frees slots that it was not given":
-    "for (let i = 0; i < 9; i++) Deno.stdout.writeSync(new Uint8Array(new Uint32Array([0, 2 ** 31]).buffer))",
+    "(() => { for (let i = 0; i < 9; i++) Deno.stdout.writeSync(new Uint8Array(new Uint32Array([0, 2 ** 31]).buffer)) })()",
   "begins a message and never ends it":
     "(Deno.stdout.writeSync(new Uint8Array(new Uint32Array([4096, 2 ** 32 - 1]).buffer)), " +
     "new Promise(() => {}))",
@@ -58,7 +58,8 @@ Deno.test("no function that takes its runner's place costs its worker, or the jo
     workers: 1,
     carrier: "thread",
     logLevel: "off",
-    confine: { stallTimeoutMs: 20_000 },
+    runnerDeathsMax: 1,
+    confine: { stallTimeoutMs: 10_000, heapBytesMax: 256 * 2 ** 20 },
   });
   const service = cluster;
   const bystander = Dataset.range(Number.MAX_SAFE_INTEGER).map((x) => x + 1)
