@@ -107,7 +107,10 @@ Deno.test("s3:// patterns match as local ones do", async () => {
 
 Deno.test("a listing of more than one page is whole", async () => {
   const names = Array.from({ length: 1050 }, (_, i) => `many/${i}.txt`);
-  await Promise.all(names.map((name) => server.put(name, "")));
+  // Not all at once: a busy machine has once not got through with a thousand connections.
+  for (let i = 0; i < names.length; i += 50) {
+    await Promise.all(names.slice(i, i + 50).map((name) => server.put(name, "")));
+  }
   const expected = names.map((name) => `s3://bucket/${name}`).sort();
   assertEquals(await storage().list("s3://bucket/many/*.txt"), expected);
 });
