@@ -70,6 +70,7 @@ Deno.test("a consumer restored in a repetition in which others were given all be
   await using after = open();
   await after.restore(token);
   const next = after.next();
+  await until(() => service.readings.length === 2);
   assertEquals([service.last.repetition, service.last.startAt], [0, 1]);
   const { feed } = service.last;
   endSplit(feed, 1, 0);
