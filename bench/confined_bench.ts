@@ -38,7 +38,7 @@ export const benches: Bench[] = [
     name: "confined: first element of a worker that starts, against unconfined",
     unit: "ms",
     isDuration: true,
-    floor: 0.2,
+    floor: 0.1,
     bare: () => sequentialLoad(() => firstElement(new RunnerThreads())),
     leat: () => sequentialLoad(() => firstElement(new ConfinedRunners(sandboxGrants({})))),
   },
