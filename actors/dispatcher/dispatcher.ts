@@ -173,9 +173,8 @@ class Dispatcher {
     this.#parts.taskRequests.refuse(new LeatError("unavailable", "The dispatcher is stopping"));
   }
 
-  /** What it says was durable before the first request: it waits for nothing, so that health checks pass on a full disk. */
   /**
-   * Answers what clients and people ask, and has it logged whom it refuses what.
+   * Answers a request, or refuses it and logs the name of the sender.
    *
    * @throws LeatError `resource_exhausted` for one who asks too often.
    */
@@ -194,6 +193,7 @@ class Dispatcher {
     }
   }
 
+  /** Waits for no disk, so that health checks pass while it is full: what it says has been durable from the start. */
   hello(): Answer<"hello"> {
     return this.#turns.look((state): DispatcherInfo => ({
       version: VERSION,

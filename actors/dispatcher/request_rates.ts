@@ -1,6 +1,6 @@
 /**
- * How many requests a second come from whom: a bucket of tokens for each, which fills with time. It is far
- * beyond what clients ask, and keeps one that asks in a loop from taking the dispatcher from all others.
+ * The rate of requests of each identity: a token bucket each. The limit is far beyond what clients ask.
+ * It keeps a client that asks in a loop from taking the dispatcher from all others.
  *
  * @module
  */

@@ -105,8 +105,8 @@ export interface WorkerOptions {
 interface HeldTask {
   readonly definition: TaskDefinition;
   /**
-   * What the task and what stands before it are named by. Ids are counted, and this is not to be guessed:
-   * only those read a task whom the dispatcher has told of it.
+   * Names the task's actor, and its cache or scheduler. Task ids count up, but a key cannot be guessed:
+   * a client reads a task only if the dispatcher has told it the key.
    */
   readonly key: string;
   readonly task: FencedRef<TaskProtocol>;

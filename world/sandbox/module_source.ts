@@ -65,7 +65,7 @@ function metaOf(url: string): string {
 }
 
 /**
- * The text of a file, under the thread's own permission to read it.
+ * The text of a file, under the process's own permission to read it.
  *
  * @throws {LeatError} `not_found` where there is none.
  */
