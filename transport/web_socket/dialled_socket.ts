@@ -4,6 +4,7 @@
  * @module
  */
 import type { World } from "../../actors/runtime/world.ts";
+import { closeConnection } from "./close_connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
 import type { DiallerSide } from "./proof.ts";
 import type { Socket } from "./socket.ts";
@@ -29,16 +30,18 @@ export interface DialOptions {
 export async function dialSocket(options: DialOptions): Promise<Socket> {
   const { world, url, side, signal } = options;
   let conn = await connect(url, signal);
-  const giveUp = () => conn.close();
+  const giveUp = () => closeConnection(conn);
   signal.addEventListener("abort", giveUp);
   try {
     if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
+    // It may have been given up between two steps, when nobody listened.
+    signal.throwIfAborted();
     const luck = world.random.fork(`WebSocket ${world.random.hex64()}`);
     const first = await upgrade(conn, url, side, luck);
     signal.throwIfAborted();
     return new FramedSocket(world, conn, { masks: luck, first });
   } catch (error) {
-    if (!signal.aborted) conn.close();
+    closeConnection(conn);
     throw error;
   } finally {
     signal.removeEventListener("abort", giveUp);

@@ -10,6 +10,7 @@
  */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
+import { closeConnection } from "./close_connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import type { Socket, SocketEvents } from "./socket.ts";
@@ -80,7 +81,7 @@ export class FramedSocket implements Socket {
   #partsBytes = 0;
   #partsOpcode = 0;
 
-  /** @param conn is open, and belongs to the socket from now on. */
+  /** @param conn belongs to the socket from now on. Where it was closed meanwhile, so is the socket. */
   constructor(world: World, conn: Deno.Conn, { masks, first }: FramedSocketOptions) {
     this.#world = world;
     this.#conn = conn;
@@ -272,7 +273,7 @@ export class FramedSocket implements Socket {
     this.#state = "closed";
     this.#closeTimer?.cancel();
     while (this.#writes.shift() !== undefined);
-    this.#conn.close();
+    closeConnection(this.#conn);
     this.#release();
     this.#events?.closed(why, isByPeer);
   }

@@ -9,6 +9,7 @@
  */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
+import { closeConnection } from "./close_connection.ts";
 import { FramedSocket } from "./framed_socket.ts";
 import {
   NoRequest,
@@ -181,10 +182,10 @@ export class HttpListener {
   #take(conn: Deno.Conn): void {
     if (this.#isShort()) {
       this.#shortage();
-      if (this.#isShort()) return conn.close();
+      if (this.#isShort()) return closeConnection(conn);
     }
     const { hostname } = conn.remoteAddr as Deno.NetAddr;
-    const arrival = new Arrival(hostname, closing(conn), this.#newcomers);
+    const arrival = new Arrival(hostname, () => closeConnection(conn), this.#newcomers);
     const serving = this.#serve(conn, arrival).finally(() => this.#open.delete(arrival));
     this.#open.set(arrival, serving);
   }
@@ -299,20 +300,6 @@ export class HttpListener {
 function refusalOf(error: unknown): Response {
   if (error instanceof NoRequest) return refusal(error.status, error.message);
   throw error;
-}
-
-/** Closes a connection, once. */
-function closing(conn: Deno.Conn): () => void {
-  let isClosed = false;
-  return () => {
-    if (isClosed) return;
-    isClosed = true;
-    try {
-      conn.close();
-    } catch {
-      // Its socket has closed it.
-    }
-  };
 }
 
 /** Waits until the other side has closed: to close with bytes unread would take the answer from it. */
