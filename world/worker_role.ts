@@ -14,6 +14,7 @@ import { processUsage } from "./process_usage.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
 import { RunnerThreads, type RunnerThreadsOptions } from "./runner_threads.ts";
 import { ConfinedRunners, type ConfinedRunnersOptions } from "./sandbox/confined_runners.ts";
+import type { KernelGuards } from "./sandbox/kernel_guards.ts";
 import type { LateThreads } from "./ending_threads.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
@@ -51,13 +52,7 @@ export function takeUpWorker(
           "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),
     onSlowLoading: (what) => system.world.log("warn", what),
-    onNoLandlock() {
-      system.world.log(
-        "warn",
-        "This system has no Landlock: functions may read what links in data roots lead to, and only " +
-          "Deno's own permissions keep them from other files. Linux 5.13 or later has it",
-      );
-    },
+    onGuardMissing: (guards) => system.world.log("warn", whatIsMissing(guards)),
   });
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
@@ -75,18 +70,34 @@ export function takeUpWorker(
   return { actor, close: () => runners.close() };
 }
 
+/** What functions may do where the kernel lacks a guard. */
+function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
+  const missing = [
+    ...(landlock > 0 ? [] : [
+      "This system has no Landlock: functions may read what links in data roots lead to, and only " +
+      "Deno's own permissions keep them from other files. Linux 5.13 or later has it.",
+    ]),
+    ...(callFilter ? [] : [
+      "This system takes no filter of system calls (seccomp): below --allow-write functions may change " +
+      "the mode and the times of what links lead to, and only Deno's own permissions keep them from " +
+      "signals, sockets and programs. Linux has it, where the container does not deny it.",
+    ]),
+  ];
+  return missing.join(" ");
+}
+
 /** Who is told what an operator should know of runners. */
 type RunnerWarnings =
   & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
-  & Required<Pick<ConfinedRunnersOptions, "onNoLandlock">>;
+  & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;
 
 function runnersOf(
   { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
   start: StartThread | undefined,
-  { onSlowLoading, onNoLandlock, ...late }: RunnerWarnings,
+  { onSlowLoading, onGuardMissing, ...late }: RunnerWarnings,
 ): RunnerFactory {
   const reached = { storage, storageLatencyMs, services, imageBytesMax };
-  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached, { onNoLandlock });
+  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached, { onGuardMissing });
   return new RunnerThreads(reached, {
     ...{ start, onSlowLoading },
     ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),

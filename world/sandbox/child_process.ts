@@ -226,11 +226,6 @@ function emptyFile(path: string): string {
   return path;
 }
 
-/** Which version of Landlock holds a program that was started as a {@linkcode ChildProcess}; 0: none. */
-export function landlockOfThis(): number {
-  return Number(Deno.args[2] ?? 0);
-}
-
 /**
  * The channel of a program that was started as a {@linkcode ChildProcess}. What the program may still
  * do with the paths of the slot files means nothing once their folder is gone.

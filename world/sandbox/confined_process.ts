@@ -14,7 +14,8 @@ import type { FetchedModules } from "./fetched_modules.ts";
 import { Edge, type EdgeMethods } from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host_processes.ts";
-import type { ConfinedBy, ConfinedStart } from "./runner_program.ts";
+import type { KernelGuards } from "./kernel_guards.ts";
+import type { ConfinedStart } from "./runner_program.ts";
 import { runnerGone } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
@@ -26,8 +27,8 @@ export interface ProcessOptions {
   readonly modules: FetchedModules;
   readonly storageLatencyMs: number;
   readonly loadTimeoutMs?: number;
-  /** Called where the kernel does not keep the process to the granted files. */
-  readonly onNoLandlock: () => void;
+  /** Called with what of the kernel holds the process, before a function runs in it. */
+  readonly onGuarded: (guards: KernelGuards) => void;
   /** Called when the process is no more. */
   readonly onEnded: (process: ConfinedProcess) => void;
 }
@@ -77,7 +78,7 @@ export class ConfinedProcess implements SuppliedProcess {
       limits: {
         readable: grants.readable.map(({ realPath }) => realPath),
         writable: grants.writable.map(({ realPath }) => realPath),
-        allowsTcp: grants.net.length > 0,
+        allowsNetwork: grants.net.length > 0,
         memoryBytesMax: grants.memoryBytesMax,
         // What is written besides is what the operator grants.
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
@@ -150,8 +151,7 @@ export class ConfinedProcess implements SuppliedProcess {
     }, loadTimeoutMs);
     try {
       // No function has run there yet.
-      const { landlock } = await this.#answerOf("start", start) as ConfinedBy;
-      if (landlock === 0) this.#options.onNoLandlock();
+      this.#options.onGuarded(await this.#answerOf("start", start) as KernelGuards);
       this.#child.forgetFiles();
     } finally {
       clearTimeout(late);

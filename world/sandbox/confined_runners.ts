@@ -18,6 +18,7 @@ import type { WorkerStorage } from "../storage.ts";
 import { ConfinedProcess, type ProcessOptions } from "./confined_process.ts";
 import { FetchedModules } from "./fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
+import type { KernelGuards } from "./kernel_guards.ts";
 import { HostProcesses } from "./host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
 import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
@@ -31,8 +32,8 @@ export interface ConfinedRunnersOptions {
   readonly loadingMax?: number;
   /** How long one may take to load, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** Called once where the system has no Landlock, which keeps functions from following links. */
-  readonly onNoLandlock?: () => void;
+  /** Called once where the kernel lacks one of its guards. */
+  readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
 
 /** Makes runners, each in a confined process of its own. */
@@ -47,7 +48,7 @@ export class ConfinedRunners implements RunnerFactory {
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs, onNoLandlock = () => {} }: ConfinedRunnersOptions =
+    { loadingMax = LOADING_MAX, loadTimeoutMs, onGuardMissing = () => {} }: ConfinedRunnersOptions =
       {},
   ) {
     let isTold = false;
@@ -57,9 +58,10 @@ export class ConfinedRunners implements RunnerFactory {
     const options: ProcessOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
-      onNoLandlock: () => {
-        if (!isTold) onNoLandlock();
+      onGuarded: (guards) => {
+        if (isTold || guards.landlock > 0 && guards.callFilter) return;
         isTold = true;
+        onGuardMissing(guards);
       },
       onEnded: (process) => {
         this.#processes.delete(process);

@@ -104,7 +104,7 @@ class HostProcess implements SuppliedProcess {
       limits: {
         readable: ["/etc/alpine-release"],
         writable: [],
-        allowsTcp: reachesOut,
+        allowsNetwork: reachesOut,
         memoryBytesMax,
         openFilesMax: OPEN_FILES_MAX,
       },

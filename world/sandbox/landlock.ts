@@ -11,7 +11,7 @@ import type { KernelCalls } from "./kernel_calls.ts";
 export interface Reach {
   readonly readable: readonly string[];
   readonly writable: readonly string[];
-  readonly allowsTcp: boolean;
+  readonly allowsNetwork: boolean;
 }
 
 const EXECUTE = 1n << 0n;
@@ -63,7 +63,7 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   const version = kernel.landlockVersion();
   if (version === 0) return 0;
   const known = knownAccesses(version);
-  const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsTcp));
+  const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsNetwork));
   const allow = (path: string, accesses: bigint) => {
     // A file refuses the accesses that only folders have.
     if (!kernel.allowBeneath(ruleset, path, accesses & known)) {
@@ -71,7 +71,7 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
     }
   };
   for (const path of [...SYSTEM_FILES, ...reach.readable]) allow(path, READ);
-  if (reach.allowsTcp) { for (const path of NETWORK_FILES) allow(path, READ); }
+  if (reach.allowsNetwork) { for (const path of NETWORK_FILES) allow(path, READ); }
   for (const path of reach.writable) allow(path, known & ~EXECUTE & ~MAKE_SPECIAL);
   allow("/dev/null", READ_FILE | WRITE_FILE);
   for (const file of kernel.mappedFiles()) {
@@ -83,8 +83,12 @@ export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
   return version;
 }
 
-function attributesOf(version: number, known: bigint, allowsTcp: boolean): Uint8Array<ArrayBuffer> {
-  const tcp = version < 4 || allowsTcp ? 0n : BIND_TCP | CONNECT_TCP;
+function attributesOf(
+  version: number,
+  known: bigint,
+  allowsNetwork: boolean,
+): Uint8Array<ArrayBuffer> {
+  const tcp = version < 4 || allowsNetwork ? 0n : BIND_TCP | CONNECT_TCP;
   const scopes = version < 6 ? 0n : SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
   const fields = version < 4 ? [known] : version < 6 ? [known, tcp] : [known, tcp, scopes];
   return new Uint8Array(new BigUint64Array(fields).buffer);

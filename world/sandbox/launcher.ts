@@ -3,23 +3,26 @@
  * then replaces itself by the runner's program, which keeps them. It runs nothing of a user.
  *
  * Deno checks paths as they are written, and follows links in them. Landlock checks where a path
- * leads to, so that no link leads out of the folders that are granted.
+ * leads to, so that no link leads out of the folders that are granted. A filter of system calls keeps
+ * away what Landlock does not mediate, such as the modes of files and signals.
  *
  * @module
  */
+import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";
+import type { KernelGuards } from "./kernel_guards.ts";
 import { restrictFiles } from "./landlock.ts";
 
 /** What the launcher is told, as JSON in its only argument. */
 export interface Launch {
-  /** The program that it becomes, and its arguments; another one says which Landlock holds it. */
+  /** The program that it becomes, and its arguments. Another one is added, {@linkcode KernelGuards} as JSON. */
   readonly command: readonly string[];
   /** Files and folders that the program may read. */
   readonly readable: readonly string[];
   /** The same of those that it may also change. */
   readonly writable: readonly string[];
-  /** Whether it may open TCP connections at all; the program's own permissions say which. */
-  readonly allowsTcp: boolean;
+  /** Whether it may open sockets to other hosts at all; the program's own permissions say to which. */
+  readonly allowsNetwork: boolean;
   /** The most private memory that the process may take, in bytes. */
   readonly memoryBytesMax: number;
   /** The largest file that it may write, in bytes. Default: any. */
@@ -50,12 +53,20 @@ function denoDir(): string | undefined {
 if (import.meta.main) {
   const launch: Launch = JSON.parse(Deno.args[0]!);
   const kernel = new KernelCalls();
-  kernel.dieWithParent();
   kernel.limitMemory(launch.memoryBytesMax);
   kernel.limitOpenFiles(launch.openFilesMax);
   if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
   kernel.writeNoCoreFiles();
+  kernel.gainNoPrivileges();
   const readable = [...launch.readable, ...cachedByDeno()];
-  const version = restrictFiles(kernel, { ...launch, readable });
-  kernel.become([...launch.command, String(version)]);
+  const landlock = restrictFiles(kernel, { ...launch, readable });
+  kernel.dropCapabilities();
+  kernel.dieWithParent();
+  const [first, last] = crypto.getRandomValues(new Uint32Array(2));
+  const password: ExecPassword = [first!, last!];
+  const { pid, build: { arch: architecture } } = Deno;
+  const { allowsNetwork } = launch;
+  const filter = callFilter({ architecture, pid, allowsNetwork, password });
+  const guards: KernelGuards = { landlock, callFilter: kernel.filterCalls(filter) };
+  kernel.become([...launch.command, JSON.stringify(guards)], password);
 }

@@ -30,13 +30,14 @@ import type {
 } from "../../actors/worker/runner.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";
-import { channelToParent, landlockOfThis } from "./child_process.ts";
+import { channelToParent } from "./child_process.ts";
 import { type AskHost, ConfinedHost } from "./confined_host.ts";
 import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge } from "./edge.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 import { importByHooks } from "./module_hooks.ts";
+import { type KernelGuards, kernelGuards } from "./kernel_guards.ts";
 import { RemoteModules } from "./remote_modules.ts";
 import { wireSplitTable } from "./untrusted_answers.ts";
 
@@ -48,12 +49,6 @@ export interface ConfinedStart {
   readonly imports: readonly string[];
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
-}
-
-/** What holds a process beside Deno's permissions. */
-export interface ConfinedBy {
-  /** The version of Landlock; 0: the system has none. */
-  readonly landlock: number;
 }
 
 /** What is asked for, as arguments of `Runner.next()`. */
@@ -87,13 +82,13 @@ const splits: RunnerSplits = {
 // The worker has closed the channel, or is no more.
 channel.closed.then(() => Deno.exit());
 
-function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): ConfinedBy {
+function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): KernelGuards {
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
   // Deno would look for everything that a module names before any hook is asked.
   if (imports.length > 0) importByHooks(modules);
   host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
-  return { landlock: landlockOfThis() };
+  return kernelGuards(Deno.args[2]);
 }
 
 function run(settings: RunnerSettings): null {

@@ -1,0 +1,50 @@
+/**
+ * Makes system calls through the C library and prints what came of each: a program for tests of what
+ * holds a confined process. Its argument is a list of calls, as JSON.
+ *
+ * @module
+ */
+
+/** A function of the C library and its arguments: a text becomes a pointer to it. */
+export type Call = readonly [name: string, ...args: readonly (number | string)[]];
+
+/** What a call returned, and `errno` where that is -1. */
+export interface CallOutcome {
+  readonly result: number;
+  readonly errno: number;
+}
+
+if (import.meta.main) {
+  const calls: Call[] = JSON.parse(Deno.args[0]!);
+  const parameters = ["u64", "u64", "u64", "u64", "u64", "u64"] as const;
+  const outcomes = calls.map(([name, ...args]): CallOutcome => {
+    const { symbols } = Deno.dlopen("libc.so.6", {
+      call: { name, parameters, result: "i32" },
+      errnoAt: { name: "__errno_location", parameters: [], result: "pointer" },
+    });
+    const texts = args.map((arg) => new TextEncoder().encode(`${arg}\0`));
+    const values = Array.from({ length: 6 }, (_, i) => {
+      const arg = args[i] ?? 0;
+      if (typeof arg === "number") return BigInt.asUintN(64, BigInt(arg));
+      return BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(texts[i]!)));
+    }) as [bigint, bigint, bigint, bigint, bigint, bigint];
+    const errnoAt = new Deno.UnsafePointerView(symbols.errnoAt()!);
+    const result = symbols.call(...values);
+    return { result, errno: result === -1 ? errnoAt.getInt32() : 0 };
+  });
+  console.log(
+    JSON.stringify({ outcomes, status: ownStatus(), guards: JSON.parse(Deno.args[1] ?? "{}") }),
+  );
+}
+
+/** What the kernel says of this process. Deno shows it to who has all permissions alone. */
+function ownStatus(): string {
+  const { symbols } = Deno.dlopen("libc.so.6", {
+    open: { parameters: ["buffer", "i32"], result: "i32" },
+    read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  });
+  const fd = symbols.open(new TextEncoder().encode("/proc/self/status\0"), 0);
+  const bytes = new Uint8Array(2 ** 16);
+  const count = symbols.read(fd, bytes, BigInt(bytes.length));
+  return new TextDecoder().decode(bytes.subarray(0, Number(count)));
+}
