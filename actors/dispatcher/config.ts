@@ -8,7 +8,7 @@ import type { Journal } from "./journal.ts";
 import { checkedQuotas, type Quotas } from "./quotas.ts";
 import type { DialWorker } from "./reach.ts";
 import type { DispatcherState } from "./state.ts";
-import { checkWorkerNames } from "./static_shards.ts";
+import { checkWorkerNames } from "./listed_workers.ts";
 
 /** How a dispatcher is set up: plain data but for the last three. */
 export interface DispatcherConfig {

@@ -13,7 +13,7 @@ import type { JournalRecord, RecordOf } from "./records.ts";
 import { type Consumers, reviewRounds } from "./rounds.ts";
 import type { Silence } from "./silence.ts";
 import type { DispatcherState } from "./state.ts";
-import { named } from "./static_shards.ts";
+import { named } from "./listed_workers.ts";
 import type { TaskLists } from "./task_lists.ts";
 import type { TaskRequests } from "./task_requests.ts";
 import type { Turn } from "./turn.ts";

@@ -22,7 +22,6 @@ import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyUnserved } from "./unserved.ts";
 import { whyWaiting } from "./missing_consumers.ts";
-import { isShared, whyNoShard, workersMissing } from "./static_shards.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
@@ -56,7 +55,7 @@ export function describeState(
   const hasJobs = iterations.some(({ finished, iterationId }) =>
     !finished || state.clientsOfIteration(iterationId).size > 0
   );
-  const shared = going.filter((iteration) => isShared(state, iteration));
+  const shared = going.filter((iteration) => state.modeOf(iteration).hasFixedWorkers);
   return {
     clusterId: state.clusterId,
     scaling,
@@ -116,8 +115,6 @@ function describeIteration(
   const { iterationId, repetition, finished, error, splits, ordered, saving } = iteration;
   const figures = iterationFigures(state, soft, iteration);
   const { readers, tasks } = figures;
-  const at = new Set(tasks.map(({ worker }) => worker));
-  const missing = workersMissing(state, iteration).filter((worker) => !at.has(worker));
   return {
     iterationId,
     repetition,
@@ -129,7 +126,7 @@ function describeIteration(
     optimalWorkers: optimalWorkers(figures),
     finished,
     ...(error === null ? {} : { failure: error.message }),
-    ...(finished || missing.length === 0 ? {} : { workersMissing: missing }),
+    ...state.modeOf(iteration).describe(state, iteration, tasks),
     ...savingNews(iteration),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
@@ -137,6 +134,19 @@ function describeIteration(
       total: splitCount(splits!.bounds, source),
     })),
   };
+}
+
+/** Why those of the iterations that leave workers out give a worker nothing, if one does not. */
+function whyNoShard(
+  state: DispatcherState,
+  shared: readonly Iteration[],
+  worker: string,
+): Pick<WorkerDescription, "noShard"> {
+  for (const iteration of shared) {
+    const noShard = state.modeOf(iteration).whyNothingFor(state, iteration, worker);
+    if (noShard !== undefined) return { noShard };
+  }
+  return {};
 }
 
 /** What is known of the work that an iteration is. */

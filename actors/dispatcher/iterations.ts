@@ -16,7 +16,6 @@ import type { JobParameters, TaskDefinition } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
-import { hasShareFor, shardOf, workersMissing } from "./static_shards.ts";
 import type { Turn } from "./turn.ts";
 
 /** The parameters of an iteration's job. */
@@ -28,7 +27,8 @@ export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobP
 export function createTask(turn: Turn, iteration: Iteration, worker: string): void {
   const { state } = turn;
   const { iterationId } = iteration;
-  if (iteration.finished || !hasShareFor(state, iteration, worker)) return;
+  const mode = state.modeOf(iteration);
+  if (iteration.finished || !mode.hasWorkFor(state, iteration, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
   // Under OFF workers are to differ, each with its own random order; otherwise they share one luck.
   const seed = parametersOf(state, iteration).processingMode === ShardingPolicy.OFF
@@ -49,11 +49,10 @@ export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
  */
 export function finishIfDone(turn: Turn, iterationId: number): void {
   const iteration = turn.state.iterations.get(iterationId);
-  if (iteration === undefined || iteration.finished || !iteration.anyCompleted) return;
+  if (iteration === undefined || iteration.finished) return;
   if (iteration.ordered !== null && !isReceived(iteration)) return;
   if (parametersOf(turn.state, iteration).save !== undefined) return;
-  if (turn.state.tasksToComplete(iterationId) > 0) return;
-  if (workersMissing(turn.state, iteration).length > 0) return;
+  if (!turn.state.modeOf(iteration).isDone(turn.state, iteration)) return;
   turn.commit({ type: "iteration_finished", iterationId });
 }
 
@@ -88,7 +87,7 @@ export function definitionOf(state: DispatcherState, task: Task): TaskDefinition
     throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);
   }
   const parameters = parametersOf(state, iteration);
-  const shard = shardOf(state, iteration, task.worker);
+  const shard = state.modeOf(iteration).shardOf(state, iteration, task.worker);
   return {
     taskId: task.taskId,
     iterationId: iteration.iterationId,

@@ -10,7 +10,8 @@ import type { Client, Iteration, Job } from "./entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
 import { checkRequest } from "./opening_checks.ts";
 import { hashJson } from "../../core/hash.ts";
-import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
+import { modeFor } from "./modes/modes.ts";
 import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "./protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
@@ -123,7 +124,7 @@ function createJob(
   parameters: JobParameters,
 ): number {
   const jobId = turn.state.nextJobId;
-  const workers = isStatic(parameters.processingMode) ? { workers: turn.listedWorkers } : {};
+  const workers = modeFor(parameters).hasFixedWorkers ? { workers: turn.listedWorkers } : {};
   turn.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
   return jobId;
 }

@@ -4,10 +4,11 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { isStatic, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { Identity } from "../runtime/identity.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { datasetFor } from "./datasets.ts";
+import { modeFor } from "./modes/modes.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import { SPLITS_MAX } from "./split_table.ts";
@@ -36,7 +37,7 @@ export function checkRequest(
     if (name !== undefined) checkName(what, name);
   }
   if (runId !== undefined) checkRun(request);
-  checkMode(parameters, listedWorkers);
+  modeFor(parameters).check(request, { listedWorkers });
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
   }
@@ -58,33 +59,11 @@ function checkRun({ jobName, parameters: { ordered, save } }: OpenRequest): void
   );
 }
 
-function checkMode(
-  { processingMode, policy }: JobParameters,
-  listedWorkers: readonly string[],
-): void {
-  if ((processingMode === "CUSTOM") !== (policy !== undefined)) {
-    throw invalid("A policy goes with processingMode CUSTOM, and with no other");
-  }
-  if (!isStatic(processingMode) || listedWorkers.length > 0) return;
-  throw new LeatError(
-    "failed_precondition",
-    `"${processingMode}" shares a dataset among a fixed list of workers, and this dispatcher has none: ` +
-      `start it with --workers NAME,NAME,… (serveDispatcher({ workers }))`,
-  );
-}
-
-function checkTargets({ processingMode, numConsumers, ...targets }: JobParameters): void {
-  const { targetWorkers, targetTags = [] } = targets;
+function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
   if (targetWorkers === "local" && numConsumers !== undefined) {
     throw invalid(
       'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
         "one of the two out",
-    );
-  }
-  if (targetTags.length > 0 && isStatic(processingMode)) {
-    throw invalid(
-      `"${processingMode}" shares a dataset among the dispatcher's list of workers, so targetTags ` +
-        "cannot choose others; leave them out",
     );
   }
 }

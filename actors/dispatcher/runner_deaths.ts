@@ -18,7 +18,6 @@ import { deathsAt } from "./runner_deaths_state.ts";
 import { failureOf } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
-import { shardOf } from "./static_shards.ts";
 import type { Turn } from "./turn.ts";
 
 /** Of how a runner ended so many characters are kept. */
@@ -60,19 +59,19 @@ export function runnerDied(turn: Turn, request: DeathRequest, deathsMax: number)
 /** What the runner ran, as deaths are counted. */
 function placeOf(
   state: DispatcherState,
-  { taskId, worker }: Task,
+  task: Task,
   iteration: Iteration,
   { place }: DeathRequest,
 ): number | null {
   const { save } = parametersOf(state, iteration);
   const isInPieces = isOrdered(state, iteration) || save !== undefined;
-  if (!isInPieces) return shardOf(state, iteration, worker)?.index ?? null;
+  if (!isInPieces) return state.modeOf(iteration).pieceOf(state, task, iteration);
   const { splits } = iteration;
   const total = splits === null ? 0 : splitCount(splits.bounds, 0);
   if (place === undefined ? save !== undefined : place < total) return place ?? null;
   throw new LeatError(
     "invalid_argument",
-    `Task ${taskId} says that its runner died at split ${place}, but there are ${total} splits`,
+    `Task ${task.taskId} says that its runner died at split ${place}, but there are ${total} splits`,
   );
 }
 
@@ -85,9 +84,7 @@ function causeOf(
   const { name, parameters } = state.jobs.get(iteration.jobId)!;
   const piece = isOrdered(state, iteration)
     ? `Split ${place} of job`
-    : place === null || parameters.save !== undefined
-    ? "Job"
-    : `Share ${place} of job`;
+    : state.modeOf(iteration).namePiece(place);
   const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
   const error: WireError = {
     code: "aborted",

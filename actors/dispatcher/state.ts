@@ -17,6 +17,8 @@ import type {
   Worker,
 } from "./entities.ts";
 import { NOTHING } from "./keyed_sets.ts";
+import type { Mode } from "./modes/mode.ts";
+import { modeOf } from "./modes/modes.ts";
 import type { JobParameters } from "./protocol.ts";
 import { applyRecord } from "./record_changes.ts";
 import type { JournalRecord } from "./records.ts";
@@ -168,6 +170,11 @@ export class DispatcherState {
     return this.#tables.roundIndexOf(iterationId);
   }
 
+  /** How an iteration's job is shared and read. */
+  modeOf(iteration: Pick<Iteration, "jobId">): Mode {
+    return modeOf(this.#tables, iteration);
+  }
+
   /** Of the iterations that go on those that the worker may have to serve, oldest first; others it has not. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
@@ -195,7 +202,6 @@ export class DispatcherState {
     return this.#tables.runs.get(stream);
   }
 
-  /** The iteration that a released client was in, if that is still remembered. */
   /** A client that was released, if that is still remembered. */
   releasedClient(clientId: number): ReleasedClient | undefined {
     return this.#tables.released.get(clientId);

@@ -4,6 +4,7 @@
  * @module
  */
 import { lose } from "./ordered_state.ts";
+import { modeOf } from "./modes/modes.ts";
 import type { RecordOf } from "./records.ts";
 import { loseWork } from "./saving_state.ts";
 import { need, type Tables } from "./tables.ts";
@@ -24,8 +25,8 @@ export function completed(tables: Tables, record: RecordOf<"task_completed">): v
   const iteration = need(tables.iterations.get(task.iterationId), record);
   iteration.anyCompleted = true;
   if (iteration.ordered !== null) lose(iteration.ordered, task.taskId);
-  const index = tables.jobs.get(iteration.jobId)?.workers?.indexOf(task.worker) ?? -1;
-  if (index >= 0 && !iteration.shardsDone.includes(index)) iteration.shardsDone.push(index);
+  const { workers } = need(tables.jobs.get(iteration.jobId), record);
+  modeOf(tables, iteration).taskCompleted(iteration, task, workers);
 }
 
 export function ended(tables: Tables, record: RecordOf<"task_ended">): void {

@@ -1,0 +1,111 @@
+/**
+ * Static policies (FILE, DATA, FILE_OR_DATA, HINT, CUSTOM): each worker of the job's list has a share of
+ * every iteration. Nobody else ever produces it, so an iteration waits for all of them.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import type { Shard } from "../../../data/sharding_policy.ts";
+import type { Iteration, Task } from "../entities.ts";
+import { named } from "../listed_workers.ts";
+import type { TaskDescription } from "../protocol_figures.ts";
+import type { DispatcherState } from "../state.ts";
+import {
+  invalid,
+  type IterationDescription,
+  type JoinFacts,
+  Mode,
+  type OpenRequest,
+} from "./mode.ts";
+
+/** See the module. */
+export class StaticMode extends Mode {
+  override readonly hasFixedWorkers = true;
+
+  override check(request: OpenRequest, facts: JoinFacts): void {
+    super.check(request, facts);
+    const { processingMode, targetTags = [] } = request.parameters;
+    if (facts.listedWorkers.length === 0) {
+      throw new LeatError(
+        "failed_precondition",
+        `"${processingMode}" shares a dataset among a fixed list of workers, and this dispatcher has none: ` +
+          `start it with --workers NAME,NAME,… (serveDispatcher({ workers }))`,
+      );
+    }
+    if (targetTags.length > 0) {
+      throw invalid(
+        `"${processingMode}" shares a dataset among the dispatcher's list of workers, so targetTags ` +
+          "cannot choose others; leave them out",
+      );
+    }
+  }
+
+  override hasWorkFor(state: DispatcherState, iteration: Iteration, worker: string): boolean {
+    const shard = this.shardOf(state, iteration, worker);
+    return shard !== undefined && !iteration.shardsDone.includes(shard.index);
+  }
+
+  override shardOf(
+    state: DispatcherState,
+    iteration: Iteration,
+    worker: string,
+  ): Shard | undefined {
+    const workers = workersOf(state, iteration);
+    const index = workers.indexOf(worker);
+    return index < 0 ? undefined : { index, count: workers.length };
+  }
+
+  override isDone(state: DispatcherState, iteration: Iteration): boolean {
+    return super.isDone(state, iteration) && workersMissing(state, iteration).length === 0;
+  }
+
+  override whyNothingFor(
+    state: DispatcherState,
+    iteration: Iteration,
+    worker: string,
+  ): string | undefined {
+    const workers = workersOf(state, iteration);
+    if (workers.includes(worker)) return undefined;
+    const { name, parameters } = state.jobs.get(iteration.jobId)!;
+    return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
+      `${named(workers)}, and this one is not among them`;
+  }
+
+  override namePiece(piece: number | null): string {
+    return piece === null ? "Job" : `Share ${piece} of job`;
+  }
+
+  override taskCompleted(
+    { shardsDone }: Iteration,
+    { worker }: Task,
+    workers: readonly string[] | null,
+  ): void {
+    const index = workers?.indexOf(worker) ?? -1;
+    if (index >= 0 && !shardsDone.includes(index)) shardsDone.push(index);
+  }
+
+  override describe(
+    state: DispatcherState,
+    iteration: Iteration,
+    tasks: readonly TaskDescription[],
+  ): Partial<IterationDescription> {
+    const at = new Set(tasks.map(({ worker }) => worker));
+    const missing = workersMissing(state, iteration).filter((worker) => !at.has(worker));
+    return iteration.finished || missing.length === 0 ? {} : { workersMissing: missing };
+  }
+}
+
+/** CUSTOM: a policy of the user's own says which share is whose. */
+export class CustomMode extends StaticMode {
+  override readonly takesPolicy = true;
+}
+
+/** The workers that have not produced all of their shares. */
+function workersMissing(state: DispatcherState, iteration: Iteration): string[] {
+  const done = new Set(iteration.shardsDone);
+  return workersOf(state, iteration).filter((_, index) => !done.has(index));
+}
+
+function workersOf(state: DispatcherState, { jobId }: Iteration): readonly string[] {
+  return state.jobs.get(jobId)?.workers ?? [];
+}
