@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
+import { systemCode } from "./system_codes.ts";
 
 /** What was read so far. */
 export interface FileStats {
@@ -179,7 +180,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
 export function fileError(what: string, error: unknown): LeatError {
   if (error instanceof LeatError) return error;
   const known = LeatError.from(error);
-  const errno = (error as { code?: unknown }).code;
-  const code = typeof errno === "string" ? CODE_OF_ERRNO[errno] : undefined;
+  const errno = systemCode(error);
+  const code = errno === undefined ? undefined : CODE_OF_ERRNO[errno];
   return new LeatError(code ?? known.code, `${what}: ${known.message}.`, { cause: error });
 }

@@ -10,13 +10,11 @@
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
+import { isDiskFull } from "./system_codes.ts";
 
 /** The number, big-endian, and its checksum. */
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
-
-/** How the system says that there is no room. */
-const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** The mark of an open log. */
 export class LogMark {
@@ -53,7 +51,7 @@ export class LogMark {
     try {
       writeSync(this.#descriptor, this.#bytes, 0, MARK_BYTES, 0);
     } catch (error) {
-      if (!FULL.has((error as { code?: unknown }).code)) throw error;
+      if (!isDiskFull(error)) throw error;
     }
   }
 

@@ -16,6 +16,7 @@ import {
   openSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -24,6 +25,7 @@ import { crc32 } from "node:zlib";
 import type { DurableLog, LogContents } from "../actors/runtime/durable_log.ts";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { LogMark } from "./log_mark.ts";
+import { isDiskFull, systemCode } from "./system_codes.ts";
 
 /** Bytes appended and not yet written beyond which `append` refuses: nobody is calling `sync`. */
 const PENDING_BYTES_MAX = 1 << 30;
@@ -523,18 +525,23 @@ const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
   ["database or disk is full", 13],
 ]);
 
-/** SQLite's extended result code for a page that the file ends in. */
+/** SQLite's result code for what the disk did not do, and the extended one for a page that the file ends in. */
+const IO_ERROR = 10;
 const SHORT_READ = 522;
+/** What is written to see whether there is room: a page of SQLite's. */
+const PROBE_BYTES = 4096;
 
 function translate(error: unknown, path: string): LeatError {
   if (error instanceof LeatError) return error;
-  const { code, message, errcode = RESULT_OF_TEXT.get(message) } = error as
+  const { message, errcode = RESULT_OF_TEXT.get(message) } = error as
     & Error
-    & { readonly code?: unknown; readonly errcode?: unknown };
+    & { readonly errcode?: unknown };
   if (errcode === SHORT_READ) return damaged(path, "it is cut off");
-  const known = typeof errcode === "number"
-    ? CODE_OF_RESULT.get(errcode & 0xff)
-    : CODE_OF_SYSTEM.get(code);
+  const result = typeof errcode === "number" ? errcode & 0xff : undefined;
+  const isQuota = result === IO_ERROR && isQuotaUsedUp(path);
+  const known = isQuota || result === undefined
+    ? CODE_OF_SYSTEM.get(isQuota ? "EDQUOT" : systemCode(error))
+    : CODE_OF_RESULT.get(result);
   if (known !== undefined) {
     return new LeatError(known[0], `${path} ${known[1]} (${message})`, {
       cause: error,
@@ -542,4 +549,17 @@ function translate(error: unknown, path: string): LeatError {
   }
   const cause = LeatError.from(error, "internal");
   return new LeatError(cause.code, `${path}: ${cause.message}`, { cause: error });
+}
+
+/** To SQLite a used-up quota is a fault of the disk like any other: a new file tells which it is. */
+function isQuotaUsedUp(path: string): boolean {
+  const probe = `${path}-probe`;
+  try {
+    writeFileSync(probe, new Uint8Array(PROBE_BYTES));
+    return false;
+  } catch (error) {
+    return isDiskFull(error);
+  } finally {
+    rmSync(probe, { force: true });
+  }
 }

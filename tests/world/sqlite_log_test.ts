@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import type { DurableLog } from "../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../core/error.ts";
 import { openSqliteLog } from "../../world/sqlite_log.ts";
@@ -381,4 +382,28 @@ Deno.test("a compaction gives the disk back what records and an older snapshot t
     assertEquals((await again.read()).snapshot, new Uint8Array(1));
     await again.close();
   });
+});
+
+Deno.test({
+  name: "a used-up quota is resource_exhausted, as a full disk is, and what was written stays",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/a.log`;
+      const program = fileURLToPath(import.meta.resolve("./fixture_used_up_quota.ts"));
+      const flags = ["--quiet", "--cached-only", "--allow-ffi", "--allow-read", "--allow-write"];
+      const { stdout, stderr } = await new Deno.Command("deno", {
+        args: ["run", ...flags, program, path],
+      }).output();
+      const [first, second, third, file] = new TextDecoder().decode(stdout).trim().split("\n");
+      assertEquals(first, "written", new TextDecoder().decode(stderr));
+      for (const failed of [second, third]) {
+        assertStringIncludes(failed!, `resource_exhausted: ${path}`);
+        assertStringIncludes(failed!, "make room");
+      }
+      assertStringIncludes(file!, `resource_exhausted: Cannot write ${path}-other`);
+      const log = await openSqliteLog(path);
+      assertEquals((await log.read()).records.map(({ length }) => length), [1_000]);
+      await log.close();
+    }),
 });
