@@ -20,13 +20,14 @@ import { PROGRAM as soak } from "../../examples/soak.ts";
 import { PROGRAM as status } from "../../examples/status.ts";
 import { PROGRAM as worker } from "../../examples/worker.ts";
 import { PROGRAM as vopr } from "../../sim/vopr.ts";
+import { PROGRAM as hashes } from "../../tools/hashes.ts";
 import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../assert.ts";
 
 type AnyProgram = Program<Record<string, Option<unknown>>>;
 
 const PROGRAMS = [
   ...[autoscale, bench, chaos, cluster, dispatcher, mel, memory, plan, scale, simulate, soak],
-  ...[status, vopr, worker],
+  ...[status, vopr, hashes, worker],
 ] as unknown as readonly AnyProgram[];
 
 /** What has to be there beside the option that is looked at. */
@@ -121,6 +122,7 @@ Deno.test("programs refuse options that cannot stand together before they begin"
     [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
     [dispatcher, ["--min-workers=5", "--max-workers=4"], "--min-workers is 5 and --max-workers 4"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
+    [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot stand beside --mutants"],
   ];
   for (const [program, args, message] of pairs) {

@@ -1,0 +1,80 @@
+/**
+ * Trace hashes in a file: the proof that a change leaves every message of every run as it was.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { drawOptions } from "../swarm.ts";
+import type { SeedOutcome, SeedRun } from "./seed_run.ts";
+
+/** Hex digits that are kept of a hash: 64 bits tell some thousand runs apart. */
+const DIGITS = 16;
+const LINE = new RegExp(`^([a-z]+) ([0-9]+) ([0-9a-f]{${DIGITS}})$`);
+
+/** Hashes by run; see {@linkcode runKey}. */
+export type RecordedHashes = ReadonlyMap<string, string>;
+
+/** The first `seeds` seeds of each workload, with the faults that each seed draws. */
+export function* recordedRuns(workloads: readonly string[], seeds: number): Iterable<SeedRun> {
+  let index = 0;
+  for (const workload of workloads) {
+    for (let seed = 1; seed <= seeds; seed++) {
+      yield { index: index++, workload, options: drawOptions(BigInt(seed)) };
+    }
+  }
+}
+
+/** The workload and the seed, as they stand in the file. */
+export function runKey({ workload, options: { seed } }: SeedRun): string {
+  return `${workload} ${seed}`;
+}
+
+/** What is recorded of a run; empty where it did not end. */
+export function recordedHash({ hash }: SeedOutcome): string {
+  return hash.slice(0, DIGITS);
+}
+
+/** The file: one line for each run. */
+export function formatHashes(hashes: RecordedHashes): string {
+  return [...hashes].map(([key, hash]) => `${key} ${hash}\n`).join("");
+}
+
+/** @throws LeatError `data_loss` for a line that is none, naming it. */
+export function parseHashes(text: string): RecordedHashes {
+  const lines = text.trimEnd().split("\n");
+  return new Map(lines.map((line, i) => {
+    const [, workload, seed, hash] = LINE.exec(line) ?? [];
+    if (hash !== undefined) return [`${workload} ${seed}`, hash];
+    throw new LeatError(
+      "data_loss",
+      `Line ${i + 1} of the recorded hashes is ${JSON.stringify(line.slice(0, 80))}, not ` +
+        "WORKLOAD SEED HASH; record them again with `deno task hashes --write`",
+    );
+  }));
+}
+
+/** Runs whose hash is not the recorded one, in the order of the file. */
+export interface HashDifference {
+  readonly key: string;
+  /** `undefined` where the file has no such run. */
+  readonly recorded: string | undefined;
+  readonly found: string;
+}
+
+/** What differs between the recorded hashes and those of runs. */
+export function hashDifferences(
+  recorded: RecordedHashes,
+  found: RecordedHashes,
+): readonly HashDifference[] {
+  return [...found]
+    .map(([key, hash]) => ({ key, recorded: recorded.get(key), found: hash }))
+    .filter((each) => each.recorded !== each.found);
+}
+
+/** Which run differs first, and how to look at it. */
+export function differenceText({ key, recorded, found }: HashDifference): string {
+  const [workload, seed] = key.split(" ");
+  const was = recorded === undefined ? "nothing is recorded for it" : `recorded is ${recorded}`;
+  return `seed ${seed} of ${workload} has the trace ${found}, but ${was}. ` +
+    `See it with: deno task vopr --workload ${workload} --seed ${seed} --timeline`;
+}

@@ -1,0 +1,138 @@
+/**
+ * Compares the trace hashes of simulated runs with recorded ones, or records them:
+ *
+ *     deno task hashes
+ *     deno task hashes --write
+ *
+ * A trace covers every message of a run with its time and fate. A change that is meant to move code
+ * only leaves all hashes as they are. See docs/simulation.md.
+ *
+ * @module
+ */
+import {
+  choice,
+  EXIT_FAILURE,
+  EXIT_INTERRUPTED,
+  flag,
+  integer,
+  type Program,
+  runProgram,
+  UsageError,
+  type Values,
+} from "../examples/lib/args.ts";
+import { counted } from "../examples/lib/counted.ts";
+import { StopRequests } from "../examples/lib/stop_requests.ts";
+import { SeedPool } from "../sim/vopr/pool.ts";
+import { CampaignProgress } from "../sim/vopr/progress.ts";
+import {
+  differenceText,
+  formatHashes,
+  hashDifferences,
+  parseHashes,
+  recordedHash,
+  recordedRuns,
+  runKey,
+} from "../sim/vopr/recorded_hashes.ts";
+import type { SeedOutcome } from "../sim/vopr/seed_run.ts";
+import { ALL } from "../sim/vopr/settings.ts";
+import { WORKLOADS } from "../sim/workloads.ts";
+
+/** The recorded hashes. */
+const FILE = new URL("../tests/sim/trace_hashes.txt", import.meta.url);
+/** Seeds of each workload that are recorded. */
+const SEEDS = 200;
+/** Runs are never given up for being slow: timers take no more. */
+const SEED_TIMEOUT_MS = 2_000_000_000;
+
+const OPTIONS = {
+  write: flag("Records the hashes, in place of comparing them."),
+  workload: choice([ALL, ...Object.keys(WORKLOADS)], {
+    help: "Compares the runs of this workload only.",
+    placeholder: "NAME",
+    default: ALL,
+  }),
+  seeds: integer({
+    help: "How many seeds of each workload to compare.",
+    default: SEEDS,
+    min: 1,
+    max: SEEDS,
+  }),
+  jobs: integer({
+    help: "Threads, by default one for each core; 0 runs the seeds in the main thread.",
+    min: 0,
+    max: 1_024,
+  }),
+};
+
+type Settings = Values<typeof OPTIONS>;
+
+/** What it takes and says of itself. */
+export const PROGRAM: Program<typeof OPTIONS> = {
+  usage: "deno task hashes",
+  summary: `Compares the trace hashes of ${SEEDS} seeds of each workload with the recorded ones, ` +
+    "and says which run differs first.",
+  options: OPTIONS,
+  notes:
+    "The exit status is 1 if a hash differs. A run that breaks a promise is shown, and has a hash " +
+    "too: promises are what `deno task vopr` is for.",
+  check({ write, workload, seeds }) {
+    if (!write || (workload === ALL && seeds === SEEDS)) return;
+    throw new UsageError("--write records all: leave out --workload and --seeds");
+  },
+};
+
+async function main(settings: Settings): Promise<void> {
+  const { write, seeds, workload, jobs = navigator.hardwareConcurrency } = settings;
+  const workloads = workload === ALL ? Object.keys(WORKLOADS) : [workload];
+  const runs = [...recordedRuns(workloads, seeds)];
+  const found = new Map(runs.map((run) => [runKey(run), ""]));
+  using pool = new SeedPool({ jobs, seedTimeoutMs: SEED_TIMEOUT_MS });
+  using requests = new StopRequests();
+  let isInterrupted = false;
+  requests.first.then(() => {
+    isInterrupted = true;
+    pool.stop();
+  });
+  const broken: SeedOutcome[] = [];
+  {
+    using progress = new CampaignProgress({ runs: runs.length, timeMs: Infinity });
+    let done = 0;
+    await pool.runAll(runs, (outcome) => {
+      found.set(runKey(outcome.run), recordedHash(outcome));
+      if (outcome.violations.length > 0) broken.push(outcome);
+      progress.update({ done: ++done, failed: broken.length });
+    });
+  }
+  if (isInterrupted) {
+    console.error(`Interrupted: nothing was ${write ? "recorded" : "compared"}`);
+    Deno.exitCode = EXIT_INTERRUPTED;
+    return;
+  }
+  for (const { run, violations } of broken) {
+    console.log(`seed ${run.options.seed} of ${run.workload} breaks a promise: ${violations[0]}`);
+  }
+  if (write) {
+    if ([...found.values()].includes("")) {
+      console.log("Nothing was recorded: some of the runs above did not end");
+      Deno.exitCode = EXIT_FAILURE;
+      return;
+    }
+    await Deno.writeTextFile(FILE, formatHashes(found));
+    console.log(`Recorded ${counted(runs.length, "run")}`);
+    return;
+  }
+  const differences = hashDifferences(parseHashes(await Deno.readTextFile(FILE)), found);
+  const [first] = differences;
+  if (first === undefined) {
+    console.log(`${counted(runs.length, "run")}: every trace is as recorded`);
+    return;
+  }
+  console.log(
+    `${differences.length} of ${counted(runs.length, "run")} differ. First: ${
+      differenceText(first)
+    }`,
+  );
+  Deno.exitCode = EXIT_FAILURE;
+}
+
+if (import.meta.main) await runProgram(PROGRAM, main);
