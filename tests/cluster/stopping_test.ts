@@ -50,13 +50,17 @@ Deno.test("a worker that cannot end --runaway-threads-max threads lets clients f
     return done !== true;
   };
   await soon("a batch", take());
-  for (const count of [1, 2]) {
-    const stuck = Dataset.range(1).map(wait).distribute(job).iterator();
-    const never = stuck.next().catch(() => {});
-    await soon("the call", worker!.child.line(/called/));
+  const stuck = [1, 2].map(() => {
+    const iterator = Dataset.range(1).map(wait).distribute(job).iterator();
+    return { iterator, never: iterator.next().catch(() => {}) };
+  });
+  for (const _call of stuck) await soon("the calls", worker!.child.line(/called/));
+  for (const { iterator, never } of stuck) {
     // A thread is told to end once nobody reads its task.
-    await stuck.return();
+    await iterator.return();
     await never;
+  }
+  for (const count of [1, 2]) {
     const said = new RegExp(`cannot end it: .*\\(${count} such threads now\\)`);
     await soon(`thread ${count}`, stderr.match(said));
   }

@@ -138,22 +138,29 @@ testInline(
   "a distributedSave whose folder somebody else took while the dispatcher was away is not said to be saved",
   async (start) => {
     await inFolder(async (folder) => {
-      const [path, gate, other] = [`${folder}/saved`, `${folder}/gate`, `${folder}/other`];
+      const [path, gate] = [`${folder}/saved`, `${folder}/gate`];
       await using cluster = await start({ workers: 1, workerTimeoutMs: 500 });
       const told = Promise.withResolvers<unknown>();
       const saving = distributedSave(gated(gate), path, cluster, { onProgress: told.resolve })
         .then(() => "saved", (error) => LeatError.from(error).code);
       await told.promise;
       await cluster.stopDispatcher();
-      const alone = Dataset.range(3).map(held, { captures: { gate: other, from: 0 } })
-        .save(path, { overwrite: true });
-      await cluster.restartDispatcher();
-      const outcome = await saving;
-      await open(other);
-      await alone;
+      const [taken, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const alone = Dataset.range(3).map(async (x) => {
+        taken.resolve();
+        await over.promise;
+        return x;
+      }).save(path, { overwrite: true });
+      try {
+        // A service that looks while the folder is taken says `aborted` instead.
+        await taken.promise;
+        await cluster.restartDispatcher();
+        assertEquals(await saving, "already_exists");
+      } finally {
+        over.resolve();
+        await alone;
+      }
       await open(gate);
-      // The other takes the folder before the dispatcher looks at it again, or after.
-      assert(outcome === "already_exists" || outcome === "aborted", outcome);
       assertEquals(await loaded(path), upTo(3));
     });
   },
