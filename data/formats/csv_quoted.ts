@@ -7,6 +7,7 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { AGAIN } from "../stepping.ts";
 import type { ByteReader } from "./byte_reader.ts";
+import { COLUMNS_MAX } from "./column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "./format_reader.ts";
 
@@ -51,14 +52,24 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
     `a record is longer than ${CSV_RECORD_BYTES_MAX} bytes (CSV_RECORD_BYTES_MAX), perhaps since a ` +
     `quote was never closed; the rest of the file is left out`,
   ],
+  TOO_MANY_FIELDS: [
+    "resource_exhausted",
+    `a record has more than ${COLUMNS_MAX} fields (COLUMNS_MAX); is its delimiter the one that was ` +
+    `given? The rest of the file is left out`,
+  ],
 };
+
+/** What the parser holds of the record that it is in, which its types leave out. */
+interface ParserState {
+  readonly state: { readonly record: readonly string[] };
+}
 
 /** Reads records. A damaged one costs itself, and what follows up to where quotes make sense again. */
 export class QuotedCsvReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: RecordConversion;
   readonly #from: CsvPosition;
-  readonly #parser: Parser;
+  readonly #parser: Parser & ParserState;
   /** Where the parser's own count of bytes began. */
   #base: number | undefined;
   #outcomes: Outcome[] = [];
@@ -91,7 +102,7 @@ export class QuotedCsvReader implements FormatReader {
       max_record_size: CSV_RECORD_BYTES_MAX,
       on_record: (fields: string[], { bytes, lines }) => this.#accept(fields, bytes, lines),
       on_skip: (error) => this.#refuse(error),
-    });
+    }) as Parser & ParserState;
     this.#parser.on("error", (error) => this.#refuse(error));
   }
 
@@ -158,6 +169,7 @@ export class QuotedCsvReader implements FormatReader {
       if (available === 0) this.#parser.end(() => resolve());
       else this.#parser.write(chunk, () => resolve());
     });
+    this.#boundFields(this.#parser.state.record, this.#parser.info.lines);
     if (available > 0 && !this.#isOverlong()) this.#ended = false;
     return AGAIN;
   }
@@ -167,7 +179,13 @@ export class QuotedCsvReader implements FormatReader {
     return last !== undefined && "error" in last && last.error.code === "resource_exhausted";
   }
 
+  /** A record that goes on to the next chunk is looked at, too, so that no file fills the memory with one. */
+  #boundFields({ length }: readonly string[], lines: number): void {
+    if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
+  }
+
   #accept(fields: readonly string[], bytes: number, lines: number): null {
+    this.#boundFields(fields, lines);
     if (!this.#isOverlong()) {
       const stop = this.#base! + bytes;
       this.#outcomes.push({ fields, stop, line: this.#from.line + lines });
@@ -184,7 +202,7 @@ export class QuotedCsvReader implements FormatReader {
     const [leatCode, what] = DAMAGE[code ?? ""] ?? ["data_loss", LeatError.from(error).message];
     this.#outcomes.push({
       error: new LeatError(leatCode, `Damaged CSV file ${path}, line ${line}: ${what}.`, {
-        cause: error,
+        ...(error instanceof Error ? { cause: error } : {}),
         details: { path, line },
       }),
     });

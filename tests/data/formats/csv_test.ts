@@ -1,6 +1,7 @@
 /** CSV files: fields, quotes, columns, and everything that can be wrong with them. */
 
 import {
+  assert,
   assertEquals,
   assertInstanceOf,
   assertStringIncludes,
@@ -8,6 +9,7 @@ import {
 } from "../../assert.ts";
 import { gzipSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
+import { COLUMNS_MAX } from "../../../data/formats/column_rows.ts";
 import { openCsv } from "../../../data/formats/csv.ts";
 import { CsvSchema } from "../../../data/formats/csv_schema.ts";
 import { csvParser } from "../../../data/formats/csv_values.ts";
@@ -109,6 +111,48 @@ Deno.test("csv names file, line and column of what is missing or no value, which
     assertBad(found[5], "Line 7", "has 3 fields, and 2");
     assertBad(found[6], "Line 8", '"3000000000"');
   }
+});
+
+Deno.test("csv gives up a file at a record of too many fields, wherever its parts end", async () => {
+  const wide = ",".repeat(COLUMNS_MAX); // one field more than there are delimiters
+  const columns = { id: "int32", name: "string" };
+  for (const bytesPerRead of [2 ** 20, 1_000]) {
+    const found = await read(`id,name\n1,a\n${wide}\n2,b\n`, { columns }, { bytesPerRead });
+    assertEquals([found.length, found[0]], [2, { id: 1, name: "a" }]);
+    assertInstanceOf(found[1], LeatError);
+    assertEquals(found[1].code, "resource_exhausted");
+    for (const part of ["data.csv", "line 3", `${COLUMNS_MAX} fields (COLUMNS_MAX)`]) {
+      assertStringIncludes(found[1].message, part);
+    }
+  }
+  // As wide as allowed, a record that does not fit costs itself alone.
+  const [, bad, good] = await read(`id,name\n1,a\n${wide.slice(1)}\n2,b\n`, { columns });
+  assertBad(bad, "Line 3", `has ${COLUMNS_MAX} fields, and 2`);
+  assertEquals(good, { id: 2, name: "b" });
+});
+
+Deno.test("csv holds no more of an endless record than a part of the file has", async () => {
+  // 60 million fields, made as they are read.
+  const sizeBytes = 60_000_000;
+  let readBytes = 0;
+  const file = {
+    sizeBytes,
+    read(into: Uint8Array, offset: number) {
+      const count = Math.min(into.length, sizeBytes - offset);
+      into.subarray(0, count).fill(0x2c);
+      readBytes += count;
+      return count;
+    },
+    close() {},
+  };
+  const source = { path: "data.csv", file, compression: undefined };
+  const dialect = { delimiter: ",", useQuoteDelim: true };
+  const schema = new CsvSchema("csv", { columns: ["int32"], header: false });
+  const [error, ...others] = await readAll(await openCsv(source, {}, schema, dialect, 1 << 20));
+  assertInstanceOf(error, LeatError);
+  assertStringIncludes(error.message, "COLUMNS_MAX");
+  assertEquals(others, []);
+  assert(readBytes < sizeBytes / 4, `${readBytes}`);
 });
 
 Deno.test("csv refuses a file whose header lacks a column or has it twice", async () => {
