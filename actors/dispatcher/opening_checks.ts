@@ -4,14 +4,12 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import type { Identity } from "../runtime/identity.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { datasetFor } from "./datasets.ts";
 import { modeFor } from "./modes/modes.ts";
 import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
-import { SPLITS_MAX } from "./split_table.ts";
 import type { Turn } from "./turn.ts";
 
 /** The cardinality of a dataset without end, as clients write it. */
@@ -36,27 +34,13 @@ export function checkRequest(
   for (const [what, name] of Object.entries({ jobName, requestId, stream, restoration, runId })) {
     if (name !== undefined) checkName(what, name);
   }
-  if (runId !== undefined) checkRun(request);
-  modeFor(parameters).check(request, { listedWorkers });
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
   }
-  const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
   if (numConsumers !== undefined) checkConsumers(request, numConsumers);
-  if (numConsumers !== undefined && !isOrdered) checkCoordination(request, cardinality);
+  modeFor(parameters).check(request, { listedWorkers, cardinality });
   if (sharing) checkSharing(request, cardinality);
   checkTargets(parameters);
-  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
-    checkOrdered(request, cardinality);
-  }
-}
-
-function checkRun({ jobName, parameters: { ordered, save } }: OpenRequest): void {
-  if (jobName !== undefined && ordered !== undefined && save === undefined) return;
-  throw invalid(
-    `A runId says which readers of a "${ShardingPolicy.DETERMINISTIC}" job with a jobName were started ` +
-      "together; leave it out elsewhere",
-  );
 }
 
 function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
@@ -65,41 +49,6 @@ function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
       'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
         "one of the two out",
     );
-  }
-}
-
-function checkOrdered(
-  { jobName, parameters, startAt, behind = [] }: OpenRequest,
-  cardinality: number,
-): void {
-  const { numConsumers, sharing, ordered, save } = parameters;
-  if (save !== undefined) checkSave(jobName, cardinality);
-  if (sharing || save !== undefined && numConsumers !== undefined) {
-    throw new LeatError(
-      "unimplemented",
-      `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; sharing goes with ` +
-        `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
-    );
-  }
-  if (ordered === undefined || !/^[0-9a-f]{16}$/.test(ordered.seed)) {
-    throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
-  }
-  if (startAt !== undefined && startAt > SPLITS_MAX) {
-    throw invalid(
-      `startAt must be a place among the splits, of which there are at most ${SPLITS_MAX}, got ` +
-        `${startAt}`,
-    );
-  }
-  const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
-  if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
-}
-
-function checkSave(jobName: string | undefined, cardinality: number): void {
-  if (jobName === undefined) {
-    throw invalid("A save needs a jobName: all that save there give the same");
-  }
-  if (cardinality === -1) {
-    throw invalid("distributedSave: an endless dataset cannot be saved; take(n) of it");
   }
 }
 
@@ -118,18 +67,6 @@ function checkConsumers(
   if (consumerIndex < 0 || numConsumers <= consumerIndex) {
     throw invalid(
       `consumerIndex must be an integer from 0 to ${numConsumers - 1}, got ${consumerIndex}`,
-    );
-  }
-}
-
-function checkCoordination({ parameters }: OpenRequest, cardinality: number): void {
-  if (parameters.sharing) {
-    throw invalid("A job can share its data between trainers or coordinate reads, but not both");
-  }
-  if (cardinality >= 0) {
-    throw invalid(
-      `Coordinated reads need a dataset without end, and this one has ${cardinality} elements; add ` +
-        `.repeat() before .distribute()`,
     );
   }
 }

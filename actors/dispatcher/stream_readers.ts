@@ -33,8 +33,7 @@ export function streamRole(
   request: OpenRequest,
   owner: string,
 ): StreamRole {
-  const { jobName, parameters, consumerIndex = null, startAt, lastReader } = request;
-  if (parameters.ordered === undefined || parameters.save !== undefined) return {};
+  const { jobName, consumerIndex = null, startAt, lastReader } = request;
   if (jobName === undefined) return {};
   const { restoration = request.requestId, runId } = request;
   const stream = JSON.stringify([owner, request.stream ?? jobName]);

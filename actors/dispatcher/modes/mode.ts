@@ -11,9 +11,11 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding_policy.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import type { Iteration, Task } from "../entities.ts";
+import type { Random } from "../../runtime/world.ts";
+import type { Iteration, Job, Task } from "../entities.ts";
 import type { DispatcherDescription, DispatcherProtocol } from "../protocol.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
+import type { RecordOf } from "../records.ts";
 import type { DispatcherState } from "../state.ts";
 
 /** A request to join an iteration. */
@@ -23,7 +25,33 @@ export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 export interface JoinFacts {
   /** The dispatcher's list of workers, by name; empty: it has none. */
   readonly listedWorkers: readonly string[];
+  /** How many elements the dataset has; -1: it has no end; -2: that is not known. */
+  readonly cardinality: number;
 }
+
+/** What is known of a job when a client that may join it is admitted. */
+export interface JobFacts {
+  /** Undefined: it is yet to be created. */
+  readonly job: Job | undefined;
+  /** The name of the identity whose job it is, or will be. */
+  readonly owner: string;
+  /** Whether a task of the iteration cannot read on, as far as its worker has told. */
+  readonly isUnreadable: (iterationId: number) => boolean;
+}
+
+/** What follows from a client's coming. */
+export interface Admission {
+  /** The iterations that are forgotten first: the one that the client joins begins anew. */
+  readonly replaced: readonly Iteration[];
+  /** What is recorded of the client beside what is recorded of all. */
+  readonly client: Partial<RecordOf<"client_opened">>;
+}
+
+/** What is recorded of an iteration that begins, beside what is recorded of all. */
+export type Beginning = Pick<
+  RecordOf<"iteration_created">,
+  "seed" | "startAt" | "behind" | "run"
+>;
 
 /** What people are told of an iteration. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
@@ -37,9 +65,52 @@ export abstract class Mode {
   readonly takesPolicy: boolean = false;
 
   /** @throws {LeatError} for a request to join that the mode does not serve. */
-  check({ parameters: { policy } }: OpenRequest, _facts: JoinFacts): void {
-    if ((policy !== undefined) === this.takesPolicy) return;
-    throw invalid("A policy goes with processingMode CUSTOM, and with no other");
+  check({ parameters: { policy, ordered }, runId }: OpenRequest, _facts: JoinFacts): void {
+    if ((policy !== undefined) !== this.takesPolicy) {
+      throw invalid("A policy goes with processingMode CUSTOM, and with no other");
+    }
+    if (runId !== undefined) throw runIdElsewhere();
+    if (ordered !== undefined) {
+      throw invalid("An order of splits goes with processingMode DETERMINISTIC, and with no other");
+    }
+  }
+
+  /** The error for a client that means something else by the job; `has` and `asked` are in words. */
+  disagreement({ name }: Job, has: string, asked: string, difference: string): LeatError {
+    return invalid(
+      `The job "${name}" exists with other parameters: it has ${has}; this client asks for ` +
+        `${asked}.${difference} Use the same parameters, or another jobName`,
+    );
+  }
+
+  /** Whether who comes next has the iteration begin anew, although clients of it may be there. */
+  isOver(_iteration: Iteration): boolean {
+    return false;
+  }
+
+  /**
+   * Admits a client. What a task could not read may be there now: who comes when all have left that were
+   * told so gets all of it, and not what the other tasks have left.
+   *
+   * @throws {LeatError} for one that may not read.
+   */
+  admit(
+    state: DispatcherState,
+    { repetition }: OpenRequest,
+    { job, isUnreadable }: JobFacts,
+  ): Admission {
+    const found = job === undefined ? undefined : state.iterationOf(job.jobId, repetition);
+    const isReplaced = found !== undefined && isUnreadable(found.iterationId) &&
+      state.clientsOfIteration(found.iterationId).size === 0;
+    return { replaced: isReplaced ? [found] : [], client: {} };
+  }
+
+  /** @throws {LeatError} where the iteration, which goes on, has no place for one more reader. */
+  checkReaders(_state: DispatcherState, _iteration: Iteration, _request: OpenRequest): void {}
+
+  /** How an iteration begins that a client has made. */
+  beginning(_request: OpenRequest, _client: Admission["client"], random: Random): Beginning {
+    return { seed: random.hex64() };
   }
 
   /** Whether there is something in the iteration for the worker to produce. */
@@ -95,4 +166,12 @@ export abstract class Mode {
 /** The error for a request that means nothing in its mode. */
 export function invalid(message: string): LeatError {
   return new LeatError("invalid_argument", message);
+}
+
+/** The error for readers that name the run that they belong to, where that means nothing. */
+export function runIdElsewhere(): LeatError {
+  return invalid(
+    'A runId says which readers of a "DETERMINISTIC" job with a jobName were started together; leave it ' +
+      "out elsewhere",
+  );
 }

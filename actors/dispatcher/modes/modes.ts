@@ -1,32 +1,51 @@
 /**
- * The modes by their names.
+ * The modes by the parameters of jobs.
  *
  * @module
  */
 import type { ShardingMode } from "../../../data/sharding_policy.ts";
 import type { Iteration, Job } from "../entities.ts";
 import type { JobParameters } from "../protocol.ts";
+import { CoordinatedMode } from "./coordinated.ts";
+import { DeterministicMode } from "./deterministic.ts";
+import { DynamicMode } from "./dynamic.ts";
 import type { Mode } from "./mode.ts";
 import { OffMode } from "./off.ts";
+import { SaveMode } from "./save.ts";
 import { CustomMode, StaticMode } from "./static.ts";
 
-const STATIC = new StaticMode();
-const OTHER = new OffMode();
+/** How the workers of a job share its dataset, and how its clients read it. */
+interface Choice {
+  /** Each client reads what it comes by. */
+  readonly alone: Mode;
+  /** Several consumers read in step (`numConsumers`). */
+  readonly together: Mode;
+}
 
-const MODES: Readonly<Record<ShardingMode, Mode>> = {
-  OFF: OTHER,
-  DYNAMIC: OTHER,
-  DETERMINISTIC: OTHER,
-  FILE: STATIC,
-  DATA: STATIC,
-  FILE_OR_DATA: STATIC,
-  HINT: STATIC,
-  CUSTOM: new CustomMode(),
+const fixed = inRounds(new StaticMode());
+const deterministic = new DeterministicMode();
+const save = new SaveMode();
+
+const MODES: Readonly<Record<ShardingMode, Choice>> = {
+  OFF: inRounds(new OffMode()),
+  DYNAMIC: inRounds(new DynamicMode()),
+  FILE: fixed,
+  DATA: fixed,
+  FILE_OR_DATA: fixed,
+  HINT: fixed,
+  CUSTOM: inRounds(new CustomMode()),
+  DETERMINISTIC: { alone: deterministic, together: deterministic },
 };
 
+function inRounds(alone: Mode): Choice {
+  return { alone, together: new CoordinatedMode(alone) };
+}
+
 /** The mode of jobs with these parameters. */
-export function modeFor({ processingMode }: JobParameters): Mode {
-  return MODES[processingMode];
+export function modeFor(parameters: JobParameters): Mode {
+  if (parameters.save !== undefined) return save;
+  const { alone, together } = MODES[parameters.processingMode];
+  return parameters.numConsumers === undefined ? alone : together;
 }
 
 /** The mode of an iteration's job. */

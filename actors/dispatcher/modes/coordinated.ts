@@ -1,0 +1,90 @@
+/**
+ * Coordinated reads (paper section 3.6): in each round all consumers read batches of one task. The workers
+ * share the dataset as in another mode.
+ *
+ * @module
+ */
+import type { Shard } from "../../../data/sharding_policy.ts";
+import type { Iteration, Task } from "../entities.ts";
+import type { TaskDescription } from "../protocol_figures.ts";
+import type { DispatcherState } from "../state.ts";
+import {
+  invalid,
+  type IterationDescription,
+  type JoinFacts,
+  Mode,
+  type OpenRequest,
+} from "./mode.ts";
+
+/** See the module. */
+export class CoordinatedMode extends Mode {
+  readonly #sharding: Mode;
+  override readonly hasFixedWorkers: boolean;
+  override readonly takesPolicy: boolean;
+
+  /** @param sharding How its workers share the dataset. */
+  constructor(sharding: Mode) {
+    super();
+    this.#sharding = sharding;
+    this.hasFixedWorkers = sharding.hasFixedWorkers;
+    this.takesPolicy = sharding.takesPolicy;
+  }
+
+  override check(request: OpenRequest, facts: JoinFacts): void {
+    this.#sharding.check(request, facts);
+    if (request.parameters.sharing) {
+      throw invalid(
+        "A job can share its data between trainers or coordinate reads, but not both",
+      );
+    }
+    if (facts.cardinality < 0) return;
+    throw invalid(
+      `Coordinated reads need a dataset without end, and this one has ${facts.cardinality} elements; add ` +
+        `.repeat() before .distribute()`,
+    );
+  }
+
+  override hasWorkFor(state: DispatcherState, iteration: Iteration, worker: string): boolean {
+    return this.#sharding.hasWorkFor(state, iteration, worker);
+  }
+
+  override shardOf(
+    state: DispatcherState,
+    iteration: Iteration,
+    worker: string,
+  ): Shard | undefined {
+    return this.#sharding.shardOf(state, iteration, worker);
+  }
+
+  override isDone(state: DispatcherState, iteration: Iteration): boolean {
+    return this.#sharding.isDone(state, iteration);
+  }
+
+  override namePiece(piece: number | null): string {
+    return this.#sharding.namePiece(piece);
+  }
+
+  override whyNothingFor(
+    state: DispatcherState,
+    iteration: Iteration,
+    worker: string,
+  ): string | undefined {
+    return this.#sharding.whyNothingFor(state, iteration, worker);
+  }
+
+  override taskCompleted(
+    iteration: Iteration,
+    task: Task,
+    workers: readonly string[] | null,
+  ): void {
+    this.#sharding.taskCompleted(iteration, task, workers);
+  }
+
+  override describe(
+    state: DispatcherState,
+    iteration: Iteration,
+    tasks: readonly TaskDescription[],
+  ): Partial<IterationDescription> {
+    return this.#sharding.describe(state, iteration, tasks);
+  }
+}

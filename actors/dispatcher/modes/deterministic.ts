@@ -1,0 +1,141 @@
+/**
+ * DETERMINISTIC: the splits have an order, and one reader, or several that share it, puts what comes of
+ * them in that order. What ends with its task is handed out again.
+ *
+ * @module
+ */
+import { LeatError } from "../../../core/error.ts";
+import { ShardingPolicy } from "../../../data/sharding_policy.ts";
+import type { Iteration } from "../entities.ts";
+import { READ_BY_ANOTHER } from "../protocol.ts";
+import { SPLITS_MAX } from "../split_table.ts";
+import type { DispatcherState } from "../state.ts";
+import { checkFollows, ofOtherRuns, streamRole } from "../stream_readers.ts";
+import {
+  type Admission,
+  type Beginning,
+  invalid,
+  type JobFacts,
+  Mode,
+  type OpenRequest,
+  runIdElsewhere,
+} from "./mode.ts";
+
+/** See the module. */
+export class DeterministicMode extends Mode {
+  override check({ jobName, runId, parameters, startAt, behind = [] }: OpenRequest): void {
+    if (runId !== undefined && jobName === undefined) throw runIdElsewhere();
+    checkOrder(parameters);
+    if (parameters.sharing) throw eachElementOnce();
+    if (startAt !== undefined && startAt > SPLITS_MAX) {
+      throw invalid(
+        `startAt must be a place among the splits, of which there are at most ${SPLITS_MAX}, got ` +
+          `${startAt}`,
+      );
+    }
+    const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
+    if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
+  }
+
+  override admit(state: DispatcherState, request: OpenRequest, facts: JobFacts): Admission {
+    const role = streamRole(state, request, facts.owner);
+    const replaced = replacedBy(state, request, facts);
+    checkFollows(state, replaced, request, role);
+    return { replaced, client: { ...role, ...beginningOfConsumer(request) } };
+  }
+
+  override checkReaders(
+    state: DispatcherState,
+    { iterationId, jobId, repetition, ordered }: Iteration,
+    { consumerIndex }: OpenRequest,
+  ): void {
+    const jobName = state.jobs.get(jobId)?.name;
+    if (ordered?.consumers?.[consumerIndex ?? -1]?.state === "left") {
+      throw new LeatError(
+        "failed_precondition",
+        `Consumer ${consumerIndex} of job "${jobName}" has left repetition ${repetition}, and others go ` +
+          "on without it. Restore all consumers from what they saved at one step, or choose another jobName",
+        { details: { reason: READ_BY_ANOTHER } },
+      );
+    }
+    const [reader] = state.clientsOfIteration(iterationId);
+    if (consumerIndex !== undefined || reader === undefined) return;
+    throw new LeatError(
+      "failed_precondition",
+      `Repetition ${repetition} of the "${ShardingPolicy.DETERMINISTIC}" job "${jobName}" is read by ` +
+        `client ${reader.clientId} already: one stream has one reader. Give each reader a jobName of its own`,
+      { details: { reason: READ_BY_ANOTHER } },
+    );
+  }
+
+  override beginning(
+    { parameters, startAt = 0, behind = [] }: OpenRequest,
+    { stream, runId }: Admission["client"],
+  ): Beginning {
+    return {
+      seed: parameters.ordered!.seed,
+      startAt,
+      ...(behind.length === 0 ? {} : { behind }),
+      ...(stream === undefined || runId === undefined ? {} : { run: { stream, runId } }),
+    };
+  }
+}
+
+/** @throws {LeatError} for splits without an order. */
+export function checkOrder({ ordered }: OpenRequest["parameters"]): void {
+  if (ordered !== undefined && /^[0-9a-f]{16}$/.test(ordered.seed)) return;
+  throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
+}
+
+/** The error for jobs that would give elements several times. */
+export function eachElementOnce(): LeatError {
+  return new LeatError(
+    "unimplemented",
+    `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; sharing goes with ` +
+      `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
+  );
+}
+
+/** One of several consumers may begin elsewhere than the others. */
+function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) {
+  if (parameters.numConsumers === undefined || startAt === undefined) return {};
+  return { startAt, ...(behind.length === 0 ? {} : { behind }) };
+}
+
+/** The iterations that the client has begin anew: those of another run, those it takes over, one nobody reads. */
+function replacedBy(
+  state: DispatcherState,
+  request: OpenRequest,
+  { job }: JobFacts,
+): readonly Iteration[] {
+  if (job === undefined) return [];
+  const iterations = state.iterationsOfJob(job.jobId);
+  const others = ofOtherRuns(iterations, request);
+  if (others.length > 0) return others;
+  const taken = takenOver(iterations, request);
+  if (taken.length > 0) return taken;
+  const found = state.iterationOf(job.jobId, request.repetition);
+  const isUnread = found !== undefined && state.clientsOfIteration(found.iterationId).size === 0;
+  return isUnread ? [found] : [];
+}
+
+/**
+ * A reader that was restored takes the stream over from one that may be thought to be alive still, in
+ * whichever repetition that is by now.
+ *
+ * Of several consumers the first that is restored begins it anew for all, and the others come to it:
+ * they were in nothing of what there is then. If lives of theirs were left in a repetition before, each
+ * that is restored there would replace those that were restored in a later one.
+ */
+function takenOver(
+  iterations: readonly Iteration[],
+  { startAt, consumerIndex, runId }: OpenRequest,
+): readonly Iteration[] {
+  if (startAt === undefined) return [];
+  if (consumerIndex === undefined) return iterations;
+  // Those of a run come to one another.
+  if (runId !== undefined) return [];
+  const hasCome = ({ ordered }: Iteration) =>
+    ordered?.consumers?.[consumerIndex]?.state !== "awaited";
+  return iterations.some(hasCome) ? iterations : [];
+}
