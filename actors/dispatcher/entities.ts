@@ -27,8 +27,20 @@ export interface Job {
   readonly workers: readonly string[] | null;
 }
 
+/** What modes remember of an iteration. Only they look at it. */
+export interface ModeState {
+  /** Static policies: the indices of the workers that have produced all of their shares. */
+  shardsDone: number[];
+  /** Coordinated reads: who serves which round. */
+  rounds: Rounds;
+  /** How far the splits of a DETERMINISTIC iteration are; null for others. */
+  ordered: Ordered | null;
+  /** How far a save is; null before it has begun, and for others. */
+  saving: Saving | null;
+}
+
 /** One pass over a job's dataset. */
-export interface Iteration {
+export interface Iteration extends ModeState {
   readonly iterationId: number;
   readonly jobId: number;
   readonly repetition: number;
@@ -37,19 +49,12 @@ export interface Iteration {
   readonly run: { readonly stream: string; readonly runId: string } | null;
   /** A task has produced everything: the iteration can finish. */
   anyCompleted: boolean;
-  /** Static policies: the indices of the workers that have produced all of their shares. */
-  shardsDone: number[];
   finished: boolean;
   splits: Splits | null;
   /** Why it cannot go on: clients are told this, and no worker gets a task of it any more. */
   error: WireError | null;
   /** How runners of its tasks died, by what they ran. */
   deaths: Deaths[];
-  rounds: Rounds;
-  /** How far the splits of a DETERMINISTIC iteration are; null for others. */
-  ordered: Ordered | null;
-  /** How far a save is; null before it has begun, and for others. */
-  saving: Saving | null;
 }
 
 /**

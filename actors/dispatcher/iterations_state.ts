@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { type Iteration, noRounds } from "./entities.ts";
-import { orderedFrom } from "./ordered_state.ts";
+import type { Iteration } from "./entities.ts";
+import { modeFor } from "./modes/modes.ts";
 import type { RecordOf } from "./records.ts";
-import { beginInRun } from "./stream_runs_state.ts";
 import { need, type Tables } from "./tables.ts";
 
 export function jobCreated(tables: Tables, record: RecordOf<"job_created">): void {
@@ -15,23 +14,24 @@ export function jobCreated(tables: Tables, record: RecordOf<"job_created">): voi
 }
 
 export function created(tables: Tables, record: RecordOf<"iteration_created">): void {
-  const { type: _, startAt, behind, run = null, ...created } = record;
-  const { numConsumers } = need(tables.jobs.get(record.jobId), record).parameters;
+  const { iterationId, jobId, repetition, seed, run = null } = record;
+  const { parameters } = need(tables.jobs.get(jobId), record);
+  const mode = modeFor(parameters);
   const iteration: Iteration = {
-    ...created,
+    iterationId,
+    jobId,
+    repetition,
+    seed,
     run,
     anyCompleted: false,
-    shardsDone: [],
     finished: false,
     splits: null,
     error: null,
     deaths: [],
-    saving: null,
-    rounds: noRounds(),
-    ordered: startAt === undefined ? null : orderedFrom({ startAt, behind }, numConsumers),
+    ...mode.begin(record, parameters),
   };
-  tables.addIteration(iteration);
-  beginInRun(tables, iteration);
+  tables.addIteration(iteration, mode.roundIndexFor(iteration));
+  mode.iterationCreated(tables, iteration);
 }
 
 export function failed({ iterations }: Tables, record: RecordOf<"iteration_failed">): void {

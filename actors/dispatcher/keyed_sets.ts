@@ -29,3 +29,11 @@ export class KeyedSets<K, T> {
 /** An empty set. */
 // deno-lint-ignore no-explicit-any -- it is one of anything
 export const NOTHING: ReadonlySet<any> = new Set();
+
+/** Forgets the oldest entries beyond so many. */
+export function trimOldest<K, V>(map: Map<K, V>, sizeMax: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= sizeMax) return;
+    map.delete(key);
+  }
+}

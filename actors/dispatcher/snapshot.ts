@@ -18,6 +18,7 @@ import type {
   Task,
   Worker,
 } from "./entities.ts";
+import { modeOf } from "./modes/modes.ts";
 import { type LastIds, Tables } from "./tables.ts";
 
 const FORMAT = 1;
@@ -89,7 +90,10 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   }
   for (const datasetId of transient) tables.transient.add(datasetId);
   for (const job of entities.jobs) tables.addJob(wholeJob(job));
-  for (const iteration of entities.iterations) tables.addIteration(wholeIteration(iteration));
+  for (const each of entities.iterations) {
+    const iteration = wholeIteration(each);
+    tables.addIteration(iteration, modeOf(tables, iteration).roundIndexFor(iteration));
+  }
   for (const worker of entities.workers) tables.addWorker(wholeWorker(worker));
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(wholeClient(client));

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import { readersKey } from "./clients_state.ts";
 import type {
   Client,
   Dataset,
@@ -21,6 +20,7 @@ import type { Mode } from "./modes/mode.ts";
 import { modeOf } from "./modes/modes.ts";
 import type { JobParameters } from "./protocol.ts";
 import { applyRecord } from "./record_changes.ts";
+import { readersKey } from "./stream_runs_state.ts";
 import type { JournalRecord } from "./records.ts";
 import type { RoundIndex } from "./round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "./snapshot.ts";

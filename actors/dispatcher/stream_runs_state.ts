@@ -1,10 +1,11 @@
 /**
- * How the journal's records change what is known of the runs of streams: which is the newest, and how far
- * its consumers are.
+ * How the journal's records change what is known of streams: who reads each, or is one consumer of it,
+ * which of its runs is the newest, and how far the consumers of that are.
  *
  * @module
  */
 import type { Iteration, StreamRun } from "./entities.ts";
+import { trimOldest } from "./keyed_sets.ts";
 import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "./records.ts";
 import type { Tables } from "./tables.ts";
@@ -13,6 +14,29 @@ import type { Tables } from "./tables.ts";
 const PAST_RUNS_KEPT = 64;
 /** Streams whose runs are remembered, also when their jobs are forgotten. Beyond it the oldest is forgotten. */
 const RUNS_KEPT = 65_536;
+/** The same of streams, and of their consumers, of which is remembered who they were. */
+const READERS_KEPT = 65_536;
+
+/** A client has come to a stream, as its reader or as one consumer of it. */
+export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
+  const { stream, consumerIndex, clientId, restoration } = record;
+  if (stream === undefined) return;
+  const key = readersKey(stream, consumerIndex);
+  const before = readers.get(key)?.restored ?? null;
+  const isNew = restoration !== undefined && restoration !== before?.name;
+  // At the end, as the newest.
+  readers.delete(key);
+  readers.set(key, {
+    newest: clientId,
+    restored: isNew ? { name: restoration, first: clientId } : before,
+  });
+  trimOldest(readers, READERS_KEPT);
+}
+
+/** Under what the readers of a stream are kept, or those that were one consumer of it. */
+export function readersKey(stream: string, consumerIndex: number | null): string {
+  return `${consumerIndex ?? ""}/${stream}`;
+}
 
 /** A client has come to a stream, in a run if it names one. */
 export function cameInRun(
@@ -30,10 +54,7 @@ export function cameInRun(
   // At the end, as the newest.
   tables.runs.delete(stream);
   tables.runs.set(stream, run);
-  for (const oldest of tables.runs.keys()) {
-    if (tables.runs.size <= RUNS_KEPT) break;
-    tables.runs.delete(oldest);
-  }
+  trimOldest(tables.runs, RUNS_KEPT);
   pass(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 

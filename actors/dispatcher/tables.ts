@@ -21,7 +21,7 @@ import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
-import { RoundIndex } from "./round_index.ts";
+import type { RoundIndex } from "./round_index.ts";
 import { ServingIndex } from "./serving_index.ts";
 
 /** Ids that could have been given, as far as they can be counted; whoever chooses one skips those before it. */
@@ -95,16 +95,14 @@ export class Tables {
     if (job.name !== null) this.jobOfName.set(job.name, job);
   }
 
-  addIteration(iteration: Iteration): void {
-    const { iterationId, jobId, repetition, ordered, rounds } = iteration;
+  /** @param rounds Where its clients read in rounds: what finds their tasks and consumers. */
+  addIteration(iteration: Iteration, rounds: RoundIndex | undefined): void {
+    const { iterationId, jobId, repetition } = iteration;
     this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
     this.iterations.set(iterationId, iteration);
     this.iterationsOfJob.get(jobId)?.set(repetition, iteration);
-    const parameters = this.#parametersOf(iteration);
-    const isCoordinated = parameters.numConsumers !== undefined && ordered === null;
-    const members = new IterationMembers(isCoordinated ? new RoundIndex(rounds) : undefined);
-    this.membersOfIteration.set(iterationId, members);
-    this.serving.addIteration(iteration, parameters);
+    this.membersOfIteration.set(iterationId, new IterationMembers(rounds));
+    this.serving.addIteration(iteration, this.#parametersOf(iteration));
   }
 
   finishIteration(iteration: Iteration): void {

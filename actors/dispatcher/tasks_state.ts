@@ -3,10 +3,8 @@
  *
  * @module
  */
-import { lose } from "./ordered_state.ts";
 import { modeOf } from "./modes/modes.ts";
 import type { RecordOf } from "./records.ts";
-import { loseWork } from "./saving_state.ts";
 import { need, type Tables } from "./tables.ts";
 
 export function created(tables: Tables, record: RecordOf<"task_created">): void {
@@ -24,15 +22,13 @@ export function completed(tables: Tables, record: RecordOf<"task_completed">): v
   tables.completeTask(task);
   const iteration = need(tables.iterations.get(task.iterationId), record);
   iteration.anyCompleted = true;
-  if (iteration.ordered !== null) lose(iteration.ordered, task.taskId);
   const { workers } = need(tables.jobs.get(iteration.jobId), record);
   modeOf(tables, iteration).taskCompleted(iteration, task, workers);
 }
 
 export function ended(tables: Tables, record: RecordOf<"task_ended">): void {
   const task = need(tables.tasks.get(record.taskId), record);
-  const { ordered, saving } = tables.iterations.get(task.iterationId) ?? {};
-  if (ordered) lose(ordered, task.taskId);
-  if (saving) loseWork(saving, task.taskId);
+  const iteration = tables.iterations.get(task.iterationId);
+  if (iteration !== undefined) modeOf(tables, iteration).taskEnded(iteration, task);
   tables.removeTask(task);
 }

@@ -5,9 +5,12 @@
  * @module
  */
 import type { Shard } from "../../../data/sharding_policy.ts";
-import type { Iteration, Task } from "../entities.ts";
+import type { Client, Iteration, Task } from "../entities.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
+import type { RecordOf } from "../records.ts";
+import { RoundIndex } from "../round_index.ts";
 import type { DispatcherState } from "../state.ts";
+import type { Tables } from "../tables.ts";
 import {
   invalid,
   type IterationDescription,
@@ -70,6 +73,19 @@ export class CoordinatedMode extends Mode {
     worker: string,
   ): string | undefined {
     return this.#sharding.whyNothingFor(state, iteration, worker);
+  }
+
+  override roundIndexFor({ rounds }: Iteration): RoundIndex {
+    return new RoundIndex(rounds);
+  }
+
+  override clientReleased(
+    _tables: Tables,
+    { rounds }: Iteration,
+    _client: Client,
+    { nextRound }: RecordOf<"client_released">,
+  ): void {
+    rounds.reached = Math.max(rounds.reached, nextRound ?? 0);
   }
 
   override taskCompleted(

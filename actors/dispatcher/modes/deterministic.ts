@@ -6,11 +6,15 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Iteration } from "../entities.ts";
-import { READ_BY_ANOTHER } from "../protocol.ts";
+import type { Client, Iteration, ModeState, Task } from "../entities.ts";
+import { join, leave, lose, orderedFrom } from "../ordered_state.ts";
+import { type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
+import type { RecordOf } from "../records.ts";
 import { SPLITS_MAX } from "../split_table.ts";
 import type { DispatcherState } from "../state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "../stream_readers.ts";
+import { beginInRun, cameInRun, noteReader, pass } from "../stream_runs_state.ts";
+import type { Tables } from "../tables.ts";
 import {
   type Admission,
   type Beginning,
@@ -78,6 +82,52 @@ export class DeterministicMode extends Mode {
       ...(behind.length === 0 ? {} : { behind }),
       ...(stream === undefined || runId === undefined ? {} : { run: { stream, runId } }),
     };
+  }
+
+  override begin(
+    record: RecordOf<"iteration_created">,
+    parameters: JobParameters,
+  ): ModeState {
+    const { startAt = 0, behind } = record;
+    const ordered = orderedFrom({ startAt, behind }, parameters.numConsumers);
+    return { ...super.begin(record, parameters), ordered };
+  }
+
+  override iterationCreated(tables: Tables, iteration: Iteration): void {
+    beginInRun(tables, iteration);
+  }
+
+  override clientOpened(
+    tables: Tables,
+    iteration: Iteration,
+    record: RecordOf<"client_opened">,
+  ): void {
+    const { consumerIndex, startAt = 0, behind } = record;
+    const { ordered } = iteration;
+    if (ordered?.consumers && consumerIndex !== null) {
+      join(ordered, consumerIndex, { startAt, behind });
+    }
+    cameInRun(tables, iteration, record);
+    noteReader(tables, record);
+  }
+
+  override clientReleased(
+    tables: Tables,
+    iteration: Iteration,
+    { consumerIndex }: Client,
+  ): void {
+    const { ordered, repetition } = iteration;
+    if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
+    pass(tables, iteration, consumerIndex, repetition);
+  }
+
+  /** It takes no more splits: what the reader does not have of it is to be produced again. */
+  override taskCompleted({ ordered }: Iteration, { taskId }: Task): void {
+    if (ordered !== null) lose(ordered, taskId);
+  }
+
+  override taskEnded({ ordered }: Iteration, { taskId }: Task): void {
+    if (ordered !== null) lose(ordered, taskId);
   }
 }
 

@@ -12,11 +12,21 @@ import { LeatError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding_policy.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
-import type { Iteration, Job, Task } from "../entities.ts";
-import type { DispatcherDescription, DispatcherProtocol } from "../protocol.ts";
+import {
+  type Client,
+  type Iteration,
+  type Job,
+  type ModeState,
+  noRounds,
+  type SaveEnd,
+  type Task,
+} from "../entities.ts";
+import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
+import type { RoundIndex } from "../round_index.ts";
 import type { DispatcherState } from "../state.ts";
+import type { Tables } from "../tables.ts";
 
 /** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -150,8 +160,42 @@ export abstract class Mode {
     return undefined;
   }
 
-  /** Records change the state: a task has produced everything. */
+  // How records change what a mode remembers. None of these draws anything or reads a clock.
+
+  /** What it remembers of an iteration that begins. */
+  begin(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {
+    return { shardsDone: [], rounds: noRounds(), ordered: null, saving: null };
+  }
+
+  /** What finds the tasks and consumers of its rounds, where clients read in rounds. */
+  roundIndexFor(_iteration: Iteration): RoundIndex | undefined {
+    return undefined;
+  }
+
+  /** The iteration is there. */
+  iterationCreated(_tables: Tables, _iteration: Iteration): void {}
+
+  /** A client has come. */
+  clientOpened(_tables: Tables, _iteration: Iteration, _record: RecordOf<"client_opened">): void {}
+
+  /** A client has gone. */
+  clientReleased(
+    _tables: Tables,
+    _iteration: Iteration,
+    _client: Client,
+    _record: RecordOf<"client_released">,
+  ): void {}
+
+  /** What a client that is released now is told of the end, should it ask; undefined: nothing. */
+  endOf(_iteration: Iteration): SaveEnd | undefined {
+    return undefined;
+  }
+
+  /** A task has produced everything. */
   taskCompleted(_iteration: Iteration, _task: Task, _workers: readonly string[] | null): void {}
+
+  /** A task has ended, with what it was at. */
+  taskEnded(_iteration: Iteration, _task: Task): void {}
 
   /** What the description of the iteration has beside what all have. */
   describe(

@@ -6,8 +6,9 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Iteration, Job } from "../entities.ts";
+import type { Iteration, Job, SaveEnd, Task } from "../entities.ts";
 import { isSaveOver } from "../saving.ts";
+import { loseWork } from "../saving_state.ts";
 import { checkOrder, eachElementOnce } from "./deterministic.ts";
 import {
   type Admission,
@@ -54,5 +55,13 @@ export class SaveMode extends Mode {
 
   override beginning({ parameters }: OpenRequest): Beginning {
     return { seed: parameters.ordered!.seed };
+  }
+
+  override endOf(iteration: Iteration): SaveEnd | undefined {
+    return isSaveOver(iteration) ? { error: iteration.error } : undefined;
+  }
+
+  override taskEnded({ saving }: Iteration, { taskId }: Task): void {
+    if (saving !== null) loseWork(saving, taskId);
   }
 }
