@@ -1,4 +1,5 @@
 /** Which connection has to go when too many have not introduced themselves. */
+import { Arrival } from "../../transport/web_socket/http_listener.ts";
 import { type Newcomer, Newcomers } from "../../transport/web_socket/newcomers.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -7,8 +8,8 @@ class Arrivals {
   readonly newcomers = new Newcomers();
   readonly dropped: string[] = [];
 
-  add(name: string, address: string): Newcomer {
-    const newcomer = { address, drop: () => void this.dropped.push(name) };
+  add(name: string, address: string, isChallenged = false): Newcomer {
+    const newcomer = { address, isChallenged, drop: () => void this.dropped.push(name) };
     this.newcomers.add(newcomer);
     return newcomer;
   }
@@ -66,4 +67,27 @@ Deno.test("Newcomers keeps to fewer after a shortage of files, and to as many as
   arrivals.newcomers.grow();
   arrivals.addMany(100, () => "10.0.0.7");
   assert(arrivals.newcomers.size > 100);
+});
+
+Deno.test("Newcomers drops who was challenged after all who were not, and then the oldest", () => {
+  const arrivals = new Arrivals();
+  arrivals.add("first", "10.0.0.1", true);
+  arrivals.add("second", "10.0.0.1", true);
+  arrivals.addMany(126, () => "10.0.0.1");
+  arrivals.addMany(126, () => "10.0.0.1");
+  assertEquals(arrivals.dropped, Array.from({ length: 126 }, (_, i) => `10.0.0.1 ${i}`));
+  for (let i = 0; i < 126; i++) arrivals.add(`challenged ${i}`, "10.0.0.1", true);
+  assertEquals(arrivals.dropped.includes("first"), false);
+  arrivals.add("third", "10.0.0.1", true);
+  assertEquals(arrivals.dropped.at(-1), "first");
+});
+
+Deno.test("Arrival that has proved its token is dropped for no newcomer", () => {
+  const newcomers = new Newcomers();
+  let isDropped = false;
+  const proved = new Arrival("10.0.0.1", () => isDropped = true, newcomers);
+  proved.proved();
+  for (let i = 0; i < 1_000; i++) new Arrival("10.0.0.1", () => {}, newcomers);
+  newcomers.dropAll();
+  assertEquals(isDropped, false);
 });

@@ -6,6 +6,8 @@ import type { S3Options } from "../../world/s3_settings.ts";
 /** The keys that the server knows. */
 const KEYS = { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" };
 
+const MD5_OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e";
+
 /** A server with one empty bucket, named `bucket`. */
 export class S3Server implements AsyncDisposable {
   readonly port: number;
@@ -51,6 +53,19 @@ export class S3Server implements AsyncDisposable {
     const response = await this.#client.fetch(url, { method: "PUT", body: contents });
     await response.body?.cancel();
     if (!response.ok) throw new Error(`storing ${key}: ${response.status}`);
+  }
+
+  /**
+   * Stores empty objects as the server itself does, which takes a thousand requests less than `put`.
+   * The keys share a folder.
+   */
+  async putEmpty(folder: string, names: readonly string[]): Promise<void> {
+    const path = `${this.#folder}/bucket/${folder}`;
+    await Deno.mkdir(path, { recursive: true });
+    for (const name of names) {
+      Deno.writeTextFileSync(`${path}/${name}._S3rver_object`, "");
+      Deno.writeTextFileSync(`${path}/${name}._S3rver_object.md5`, MD5_OF_NOTHING);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

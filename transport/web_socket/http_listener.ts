@@ -36,6 +36,8 @@ const BACK_OFF_MAX_MS = 1_000;
 const SPARE_FILES = 24;
 /** Connections that are accepted between two looks whether so many are free. */
 const UNCHECKED_MAX = 8;
+/** Connections that are accepted before those that are there are read. */
+const ACCEPTS_PER_MACROTASK = 4;
 /** For so long after a shortage fewer newcomers are taken. */
 const SHORTAGE_MS = 60_000;
 
@@ -69,6 +71,7 @@ export class Arrival implements Newcomer {
   expired = () => this.drop();
   /** What it has become. */
   socket: FramedSocket | undefined;
+  isChallenged = false;
   readonly #close: () => void;
   readonly #newcomers: Newcomers;
   #isSettled = false;
@@ -84,6 +87,11 @@ export class Arrival implements Newcomer {
   /** Whether it is the connection of a link. */
   get isLinked(): boolean {
     return this.#isSettled && this.socket !== undefined;
+  }
+
+  /** It has proved its token: it goes only where it takes too long for the rest. */
+  proved(): void {
+    this.#newcomers.delete(this);
   }
 
   /** It has shown that it belongs here, or is closed: nothing waits for it any more. */
@@ -151,11 +159,16 @@ export class HttpListener {
 
   async #acceptAll(): Promise<void> {
     let pauseMs = BACK_OFF_MIN_MS;
+    let accepted = 0;
     while (!this.#isClosed) {
       try {
         const conn = await this.#listener.accept();
         pauseMs = BACK_OFF_MIN_MS;
         this.#take(conn);
+        // Many that come at once would drop each other before what they ask is read.
+        if (++accepted % ACCEPTS_PER_MACROTASK === 0) {
+          await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
+        }
       } catch (error) {
         if (this.#isClosed) return;
         if (isOutOfFiles(error)) this.#shortage();

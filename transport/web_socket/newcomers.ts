@@ -3,7 +3,9 @@
  * has to go when there are too many.
  *
  * Refusing the latest would let whoever holds them all keep everybody out. So the earliest goes, of the
- * address that has most: who introduces itself at once is not there for long.
+ * address that has most: who introduces itself at once is not there for long. Whoever was challenged
+ * for a token goes last: a program on a busy machine takes a while to answer, and those who only hold
+ * a connection get no challenge.
  *
  * @module
  */
@@ -19,6 +21,8 @@ const NEWCOMERS_MIN = 4;
 export interface Newcomer {
   /** Where it comes from. */
   readonly address: string;
+  /** Whether it has asked to be let in, and was challenged to prove its token. */
+  readonly isChallenged: boolean;
   /** Closes it. */
   drop(): void;
 }
@@ -76,12 +80,18 @@ export class Newcomers {
     if (most !== undefined) this.#dropFirst(most);
   }
 
+  /** Drops the earliest that was not challenged, or the earliest. */
   #dropFirst(own: Set<Newcomer>): void {
-    for (const first of own) {
-      this.delete(first);
-      first.drop();
-      return;
+    let first: Newcomer | undefined;
+    for (const newcomer of own) {
+      first ??= newcomer;
+      if (newcomer.isChallenged) continue;
+      first = newcomer;
+      break;
     }
+    if (first === undefined) return;
+    this.delete(first);
+    first.drop();
   }
 }
 

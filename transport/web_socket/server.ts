@@ -166,7 +166,11 @@ class Server implements WebSocketServer {
     if (!isUpgrade) return { response: await this.#show(request, arrival) };
     const admission = this.#door.admit(request.headers);
     // Whoever answers the challenge does so over the same connection.
-    if (admission instanceof Response) return { response: admission, isOpen: true };
+    if (admission instanceof Response) {
+      arrival.isChallenged = true;
+      return { response: admission, isOpen: true };
+    }
+    if (admission.isProved) arrival.proved();
     this.#admissions.set(arrival, admission);
     return { upgrade: admission.headers };
   }
