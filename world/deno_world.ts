@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { RandomStream } from "../core/philox.ts";
+import { shownText } from "../core/shown_text.ts";
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Random, Timer, World } from "../actors/runtime/world.ts";
 import { MemoryLog } from "./memory_log.ts";
@@ -90,7 +91,7 @@ export class DenoWorld implements World {
     if (LEVELS.indexOf(level) < this.#levelMin) return;
     const parts = [new Date().toISOString(), level.toUpperCase().padEnd(5), oneLine(message)];
     for (const [key, value] of Object.entries(fields)) {
-      if (value !== undefined) parts.push(`${key}=${fieldText(value)}`);
+      if (value !== undefined) parts.push(`${key}=${shownText(fieldText(value))}`);
     }
     const { print = (_, line) => console.error(line) } = this.#options;
     print(level, parts.join(" "));
@@ -185,5 +186,5 @@ function fieldText(value: unknown): string {
 }
 
 function oneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n]+\s*/g, " ⏎ ");
+  return shownText(text.replaceAll(/\s*[\r\n]+\s*/g, " ⏎ "));
 }

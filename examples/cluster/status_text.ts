@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { shownText } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { measured } from "../lib/quantity.ts";
 import { type Cell, renderTable } from "../lib/table.ts";
@@ -24,7 +25,8 @@ const MEGABYTE = 1e6;
  * console.log(statusText({ clusterId: "c", scaling, workers: [], jobs: [] })); // no workers yet, no jobs
  * ```
  */
-export function statusText(state: DispatcherDescription): string {
+export function statusText(description: DispatcherDescription): string {
+  const state = withShownTexts(description);
   const { jobs, workers } = state;
   const active = jobs.flatMap((job) =>
     job.iterations.filter(({ clients }) => clients > 0).map((iteration) => ({ job, iteration }))
@@ -53,6 +55,12 @@ export function statusText(state: DispatcherDescription): string {
     ...workers.flatMap(runawayLine),
   ];
   return parts.join("\n");
+}
+
+/** Names and errors are written by others, who must not steer the terminal. */
+function withShownTexts(state: DispatcherDescription): DispatcherDescription {
+  const text = JSON.stringify(state);
+  return JSON.parse(text, (_, value) => typeof value === "string" ? shownText(value) : value);
 }
 
 function jobTable(jobs: readonly Job[]): string {

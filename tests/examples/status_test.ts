@@ -121,6 +121,14 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
 });
 
+Deno.test("statusText shows names and texts of others without what would steer a terminal", () => {
+  const text = "all is well\n\x1b[2Jno jobs";
+  const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text, jobs: [] };
+  const shown = statusText({ clusterId: "c", scaling, workers: [], jobs: [] });
+  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno jobs");
+  assertEquals(shown.includes("\x1b"), false);
+});
+
 Deno.test("deno task status prints what a dispatcher knows, as tables and as JSON", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const service = { dispatcher: dispatcher.address, token: "sesame" };

@@ -110,3 +110,14 @@ Deno.test("log gives its lines, with their level, to who wants them printed else
   world.log("error", "this2");
   assertEquals(printed, [["warn", "this1"], ["error", "this2"]]);
 });
+
+Deno.test("log shows what others wrote, and does not let it steer a terminal or begin a line", () => {
+  const printed: string[] = [];
+  const world = new DenoWorld({ print: (_, line) => void printed.push(line) });
+  const text = "a\x1b[2J\u009b31m\r\nb\u2028c\u202ed\x07\u0085";
+  world.log("error", text, { text });
+  assertEquals(printed.length, 1);
+  // deno-lint-ignore no-control-regex -- they are what is looked for
+  assert(!/[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/.test(printed[0]!), printed[0]);
+  assert(printed[0]!.includes("a\\x1b[2J\\x9b31m ⏎ b\\u2028c\\u202ed\\x07\\x85 text="), printed[0]);
+});

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { callFilter, type CallFilterOptions } from "../../world/sandbox/call_filter.ts";
+import { KernelCalls } from "../../world/sandbox/kernel_calls.ts";
 import type { Launch } from "../../world/sandbox/launcher.ts";
 import type { Call, CallOutcome } from "./fixture_system_calls.ts";
 import { filtered } from "./packet_filter.ts";
@@ -24,8 +25,10 @@ interface Probed {
   readonly guards: Record<string, unknown>;
 }
 
-async function probed(args: readonly string[]): Promise<Probed> {
-  const { stdout, stderr } = await new Deno.Command("deno", { args: [...args] }).output();
+type Environment = Readonly<Record<string, string>>;
+
+async function probed(args: readonly string[], env: Environment = {}): Promise<Probed> {
+  const { stdout, stderr } = await new Deno.Command("deno", { args: [...args], env }).output();
   const text = new TextDecoder().decode(stdout);
   assert(text !== "", new TextDecoder().decode(stderr));
   return JSON.parse(text);
@@ -45,6 +48,7 @@ function unguarded(calls: readonly Call[]): Promise<Probed> {
 function guarded(
   calls: readonly Call[],
   options: Partial<Launch> & Pick<Launch, "writable">,
+  env?: Environment,
 ): Promise<Probed> {
   const launch: Launch = {
     command: [Deno.execPath(), ...programArgs(calls)],
@@ -55,7 +59,7 @@ function guarded(
     ...options,
   };
   const flags = ["--quiet", "--no-config", "--no-lock", "--allow-ffi", "--allow-env"];
-  return probed(["run", ...flags, LAUNCHER, JSON.stringify(launch)]);
+  return probed(["run", ...flags, LAUNCHER, JSON.stringify(launch)], env);
 }
 
 /** Calls that any process may make, below a folder with a file `f`. */
@@ -140,6 +144,49 @@ Deno.test({
     assertEquals(outcomes.map(({ result }) => result >= 0), [true, true, false]);
   },
 });
+
+const EACCES = 13;
+
+Deno.test({
+  name: "a confined process reads of Deno's folder and of the system what Deno needs, and no more",
+  // The kernel decides it where it has Landlock.
+  ignore: !isLinux || new KernelCalls().landlockVersion() === 0,
+  async fn() {
+    const kept = ["deps/a", "gen/b", "npm/c", "remote/d", "v8_code_cache_v2"];
+    const secret = ["location_data/e", "webstorage/f", "secret", "credentials/token"];
+    const contents = [...kept, ...secret].map((name) => [name, "x"]);
+    await using folder = await TempFolder.make(Object.fromEntries(contents));
+    const ofSystem = ["/etc/passwd", "/etc/ssl", "/etc/ssl/private", "/etc", "/root", "/home", "/"];
+    const [needed, others] = [["/etc/hosts", "/dev/urandom"], ofSystem.filter(isThere)];
+    const certificates = ["/etc/ssl/certs", "/etc/pki/tls/certs"].filter(isThere);
+    const here = (names: string[]) => names.map((name) => `${folder.path}/${name}`);
+    const allowed = [...here(kept), ...needed];
+    const denied = [...here(secret), folder.path, ...others];
+    const calls = [...allowed, ...denied, ...certificates]
+      .map((path): Call => ["open", path, 0]);
+    const options = { writable: [], readable: [PROGRAM] };
+    const env = { DENO_DIR: folder.path };
+    for (const allowsNetwork of [false, true]) {
+      const { outcomes } = await guarded(calls, { ...options, allowsNetwork }, env);
+      for (const [i, [, path]] of calls.entries()) {
+        const isCertificate = i >= allowed.length + denied.length;
+        const isAllowed = i < allowed.length || isCertificate && allowsNetwork;
+        const { result, errno } = outcomes[i]!;
+        assertEquals(result >= 0 ? 0 : errno, isAllowed ? 0 : EACCES, `${path}`);
+      }
+    }
+  },
+});
+
+/** Whether this system has a file. */
+function isThere(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 Deno.test({
   name: "functions write below a folder, and change no attribute of what a link there leads to",

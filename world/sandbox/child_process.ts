@@ -5,6 +5,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { ProcessChannel, type ProcessChannelOptions } from "../../transport/process/channel.ts";
 import {
   standardInput,
@@ -109,22 +110,13 @@ export class ChildProcess {
       const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
       left -= text.length;
       line = lines.pop()!;
-      const logged = lines.map((said) => `${LOG_PREFIX}${shown(said)}\n`).join("");
+      const logged = lines.map((said) => `${LOG_PREFIX}${shownText(said)}\n`).join("");
       if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
     }
     if (line !== "") {
-      await Deno.stderr.write(encoder.encode(`${LOG_PREFIX}${shown(line)}\n`)).catch(() => {});
+      await Deno.stderr.write(encoder.encode(`${LOG_PREFIX}${shownText(line)}\n`)).catch(() => {});
     }
   }
-}
-
-/** A line without what could steer a terminal. */
-function shown(line: string): string {
-  return line.replaceAll(
-    // deno-lint-ignore no-control-regex -- they are what is looked for
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g,
-    (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
 }
 
 /** The paths of a process's slot files, as the process sees them. */
@@ -213,7 +205,8 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"
   );
   if (!isGranted || Deno.build.os === "windows") return {};
-  const env: Record<string, string> = {};
+  // Escapes of colours would be escaped once more in the log.
+  const env: Record<string, string> = { NO_COLOR: "1" };
   for (const name of CACHE_VARIABLES) {
     const value = Deno.env.get(name);
     if (value !== undefined) env[name] = value;
