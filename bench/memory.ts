@@ -11,7 +11,7 @@
 
 import { EXIT_FAILURE, integer, runProgram, type Values } from "../examples/lib/args.ts";
 import { renderTable } from "../examples/lib/table.ts";
-import { encodeRecord } from "../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../data/formats/tfrecord.ts";
 import { Dataset } from "../mod.ts";
 
 const RECORD_BYTES = 16 * 1024;
@@ -93,7 +93,7 @@ async function readAll(
 /** Files of records, written once and kept. */
 async function writeFiles(count: number): Promise<string[]> {
   await Deno.mkdir(FOLDER, { recursive: true });
-  const record = encodeRecord(new Uint8Array(RECORD_BYTES).map((_, i) => i * 31));
+  const record = encodeTfRecord(new Uint8Array(RECORD_BYTES).map((_, i) => i * 31));
   const chunk = new Uint8Array(record.length * 256);
   for (let at = 0; at < chunk.length; at += record.length) chunk.set(record, at);
   const paths = Array.from({ length: count }, (_, i) => `${FOLDER}/${i}.tfrecord`);

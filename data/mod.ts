@@ -36,6 +36,7 @@ export type {
 export { type ExplainedOperator, Explanation } from "./explanation.ts";
 export { parseExample } from "./formats/example.ts";
 export { encodeExample, type FeatureValue } from "./formats/example_encoding.ts";
+export { encodeTfRecord } from "./formats/tfrecord.ts";
 export type {
   Feature,
   FeatureDType,

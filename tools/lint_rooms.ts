@@ -82,6 +82,11 @@ const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
     /^(actors\/(runtime\/(checks|guard)|[a-z]+\/protocol_check)\.ts$|tests\/)/,
     "use actors/runtime/checks.ts",
   ],
+  ...["backend-cpu", "core", "layers"].map((part): [string, RegExp, string] => [
+    `@tensorflow/tfjs-${part}`,
+    /^examples\//,
+    "train in examples/; Leat feeds any library",
+  ]),
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
 ];
 

@@ -17,19 +17,20 @@ const CRC_BYTES = 4;
 const HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
 
 /**
- * One record as it stands in a file. A TFRecord file is any number of these, one after the other.
+ * The bytes of one record in a TFRecord file: data with its length and two checksums. A file is any number of these, one after the
+ * other, for {@linkcode Dataset.tfRecords}.
  *
  * @throws {LeatError} `invalid_argument` for data longer than {@linkcode RECORD_BYTES_MAX}.
  *
  * @example
  * ```ts
- * import { encodeRecord } from "./tfrecord.ts";
+ * import { encodeTfRecord } from "./tfrecord.ts";
  * const text = new TextEncoder();
- * const file = new Blob([encodeRecord(text.encode("one")), encodeRecord(text.encode("two"))]);
+ * const file = new Blob([encodeTfRecord(text.encode("one")), encodeTfRecord(text.encode("two"))]);
  * console.log(file.size); // 38: each record has 16 bytes of framing
  * ```
  */
-export function encodeRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
+export function encodeTfRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
   if (data.length > RECORD_BYTES_MAX) {
     throw new LeatError(
       "invalid_argument",

@@ -2,7 +2,7 @@
  * Writing one chunk file of a stored dataset.
  */
 import { nodeZlib } from "../../core/builtins.ts";
-import { encodeRecord } from "../formats/tfrecord.ts";
+import { encodeTfRecord } from "../formats/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
@@ -46,7 +46,7 @@ export class ChunkWriter {
 
   /** Adds an element. It may wait, when a block is full. */
   write(element: unknown): void | Promise<void> {
-    const record = encodeRecord(encodeValue(element));
+    const record = encodeTfRecord(encodeValue(element));
     this.#count++;
     this.#block.push(record);
     this.#blockBytes += record.length;

@@ -8,7 +8,7 @@ import { join, relative } from "node:path";
 import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
-import { encodeRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
 import { Images } from "../../world/images.ts";
 import { type CorpusFile, type CorpusFolder, openCorpus } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
@@ -222,7 +222,7 @@ class ImageShards {
   }
 
   async add(jpeg: Uint8Array, width: number, height: number): Promise<void> {
-    await this.#files[this.#count % this.#files.length]!.write(encodeRecord(jpeg));
+    await this.#files[this.#count % this.#files.length]!.write(encodeTfRecord(jpeg));
     this.#count++;
     this.#bytes += jpeg.length;
     this.#width += width;

@@ -4,7 +4,7 @@
  * @module
  */
 import { Dataset, LeatError, type LocalCluster } from "../../mod.ts";
-import { encodeRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
 import { Images } from "../../world/images.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
@@ -44,7 +44,7 @@ function joined(...parts: Uint8Array[]): Uint8Array {
 testOnEach("one corrupt TFRecord among many is data_loss, naming the file", async (start) => {
   await using cluster = await start({ workers: 1 });
   const records = ["one", "two", "three"].map((text) =>
-    encodeRecord(new TextEncoder().encode(text))
+    encodeTfRecord(new TextEncoder().encode(text))
   );
   records[1]![12]! ^= 0xff;
   await withFile(joined(...records), async (path) => {
@@ -61,7 +61,7 @@ testOnEach("a truncated JPEG is data_loss, and the next image is decoded", async
   const jpeg = await new Images().encode(new Tensor("uint8", [16, 16, 3], pixels), {
     quality: 90,
   });
-  const records = [jpeg.subarray(0, jpeg.length / 2), jpeg].map((bytes) => encodeRecord(bytes));
+  const records = [jpeg.subarray(0, jpeg.length / 2), jpeg].map((bytes) => encodeTfRecord(bytes));
   await withFile(joined(...records), async (path) => {
     const images = Dataset.tfRecords(path).map((bytes, { image }) => image.decode(bytes));
     const [bad, good, ...rest] = await outcomes(images, cluster);

@@ -16,7 +16,7 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import lz4 from "lz4js";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import wavefile from "wavefile";
-import { encodeRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
 import { Dataset, tensor } from "../../mod.ts";
 import { Images } from "../../world/images.ts";
 import { npyBytes } from "../data/formats/npy_bytes.ts";
@@ -74,7 +74,7 @@ const STREAMS: Readonly<Record<string, readonly [contents: Bytes, read: Read]>> 
     (path, compression) => Dataset.csv(path, { compression, useQuoteDelim: false }),
   ],
   tfRecords: [
-    concat(encodeRecord(utf8.encode("first")), encodeRecord(utf8.encode("second"))),
+    concat(encodeTfRecord(utf8.encode("first")), encodeTfRecord(utf8.encode("second"))),
     (path, compression) => Dataset.tfRecords(path, { compression }),
   ],
   fixedLengthRecords: [

@@ -44,6 +44,7 @@ const VIOLATIONS: [rule: string, path: string, source: string][] = [
   ["package", "data/a.ts", `import { Packr } from "msgpackr";`],
   ["package", "transport/link.ts", `import { Packr } from "npm:msgpackr@1/pack";`],
   ["package", "actors/runtime/a.ts", `import { wrap } from "comlink";`],
+  ["package", "data/a.ts", `import "@tensorflow/tfjs-core";`],
   ["package", "data/a.ts", `import "node:timers/promises";`],
   ["package", "actors/worker/a.ts", `import "node:fs";`],
   ["ambient", "data/a.ts", `export const now = () => Date.now();`],

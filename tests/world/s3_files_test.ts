@@ -5,7 +5,7 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { ByteReader } from "../../data/formats/byte_reader.ts";
-import { encodeRecord } from "../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../data/formats/tfrecord.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { StorageFiles, type StorageOptions, workerFiles } from "../../world/storage.ts";
 import { FaultyWire } from "./faulty_wire.ts";
@@ -136,7 +136,7 @@ Deno.test("datasets over s3:// give what they give over local files", async () =
   const records = Array.from(
     { length: 3 },
     (_, shard) =>
-      Array.from({ length: 500 }, (_, i) => [...encodeRecord(text(`${shard}: ${"x".repeat(i)}`))])
+      Array.from({ length: 500 }, (_, i) => [...encodeTfRecord(text(`${shard}: ${"x".repeat(i)}`))])
         .flat(),
   );
   for (const [shard, bytes] of records.entries()) {

@@ -11,7 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { byteSource } from "../../../data/formats/byte_source.ts";
-import { encodeRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
@@ -169,9 +169,9 @@ Deno.test("a damaged compressed file gives every whole record before, one data_l
     );
     const files = {
       "lines": joined(COMPRESS[kind](lines), JUNK),
-      "records": joined(COMPRESS[kind](joined(...records.map(encodeRecord))), JUNK),
+      "records": joined(COMPRESS[kind](joined(...records.map(encodeTfRecord))), JUNK),
       "next lines": COMPRESS[kind](new TextEncoder().encode("next\n")),
-      "next records": COMPRESS[kind](encodeRecord(new Uint8Array(1))),
+      "next records": COMPRESS[kind](encodeTfRecord(new Uint8Array(1))),
     };
     await withFiles(files, async (folder) => {
       const read = async (

@@ -12,7 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { ByteReader, READ_BYTES } from "../../../data/formats/byte_reader.ts";
 import { maskedCrc32c } from "../../../data/formats/crc32c.ts";
-import { encodeRecord, RECORD_BYTES_MAX, RecordReader } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord, RECORD_BYTES_MAX, RecordReader } from "../../../data/formats/tfrecord.ts";
 import { ANSWERS, BytesFile, concat, open, readAll } from "./reading.ts";
 
 const text = (value: string) => new TextEncoder().encode(value);
@@ -20,7 +20,7 @@ const read = (bytes: Uint8Array, options = {}) => readAll(new RecordReader(open(
 
 /** Three records and where each begins. */
 const RECORDS = [text("first"), new Uint8Array(0), text("the third record")];
-const FILE = concat(...RECORDS.map(encodeRecord));
+const FILE = concat(...RECORDS.map(encodeTfRecord));
 const OFFSETS = [0, 21, 37, 69];
 
 function damage(found: unknown, code = "data_loss"): LeatError {
@@ -30,20 +30,20 @@ function damage(found: unknown, code = "data_loss"): LeatError {
   return found;
 }
 
-Deno.test("encodeRecord writes the bytes of the format", () => {
+Deno.test("encodeTfRecord writes the bytes of the format", () => {
   // Worked out from the format's definition by a program of a few lines in another language.
-  assertEquals(encodeRecord(text("hello")).toHex(), "0500000000000000eab2043e68656c6c6fbb1f1c19");
-  assertEquals(encodeRecord(text("")).toHex(), "000000000000000029039807d8ea82a2");
+  assertEquals(encodeTfRecord(text("hello")).toHex(), "0500000000000000eab2043e68656c6c6fbb1f1c19");
+  assertEquals(encodeTfRecord(text("")).toHex(), "000000000000000029039807d8ea82a2");
 });
 
-Deno.test("RecordReader reads what encodeRecord wrote, however the file answers", async () => {
+Deno.test("RecordReader reads what encodeTfRecord wrote, however the file answers", async () => {
   const random = new RandomStream(5n, ["records"]);
   const sizes = [0, 1, 7, 8, 1000, READ_BYTES - 17, READ_BYTES - 4, READ_BYTES - 3, READ_BYTES, 0];
   const odd = [READ_BYTES + 1, 2 * READ_BYTES - 16, 3 * READ_BYTES + 5, 12, 100_003];
   const records = [...sizes, ...odd].map((length) =>
     Uint8Array.from({ length }, () => random.int(256))
   );
-  const file = concat(...records.map(encodeRecord));
+  const file = concat(...records.map(encodeTfRecord));
   for (const answer of ANSWERS) {
     const found = await read(file, answer);
     assertEquals(found.length, records.length, JSON.stringify(answer));
@@ -105,7 +105,7 @@ Deno.test("RecordReader finds a flip of any bit, loses that record alone where t
 
 Deno.test("RecordReader finds damage in a record larger than its buffer, and reads on", async () => {
   const large = new Uint8Array(READ_BYTES * 2).fill(3);
-  const file = concat(encodeRecord(large), ...RECORDS.map(encodeRecord));
+  const file = concat(encodeTfRecord(large), ...RECORDS.map(encodeTfRecord));
   file[READ_BYTES]! ^= 1;
   for (const answer of ANSWERS) {
     const [error, ...rest] = await read(file, answer);
@@ -130,7 +130,7 @@ function claim(length: bigint): Uint8Array {
 
 Deno.test("RecordReader refuses a length beyond its limit or the file before taking memory for it", async () => {
   for (const length of [BigInt(RECORD_BYTES_MAX) + 1n, 2n ** 60n, 2n ** 64n - 1n]) {
-    const found = await read(concat(encodeRecord(text("a")), claim(length), new Uint8Array(99)));
+    const found = await read(concat(encodeTfRecord(text("a")), claim(length), new Uint8Array(99)));
     assertEquals(found.length, 2);
     assertStringIncludes(damage(found[1], "resource_exhausted").message, "RECORD_BYTES_MAX");
   }
@@ -138,9 +138,9 @@ Deno.test("RecordReader refuses a length beyond its limit or the file before tak
   assertStringIncludes(damage(error).message, "99 of 1073741828 bytes are left");
 });
 
-Deno.test("encodeRecord refuses what could not be read again", () => {
+Deno.test("encodeTfRecord refuses what could not be read again", () => {
   const data = { length: RECORD_BYTES_MAX + 1 } as Uint8Array;
-  assertThrows(() => encodeRecord(data), LeatError);
+  assertThrows(() => encodeTfRecord(data), LeatError);
 });
 
 Deno.test("RecordReader names the stream where the file is compressed", async () => {
@@ -156,8 +156,8 @@ Deno.test("RecordReader names the stream where the file is compressed", async ()
 });
 
 Deno.test("RecordReader reports a failure of the file once, and ends", async () => {
-  const large = encodeRecord(new Uint8Array(READ_BYTES * 2));
-  const file = concat(encodeRecord(text("ok")), large, encodeRecord(text("never seen")));
+  const large = encodeTfRecord(new Uint8Array(READ_BYTES * 2));
+  const file = concat(encodeTfRecord(text("ok")), large, encodeTfRecord(text("never seen")));
   for (const answer of ANSWERS) {
     const found = await read(file, { ...answer, failsAt: READ_BYTES + 100 });
     assertEquals(found.length, 2);

@@ -4,7 +4,7 @@ import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../asse
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
 import { READ_BYTES } from "../../../data/formats/byte_reader.ts";
-import { encodeRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
 import "../lib/collect.ts";
@@ -20,7 +20,7 @@ const CONTENTS: Record<string, Uint8Array> = {
   csv: new TextEncoder().encode("a,b\n" + '"0123456","abc"\n'.repeat(ROWS)),
   fixedLengthRecords: new Uint8Array(16 * ROWS),
   tfRecords: (() => {
-    const record = encodeRecord(new Uint8Array(2));
+    const record = encodeTfRecord(new Uint8Array(2));
     const file = new Uint8Array(record.length * ROWS);
     for (let i = 0; i < ROWS; i++) file.set(record, i * record.length);
     return file;

@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../core/error.ts";
-import { encodeRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
 import { Dataset, openIterator } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { concat } from "../formats/reading.ts";
@@ -23,14 +23,14 @@ const JSONL = { "1.jsonl": '{"a": 1}\n\nbad\n[2]\nworse', "2.jsonl": '"x"\n' };
 
 /** Two good records, one with damaged data, a good one, and one that is cut short. */
 const DAMAGED = (() => {
-  const [first, second, third] = ["one", "two", "three"].map((text) => encodeRecord(utf8(text)));
+  const [first, second, third] = ["one", "two", "three"].map((text) => encodeTfRecord(utf8(text)));
   const flipped = new Uint8Array(second!);
   flipped[13]! ^= 1;
   return concat(first!, flipped, third!, third!.subarray(0, 14));
 })();
 const RECORDS = {
   "1.tfrecord": DAMAGED,
-  "2.tfrecord": encodeRecord(utf8("four")),
+  "2.tfrecord": encodeTfRecord(utf8("four")),
   "3.tfrecord": new Uint8Array(0),
 };
 

@@ -12,7 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { NodeFunction } from "../../../data/call.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import { encodeRecord } from "../../../data/formats/tfrecord.ts";
+import { encodeTfRecord } from "../../../data/formats/tfrecord.ts";
 import type { Files, OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { UNKNOWN_CARDINALITY } from "../../../data/node.ts";
@@ -35,7 +35,7 @@ import { withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 
 const records = (...texts: string[]) =>
-  concat(...texts.map((text) => encodeRecord(new TextEncoder().encode(text))));
+  concat(...texts.map((text) => encodeTfRecord(new TextEncoder().encode(text))));
 
 /** Elements as text, errors as their codes. */
 function shown(found: readonly unknown[]): unknown[] {

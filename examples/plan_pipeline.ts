@@ -1,0 +1,50 @@
+/**
+ * How many workers a pipeline needs: this module exports one, and asks the planner, which runs it for a second and
+ * simulates clusters of workers with what it took.
+ *
+ *     deno run -P --allow-run=deno examples/plan_pipeline.ts
+ *     deno task plan examples/plan_pipeline.ts --step-ms 10    # the same, with costs and the next bottleneck
+ *
+ * @module
+ */
+import { AUTOTUNE, Dataset } from "../mod.ts";
+
+/** What an accelerator takes for one batch, in ms. */
+const STEP_MS = 10;
+
+/** Without `distribute()`. A batch of 64 rows is about 20 ms of work. */
+export default Dataset.range(1_000_000)
+  .map((x) => {
+    let value = x;
+    for (let i = 0; i < 10_000; i++) value = Math.sin(value) + x;
+    return new Float32Array(256).fill(value);
+  })
+  .batch(64)
+  .prefetch(AUTOTUNE);
+
+/** What is used here of what `--json` prints. */
+interface Plan {
+  readonly measured: { readonly batchMs: number };
+  readonly modelled: {
+    readonly runs: readonly { readonly workers: number; readonly stall: { expected: number } }[];
+    readonly recommended: { readonly workers: number };
+    /** Whether accelerators then wait no longer than 2 % of their time. */
+    readonly isMet: boolean;
+  };
+}
+
+if (import.meta.main) {
+  const options = ["--step-ms", `${STEP_MS}`, "--seconds", "1", "--workers-max", "8", "--json"];
+  const { success, stdout } = await new Deno.Command("deno", {
+    args: ["task", "--quiet", "plan", import.meta.filename!, ...options],
+    stderr: "inherit",
+  }).output();
+  if (!success) Deno.exit(1);
+  const { measured, modelled } = JSON.parse(new TextDecoder().decode(stdout)) as Plan;
+  console.log(`a batch takes ${measured.batchMs.toFixed(1)} ms here, a step ${STEP_MS} ms`);
+  for (const { workers, stall } of modelled.runs) {
+    console.log(`with ${workers}: accelerators wait ${(100 * stall.expected).toFixed(0)} %`);
+  }
+  const { recommended: { workers }, isMet } = modelled;
+  console.log(`recommended: ${workers} workers${isMet ? "" : ", the most that were looked at"}`);
+}
