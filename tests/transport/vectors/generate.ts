@@ -1,10 +1,13 @@
 /**
- * Writes `vectors.json` beside itself. Only for a change of the format that is meant.
+ * Writes `vectors.json` and `frames.json` beside itself. Only for a change of the format that is meant.
  *
  * @module
  */
 
 import { makeVectors } from "./cases.ts";
+import { makeFrameVectors } from "./frame_cases.ts";
 
-const text = JSON.stringify(makeVectors(), null, 2);
-await Deno.writeTextFile(new URL("vectors.json", import.meta.url), `${text}\n`);
+for (const [name, made] of [["vectors", makeVectors()], ["frames", makeFrameVectors()]] as const) {
+  const text = JSON.stringify(made, null, 2);
+  await Deno.writeTextFile(new URL(`${name}.json`, import.meta.url), `${text}\n`);
+}
