@@ -21,7 +21,8 @@ import * as workers from "./workers_state.ts";
 type RecordType = JournalRecord["type"];
 type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
 
-const CHANGES: { readonly [T in RecordType]: Change<T> } = {
+/** By type of record. */
+export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   cluster_created: createCluster,
   dispatcher_started: (tables) => void tables.lives++,
 

@@ -1,0 +1,47 @@
+/**
+ * The checkpoints in `checkpoints.json`: saved iterators of many pipelines, and what each gives on.
+ *
+ * @module
+ */
+import { ELEMENTS_MAX, open, PIPELINES, prepared } from "../data/lib/checkpoint_pipelines.ts";
+import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
+import { describe } from "../transport/vectors/cases.ts";
+
+/** What was given before each is saved. */
+const POSITION = 3;
+/** Pipelines that write files: what they had written is not in their checkpoint. */
+const WRITING = ["cacheWriting", "snapshotWriting"];
+
+/** One checkpoint. */
+export interface Checkpoint {
+  /** Of the pipeline. */
+  name: string;
+  /** What `save()` gave, in Base64. */
+  saved: string;
+  /** All elements and errors after it. */
+  rest: unknown;
+}
+
+/** `checkpoints.json` as the code at hand would write it. */
+export async function makeCheckpoints(): Promise<Checkpoint[]> {
+  const { stackTraceLimit } = Error;
+  // Saved errors have their stacks, which name files of this machine.
+  Error.stackTraceLimit = 0;
+  try {
+    return await checkpoints();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+async function checkpoints(): Promise<Checkpoint[]> {
+  const all: Checkpoint[] = [];
+  for (const [name, make] of Object.entries(PIPELINES)) {
+    if (WRITING.includes(name)) continue;
+    await using iterator = open(await make(), await prepared());
+    await readOutcomes(iterator, POSITION);
+    const saved = (await iterator.save()).toBase64();
+    all.push({ name, saved, rest: describe(await outcomesOf(iterator, ELEMENTS_MAX)) });
+  }
+  return all;
+}

@@ -1,0 +1,131 @@
+/**
+ * The journals in `journals.json`: those of dispatchers in simulated clusters, as they lay on disk when
+ * they were compacted or when the run ended, and the state that follows from each.
+ *
+ * @module
+ */
+import { decodeRecords, type JournalRecord, RecordBatch } from "../../actors/dispatcher/records.ts";
+import { decodeSnapshot, encodeSnapshot } from "../../actors/dispatcher/snapshot.ts";
+import { DispatcherState } from "../../actors/dispatcher/state.ts";
+import type { LogContents } from "../../actors/runtime/durable_log.ts";
+import { SimDisk } from "../../sim/disk.ts";
+import { drawOptions } from "../../sim/swarm.ts";
+import { WORKLOADS } from "../../sim/workloads.ts";
+
+/** Runs whose journals are looked at, for each workload. */
+const SEEDS = 12;
+/** Longer journals are passed over: the fixtures are to stay small. */
+const BYTES_MAX = 16 << 10;
+/** What nothing has written for long, and journals may hold. */
+export const NEVER_WRITTEN: readonly JournalRecord["type"][] = ["schedule_proposed"];
+
+/** Records that no short run writes: a dataset that is kept, and how far consumers have read. */
+const BY_HAND: readonly JournalRecord[] = [
+  { type: "cluster_created", clusterId: "c" },
+  {
+    ...{ type: "dataset_registered", owner: "anyone", transient: true, datasetId: "d" },
+    ...{ fingerprint: "f", graph: new Uint8Array([1, 2]), cardinality: -2 },
+  },
+  { type: "dataset_kept", datasetId: "d" },
+  {
+    ...{ type: "job_created", jobId: 1, name: "job", owner: "anyone" },
+    parameters: { datasetId: "d", processingMode: "OFF", sharing: false, numConsumers: 2 },
+  },
+  { type: "iteration_created", iterationId: 2, jobId: 1, repetition: 0, seed: "7" },
+  { type: "rounds_reached", iterationId: 2, round: 17 },
+];
+
+/** One journal. */
+export interface JournalFixture {
+  /** The run that it is of. */
+  name: string;
+  /** In Base64, as are all bytes here; null where the log was never compacted. */
+  snapshot: string | null;
+  records: string[];
+  /** A snapshot of the state that follows from it. */
+  state: string;
+}
+
+/** The types of the records of a journal. */
+export function typesOf({ records }: LogContents): Set<JournalRecord["type"]> {
+  return new Set(records.flatMap(decodeRecords).map(({ type }) => type));
+}
+
+/** The state that follows from a journal. */
+export function replayed({ snapshot, records }: LogContents): DispatcherState {
+  const state = snapshot === undefined
+    ? new DispatcherState()
+    : DispatcherState.restore(decodeSnapshot(snapshot));
+  for (const record of records.flatMap(decodeRecords)) state.apply(record);
+  return state;
+}
+
+/** Records as they are written together. */
+export function encodeRecords(records: readonly JournalRecord[]): Uint8Array {
+  const batch = new RecordBatch();
+  for (const record of records) batch.add(record);
+  return batch.encode();
+}
+
+/** `journals.json` as the code at hand would write it: journals that hold every type of record. */
+export async function makeJournals(): Promise<JournalFixture[]> {
+  const byHand = { snapshot: undefined, records: [encodeRecords(BY_HAND)] };
+  const chosen = [fixtureOf("records written by hand", byHand)];
+  const seen = new Set<JournalRecord["type"]>();
+  for (const [workload, run] of Object.entries(WORKLOADS)) {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const journals = await journalsOf(() => run(drawOptions(BigInt(seed))));
+      for (const [i, journal] of journals.entries()) {
+        const fresh = [...typesOf(journal)].filter((type) => !seen.has(type));
+        if (fresh.length === 0 || bytesOf(journal) > BYTES_MAX) continue;
+        for (const type of fresh) seen.add(type);
+        chosen.push(fixtureOf(`${workload} ${seed}, log ${i + 1}`, journal));
+      }
+    }
+  }
+  return chosen;
+}
+
+function bytesOf({ snapshot, records }: LogContents): number {
+  return records.reduce((sum, { byteLength }) => sum + byteLength, snapshot?.byteLength ?? 0);
+}
+
+function fixtureOf(name: string, journal: LogContents): JournalFixture {
+  return {
+    name,
+    snapshot: journal.snapshot?.toBase64() ?? null,
+    records: journal.records.map((record) => record.toBase64()),
+    state: encodeSnapshot(replayed(journal).snapshot()).toBase64(),
+  };
+}
+
+/** What every log that is opened during a run holds before it is compacted, and at the end. */
+async function journalsOf(run: () => Promise<unknown>): Promise<LogContents[]> {
+  const whole: LogContents[] = [];
+  const open = SimDisk.prototype.open;
+  const ends: (() => void)[] = [];
+  SimDisk.prototype.open = async function (name, life) {
+    const log = await open.call(this, name, life);
+    let contents = await log.read();
+    const add = () => void whole.push(contents);
+    ends.push(add);
+    const { append, compact } = log;
+    log.append = (record) => {
+      contents = { ...contents, records: [...contents.records, record.slice()] };
+      append.call(log, record);
+    };
+    log.compact = (snapshot) => {
+      add();
+      contents = { snapshot: snapshot.slice(), records: [] };
+      return compact.call(log, snapshot);
+    };
+    return log;
+  };
+  try {
+    await run();
+  } finally {
+    SimDisk.prototype.open = open;
+  }
+  for (const end of ends) end();
+  return whole;
+}
