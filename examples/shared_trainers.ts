@@ -23,7 +23,8 @@ const readers = trials.map(({ rate }) => readerOf(`rate-${rate}`));
 await Promise.all(readers.map((reader) => reader.next())); // all have joined
 await Promise.all(trials.map(({ rate, stepMs }, i) => train(readers[i]!, rate, stepMs)));
 
-const { produced } = (await cluster.sources()).find(({ role }) => role === "task")!;
+const tasks = (await cluster.sources()).filter(({ role }) => role === "task");
+const produced = tasks.reduce((sum, { produced }) => sum + produced, 0);
 console.log(`${BATCHES * trials.length} batches read, ${produced} produced`);
 
 function readerOf(trainerId: string): DatasetIterator<Tensor> {
