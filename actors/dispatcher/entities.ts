@@ -154,6 +154,12 @@ export interface Task {
   readonly requests: number[][];
 }
 
+/** A task, and the iteration that it is of. */
+export interface TaskOfIteration {
+  readonly task: Task;
+  readonly iteration: Iteration;
+}
+
 /** A worker, by its stable name. */
 export interface Worker {
   readonly name: string;

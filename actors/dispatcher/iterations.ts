@@ -1,20 +1,17 @@
 /**
  * The life of an iteration: its tasks are made, end or complete; it finishes; it is forgotten.
  *
- * An iteration finishes when none of its tasks has anything left to produce and at least one has
- * produced everything. So one whose workers have all died waits for a worker, and a task that
- * completed counts although its worker dies later. Under a static policy every listed worker has to
- * have produced its share.
+ * In most modes an iteration finishes when none of its tasks has anything left to produce and at least
+ * one has produced everything. So one whose workers have all died waits for a worker, and a task that
+ * completed counts although its worker dies later.
  *
  * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Iteration, Task } from "./entities.ts";
 import { datasetOf } from "./datasets.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { JobParameters, TaskDefinition } from "./protocol.ts";
+import { type JobParameters, TASK_ENDED, type TaskDefinition } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
-import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
@@ -30,10 +27,7 @@ export function createTask(turn: Turn, iteration: Iteration, worker: string): vo
   const mode = state.modeOf(iteration);
   if (iteration.finished || !mode.hasWorkFor(state, iteration, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
-  // Under OFF workers are to differ, each with its own random order; otherwise they share one luck.
-  const seed = parametersOf(state, iteration).processingMode === ShardingPolicy.OFF
-    ? turn.random.hex64()
-    : iteration.seed;
+  const seed = mode.seedForTask(iteration, turn.random);
   turn.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
 }
 
@@ -42,25 +36,20 @@ export function endTask(turn: Turn, { taskId }: Task, why: TaskEnd): void {
   turn.commit({ type: "task_ended", taskId, why });
 }
 
-/**
- * Finishes the iteration if nothing more will come of it. A DETERMINISTIC one is done when its reader
- * has everything: of a worker that has left, its tasks completed, others take over what is not. A save
- * is done when its last entry is made.
- */
+/** Finishes the iteration if nothing more will come of it. */
 export function finishIfDone(turn: Turn, iterationId: number): void {
-  const iteration = turn.state.iterations.get(iterationId);
+  const { state } = turn;
+  const iteration = state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished) return;
-  if (iteration.ordered !== null && !isReceived(iteration)) return;
-  if (parametersOf(turn.state, iteration).save !== undefined) return;
-  if (!turn.state.modeOf(iteration).isDone(turn.state, iteration)) return;
+  if (!state.modeOf(iteration).isDone(state, iteration)) return;
   turn.commit({ type: "iteration_finished", iterationId });
 }
 
-/** The iteration cannot go on: its clients are told why, and its tasks end. A save's tasks end by themselves. */
+/** The iteration cannot go on: its clients are told why, and its tasks end. */
 export function failIteration(turn: Turn, iteration: Iteration, error: WireError): void {
   const { iterationId } = iteration;
   turn.commit({ type: "iteration_failed", iterationId, error });
-  if (parametersOf(turn.state, iteration).save !== undefined) return;
+  if (!turn.state.modeOf(iteration).endsFailedTasks) return;
   if (!iteration.finished) turn.commit({ type: "iteration_finished", iterationId });
   for (const task of [...turn.state.tasksOfIteration(iterationId)]) {
     endTask(turn, task, "iteration_failed");
@@ -75,9 +64,22 @@ export function forgetIteration(turn: Turn, { iterationId }: Iteration): void {
   turn.commit({ type: "iteration_collected", iterationId });
 }
 
-/** DETERMINISTIC: whether the reader has all splits. */
-export function isReceived({ ordered, splits }: Iteration): boolean {
-  return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
+/**
+ * A task that somebody speaks of, and its iteration.
+ *
+ * @param refused What follows for the speaker where there is none.
+ */
+export function taskInForce(
+  { tasks, iterations }: DispatcherState,
+  taskId: number,
+  refused: string,
+): [Task, Iteration] {
+  const task = tasks.get(taskId);
+  const iteration = iterations.get(task?.iterationId ?? -1);
+  if (task !== undefined && iteration !== undefined) return [task, iteration];
+  throw new LeatError("failed_precondition", `Task ${taskId} has ended: ${refused}`, {
+    details: { reason: TASK_ENDED },
+  });
 }
 
 /** What a worker needs to know to run the task. */

@@ -7,13 +7,14 @@
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { isNoWay } from "../runtime/link.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { WorkerProtocol } from "../worker/protocol.ts";
 import type { Worker } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
-import { packSplits, type SplitBounds } from "./split_table.ts";
-import { beginFailure, saveOwner } from "./saving.ts";
-import type { SavingStart } from "./saving_state.ts";
+import type { JournalRecord } from "./records.ts";
+import type { SplitBounds } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 
 /** How long the first worker may take, in ms; doubles each time all have failed. */
@@ -35,9 +36,23 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 
 /** What a listing came to. */
 export type Listing =
-  /** `begun`: how far a save had come. */
-  | { readonly bounds: SplitBounds; readonly begun?: SavingStart }
+  /** `begun`: what else is recorded then. */
+  | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
   | { readonly error: LeatError };
+
+/** Asks a worker; rejected at once when its life is over. */
+export type AskWorker = <M extends keyof WorkerProtocol & string>(
+  method: M,
+  request: RequestOf<WorkerProtocol, M>,
+) => Promise<AnswerOf<WorkerProtocol, M>>;
+
+/** Why a worker has listed no splits. */
+export interface ListingFailure {
+  readonly worker: string;
+  readonly failure: LeatError;
+  /** It was the worker that failed, and not what it did: another one may do better. */
+  readonly isOfWorker: boolean;
+}
 
 /** What {@linkcode SplitListings} needs. */
 export interface SplitListingsOptions {
@@ -131,26 +146,22 @@ export class SplitListings {
     const { context, state } = this.#options;
     const patience = { timeoutMs, attemptMs: ATTEMPT_MS };
     const iteration = state.iterations.get(iterationId)!;
-    const { datasetId, save, ordered } = parametersOf(state, iteration);
-    const dataset = datasetOf(state, datasetId);
+    const mode = state.modeOf(iteration);
+    const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
+    const asked: AskWorker = (method, request) =>
+      this.#unlessLost(worker, context.ask(worker.ref, method, request, patience));
     try {
-      if (save === undefined) {
-        const asked = context.ask(worker.ref, "listSplits", { dataset }, patience);
-        const { table } = await this.#unlessLost(worker, asked);
-        return { bounds: packSplits(table) };
-      }
-      const owner = saveOwner(state, iteration);
-      const request = { dataset, save, seed: ordered!.seed, owner };
-      const asked = context.ask(worker.ref, "beginSave", request, patience);
-      const { table, upTo, runs, ...begun } = await this.#unlessLost(worker, asked);
-      return { bounds: packSplits(table), begun: { ...begun, entered: upTo, written: runs } };
+      return await mode.list(asked, dataset, state, iteration);
     } catch (error) {
       const failure = LeatError.from(error);
       if (context.signal.aborted) throw failure;
-      if (save !== undefined && !isUnheard(failure)) {
-        return { error: beginFailure({ state }, iteration, worker.name, failure) };
-      }
-      if (!isWorkerFailure(failure)) return { error: failure };
+      const isOfWorker = isWorkerFailure(failure);
+      const end = mode.listingFailed(
+        { failure, isOfWorker, worker: worker.name },
+        state,
+        iteration,
+      );
+      if (end !== undefined) return { error: end };
       context.world.log(
         "warn",
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
@@ -170,11 +181,6 @@ export class SplitListings {
       this.#asked.delete(asked);
     }
   }
-}
-
-/** Whether nothing was heard of what came of it. */
-function isUnheard(failure: LeatError): boolean {
-  return isWorkerFailure(failure) && failure.code !== "resource_exhausted";
 }
 
 /**

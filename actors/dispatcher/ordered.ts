@@ -9,25 +9,27 @@ import type { OrderSeed } from "../../data/ordered/order.ts";
 import { splitOrder } from "../../data/ordered/order.ts";
 import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { LeatError } from "../../core/error.ts";
-import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Client, Iteration, Ordered, Splits } from "./entities.ts";
-import { isReceived, parametersOf } from "./iterations.ts";
-import { type DispatcherProtocol, SPARE_SERIES } from "./protocol.ts";
-import { isNew } from "./split_requests.ts";
+import type { Client, Iteration, Ordered, Splits, TaskOfIteration } from "./entities.ts";
+import { parametersOf } from "./iterations.ts";
+import { SPARE_SERIES } from "./protocol.ts";
+import { isNew, knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "./split_table.ts";
+import { type SplitAnswer, type SplitRequest, splitsFor } from "./splits.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
 /** Places that a refusal shows. */
 const PLACES_SHOWN = 10;
 
-type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
-type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
-
 /** Whether the iteration's splits have an order in which a client reads them. */
 export function isOrdered(state: DispatcherState, iteration: Iteration): boolean {
   const { processingMode, save } = parametersOf(state, iteration);
   return processingMode === ShardingPolicy.DETERMINISTIC && save === undefined;
+}
+
+/** Whether the reader has all splits. */
+export function isReceived({ ordered, splits }: Iteration): boolean {
+  return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
 }
 
 /**
@@ -51,15 +53,17 @@ export function isAnswerable(
 /** Hands out the first split there is to hand out; null when none is wanted of this task. */
 export function assignSequence(
   turn: Turn,
-  iteration: Iteration,
+  { task, iteration }: TaskOfIteration,
   request: SplitRequest,
   windowSplits: number,
 ): SplitAnswer {
   const { taskId, number } = request;
+  const splits = splitsFor(iteration, request);
   const series = seriesOf(request);
-  const splits = iteration.splits!;
+  const known = knownAnswer(task, number, series);
+  if (known !== undefined) return answerWith(turn.state, iteration, known);
   const total = splitCount(splits.bounds, 0);
-  const sequence = turn.state.tasks.get(taskId)?.completed === true
+  const sequence = task.completed
     ? undefined
     : nextSequence(orderedOf(iteration), splits, request, windowSplits);
   if (sequence === undefined) return { split: null, total };
@@ -68,12 +72,12 @@ export function assignSequence(
 }
 
 /** Which of the task's two series of requests this is of. */
-export function seriesOf({ spare }: SplitRequest): number {
+function seriesOf({ spare }: SplitRequest): number {
   return spare === true ? SPARE_SERIES : 0;
 }
 
 /** The split at a place in the order. */
-export function answerWith(
+function answerWith(
   state: DispatcherState,
   iteration: Iteration,
   sequence: number,

@@ -7,17 +7,19 @@
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { SaveWork } from "../../data/stored/joint/work.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Iteration, Task } from "./entities.ts";
+import type { Iteration, Task, TaskOfIteration } from "./entities.ts";
 import { endTask, forgetIteration, parametersOf } from "./iterations.ts";
 import { orderOf } from "./ordered.ts";
-import { type DispatcherProtocol, type SavingNews, TASK_ENDED } from "./protocol.ts";
+import type { DispatcherProtocol, SavingNews } from "./protocol.ts";
 import { type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
 import { splitAt, splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
-type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
-type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
+/** What a task asks for. */
+export type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
+/** What it is answered. */
+export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
 /** A run is made about so large, in bytes: much smaller files are slow to read, much larger ones long to repeat. */
 const RUN_BYTES = 64 * 2 ** 20;
@@ -46,11 +48,10 @@ export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Itera
 /** Whether a request can be answered now. */
 export function hasSaveWork(
   state: DispatcherState,
-  iterationId: number,
+  iteration: Iteration,
   { taskId, done, failed, isLast }: SaveRequest,
 ): boolean {
-  const iteration = state.iterations.get(iterationId);
-  if (iteration === undefined || isSaveOver(iteration) || !state.tasks.has(taskId)) return true;
+  if (isSaveOver(iteration)) return true;
   const { saving } = iteration;
   if (saving === null) return false;
   return isLast === true || done !== undefined || failed !== undefined ||
@@ -59,9 +60,12 @@ export function hasSaveWork(
 }
 
 /** Notes what a task has done, and hands out what is next; see `DispatcherProtocol.getSaveWork`. */
-export function getSaveWork(turn: Turn, request: SaveRequest): SaveAnswer {
+export function assignSaveWork(
+  turn: Turn,
+  { task, iteration }: TaskOfIteration,
+  request: SaveRequest,
+): SaveAnswer {
   const { state } = turn;
-  const [task, iteration] = taskOf(state, request.taskId);
   note(turn, task, iteration, request);
   const { saving } = iteration;
   if (saving === null || isSaveOver(iteration)) return { work: null };
@@ -182,15 +186,6 @@ function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned
     return { ...splitAt(bounds, 0, index), index };
   });
   return { work: "run", owner, id, first: at.first, splits };
-}
-
-function taskOf(state: DispatcherState, taskId: number): [Task, Iteration] {
-  const task = state.tasks.get(taskId);
-  const iteration = state.iterations.get(task?.iterationId ?? -1);
-  if (task !== undefined && iteration !== undefined) return [task, iteration];
-  throw new LeatError("failed_precondition", `Task ${taskId} has ended: it saves nothing more`, {
-    details: { reason: TASK_ENDED },
-  });
 }
 
 /** Ends a save: its tasks end, and its other clients are told. What was written stays. */

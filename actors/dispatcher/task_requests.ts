@@ -6,15 +6,14 @@
  */
 import type { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
-import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { Settings } from "./config.ts";
-import { parametersOf } from "./iterations.ts";
+import type { Iteration } from "./entities.ts";
+import { taskInForce } from "./iterations.ts";
 import { type Listing, SplitListings } from "./listing.ts";
-import { isAnswerable, isOrdered } from "./ordered.ts";
-import type { DispatcherProtocol } from "./protocol.ts";
-import { getSaveWork, hasSaveWork } from "./saving.ts";
+import type { Mode } from "./modes/mode.ts";
+import type { SaveAnswer, SaveRequest } from "./saving.ts";
 import { digestOfSplits } from "./split_table.ts";
-import { assignSplit, handsOutSplits } from "./splits.ts";
+import { assignSplit, type SplitAnswer, type SplitRequest } from "./splits.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 import type { Turns } from "./turns.ts";
@@ -22,11 +21,6 @@ import { WaitingRequests } from "./waiting_requests.ts";
 
 /** Requests for splits, or work, that may wait for one iteration's. Beyond it: `resource_exhausted`. */
 const WAITING_MAX = 100_000;
-
-type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
-type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
-type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
-type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
 /** See the module. */
 export class TaskRequests {
@@ -53,7 +47,7 @@ export class TaskRequests {
     return this.#answerOrWait(
       request.taskId,
       deadlineMs,
-      (iterationId) => this.#isAnswerable(iterationId, request),
+      (mode, iteration) => mode.isSplitReady(this.#state, iteration, request, this.#windowSplits),
       (turn) => assignSplit(turn, request, this.#windowSplits),
     );
   }
@@ -62,8 +56,11 @@ export class TaskRequests {
     return this.#answerOrWait(
       request.taskId,
       deadlineMs,
-      (iterationId) => hasSaveWork(this.#state, iterationId, request),
-      (turn) => getSaveWork(turn, request),
+      (mode, iteration) => mode.isWorkReady(this.#state, iteration, request),
+      (turn) => {
+        const [task, iteration] = taskInForce(turn.state, request.taskId, "it saves nothing more");
+        return turn.state.modeOf(iteration).assignWork(turn, { task, iteration }, request);
+      },
     );
   }
 
@@ -104,36 +101,32 @@ export class TaskRequests {
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,
-    isAnswerable: (iterationId: number) => boolean,
+    isReady: (mode: Mode, iteration: Iteration) => boolean,
     decide: (turn: Turn) => A,
   ): A | Promise<A> {
-    const iterationId = this.#turns.look(({ tasks }) => {
-      const iterationId = tasks.get(taskId)?.iterationId;
-      return iterationId === undefined || isAnswerable(iterationId) ? undefined : iterationId;
-    });
+    const isAnswerable = () => {
+      const { tasks, iterations } = this.#state;
+      const iteration = iterations.get(tasks.get(taskId)?.iterationId ?? -1);
+      return iteration === undefined || isReady(this.#state.modeOf(iteration), iteration);
+    };
+    const iterationId = this.#turns.look(({ tasks }) =>
+      isAnswerable() ? undefined : tasks.get(taskId)?.iterationId
+    );
     if (iterationId === undefined) return this.#turns.run(decide);
     const answer = this.#waiting.wait(iterationId, {
       deadlineMs,
-      isAnswerable: () => !this.#state.tasks.has(taskId) || isAnswerable(iterationId),
+      isAnswerable,
       answer: () => this.#turns.run(decide),
     });
     this.#listings.ensure(iterationId);
     return answer;
   }
 
-  /** Whether a request for a split need not wait. */
-  #isAnswerable(iterationId: number, request: SplitRequest): boolean {
-    const iteration = this.#state.iterations.get(iterationId);
-    if (iteration === undefined) return true;
-    if (!isOrdered(this.#state, iteration)) return !this.#lacksSplits(iterationId);
-    return isAnswerable(this.#state, iteration, request, this.#windowSplits);
-  }
-
-  /** Whether the iteration's splits have to be listed before any can be handed out. */
+  /** Whether the iteration's splits have to be listed before its tasks can go on. */
   #lacksSplits(iterationId: number): boolean {
     const iteration = this.#state.iterations.get(iterationId);
     return iteration?.splits === null && iteration.error === null &&
-      handsOutSplits(parametersOf(this.#state, iteration).processingMode);
+      this.#state.modeOf(iteration).needsSplits;
   }
 
   #listed(iterationId: number, listing: Listing): void {
@@ -143,7 +136,7 @@ export class TaskRequests {
       } else {
         const { bounds, begun } = listing;
         commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
-        if (begun !== undefined) commit({ type: "save_begun", iterationId, ...begun });
+        if (begun !== undefined) commit(begun);
       }
     });
   }

@@ -5,12 +5,15 @@
  * @module
  */
 import type { Shard } from "../../../data/sharding_policy.ts";
-import type { Client, Iteration, Task } from "../entities.ts";
+import type { Random } from "../../runtime/world.ts";
+import type { Client, Iteration, Task, TaskOfIteration } from "../entities.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
 import { RoundIndex } from "../round_index.ts";
+import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../state.ts";
 import type { Tables } from "../tables.ts";
+import type { Turn } from "../turn.ts";
 import {
   invalid,
   type IterationDescription,
@@ -24,6 +27,7 @@ export class CoordinatedMode extends Mode {
   readonly #sharding: Mode;
   override readonly hasFixedWorkers: boolean;
   override readonly takesPolicy: boolean;
+  override readonly needsSplits: boolean;
 
   /** @param sharding How its workers share the dataset. */
   constructor(sharding: Mode) {
@@ -31,6 +35,7 @@ export class CoordinatedMode extends Mode {
     this.#sharding = sharding;
     this.hasFixedWorkers = sharding.hasFixedWorkers;
     this.takesPolicy = sharding.takesPolicy;
+    this.needsSplits = sharding.needsSplits;
   }
 
   override check(request: OpenRequest, facts: JoinFacts): void {
@@ -45,6 +50,19 @@ export class CoordinatedMode extends Mode {
       `Coordinated reads need a dataset without end, and this one has ${facts.cardinality} elements; add ` +
         `.repeat() before .distribute()`,
     );
+  }
+
+  override seedForTask(iteration: Iteration, random: Random): string {
+    return this.#sharding.seedForTask(iteration, random);
+  }
+
+  override assignSplit(
+    turn: Turn,
+    of: TaskOfIteration,
+    request: SplitRequest,
+    windowSplits: number,
+  ): SplitAnswer {
+    return this.#sharding.assignSplit(turn, of, request, windowSplits);
   }
 
   override hasWorkFor(state: DispatcherState, iteration: Iteration, worker: string): boolean {

@@ -6,15 +6,18 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Client, Iteration, ModeState, Task } from "../entities.ts";
+import type { Client, Iteration, ModeState, Task, TaskOfIteration } from "../entities.ts";
+import { assignSequence, isAnswerable, isReceived } from "../ordered.ts";
 import { join, leave, lose, orderedFrom } from "../ordered_state.ts";
 import { type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
 import type { RecordOf } from "../records.ts";
-import { SPLITS_MAX } from "../split_table.ts";
+import { splitCount, SPLITS_MAX } from "../split_table.ts";
+import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "../stream_readers.ts";
 import { beginInRun, cameInRun, noteReader, pass } from "../stream_runs_state.ts";
 import type { Tables } from "../tables.ts";
+import type { Turn } from "../turn.ts";
 import {
   type Admission,
   type Beginning,
@@ -27,6 +30,8 @@ import {
 
 /** See the module. */
 export class DeterministicMode extends Mode {
+  override readonly needsSplits = true;
+
   override check({ jobName, runId, parameters, startAt, behind = [] }: OpenRequest): void {
     if (runId !== undefined && jobName === undefined) throw runIdElsewhere();
     checkOrder(parameters);
@@ -84,6 +89,42 @@ export class DeterministicMode extends Mode {
     };
   }
 
+  override isSplitReady(
+    state: DispatcherState,
+    iteration: Iteration,
+    request: SplitRequest,
+    windowSplits: number,
+  ): boolean {
+    return isAnswerable(state, iteration, request, windowSplits);
+  }
+
+  override assignSplit(
+    turn: Turn,
+    of: TaskOfIteration,
+    request: SplitRequest,
+    windowSplits: number,
+  ): SplitAnswer {
+    return assignSequence(turn, of, request, windowSplits);
+  }
+
+  /** When its reader has everything: others take over what a worker that has left has completed for nobody. */
+  override isDone(state: DispatcherState, iteration: Iteration): boolean {
+    return super.isDone(state, iteration) && isReceived(iteration);
+  }
+
+  override pieceOf(
+    _state: DispatcherState,
+    { taskId }: Task,
+    iteration: Iteration,
+    place: number | undefined,
+  ): number | null {
+    return checkPiece(taskId, iteration, place);
+  }
+
+  override namePiece(piece: number | null): string {
+    return `Split ${piece} of job`;
+  }
+
   override begin(
     record: RecordOf<"iteration_created">,
     parameters: JobParameters,
@@ -129,6 +170,19 @@ export class DeterministicMode extends Mode {
   override taskEnded({ ordered }: Iteration, { taskId }: Task): void {
     if (ordered !== null) lose(ordered, taskId);
   }
+}
+
+/** @throws {LeatError} for a piece of work that is no split of the iteration. */
+export function checkPiece(
+  taskId: number,
+  { splits }: Iteration,
+  place: number | undefined,
+): number {
+  const total = splits === null ? 0 : splitCount(splits.bounds, 0);
+  if (place !== undefined && place < total) return place;
+  throw invalid(
+    `Task ${taskId} says that its runner died at split ${place}, but there are ${total} splits`,
+  );
 }
 
 /** @throws {LeatError} for splits without an order. */

@@ -3,7 +3,20 @@
  *
  * @module
  */
+import type { TaskOfIteration } from "../entities.ts";
+import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
+import type { Turn } from "../turn.ts";
 import { Mode } from "./mode.ts";
 
 /** See the module. */
-export class DynamicMode extends Mode {}
+export class DynamicMode extends Mode {
+  override readonly needsSplits = true;
+
+  override assignSplit(
+    turn: Turn,
+    { task, iteration }: TaskOfIteration,
+    request: SplitRequest,
+  ): SplitAnswer {
+    return assignNextSplit(turn, task, splitsFor(iteration, request), request);
+  }
+}

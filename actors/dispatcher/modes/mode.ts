@@ -8,25 +8,32 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding_policy.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
 import {
   type Client,
+  type Dataset,
   type Iteration,
   type Job,
   type ModeState,
   noRounds,
   type SaveEnd,
   type Task,
+  type TaskOfIteration,
 } from "../entities.ts";
+import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
 import type { RoundIndex } from "../round_index.ts";
+import type { SaveAnswer, SaveRequest } from "../saving.ts";
+import { packSplits } from "../split_table.ts";
+import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../state.ts";
 import type { Tables } from "../tables.ts";
+import type { Turn } from "../turn.ts";
 
 /** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -123,6 +130,69 @@ export abstract class Mode {
     return { seed: random.hex64() };
   }
 
+  /** Whether the splits of an iteration have to be listed before its tasks can work. */
+  readonly needsSplits: boolean = false;
+  /** Whether the tasks of an iteration that has failed are ended; else they come to an end by themselves. */
+  readonly endsFailedTasks: boolean = true;
+
+  /** Has a worker list the splits, or whatever else is to be done before its tasks can work. */
+  async list(
+    ask: AskWorker,
+    dataset: Dataset,
+    _state: DispatcherState,
+    _iteration: Iteration,
+  ): Promise<Listing> {
+    const { table } = await ask("listSplits", { dataset });
+    return { bounds: packSplits(table) };
+  }
+
+  /** Why the iteration fails with a listing; undefined where another worker is to try. */
+  listingFailed(
+    { failure, isOfWorker }: ListingFailure,
+    _state: DispatcherState,
+    _iteration: Iteration,
+  ): LeatError | undefined {
+    return isOfWorker ? undefined : failure;
+  }
+
+  /** The seed of a task that is created: most share that of the iteration. */
+  seedForTask({ seed }: Iteration, _random: Random): string {
+    return seed;
+  }
+
+  /** Whether a request for a split can be answered now; else it waits. */
+  isSplitReady(
+    _state: DispatcherState,
+    { splits, error }: Iteration,
+    _request: SplitRequest,
+    _windowSplits: number,
+  ): boolean {
+    return !this.needsSplits || splits !== null || error !== null;
+  }
+
+  /** Hands out a split; see `DispatcherProtocol.getSplit`. */
+  assignSplit(
+    { state }: Turn,
+    { task, iteration }: TaskOfIteration,
+    _request: SplitRequest,
+    _windowSplits: number,
+  ): SplitAnswer {
+    const { processingMode } = state.jobs.get(iteration.jobId)!.parameters;
+    throw invalid(
+      `Task ${task.taskId} is sharded "${processingMode}", and is handed out no splits`,
+    );
+  }
+
+  /** Whether a request for a piece of a save can be answered now; else it waits. */
+  isWorkReady(_state: DispatcherState, _iteration: Iteration, _request: SaveRequest): boolean {
+    return true;
+  }
+
+  /** Hands out a piece of a save; see `DispatcherProtocol.getSaveWork`. */
+  assignWork(_turn: Turn, { task }: TaskOfIteration, _request: SaveRequest): SaveAnswer {
+    throw invalid(`Task ${task.taskId} asks for a piece of a save, and its job saves nothing`);
+  }
+
   /** Whether there is something in the iteration for the worker to produce. */
   hasWorkFor(_state: DispatcherState, _iteration: Iteration, _worker: string): boolean {
     return true;
@@ -141,14 +211,31 @@ export abstract class Mode {
   /**
    * The piece of the iteration that a task's runner ran when it died: deaths are counted by piece. Null:
    * the pipeline as a whole.
+   *
+   * @param place What the task has said of it.
    */
-  pieceOf(state: DispatcherState, { worker }: Task, iteration: Iteration): number | null {
+  pieceOf(
+    state: DispatcherState,
+    { worker }: Task,
+    iteration: Iteration,
+    _place: number | undefined,
+  ): number | null {
     return this.shardOf(state, iteration, worker)?.index ?? null;
   }
 
   /** Such a piece in words, as the beginning of `… "name of the job" was ended`. */
   namePiece(_piece: number | null): string {
     return "Job";
+  }
+
+  /** What clients are told of an error with which the iteration ends, on a worker. */
+  failure(
+    _state: DispatcherState,
+    _iteration: Iteration,
+    _worker: string,
+    error: WireError,
+  ): WireError {
+    return error;
   }
 
   /** Why it gives a worker nothing, as a sentence; undefined where it does not leave that worker out. */

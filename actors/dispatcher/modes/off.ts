@@ -3,7 +3,14 @@
  *
  * @module
  */
+import type { Random } from "../../runtime/world.ts";
+import type { Iteration } from "../entities.ts";
 import { Mode } from "./mode.ts";
 
 /** See the module. */
-export class OffMode extends Mode {}
+export class OffMode extends Mode {
+  /** Workers are to differ, each with its own random order. */
+  override seedForTask(_iteration: Iteration, random: Random): string {
+    return random.hex64();
+  }
+}

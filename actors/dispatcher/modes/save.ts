@@ -4,12 +4,25 @@
  *
  * @module
  */
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type WireError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Iteration, Job, SaveEnd, Task } from "../entities.ts";
-import { isSaveOver } from "../saving.ts";
+import type { Dataset, Iteration, Job, SaveEnd, Task, TaskOfIteration } from "../entities.ts";
+import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
+import {
+  assignSaveWork,
+  beginFailure,
+  failureOf,
+  hasSaveWork,
+  isSaveOver,
+  type SaveAnswer,
+  saveOwner,
+  type SaveRequest,
+} from "../saving.ts";
 import { loseWork } from "../saving_state.ts";
-import { checkOrder, eachElementOnce } from "./deterministic.ts";
+import { packSplits } from "../split_table.ts";
+import type { DispatcherState } from "../state.ts";
+import type { Turn } from "../turn.ts";
+import { checkOrder, checkPiece, eachElementOnce } from "./deterministic.ts";
 import {
   type Admission,
   type Beginning,
@@ -21,6 +34,9 @@ import {
 
 /** See the module. */
 export class SaveMode extends Mode {
+  override readonly needsSplits = true;
+  override readonly endsFailedTasks = false;
+
   override check({ jobName, parameters }: OpenRequest, { cardinality }: JoinFacts): void {
     const { processingMode, numConsumers, sharing } = parameters;
     if (processingMode !== ShardingPolicy.DETERMINISTIC) {
@@ -55,6 +71,77 @@ export class SaveMode extends Mode {
 
   override beginning({ parameters }: OpenRequest): Beginning {
     return { seed: parameters.ordered!.seed };
+  }
+
+  override async list(
+    ask: AskWorker,
+    dataset: Dataset,
+    state: DispatcherState,
+    iteration: Iteration,
+  ): Promise<Listing> {
+    const { save, ordered } = state.jobs.get(iteration.jobId)!.parameters;
+    const owner = saveOwner(state, iteration);
+    const { table, upTo, runs, ...begun } = await ask("beginSave", {
+      dataset,
+      save: save!,
+      seed: ordered!.seed,
+      owner,
+    });
+    return {
+      bounds: packSplits(table),
+      begun: {
+        type: "save_begun",
+        iterationId: iteration.iterationId,
+        ...begun,
+        entered: upTo,
+        written: runs,
+      },
+    };
+  }
+
+  /** Another worker tries only where nothing was heard of what came of it. */
+  override listingFailed(
+    { failure, isOfWorker, worker }: ListingFailure,
+    state: DispatcherState,
+    iteration: Iteration,
+  ): LeatError | undefined {
+    const isUnheard = isOfWorker && failure.code !== "resource_exhausted";
+    return isUnheard ? undefined : beginFailure({ state }, iteration, worker, failure);
+  }
+
+  override isWorkReady(
+    state: DispatcherState,
+    iteration: Iteration,
+    request: SaveRequest,
+  ): boolean {
+    return hasSaveWork(state, iteration, request);
+  }
+
+  override assignWork(turn: Turn, of: TaskOfIteration, request: SaveRequest): SaveAnswer {
+    return assignSaveWork(turn, of, request);
+  }
+
+  /** It is finished with its last entry, whatever its tasks are at. */
+  override isDone(): boolean {
+    return false;
+  }
+
+  override pieceOf(
+    _state: DispatcherState,
+    { taskId }: Task,
+    iteration: Iteration,
+    place: number | undefined,
+  ): number | null {
+    return place === undefined ? null : checkPiece(taskId, iteration, place);
+  }
+
+  override failure(
+    state: DispatcherState,
+    iteration: Iteration,
+    worker: string,
+    error: WireError,
+  ): WireError {
+    return failureOf({ state }, iteration, worker, error);
   }
 
   override endOf(iteration: Iteration): SaveEnd | undefined {
