@@ -94,6 +94,11 @@ const OPTIONS = {
     default: 256,
     min: 1,
   }),
+  allDatasetsMib: integer({
+    help: "How long the pipelines of all identities may be together, in MiB.",
+    default: 512,
+    min: 1,
+  }),
   jobsMax: integer({
     help: "How many jobs one identity may have.",
     default: 16_384,
@@ -138,7 +143,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
   const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
   const { minWorkers, maxWorkers, runnerDeathsMax } = values;
-  const { datasetMib, datasetsMib, jobsMax, clientsMax, requestsPerSecondMax } = values;
+  const { datasetMib, datasetsMib, allDatasetsMib, jobsMax, clientsMax, requestsPerSecondMax } =
+    values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -156,6 +162,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       quotas: {
         datasetBytesMax: datasetMib * 2 ** 20,
         datasetsBytesMax: datasetsMib * 2 ** 20,
+        allDatasetsBytesMax: allDatasetsMib * 2 ** 20,
         jobsMax,
         clientsMax,
         requestsPerSecondMax,

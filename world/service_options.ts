@@ -150,6 +150,7 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
 const quotas: Checks<Quotas> = {
   datasetBytesMax: COUNT,
   datasetsBytesMax: COUNT,
+  allDatasetsBytesMax: COUNT,
   jobsMax: COUNT,
   clientsMax: COUNT,
   requestsPerSecondMax: COUNT,

@@ -6,6 +6,7 @@
 import { checkScaling, type ScalingOptions } from "./autoscaler.ts";
 import type { Journal } from "./journal.ts";
 import { checkedQuotas, type Quotas } from "./quotas.ts";
+import { SNAPSHOT_BYTES_MAX } from "./snapshot.ts";
 import type { DialWorker } from "./reach.ts";
 import type { DispatcherState } from "./state.ts";
 import { checkWorkerNames } from "./listed_workers.ts";
@@ -49,6 +50,8 @@ export interface DispatcherConfig {
   readonly journalRecordsMax?: number;
   /** Bytes of records after which it is compacted (or the size of the snapshot, if that is more). Default 16 MiB. */
   readonly journalBytesMax?: number;
+  /** How long its snapshot may be, in bytes; a journal with a larger state grows. Default 768 MiB. */
+  readonly journalSnapshotBytesMax?: number;
   /** What one identity may take; what is left out has its default. */
   readonly quotas?: Partial<Quotas>;
   /** Limits and times of what it says of how many workers there should be. */
@@ -81,6 +84,7 @@ const DEFAULTS = {
   runnerDeathsMax: 3,
   journalRecordsMax: 20_000,
   journalBytesMax: 16 * 2 ** 20,
+  journalSnapshotBytesMax: SNAPSHOT_BYTES_MAX,
 } satisfies Partial<Settings>;
 
 /** @throws {LeatError} `invalid_argument` for workers or scaling that cannot be. */

@@ -41,7 +41,11 @@ const RETRY_MAX_MS = 2_000;
 /** What a {@linkcode LoggedJournal} needs. */
 export interface LoggedJournalOptions {
   readonly log: DurableLog;
-  /** The whole state as it is now, encoded. */
+  /**
+   * The whole state as it is now, encoded.
+   *
+   * @throws {LeatError} `resource_exhausted` where it is too large: the log keeps its records.
+   */
   readonly snapshot: () => Uint8Array;
   /** The log is replaced by a snapshot when it holds more records than this… */
   readonly recordsMax: number;
@@ -56,6 +60,8 @@ export interface LoggedJournalOptions {
   readonly timer: (delayMs: number, fn: () => void) => { cancel(): void };
   /** The disk is full, or (undefined) has room again. */
   readonly onStall: (stall: JournalStall | undefined) => void;
+  /** The state is too large for a snapshot, so that the log goes on to grow. */
+  readonly onTooLarge: (error: LeatError) => void;
   /** The log has failed: what was applied since is not to be trusted. */
   readonly onFailure: (error: LeatError) => void;
 }
@@ -227,11 +233,25 @@ export class LoggedJournal implements Journal {
   }
 
   #compact(): Promise<void> {
-    const snapshot = this.#options.snapshot();
+    const { log } = this.#options;
+    // Compacted or not, it is tried again after as much more.
     this.#records = 0;
     this.#bytes = 0;
+    const snapshot = this.#snapshot();
+    if (snapshot === undefined) return log.sync();
     this.#snapshotBytes = snapshot.byteLength;
-    return this.#options.log.compact(snapshot);
+    return log.compact(snapshot);
+  }
+
+  #snapshot(): Uint8Array | undefined {
+    try {
+      return this.#options.snapshot();
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (failure.code !== "resource_exhausted") throw failure;
+      this.#options.onTooLarge(failure);
+      return undefined;
+    }
   }
 }
 

@@ -13,6 +13,8 @@ export interface Quotas {
   readonly datasetBytesMax: number;
   /** How long those of one identity may be together. Default 256 MiB. */
   readonly datasetsBytesMax: number;
+  /** How long those of all identities may be together. Default 512 MiB; the journal's snapshot holds them. */
+  readonly allDatasetsBytesMax: number;
   /** How many jobs one identity may have. Default 16,384. */
   readonly jobsMax: number;
   /** How many clients one identity may have at a time. Default 65,536. */
@@ -25,6 +27,7 @@ export interface Quotas {
 export const QUOTAS: Quotas = {
   datasetBytesMax: 32 * 2 ** 20,
   datasetsBytesMax: 256 * 2 ** 20,
+  allDatasetsBytesMax: 512 * 2 ** 20,
   jobsMax: 16_384,
   clientsMax: 65_536,
   requestsPerSecondMax: 10_000,
@@ -43,16 +46,25 @@ export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
   return quotas;
 }
 
-/** @throws LeatError `resource_exhausted` for an identity whose datasets would take too much. */
+/** @throws LeatError `resource_exhausted` where the datasets of an identity, or of all, would take too much. */
 export function checkDatasetBytes(
   state: DispatcherState,
   owner: string,
   more: number,
-  { datasetsBytesMax }: Quotas,
+  { datasetsBytesMax, allDatasetsBytesMax }: Quotas,
 ): void {
   let bytes = more;
+  let allBytes = more;
   for (const { datasetId, graph } of state.datasets.values()) {
+    allBytes += graph.byteLength;
     if (state.ownerOfDataset(datasetId) === owner) bytes += graph.byteLength;
+  }
+  if (allBytes > allDatasetsBytesMax) {
+    throw exhausted(
+      `All registered pipelines would take ${allBytes} bytes together, over ${allDatasetsBytesMax} ` +
+        "(allDatasetsBytesMax)",
+      "wait until other jobs have ended, read the data that is in pipelines from files",
+    );
   }
   if (bytes <= datasetsBytesMax) return;
   throw exhausted(

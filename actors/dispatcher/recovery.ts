@@ -23,7 +23,9 @@ export interface Recovered {
  */
 export async function openJournal(
   log: DurableLog,
-  options: Omit<LoggedJournalOptions, "log" | "snapshot">,
+  options: Omit<LoggedJournalOptions, "log" | "snapshot"> & {
+    readonly snapshotBytesMax: number;
+  },
 ): Promise<Recovered> {
   try {
     const { snapshot, records } = await log.read();
@@ -40,7 +42,11 @@ export async function openJournal(
       bytes += journaled.byteLength;
     }
     const journal = new LoggedJournal(
-      { ...options, log, snapshot: () => encodeSnapshot(state.snapshot()) },
+      {
+        ...options,
+        log,
+        snapshot: () => encodeSnapshot(state.snapshot(), options.snapshotBytesMax),
+      },
       { records: count, bytes, snapshotBytes: snapshot?.byteLength ?? 0 },
     );
     return { state, journal };

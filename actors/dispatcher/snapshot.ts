@@ -138,9 +138,19 @@ function wholeClient(client: Client): Client {
   return { ...client, process: client.process ?? null };
 }
 
-/** A snapshot as it is journaled. */
-export function encodeSnapshot(snapshot: StateSnapshot): Uint8Array {
-  return encodeMessage(snapshot);
+/** How long a snapshot may be, in bytes. SQLite holds no value of 1 GB. */
+export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
+
+/**
+ * A snapshot as it is journaled.
+ *
+ * @throws {LeatError} `resource_exhausted` for one that is longer than `bytesMax`.
+ */
+export function encodeSnapshot(
+  snapshot: StateSnapshot,
+  bytesMax = SNAPSHOT_BYTES_MAX,
+): Uint8Array {
+  return encodeMessage(snapshot, { bytesMax });
 }
 
 /** A journaled snapshot. @throws {LeatError} `data_loss` for bytes that are none. */

@@ -57,6 +57,7 @@ export class Turns {
     const opened = await openJournal(await world.openLog(settings.logName), {
       recordsMax: settings.journalRecordsMax,
       bytesMax: settings.journalBytesMax,
+      snapshotBytesMax: settings.journalSnapshotBytesMax,
       isCompactedEarly: () => world.fault("dispatcher.compact_early"),
       macrotask: (fn) => world.macrotask(fn),
       nowMs: () => world.nowMs(),
@@ -72,6 +73,12 @@ export class Turns {
           `The dispatcher waits with its answers: ${message}. It tries again every few seconds.`,
         );
       },
+      onTooLarge: ({ message }) =>
+        world.log(
+          "error",
+          `The dispatcher's journal is not compacted, and grows until its state is smaller: ${message} ` +
+            "(SNAPSHOT_BYTES_MAX). Release jobs and datasets, or lower the quotas of identities",
+        ),
       onFailure: (error) => {
         const message = `The journal of the dispatcher failed: ${error.message}`;
         die(context, new LeatError(error.code, message, { cause: error }));

@@ -242,6 +242,21 @@ Deno.test("an identity has so many jobs, clients and bytes of pipelines; others 
   await b.ask("openIteration", b.openRequest(datasetId, "job 4"));
 });
 
+Deno.test("the pipelines of all identities together are bounded, so that a journal's snapshot can hold them", async () => {
+  await using teams = new Teams({ quotas: { datasetsBytesMax: 150, allDatasetsBytesMax: 200 } });
+  const [a, b] = [teams.join(A), teams.join(B)];
+  await a.register("x".repeat(120), false);
+  await b.register("y".repeat(70), false);
+  for (const team of [a, b]) {
+    const { code, message } = await team.refused(
+      "registerDataset",
+      definitionOf(new Uint8Array(20)),
+    );
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "210 bytes together, over 200 (allDatasetsBytesMax)");
+  }
+});
+
 Deno.test("a quota that is none is refused", () => {
   const error = assertThrows(() => checkedQuotas({ jobsMax: 0 }), LeatError);
   assertStringIncludes(error.message, "quotas.jobsMax");

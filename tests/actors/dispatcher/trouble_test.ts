@@ -64,6 +64,27 @@ Deno.test("a dispatcher that is stopped while its disk is full stops, and forget
   await cluster.ask("getDataset", { datasetId: known });
 });
 
+Deno.test("a state that is too large for a snapshot is kept as records, and the dispatcher goes on and says so", async () => {
+  await using cluster = await TestCluster.start({
+    journalRecordsMax: 2,
+    journalSnapshotBytesMax: 100_000,
+  });
+  const worker = cluster.worker("w", tableOf(10_000));
+  const large = await cluster.dataset("x".repeat(150_000));
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  const splits: number[] = [];
+  for (let number = 1; number <= 20; number++) {
+    splits.push((await take(cluster, taskId, number)).split!.index);
+  }
+  assertEquals(new Set(splits).size, 20);
+  assertEquals((await cluster.ask("describe", null)).journal, undefined, "it waits for no disk");
+  assertStringIncludes(cluster.world.errors[0]!, "SNAPSHOT_BYTES_MAX");
+  await cluster.restart();
+  await cluster.ask("getDataset", { datasetId: large });
+  assertEquals((await take(cluster, taskId, 20)).split!.index, splits.at(-1), "as before");
+});
+
 Deno.test("a wall clock that jumps by hours, forwards and backwards, ends nobody and keeps nobody", async () => {
   await using cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
   const worker = cluster.worker("w", tableOf(10));
