@@ -8,7 +8,7 @@
  */
 import { Dataset } from "../mod.ts";
 
-/** What a training run keeps: the model, and where its data stands. */
+/** What a training run writes beside the state of its iterator. */
 interface Checkpoint {
   readonly step: number;
   readonly weight: number;
@@ -52,7 +52,7 @@ async function train(
     step++;
     batches.push(String(batch.data));
     if (batches.length < stopAfter) continue;
-    // Both belong together: the weights after this step, and the place in the data behind it.
+    // The two belong together: the weights after this step, and the position in the data after it.
     await Deno.writeFile(`${folder}/data.bin`, await iterator.save());
     await Deno.writeTextFile(`${folder}/model.json`, JSON.stringify({ step, weight }));
     break;

@@ -1,6 +1,6 @@
 /**
- * A file format of one's own as a source: workers read files of measurements, each file once, with the reader that
- * this module exports.
+ * A custom file format as a source: two workers read files of measurements with the reader that this module exports,
+ * each file once.
  *
  *     deno run -P examples/custom_format.ts
  *

@@ -20,7 +20,7 @@ try {
     .shuffle(64)
     .parseExamples({ png: "bytes", label: "int64" })
     .map(async ({ png, label }, { image, random }) => ({
-      // Numbers of `random` belong to the element: they repeat wherever and whenever it is made with one seed.
+      // `random` depends on the seed and the element alone: an augmentation is the same on every host.
       image: await image.decode(png, {
         resize: { width: 24, height: 24 },
         flip: random.next() < 0.5,

@@ -1,5 +1,5 @@
 /**
- * A sharding policy of one's own: the first worker, on a faster machine, reads two files of three.
+ * A custom sharding policy: the first worker, on a faster machine, reads two files of three.
  *
  *     deno run -P examples/sharding_policy.ts
  *
@@ -19,7 +19,7 @@ try {
   }
   await using cluster = await LocalCluster.start({ workers: SPEEDS.length });
 
-  // Run by every worker with its index. It has to be self-contained: what it needs comes as captures.
+  // Every worker calls it with its own index. It travels there, so what it needs comes as captures.
   const bySpeed = shardingPolicy("by speed", {
     shard(files, { index, speeds, Dataset }) {
       const owners = speeds.flatMap((speed, worker) => Array.from({ length: speed }, () => worker));

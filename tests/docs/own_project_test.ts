@@ -13,7 +13,7 @@ function blockBelow(readme: string, heading: string, language: string): string {
   return block;
 }
 
-Deno.test("README.md's way to import Leat into another project passes Deno's default type check, and runs", async () => {
+Deno.test("README.md's way to import Leat into another project passes the type check and runs, for copied examples too", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
   const config = JSON.parse(
     blockBelow(readme, "Importing Leat into a project of your own", "json"),
@@ -21,6 +21,7 @@ Deno.test("README.md's way to import Leat into another project passes Deno's def
   assertEquals(Object.keys(config.imports), ["@leat/leat"]);
   assertEquals(config.links.length, 1);
   const program = blockBelow(readme, "In training code", "ts").replace("./mod.ts", "@leat/leat");
+  const example = await Deno.readTextFile(new URL("examples/custom_format.ts", ROOT));
 
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
@@ -29,6 +30,8 @@ Deno.test("README.md's way to import Leat into another project passes Deno's def
   const linked = { ...config, links: [ROOT.pathname] };
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));
   await Deno.writeTextFile(`${folder}/train.ts`, program);
+  const copied = example.replace("../mod.ts", "@leat/leat");
+  await Deno.writeTextFile(`${folder}/custom_format.ts`, copied);
 
   const run = async (...args: string[]) => {
     const command = new Deno.Command("deno", { args, cwd: folder, env: { NO_COLOR: "1" } });
@@ -36,9 +39,14 @@ Deno.test("README.md's way to import Leat into another project passes Deno's def
     assertEquals(code, 0, new TextDecoder().decode(stderr));
     return new TextDecoder().decode(stdout).trim();
   };
-  await run("check", "--quiet", "train.ts");
+  await run("check", "--quiet", "train.ts", "custom_format.ts");
   assertEquals(
     await run("run", "--quiet", "--no-prompt", "--allow-read", "train.ts"),
     "32 steps",
+  );
+  const flags = ["--quiet", "--no-prompt", "--allow-read", "--allow-write=/tmp,/var/folders"];
+  assertEquals(
+    (await run("run", ...flags, "custom_format.ts")).split("\n").at(-1),
+    "3000 measurements",
   );
 });
