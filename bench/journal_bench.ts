@@ -189,6 +189,8 @@ const JOURNAL_OPTIONS = {
   },
   onStall: () => {},
   onFailure: () => {},
+  snapshotBytesMax: 2 ** 29,
+  onTooLarge: () => {},
 };
 
 const JOB_RECORDS: readonly JournalRecord[] = [
