@@ -4,9 +4,7 @@
  * @module
  */
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
-
-/** How long a part may take before a test that waits for it fails: this turns a hang into a failure. */
-const PATIENCE_MS = 120_000;
+import { PATIENCE_MS } from "../lib/until.ts";
 
 /** Gives up a worker as soon as that is of use: for tests that kill one, and lose nothing by one too many. */
 export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];

@@ -13,12 +13,11 @@
  */
 
 import { fileURLToPath } from "node:url";
+import { PATIENCE_MS } from "./until.ts";
 
 /** The top of the tree, where children run unless told otherwise. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** How long a child may take for a line before the test fails with what it has said. */
-const LINE_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 5_000;
 /** What is kept of each stream: more is a child gone wild, and its beginning says why. */
 const OUTPUT_CHARS_MAX = 4 << 20;
@@ -122,7 +121,7 @@ class ChildProcess implements Child {
   }
 
   async line(pattern: RegExp): Promise<RegExpExecArray> {
-    const found = await within(LINE_TIMEOUT_MS, this.stdout.match(pattern));
+    const found = await within(PATIENCE_MS, this.stdout.match(pattern));
     if (found !== undefined) return found;
     throw new Error(
       `${this.#name} (process ${this.pid}) printed no line that matches ${pattern}.\n` +
