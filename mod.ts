@@ -62,6 +62,7 @@ export {
 export { distributedSave } from "./world/distributed_save.ts";
 export { registerDataset, type RegisterDatasetOptions } from "./world/register_dataset.ts";
 export { DenoHost, type DenoHostOptions } from "./world/deno_host.ts";
+export type { ForeignLimits } from "./world/foreign_processes.ts";
 export type { HttpOptions } from "./world/http_files.ts";
 export type { RequestOptions } from "./world/http_client.ts";
 export type { S3Options } from "./world/s3_settings.ts";

@@ -65,6 +65,19 @@ export class RandomStream {
     return new RandomStream(this, [label]);
   }
 
+  /** Four words that stand for seed and labels: see {@linkcode RandomStream.named}. */
+  get name(): PhiloxBlock {
+    const [first, second, third, fourth] = this.#words as [number, number, number, number];
+    return [first, second, third, fourth];
+  }
+
+  /** The stream that has this {@linkcode RandomStream.name}, at its beginning. */
+  static named(name: PhiloxBlock): RandomStream {
+    const stream = new RandomStream(0);
+    stream.#words.splice(0, name.length, ...name.map((word) => word | 0));
+    return stream;
+  }
+
   /** How many 32-bit words have been drawn: with the seed and labels, the whole state. */
   get position(): number {
     return this.#position;

@@ -3,34 +3,18 @@
  * task, and the place of the operator whose iterator is being made.
  */
 import { RandomStream } from "../core/philox.ts";
-import { ForeignHost, isForeign } from "./foreign.ts";
+import { ForeignHost, hasForeignFunction, isForeign } from "./foreign.ts";
+import type { ForeignRunner } from "./foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./last_readers.ts";
+import { lateFactory } from "./late_factory.ts";
 import type { DatasetNode } from "./node.ts";
 import { Pacer } from "./pacer.ts";
 import { Pause } from "./pause.ts";
-import {
-  isReplicated,
-  isSplittable,
-  replicatedInputOf,
-  SplitReader,
-  type SplitSource,
-} from "./splits.ts";
-import { type IteratorStats, OperatorMeter, type OperatorStats } from "./stats.ts";
-
-/** One occurrence of a node in the graph of one iteration. */
-interface Place {
-  /** What the operator's iterators share during this iteration, such as a cache. */
-  shared: unknown;
-  /** Whether the operator's iterator is that of its input. */
-  isPassed: boolean;
-  readonly node: DatasetNode;
-  readonly stats: OperatorMeter;
-  readonly luckNumber: number;
-  readonly sourceIndex: number | undefined;
-  readonly inputs: readonly Place[];
-}
+import { type FirstNumbers, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
+import { SplitReader, type SplitSource } from "./splits.ts";
+import type { IteratorStats, OperatorMeter } from "./stats.ts";
 
 /** The coordinates of luck that hold for a whole iteration, below operator and index. */
 export interface Luck {
@@ -66,6 +50,10 @@ interface Iteration {
   readonly host: Host;
   /** The host of operators that this program did not build; made for the first of them. */
   foreignHost?: ForeignHost;
+  /** Where its foreign functions run, once one of them does. */
+  readonly foreign: { runner?: ForeignRunner | undefined };
+  /** Whether another iteration's `foreign` is used, which ends it. */
+  readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly pause: Pause;
   readonly deterministic: boolean;
@@ -84,7 +72,29 @@ export interface RootOptions {
   readonly splits?: SplitSource | undefined;
   /** Those of the dataset. Default: of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
+  /** The iteration that this one is a part of: their foreign functions run in one place. */
+  readonly within?: IteratorContext | undefined;
+  /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
+  readonly first?: FirstNumbers | undefined;
 }
+
+/** See `IteratorContext.elsewhere`. */
+export interface Elsewhere {
+  /** The host of the iteration, which has `foreignRunners`. */
+  readonly host: Host;
+  readonly deterministic: boolean;
+  readonly place: Place;
+  /** Starts the runner of the iteration, once. */
+  readonly start: () => ForeignRunner;
+  /** The context of a place below that stays here, in a repetition with this epoch. */
+  readonly contextOf: (place: Place, epoch: number) => IteratorContext;
+}
+
+/** The code is loaded by those who need it. */
+const foreignIterator = lateFactory(async () => {
+  const { foreignIterator } = await import("./foreign_iterator.ts");
+  return foreignIterator;
+});
 
 /** Handed to `makeIterator`: all that the iterator of one operator may know of its surroundings. */
 export class IteratorContext {
@@ -117,11 +127,13 @@ export class IteratorContext {
   static root(
     node: DatasetNode,
     host: Host,
-    { luck, deterministic, splits, lastReaders }: RootOptions,
+    { luck, deterministic, splits, lastReaders, within, first }: RootOptions,
   ): IteratorContext {
     return new IteratorContext(
       {
         host,
+        foreign: within === undefined ? {} : within.#iteration.foreign,
+        isWithin: within !== undefined,
         pacer: new Pacer(host),
         pause: new Pause(),
         deterministic,
@@ -130,7 +142,7 @@ export class IteratorContext {
         isShare: false,
       },
       luck,
-      placesOf(node),
+      placesOf(node, undefined, first),
       splits === undefined ? undefined : new SplitProgress(splits),
     );
   }
@@ -156,15 +168,16 @@ export class IteratorContext {
 
   /** Makes the iterator of this operator itself. */
   makeIterator(): ElementIterator {
-    return this.#place.node.makeIterator(this);
+    const { node } = this.#place;
+    return hasForeignFunction(node, this.#iteration.host)
+      ? foreignIterator(node, this)
+      : node.makeIterator(this);
   }
 
   /** Makes the iterator of this operator's input. */
   makeInput(index = 0): ElementIterator {
     const place = this.#place.inputs[index]!;
-    return place.node.makeIterator(
-      new IteratorContext(this.#iteration, this.luck, place, this.#splits),
-    );
+    return new IteratorContext(this.#iteration, this.luck, place, this.#splits).makeIterator();
   }
 
   /** The iterator of this operator's input in place of its own: what it gives counts for both. */
@@ -285,6 +298,31 @@ export class IteratorContext {
     return this.#iteration.lastReaders;
   }
 
+  /** What is needed to run this operator and all below it elsewhere. */
+  get elsewhere(): Elsewhere {
+    const { host, foreign, deterministic } = this.#iteration;
+    return {
+      ...{ host, deterministic, place: this.#place },
+      start: () => foreign.runner ??= host.foreignRunners!.start(),
+      contextOf: (place, epoch) =>
+        new IteratorContext(this.#iteration, { ...this.luck, epoch }, place, undefined),
+    };
+  }
+
+  /** The iteration is over. To be waited for where something of it runs elsewhere. */
+  close(): Promise<void> | undefined {
+    const { foreign, isWithin } = this.#iteration;
+    if (isWithin) return undefined;
+    const closing = foreign.runner?.close();
+    foreign.runner = undefined;
+    return closing;
+  }
+
+  /** Whether others were given elements of a stream that this iteration has a share of. */
+  get isShare(): boolean {
+    return this.#iteration.isShare;
+  }
+
   /** What all iterators of this operator share during this iteration; made by the first. */
   shared<T>(make: () => T): T {
     return (this.#place.shared ??= make()) as T;
@@ -313,52 +351,6 @@ export class IteratorContext {
   collectStats(): IteratorStats {
     return statsOf(this.#place);
   }
-}
-
-function statsOf(place: Place): OperatorStats[] {
-  const inputs = place.inputs.map(statsOf);
-  const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
-  const own = place.stats.read(bytesIn);
-  const passed = place.isPassed ? inputs[0]![0]! : own;
-  const { elements, bytesOut } = passed;
-  return [{ ...own, elements, bytesOut }, ...inputs.flat()];
-}
-
-/** Sources that read splits of one numbering; those of a joint one read the same splits. */
-interface Sources {
-  count: number;
-  readonly isJoint: boolean;
-}
-
-/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as meters have it. */
-function placesOf(root: DatasetNode, opener?: OperatorMeter): Place {
-  let numbers = 0;
-  let settings = 0;
-  // What lies below a splittable source is read whole by every task, and so are replicated inputs.
-  const place = (node: DatasetNode, among: Sources | undefined): Place => {
-    const stats = new OperatorMeter(node.kind, numbers++, opener);
-    const luckNumber = stats.number - settings;
-    if (node.isSetting) settings++;
-    const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
-    const sourceIndex = isSource ? among && among.count++ : undefined;
-    const replicated = replicatedInputOf(node);
-    const below = isSource ? sourcesBelow(node, among) : among;
-    const inputs = node.inputs.map((input, i) =>
-      place(input, i === replicated ? undefined : below)
-    );
-    return { node, stats, luckNumber, sourceIndex, inputs, shared: undefined, isPassed: false };
-  };
-  return place(root, { count: 0, isJoint: false });
-}
-
-function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {
-  const isJoint = isSplittable(node) && node.isJoint === true;
-  return isJoint && among !== undefined ? { count: 0, isJoint } : undefined;
-}
-
-function sourceIndexesOf(place: Place): number[] {
-  if (place.sourceIndex !== undefined) return [place.sourceIndex];
-  return place.inputs.flatMap(sourceIndexesOf);
 }
 
 /** Plainly the repetition in the first epoch; distinct for repetitions within later ones. */

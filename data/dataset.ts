@@ -180,7 +180,7 @@ export interface BucketOptions<T, C extends Captures> extends FunctionOptions<C>
 export interface DeserializeOptions {
   /**
    * Whether its author is trusted as the author of this program is: its functions then run here, with all permissions of this process.
-   * Default: false.
+   * Default: false. They run in a confined process then.
    */
   readonly trustPipeline?: boolean;
 }
@@ -1646,8 +1646,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * A dataset that was registered with a service, by its id there: `not_found` if the dispatcher knows
    * none. What its elements are like is not known here unless `spec` says so, and neither is how many
    * they are. Under DETERMINISTIC the pipeline itself is asked of the dispatcher, since a part of it
-   * (rows that splits have left over, what cannot be run by splits) runs here. Where that part has functions or files of the
-   * pipeline's author, reading fails with `permission_denied` unless `trustPipeline` is true.
+   * (rows that splits have left over, what cannot be run by splits) runs here. Functions of the pipeline's author in that part run in
+   * a confined process, unless `trustPipeline` is true. Reading fails with `permission_denied` where none can be started (it needs Linux
+   * and `--allow-run=deno`), and where that part opens files.
    *
    * @example
    * ```ts
@@ -1757,9 +1758,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
   }
 
   /**
-   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be looked at, registered and distributed; iterating
-   * it in this process fails with `permission_denied` where it calls a function, imports a module or opens a file, unless
-   * `trustPipeline` is true. `invalid_argument` for any other bytes.
+   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be looked at, registered and distributed. When it is
+   * iterated, its functions run in a confined process, unless `trustPipeline` is true. Iterating fails with `permission_denied` where
+   * none can be started (it needs Linux and `--allow-run=deno`), and where it opens a file or reads a service. `invalid_argument` for
+   * any other bytes.
    *
    * @example
    * ```ts

@@ -36,6 +36,8 @@ export interface IterationOptions {
   readonly splits?: SplitSource;
   /** As whom the dataset's iterations have read streams of services. Default: as nobody yet. */
   readonly lastReaders?: LastReaders;
+  /** The iteration that this one is a part of. */
+  readonly within?: IteratorContext;
   /** Told the epoch of an iteration that was restored, and as whom it reads: the one after it is the next. */
   readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
   /** Closes the iterator at the first element that fails. */
@@ -74,8 +76,8 @@ export function rootContext(
   const { task = 0 } = options;
   const luck = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, lastReaders } = options;
-  return IteratorContext.root(node, host, { luck, deterministic, splits, lastReaders });
+  const { splits, lastReaders, within } = options;
+  return IteratorContext.root(node, host, { luck, deterministic, splits, lastReaders, within });
 }
 
 /** A call that waits for its turn. */
@@ -157,8 +159,10 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       return this.#start(() => later);
     } catch (error) {
       const told = this.#told(error);
-      this.#closeAtError();
-      return Promise.reject(told);
+      const closing = this.#closeAtError();
+      return closing === undefined
+        ? Promise.reject(told)
+        : closing.then(() => Promise.reject(told));
     }
   }
 
@@ -219,14 +223,13 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /** Ends the iteration. What was being read or called is dropped. */
-  return(): Promise<IteratorResult<T, undefined>> {
-    this.#close();
-    return Promise.resolve(DONE);
+  async return(): Promise<IteratorResult<T, undefined>> {
+    await this.#close();
+    return DONE;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    this.#close();
-    return Promise.resolve();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
   }
 
   [Symbol.asyncIterator](): this {
@@ -235,7 +238,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   /**
    * What every operator has done since the iterator was opened or restored, from the last one down; a
-   * copy. Elements that `globalShuffle` reads by their numbers are not counted below it.
+   * copy. Elements that `globalShuffle` reads by their numbers are not counted below it, and operators
+   * below a function that runs in a confined process are not counted at all.
    *
    * @example
    * ```ts
@@ -298,11 +302,13 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     } catch (error) {
       if (elements !== undefined) dropHalfRestored(elements);
       context?.endRestoring(false);
+      await context?.close();
       throw error instanceof LeatError ? toldOf(error) : unreadableState(error);
     }
     const { state, shared: _, ...coordinates } = saved;
     context.endRestoring(true);
     this.#elements.dispose();
+    const closing = this.#context.close();
     this.#coordinates = coordinates;
     this.#context = context;
     this.#elements = elements;
@@ -313,8 +319,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#waitedMs = 0;
     this.#held = new OperatorMeter("next", -1);
     this.#watch = new Stopwatch(context.host, this.#held);
-    if (this.#closed) elements.dispose();
+    if (this.#closed) this.#dispose();
     else this.#options.onRestored?.(coordinates.epoch, context.lastReaders);
+    await closing;
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
@@ -332,7 +339,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const { host } = this.#context;
     const startedAtMs = host.nowMs();
     try {
-      return this.#resultOf(await pending);
+      const result = this.#resultOf(await pending);
+      return result instanceof Promise ? await result : result;
     } catch (error) {
       throw this.#told(error);
     } finally {
@@ -349,7 +357,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this.#options.keepsReadingFailures === true ? error : toldOf(error);
   }
 
-  #resultOf(element: unknown): IteratorResult<T, undefined> {
+  #resultOf(
+    element: unknown,
+  ): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
     if (element !== END) {
       if (isWhole(element)) return { done: false, value: element as T };
       const { stats } = this.#context;
@@ -357,7 +367,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     }
     this.#ended = true;
     this.#endedAtMs ??= this.#context.host.nowMs();
-    return DONE;
+    const closing = this.#context.close();
+    return closing === undefined ? DONE : closing.then(() => DONE);
   }
 
   #whenFree<R>(run: () => Promise<R>): Promise<R> {
@@ -391,8 +402,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       try {
         request.resolve(await request.run());
       } catch (error) {
+        // Closing answers those that wait; this one is told its error.
+        if (this.#queue[0] === request) this.#queue.shift();
+        const closing = this.#closeAtError();
+        if (closing !== undefined) await closing;
         request.reject(error);
-        this.#closeAtError();
       }
       if (this.#queue[0] === request) this.#queue.shift(); // gone where the iterator was closed
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
@@ -400,15 +414,21 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#busy = false;
   }
 
-  #closeAtError(): void {
-    if (this.#options.closesAtError) this.#close();
+  #closeAtError(): Promise<void> | undefined {
+    return this.#options.closesAtError ? this.#close() : undefined;
   }
 
   /** Nobody who waits is left waiting for what will not come. */
-  #close(): void {
+  #close(): Promise<void> | undefined {
     this.#closed = true;
-    this.#elements.dispose();
+    const closing = this.#dispose();
     for (const request of this.#queue.splice(0)) request.whenClosed();
+    return closing;
+  }
+
+  #dispose(): Promise<void> | undefined {
+    this.#elements.dispose();
+    return this.#context.close();
   }
 }
 

@@ -2,13 +2,15 @@
  * Pipelines that this program did not build: those that `Dataset.deserialize`, `Dataset.fromId` and stored elements give.
  *
  * Such a pipeline may be read, sent on and run by workers. In the process that holds it, its functions are not called, its modules not
- * imported and its files not opened, unless its user says that its author is trusted.
+ * imported and its files not opened, unless its user says that its author is trusted. Its functions run apart, where the host can have
+ * them do so.
  */
 import { LeatError } from "../core/error.ts";
 import { NodeFunction } from "./call.ts";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "./host.ts";
 import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
 import { ReadingFailure } from "./reading_failure.ts";
+import { SERVED_KINDS } from "./splits.ts";
 
 const foreign = new WeakSet<DatasetNode>();
 
@@ -33,17 +35,23 @@ export function rebuilt(
   return copy;
 }
 
+/** Whether an operator has a function that this program did not build, and that must not be called here. */
+export function hasForeignFunction(node: DatasetNode, host: Host): boolean {
+  return host.runsForeign !== true && isForeign(node) &&
+    Object.values(node.attributes).some((value) => value instanceof NodeFunction);
+}
+
 /**
- * Refuses foreign functions among operators before anything of them runs.
+ * Refuses foreign functions among operators, before anything of them runs, where nothing can run them apart.
  *
- * @throws {ReadingFailure} `permission_denied`, naming the first operator with a function, unless `host` runs foreign pipelines.
+ * @throws {ReadingFailure} `permission_denied`, naming the first operator with a function.
  */
 export function refuseForeignFunctions(nodes: readonly DatasetNode[], host: Host): void {
-  if (host.runsForeign === true) return;
-  for (const node of nodes) {
-    if (!isForeign(node)) continue;
-    const hasFunction = Object.values(node.attributes).some((at) => at instanceof NodeFunction);
-    if (hasFunction) throw refusal(`call the function of ${node.kind}`);
+  const { foreignRunners } = host;
+  if (foreignRunners !== undefined && foreignRunners.obstacle === undefined) return;
+  const node = nodes.find((node) => hasForeignFunction(node, host));
+  if (node !== undefined) {
+    throw foreignRefusal(`call the function of ${node.kind}`, foreignRunners?.obstacle);
   }
 }
 
@@ -54,33 +62,48 @@ export function refuseForeignFunctions(nodes: readonly DatasetNode[], host: Host
  */
 export function refuseForeignService(node: DatasetNode, host: Host): void {
   if (isForeign(node) && host.runsForeign !== true) {
-    throw refusal(`dial the service of ${node.kind}`);
+    throw foreignRefusal(`dial the service of ${node.kind}`);
   }
 }
 
-function refusal(what: string): ReadingFailure {
+/** As `refuseForeignService`, for all of a foreign graph, whose operators are about to run apart. */
+export function refuseForeignServices(node: DatasetNode): void {
+  if (!isForeign(node)) return;
+  if (SERVED_KINDS.has(node.kind)) throw foreignRefusal(`dial the service of ${node.kind}`);
+  node.inputs.forEach(refuseForeignServices);
+}
+
+/**
+ * Why something is not done for a pipeline that this program did not build.
+ *
+ * @param obstacle Why it cannot be done in a confined process either.
+ */
+export function foreignRefusal(what: string, obstacle?: string): ReadingFailure {
+  const instead = obstacle === undefined
+    ? ""
+    : ` A confined process, which would do so instead, cannot be started: ${obstacle}.`;
   return new ReadingFailure(
     new LeatError(
       "permission_denied",
-      `This program did not build this pipeline, and does not ${what} with its own permissions. Read it with a ` +
-        `processingMode that runs all of it on workers, such as DYNAMIC; or, if you trust its author as you trust ` +
-        `your own code, say so: Dataset.fromId(service, id, { trustPipeline: true }) or ` +
+      `This program did not build this pipeline, and does not ${what} with its own permissions.${instead} Read it ` +
+        `with a processingMode that runs all of it on workers, such as DYNAMIC; or, if you trust its author as you ` +
+        `trust your own code, say so: Dataset.fromId(service, id, { trustPipeline: true }) or ` +
         `Dataset.deserialize(bytes, { trustPipeline: true })`,
     ),
   );
 }
 
-/** What foreign operators are given as their host: time, luck and decoding, but no code and no files. */
-export class ForeignHost implements Host {
+/** What foreign operators are given of a host: time, luck and decoding, but no files. */
+class FilelessHost implements Host {
   readonly #host: Host;
   readonly files: Files = {
-    open: (path) => Promise.reject(refusal(`open ${path}`)),
-    list: (pattern) => Promise.reject(refusal(`list ${pattern}`)),
+    open: (path) => Promise.reject(foreignRefusal(`open ${path}`)),
+    list: (pattern) => Promise.reject(foreignRefusal(`list ${pattern}`)),
   };
   readonly newFiles: NewFiles = {
-    create: (path) => Promise.reject(refusal(`write ${path}`)),
+    create: (path) => Promise.reject(foreignRefusal(`write ${path}`)),
     remove: (path) => {
-      throw refusal(`remove ${path}`);
+      throw foreignRefusal(`remove ${path}`);
     },
   };
 
@@ -116,11 +139,23 @@ export class ForeignHost implements Host {
     this.#host.warn(message);
   }
 
+  importModule(url: string): Promise<Record<string, unknown>> {
+    return this.#host.importModule(url);
+  }
+}
+
+/** The host of foreign operators in the process that has read them: it runs no code for them. */
+export class ForeignHost extends FilelessHost {
   evaluate(): never {
-    throw refusal("call its functions");
+    throw foreignRefusal("call its functions");
   }
 
-  importModule(url: string): Promise<never> {
-    return Promise.reject(refusal(`import ${url}`));
+  override importModule(url: string): Promise<never> {
+    return Promise.reject(foreignRefusal(`import ${url}`));
   }
+}
+
+/** Their host in a process that was made for them, and that has no permissions. */
+export class PartHost extends FilelessHost {
+  readonly runsForeign = true;
 }

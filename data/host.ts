@@ -6,6 +6,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { ForeignRunners } from "./foreign_runners.ts";
 
 /** What a pipeline may ask of the machine. */
 export interface Host {
@@ -30,6 +31,8 @@ export interface Host {
    * Default: false. See `data/foreign.ts`.
    */
   readonly runsForeign?: boolean;
+  /** Runs functions that this program did not build apart from it. Left out: they are refused. */
+  readonly foreignRunners?: ForeignRunners;
   /** Says something to whoever watches the machine, and to nobody else. */
   warn(message: string): void;
 }

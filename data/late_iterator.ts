@@ -5,7 +5,7 @@
  * @module
  */
 import type { IteratorContext } from "./context.ts";
-import { ElementIterator, END, type Pulled } from "./iterator.ts";
+import { ElementIterator, END, type Pulled, type Token } from "./iterator.ts";
 import { ReadingFailure } from "./reading_failure.ts";
 
 /** Fetches what it gives at the first call of `next()`, `save()` or `restore()`. */
@@ -28,6 +28,10 @@ export class LateIterator extends ElementIterator {
     if (this.disposed) return END;
     // Elements may be null.
     return this.#fetched === undefined ? this.#first() : this.#fetched.next();
+  }
+
+  override async again(token: Token): Promise<unknown> {
+    return await (await this.fetched()).again(token);
   }
 
   protected override async saveState(): Promise<unknown> {

@@ -31,10 +31,12 @@ export async function elementAt(
   if (checkInteger("at", "index", index, Number.MIN_SAFE_INTEGER) < 0 || index >= cardinality) {
     throw new LeatError("out_of_range", `at: element ${index} of a dataset of ${cardinality}`);
   }
-  const elements = rootContext(node, options).makeIterator();
+  const context = rootContext(node, options);
+  const elements = context.makeIterator();
   try {
     return await elements.again(node.tokenAt(index));
   } finally {
     elements.dispose();
+    await context.close();
   }
 }

@@ -42,5 +42,6 @@ export async function reduceGraph(
     throw toldOf(error);
   } finally {
     elements.dispose();
+    await context.close();
   }
 }

@@ -4,7 +4,9 @@
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
+import type { ForeignRunners } from "../data/foreign_runners.ts";
 import { Audio } from "./audio.ts";
+import { type ForeignLimits, ForeignProcesses } from "./foreign_processes.ts";
 import { Images } from "./images.ts";
 import { DenoNewFiles } from "./new_files.ts";
 import { StorageFiles, type StorageOptions } from "./storage.ts";
@@ -19,6 +21,8 @@ export interface DenoHostOptions {
   readonly images?: ImageCodec;
   /** Default: a new {@linkcode Audio}. */
   readonly audio?: AudioCodec;
+  /** Limits of the processes in which functions run that this program did not build. */
+  readonly foreign?: ForeignLimits;
 }
 
 /**
@@ -37,11 +41,13 @@ export class DenoHost implements Host {
   readonly newFiles: NewFiles = new DenoNewFiles();
   readonly images: ImageCodec;
   readonly audio: AudioCodec;
+  readonly foreignRunners: ForeignRunners;
 
   constructor(options: DenoHostOptions = {}) {
     this.files = options.files ?? new StorageFiles(options.storage);
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
+    this.foreignRunners = new ForeignProcesses(options.foreign);
   }
 
   nowMs(): number {

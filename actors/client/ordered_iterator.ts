@@ -75,7 +75,7 @@ export function orderedIterator(
   return context.instead(graph, new RandomStream(seed)).makeIterator();
 }
 
-/** The operators of a graph that run in this process: those around its chains, and those that gather the rows of several splits. */
+/** The operators of a graph that do not run on workers: those around its chains, and those that gather the rows of several splits. */
 function partsAtReader(node: DatasetNode): DatasetNode[] {
   if (node instanceof StreamNode) return [];
   const chain = chainOf(node);
@@ -257,7 +257,8 @@ class OrderedIterator extends ElementIterator {
     this.#options = options;
     const { context, chain, seed } = options;
     context.stats.serves(() => this.#feed.stats());
-    this.#join = new RemainderJoin(chain, { host: context.host, seed, epoch: context.luck.epoch });
+    const { host, luck: { epoch } } = context;
+    this.#join = new RemainderJoin(chain, { host, seed, epoch, within: context });
   }
 
   override next(): Pulled<unknown> {
@@ -342,7 +343,10 @@ class OrderedIterator extends ElementIterator {
       }
       if (this.disposed) return END;
       if ("element" in fed) this.#options.context.stats.received(fed.element.bytes.byteLength);
-      const given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
+      const given = await (fed.kind === "end" ? this.#end() : this.#take(fed)).catch((error) => {
+        // A batch that is joined may be made in a process that is gone.
+        throw error instanceof ReadingFailure ? this.#fail(error) : error;
+      });
       if (given === undefined) continue;
       if (given === END) return END;
       if (this.#options.isShared && this.#position.hasElements === undefined) {

@@ -22,7 +22,8 @@ export interface FromIdOptions extends Omit<DistributeOptions, "service" | "comp
   readonly spec?: ElementSpec;
   /**
    * Whether the author of the registered pipeline is trusted as the author of this program is. Under DETERMINISTIC, what of the pipeline
-   * cannot be run by splits runs in this process; with `true` it runs here with all permissions of this process. Default: false.
+   * cannot be run by splits is read here; with `true` its functions run here with all permissions of this process, else in a confined
+   * process. Default: false.
    */
   readonly trustPipeline?: boolean;
 }

@@ -5,6 +5,7 @@ import { rowAt, rowSpec, specOf } from "../components.ts";
 import { type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { FromNode } from "../operators/from.ts";
+import { ReadingFailure } from "../reading_failure.ts";
 import { type ElementSpec, mapSpec } from "../spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 import { gathering, rowsIn, sizeOf } from "./split_run.ts";
@@ -31,12 +32,15 @@ interface Row {
 /** Joins remainders in the order of splits. */
 export class RemainderJoin {
   readonly #chain: OrderedChain;
-  readonly #options: Pick<IterationOptions, "host" | "seed" | "epoch">;
+  readonly #options: Pick<IterationOptions, "host" | "seed" | "epoch" | "within">;
   readonly #size: number;
   #rows: Row[] = [];
   #spec: ElementSpec;
 
-  constructor(chain: OrderedChain, options: Pick<IterationOptions, "host" | "seed" | "epoch">) {
+  constructor(
+    chain: OrderedChain,
+    options: Pick<IterationOptions, "host" | "seed" | "epoch" | "within">,
+  ) {
     this.#chain = chain;
     this.#options = options;
     this.#size = chain.batch === undefined ? Infinity : sizeOf(chain.batch);
@@ -55,6 +59,7 @@ export class RemainderJoin {
    * @param lastRows how many of its last rows: fewer than all where the others are in a batch that
    * was given before.
    * @returns the batch that it completes, if it does.
+   * @throws {ReadingFailure} where operators after the batch run elsewhere, and cannot go on.
    */
   async add(
     sequence: number,
@@ -91,11 +96,13 @@ export class RemainderJoin {
       ...this.#options,
       salt: JOINED_SALT,
       split: index + 1,
+      keepsReadingFailures: true,
     });
     try {
       const { done, value } = await batches.next();
       return done ? undefined : { element: value };
     } catch (error) {
+      if (error instanceof ReadingFailure) throw error;
       return { error };
     }
   }

@@ -98,6 +98,7 @@ export async function saveGraph(
     throw toldOf(error);
   } finally {
     elements.dispose();
+    await context.close();
     writer.abandon();
   }
 }

@@ -1,6 +1,7 @@
 /**
  * A pipeline of somebody else must not run in the process that reads it: not while it is read back, looked at or registered, and not
- * when it is iterated, unless the user of that process has said that its author is trusted.
+ * when it is iterated, unless the user of that process has said that its author is trusted. Its functions run apart, where they may
+ * nothing.
  */
 import { Dataset, LeatError, LocalCluster, registerDataset, udf } from "../../mod.ts";
 import { analyzeFunction } from "../../data/udf/free_names.ts";
@@ -27,6 +28,15 @@ function graphWith(source: string): Uint8Array {
   const honest = new TextDecoder().decode(Dataset.range(3).map((x) => x).serialize());
   const graph = JSON.parse(honest, (key, value) => key === "source" ? source : value);
   return new TextEncoder().encode(JSON.stringify(graph));
+}
+
+async function gives(dataset: AsyncIterable<unknown>, elements: unknown[]): Promise<void> {
+  assertEquals(await Array.fromAsync(dataset), elements);
+}
+
+/** A function that does what no function that travels as text may name. */
+function doing(what: string): string {
+  return `() => new Function(${JSON.stringify(`return ${what}`)})()`;
 }
 
 async function refusal(dataset: AsyncIterable<unknown>): Promise<LeatError> {
@@ -96,29 +106,79 @@ Deno.test("a foreign pipeline may be looked at and sent on, and none of its func
   }
 });
 
-Deno.test("a foreign pipeline that is iterated is refused, and runs once its author is trusted", async () => {
+Deno.test("a foreign pipeline that is iterated runs apart, and here once its author is trusted", async () => {
   for (const source of HARMFUL.slice(0, 2)) {
     const bytes = graphWith(source);
-    assertEquals(await ran(() => refusal(Dataset.deserialize(bytes))), false, source);
-    assertEquals(
-      await ran(() => refusal(Dataset.deserialize(bytes).map((x) => x).batch(2))),
-      false,
-      source,
-    );
+    const foreign = Dataset.deserialize(bytes) as Dataset<number>;
+    assertEquals(await ran(() => gives(foreign, [0, 1, 2])), false, source);
+    const behind = foreign.map((x) => x + 1).filter((x) => x > 1);
+    assertEquals(await ran(() => gives(behind, [2, 3])), false, source);
     const trusted = Dataset.deserialize(bytes, { trustPipeline: true });
-    assertEquals(await ran(() => Array.fromAsync(trusted)), true, source);
+    assertEquals(await ran(() => gives(trusted, [0, 1, 2])), true, source);
   }
 });
 
-Deno.test("operators that leave out failed elements do not hide that a pipeline is refused", async () => {
-  const bytes = graphWith(HARMFUL[0]!);
-  await refusal(Dataset.deserialize(bytes).ignoreErrors());
+Deno.test("a foreign pipeline imports its modules apart", async () => {
+  const module = `data:text/javascript,Array.${MARK}=1;export const f=(x)=>x;`;
+  const foreign = Dataset.deserialize(Dataset.range(3).map(udf(module, "f")).serialize());
+  assertEquals(await ran(() => gives(foreign, [0, 1, 2])), false);
 });
 
-Deno.test("a foreign pipeline imports no module here", async () => {
-  const module = `data:text/javascript,Array.${MARK}=1;export const f=(x)=>x;`;
-  const bytes = Dataset.range(3).map(udf(module, "f")).serialize();
-  assertEquals(await ran(() => refusal(Dataset.deserialize(bytes))), false);
+Deno.test("foreign functions read no file and no environment, dial nobody and start no program", async () => {
+  const folder = await Deno.makeTempDir();
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  let dialled = 0;
+  const accepting = (async () => {
+    for await (const connection of listener) {
+      dialled++;
+      connection.close();
+    }
+  })();
+  await Deno.writeTextFile(`${folder}/secret.txt`, "secret");
+  const attempts = [
+    `Deno.readTextFileSync("${folder}/secret.txt")`,
+    `Deno.writeTextFileSync("${folder}/made.txt", "x")`,
+    `Deno.env.get("HOME")`,
+    `Deno.connect({ hostname: "127.0.0.1", port: ${listener.addr.port} })`,
+    `fetch("http://127.0.0.1:${listener.addr.port}/")`,
+    `new Deno.Command("true").outputSync()`,
+    `import("file://${folder}/secret.txt")`,
+    `Deno.readTextFileSync("/proc/self/environ")`,
+  ];
+  try {
+    for (const attempt of attempts) {
+      const error = await refusal(Dataset.deserialize(graphWith(doing(attempt))));
+      assert(error.message.includes("trustPipeline"), error.message);
+    }
+    assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name), ["secret.txt"]);
+  } finally {
+    listener.close();
+    await accepting;
+    await Deno.remove(folder, { recursive: true });
+  }
+  assertEquals(dialled, 0);
+});
+
+Deno.test("what foreign functions change of the language changes nothing here", async () => {
+  const names = ["next", "then", "get", "set", "toJSON", "length", "push"];
+  const source = `(x) => {
+    for (const name of ${JSON.stringify(names)}) {
+      Object.defineProperty(Object.prototype, name + "_", { get() { return 1; }, configurable: true });
+      Object.defineProperty(Array.prototype, name + "_", { value: () => 1, configurable: true });
+    }
+    JSON.parse = () => ({ harm: 1 });
+    return { x };
+  }`;
+  const before = Object.getOwnPropertyNames(Object.prototype);
+  await gives(Dataset.deserialize(graphWith(source)), [{ x: 0 }, { x: 1 }, { x: 2 }]);
+  assertEquals(Object.getOwnPropertyNames(Object.prototype), before);
+  assertEquals(JSON.parse("1"), 1);
+  for (const name of names) assertEquals(name + "_" in [], false);
+});
+
+Deno.test("operators that leave out failed elements do not hide that a pipeline is refused", async () => {
+  const lines = Dataset.textLines("/etc/passwd").map((line) => line).ignoreErrors();
+  await refusal(Dataset.deserialize(lines.serialize()));
 });
 
 Deno.test("a foreign pipeline opens, makes and removes no file here", async () => {
@@ -130,6 +190,8 @@ Deno.test("a foreign pipeline opens, makes and removes no file here", async () =
       list: Dataset.listFiles(`${folder}/*`),
       cache: Dataset.range(3).cache(`${folder}/cache`),
       snapshot: Dataset.range(3).snapshot(`${folder}/snapshot`),
+      readBelow: Dataset.textLines(`${folder}/secret.txt`).map((line) => line),
+      cacheBelow: Dataset.range(3).cache(`${folder}/cache`).filter(() => true),
     };
     for (const [name, dataset] of Object.entries(pipelines)) {
       await refusal(Dataset.deserialize((dataset as Dataset<unknown>).serialize()));
@@ -156,6 +218,11 @@ Deno.test("a foreign pipeline makes this process dial nobody", async () => {
     Dataset.range(3).distribute({ service, processingMode: "DETERMINISTIC" }),
     Dataset.fromId(service, "d"),
     Dataset.fromId(service, "d", { processingMode: "DETERMINISTIC", trustPipeline: true }),
+    Dataset.range(3).distribute({ service }).map((x) => x),
+    Dataset.range(1).map((_, { Dataset }) => Dataset).flatMap(
+      (Dataset, { service }) => Dataset.fromId(service, "d"),
+      { captures: { service } },
+    ),
   ] as Dataset<unknown>[];
   for (const dataset of served) await refusal(Dataset.deserialize(dataset.serialize()));
   listener.close();
@@ -170,13 +237,14 @@ Deno.test("a dataset in a stored dataset is foreign to who loads it", async () =
     const datasets = Dataset.range(1).map((_, { inner }) => inner, { captures: { inner } });
     await datasets.save(`${folder}/saved`);
     const loaded = await Dataset.load(`${folder}/saved`) as Dataset<Dataset<unknown>>;
-    assertEquals(await ran(() => refusal(loaded.flatMap((dataset) => dataset))), false);
+    const elements = loaded.flatMap((dataset) => dataset);
+    assertEquals(await ran(() => gives(elements, [0, 1, 2])), false);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 });
 
-Deno.test("a registered function runs on workers, and in no trainer that has not said that it is trusted", async () => {
+Deno.test("a registered function runs on workers and apart, and in no trainer that has not said that it is trusted", async () => {
   await using cluster = await LocalCluster.start({ workers: 2 });
   // `map` behind `batch` runs at the reader where a batch is made of the rows of several splits.
   const harmful = Dataset.deserialize(graphWith(HARMFUL[0]!), { trustPipeline: true });
@@ -193,10 +261,13 @@ Deno.test("a registered function runs on workers, and in no trainer that has not
   const processingMode = "DETERMINISTIC";
   for (const [name, dataset] of Object.entries(registered)) {
     const id = await registerDataset(cluster, dataset);
-    const read = () => refusal(Dataset.fromId(cluster, id, { processingMode }));
-    assertEquals(await ran(read), false, name);
+    let apart: unknown[] = [];
+    let here: unknown[] = [];
+    const foreign = Dataset.fromId(cluster, id, { processingMode });
+    assertEquals(await ran(async () => apart = await Array.fromAsync(foreign)), false, name);
     const trusted = Dataset.fromId(cluster, id, { processingMode, trustPipeline: true });
-    assertEquals(await ran(() => Array.fromAsync(trusted)), true, name);
+    assertEquals(await ran(async () => here = await Array.fromAsync(trusted)), true, name);
+    assertEquals(apart, here, name);
   }
   // What runs by splits alone needs no trust: all of it runs on workers.
   const id = await registerDataset(cluster, harmful);

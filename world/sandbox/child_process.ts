@@ -98,6 +98,16 @@ export class ChildProcess {
     }
   }
 
+  /** Has this program go on for as long as the process lives, as it does at first. */
+  ref(): void {
+    this.#child.ref();
+  }
+
+  /** Lets this program end before the process, which ends with it. */
+  unref(): void {
+    this.#child.unref();
+  }
+
   /** Passes on what the process says, which the functions in it decide. */
   async #log(): Promise<void> {
     const decoder = new TextDecoder();

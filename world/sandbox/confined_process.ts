@@ -31,7 +31,24 @@ export interface ProcessOptions {
   readonly onGuarded: (guards: KernelGuards) => void;
   /** Called when the process is no more. */
   readonly onEnded: (process: ConfinedProcess) => void;
+  /** What allows more than a limit. Default: options of a worker. */
+  readonly remedies?: LimitRemedies;
+  /** What the process may ask beside what every runner does. Default: nothing. */
+  readonly methods?: EdgeMethods;
+  /** Whether this program goes on for as long as the process lives. Default: true; otherwise while it is asked something. */
+  readonly keepsProgram?: boolean;
 }
+
+/** What its user can do about a limit of a process, as the end of a sentence. */
+export interface LimitRemedies {
+  readonly memory: string;
+  readonly stall: string;
+}
+
+const WORKER_REMEDIES: LimitRemedies = {
+  memory: "a worker with a larger --function-heap-mib and --function-memory-mib allows more",
+  stall: "a worker with a larger --function-timeout-ms allows more",
+};
 
 /** How long a process may take to load, in ms. */
 const LOAD_TIMEOUT_MS = 120_000;
@@ -86,7 +103,8 @@ export class ConfinedProcess implements SuppliedProcess {
       },
       envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX,
     });
-    this.#edge = new Edge(this.#child.channel, this.#methods(), {
+    const methods = { ...this.#methods(), ...options.methods };
+    this.#edge = new Edge(this.#child.channel, methods, {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
     });
     // A broken edge ends the process, and the end of a process says more than that of its pipes.
@@ -122,18 +140,35 @@ export class ConfinedProcess implements SuppliedProcess {
    * `deadline_exceeded` when it is ended because a function does not give way.
    */
   async ask(method: string, args?: unknown): Promise<unknown> {
-    if (this.#asks++ === 0) this.#watch();
+    if (this.#asks++ === 0) this.#beginAsking();
     try {
       return await this.#answerOf(method, args);
     } finally {
-      if (--this.#asks === 0) clearInterval(this.#stallCheck);
+      if (--this.#asks === 0) this.#endAsking();
     }
   }
 
   /** Ends the process, whatever it is doing. Resolves when it is no more. Idempotent. */
   async terminate(): Promise<void> {
     this.#die(runnerGone("unavailable", "it was ended"));
+    this.#child.ref();
     await this.#child.ended;
+  }
+
+  #beginAsking(): void {
+    this.#child.ref();
+    this.#watch();
+  }
+
+  #endAsking(): void {
+    clearInterval(this.#stallCheck);
+    this.#release();
+  }
+
+  /** The end of a process may be waited for. */
+  #release(): void {
+    const { keepsProgram = true } = this.#options;
+    if (!keepsProgram && this.#asks === 0 && this.isAlive) this.#child.unref();
   }
 
   async #load(start: ConfinedStart): Promise<void> {
@@ -153,6 +188,7 @@ export class ConfinedProcess implements SuppliedProcess {
       // No function has run there yet.
       this.#options.onGuarded(await this.#answerOf("start", start) as KernelGuards);
       this.#child.forgetFiles();
+      this.#release();
     } finally {
       clearTimeout(late);
     }
@@ -233,7 +269,9 @@ export class ConfinedProcess implements SuppliedProcess {
       const nowMs = performance.now();
       this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
       dueMs = nowMs + everyMs;
-      if (nowMs - this.#heardAtMs > stallTimeoutMs) return this.#die(stalled(stallTimeoutMs));
+      if (nowMs - this.#heardAtMs > stallTimeoutMs) {
+        return this.#die(stalled(stallTimeoutMs, this.#remedies.stall));
+      }
       if (asking) return;
       asking = true;
       this.#edge.ask("ping").then(() => {
@@ -249,13 +287,16 @@ export class ConfinedProcess implements SuppliedProcess {
       return runnerGone(
         "resource_exhausted",
         `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
-          `${memoryBytesMax / MIB} MiB in all; a worker with a larger --function-heap-mib and ` +
-          "--function-memory-mib allows more",
+          `${memoryBytesMax / MIB} MiB in all; ${this.#remedies.memory}`,
       );
     }
     if (signal !== null) return runnerGone("unavailable", `its process was ended by ${signal}`);
     const why = said.trim() === "" ? "" : `: ${said.trim()}`;
     return runnerGone("unavailable", `its process ended by itself (exit code ${code})${why}`);
+  }
+
+  get #remedies(): LimitRemedies {
+    return this.#options.remedies ?? WORKER_REMEDIES;
   }
 
   /** The pipes close a moment before the end of the process is known. */
@@ -277,10 +318,10 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 }
 
-function stalled(stallTimeoutMs: number): LeatError {
+function stalled(stallTimeoutMs: number, remedy: string): LeatError {
   return runnerGone(
     "deadline_exceeded",
     `a function ran for more than ${stallTimeoutMs / 1_000} s without giving way, as an endless ` +
-      "loop does; a worker with a larger --function-timeout-ms allows more",
+      `loop does; ${remedy}`,
   );
 }

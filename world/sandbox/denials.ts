@@ -30,19 +30,36 @@ export function isDenial(error: unknown): boolean {
   return code === "permission_denied" || SENTENCES.some((sentence) => sentence.test(message));
 }
 
+/** Who does not grant something, and who could. */
+export interface Denier {
+  /** `"this worker"` */
+  readonly who: string;
+  /** What grants it, as a sentence in brackets. */
+  remedy(kind: string, what: string): string;
+}
+
+/** Functions of a pipeline that a trainer did not build are granted nothing there. */
+export const IN_A_TRAINER: Denier = {
+  who: "a training process that did not build this pipeline",
+  remedy: () =>
+    "read it on workers, whose operators grant such things, or trust its author with trustPipeline: true",
+};
+
+const ON_A_WORKER: Denier = { who: "this worker", remedy };
+
 /**
  * The error, with the worker's flag in the place of Deno's, as one line: what wraps what would name
  * Deno's flags again, level by level, and the worker's own program instead of the function.
  */
-export function explainDenial(error: WireError): WireError {
+export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;
   const { cause: _levels, ...told } = error;
-  const message = explained(error);
+  const message = explained(error, denier);
   return { ...told, code: "permission_denied", message, stack: `LeatError: ${message}` };
 }
 
 /** Where the message has words of its own for what Deno said, that is found among the causes. */
-function explained(error: WireError): string {
+function explained(error: WireError, denier: Denier): string {
   const noPackage = (_: string, name: string | undefined, again: string) =>
     `it needs the package "${
       name ?? again
@@ -52,12 +69,12 @@ function explained(error: WireError): string {
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n\s+at [^]*$/, "");
   const own = DENO_SENTENCE.exec(message);
-  if (own !== null) return message.replace(own[0], `it needs ${denied(own)}`);
+  if (own !== null) return message.replace(own[0], `it needs ${denied(own, denier)}`);
   const system = SYSTEM_SENTENCE.exec(message);
   if (system !== null) return message.replace(system[0], deniedBySystem(system));
   for (let cause = error.cause; cause !== undefined; cause = cause.cause) {
     const found = DENO_SENTENCE.exec(cause.message);
-    if (found !== null) return `${message} On a worker: it needs ${denied(found)}`;
+    if (found !== null) return `${message} In ${denier.who}: it needs ${denied(found, denier)}`;
   }
   return message;
 }
@@ -68,9 +85,9 @@ function deniedBySystem([, path]: RegExpExecArray): string {
     "(its operator can grant the target, with --data-root), or the worker's user may not use it";
 }
 
-function denied([, kind = "", what = ""]: RegExpExecArray): string {
+function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): string {
   const asked = what === "" ? `${kind} access` : `${kind} access to "${what}"`;
-  return `${asked}, which this worker does not grant (${remedy(kind, what)})`;
+  return `${asked}, which ${denier.who} does not grant (${denier.remedy(kind, what)})`;
 }
 
 function remedy(kind: string, what: string): string {

@@ -17,6 +17,7 @@ import "../../data/formats/web_dataset.ts";
 import "../../data/formats/zstd_decoder.ts";
 import "../glob_walk.ts";
 import { LeatError } from "../../core/error.ts";
+import { provideParts } from "../../data/opened_part.ts";
 import type { Split } from "../../data/splits.ts";
 import { provideIterators } from "../../actors/client/distributed_iterator.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/pipeline_runner.ts";
@@ -36,6 +37,7 @@ import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
 import { Edge } from "./edge.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
+import { partMethods } from "./foreign_parts.ts";
 import { importByHooks } from "./module_hooks.ts";
 import { type KernelGuards, kernelGuards } from "./kernel_guards.ts";
 import { RemoteModules } from "./remote_modules.ts";
@@ -66,12 +68,13 @@ let runner: PipelineRunner | undefined;
 let answered: Promise<unknown> = Promise.resolve();
 
 const channel = channelToParent();
-const edge = new Edge(channel, {
+const edge: Edge = new Edge(channel, {
   ping: () => null,
   start: (start) => prepare(start as ConfinedStart),
   run: (settings) => run(settings as RunnerSettings),
   next: (step) => next(step as Step),
   listSplits: (graph) => listSplits(graph as Uint8Array),
+  ...partMethods((method, args) => edge.ask(method, args), () => host),
 });
 const askHost: AskHost = (method, args) => edge.ask("host", { method, args });
 const splits: RunnerSplits = {
@@ -88,6 +91,7 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
   if (imports.length > 0) importByHooks(modules);
   host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
+  provideParts();
   return kernelGuards(Deno.args[2]);
 }
 

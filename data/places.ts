@@ -1,0 +1,77 @@
+/**
+ * The places of one iteration: each occurrence of a node in its graph, numbered.
+ */
+import type { DatasetNode } from "./node.ts";
+import { isReplicated, isSplittable, replicatedInputOf } from "./splits.ts";
+import { OperatorMeter, type OperatorStats } from "./stats.ts";
+
+/** One occurrence of a node in the graph of one iteration. */
+export interface Place {
+  /** What the operator's iterators share during this iteration, such as a cache. */
+  shared: unknown;
+  /** Whether the operator's iterator is that of its input. */
+  isPassed: boolean;
+  readonly node: DatasetNode;
+  readonly stats: OperatorMeter;
+  readonly luckNumber: number;
+  readonly sourceIndex: number | undefined;
+  readonly inputs: readonly Place[];
+}
+
+/** The number of a graph's last operator, and that among operators that are no settings. */
+export interface FirstNumbers {
+  readonly number: number;
+  readonly luckNumber: number;
+}
+
+/** The figures of a place and all below it. */
+export function statsOf(place: Place): OperatorStats[] {
+  const inputs = place.inputs.map(statsOf);
+  const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
+  const own = place.stats.read(bytesIn);
+  const passed = place.isPassed ? inputs[0]![0]! : own;
+  const { elements, bytesOut } = passed;
+  return [{ ...own, elements, bytesOut }, ...inputs.flat()];
+}
+
+/** Sources that read splits of one numbering; those of a joint one read the same splits. */
+interface Sources {
+  count: number;
+  readonly isJoint: boolean;
+}
+
+/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as meters have it. */
+export function placesOf(
+  root: DatasetNode,
+  opener?: OperatorMeter,
+  first: FirstNumbers = { number: 0, luckNumber: 0 },
+): Place {
+  let numbers = first.number;
+  let settings = first.number - first.luckNumber;
+  // What lies below a splittable source is read whole by every task, and so are replicated inputs.
+  const place = (node: DatasetNode, among: Sources | undefined): Place => {
+    const stats = new OperatorMeter(node.kind, numbers++, opener);
+    const luckNumber = stats.number - settings;
+    if (node.isSetting) settings++;
+    const isSource = isSplittable(node) || among?.isJoint === true && isReplicated(node);
+    const sourceIndex = isSource ? among && among.count++ : undefined;
+    const replicated = replicatedInputOf(node);
+    const below = isSource ? sourcesBelow(node, among) : among;
+    const inputs = node.inputs.map((input, i) =>
+      place(input, i === replicated ? undefined : below)
+    );
+    return { node, stats, luckNumber, sourceIndex, inputs, shared: undefined, isPassed: false };
+  };
+  return place(root, { count: 0, isJoint: false });
+}
+
+function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {
+  const isJoint = isSplittable(node) && node.isJoint === true;
+  return isJoint && among !== undefined ? { count: 0, isJoint } : undefined;
+}
+
+/** The sources of a place and below it, by their numbers. */
+export function sourceIndexesOf(place: Place): number[] {
+  if (place.sourceIndex !== undefined) return [place.sourceIndex];
+  return place.inputs.flatMap(sourceIndexesOf);
+}
