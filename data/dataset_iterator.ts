@@ -223,13 +223,12 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /** Ends the iteration. What was being read or called is dropped. */
-  async return(): Promise<IteratorResult<T, undefined>> {
-    await this.#close();
-    return DONE;
+  return(): Promise<IteratorResult<T, undefined>> {
+    return this.#close()?.then(() => DONE) ?? Promise.resolve(DONE);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#close();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#close() ?? Promise.resolve();
   }
 
   [Symbol.asyncIterator](): this {

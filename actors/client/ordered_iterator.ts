@@ -343,10 +343,13 @@ class OrderedIterator extends ElementIterator {
       }
       if (this.disposed) return END;
       if ("element" in fed) this.#options.context.stats.received(fed.element.bytes.byteLength);
-      const given = await (fed.kind === "end" ? this.#end() : this.#take(fed)).catch((error) => {
+      let given: Joined | typeof END | undefined;
+      try {
+        given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
+      } catch (error) {
         // A batch that is joined may be made in a process that is gone.
         throw error instanceof ReadingFailure ? this.#fail(error) : error;
-      });
+      }
       if (given === undefined) continue;
       if (given === END) return END;
       if (this.#options.isShared && this.#position.hasElements === undefined) {
