@@ -54,7 +54,8 @@ export function workerFiles(
   return storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs);
 }
 
-const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
+/** Where `gs:` files are. */
+export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
 
 /** Files of one kind of storage, which counts what it reads. */
 type CountingFiles = Files & { stats(): FileStats };

@@ -15,6 +15,7 @@ import { Images } from "../../world/images.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { tar } from "../data/formats/tar_writer.ts";
 import { RangeServer } from "./range_server.ts";
+import { S3Server } from "./s3_server.ts";
 import { evaluating, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 Deno.test("a confined function decodes images as any other does", async () => {
@@ -72,6 +73,21 @@ Deno.test("a confined pipeline reads far files that were granted, and no others"
     assertStringIncludes("message" in came ? came.message : "", `--data-root=${origin}`);
   }
   assertEquals(server.ranges.length, asked); // nobody was asked for them
+});
+
+Deno.test("a confined pipeline reads an object store below its root, with the credentials of its worker", async () => {
+  await using server = await S3Server.start();
+  await server.put("shards/a.txt", "one\ntwo\n");
+  await server.put("other/a.txt", "three\n");
+  const storage = { storage: { s3: server.options } };
+  const grants = () => ({ dataRoots: ["s3://bucket/shards"] });
+  await using sandbox = await Sandbox.open({}, grants, storage);
+  const [one, two, denied] = await sandbox.elementsOf(
+    Dataset.textLines(Dataset.listFiles("s3://bucket/shards/*")),
+    Dataset.textLines("s3://bucket/other/a.txt"),
+  );
+  assertEquals([one, two], [{ value: "one" }, { value: "two" }]);
+  assertEquals("code" in denied! && denied.code, "permission_denied");
 });
 
 Deno.test("a confined pipeline is led by redirects to what was granted, and nowhere else", async () => {

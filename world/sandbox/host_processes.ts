@@ -8,10 +8,11 @@
 import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { WorkerStorage } from "../storage.ts";
-import { S3_VARIABLES } from "../s3_settings.ts";
+import { readEnv, S3_VARIABLES } from "../s3_settings.ts";
 import { type ChildEnd, ChildProcess } from "./child_process.ts";
 import { Edge } from "./edge.ts";
 import type { SandboxGrants } from "./grants.ts";
+import { hostsOfHost } from "./host_network.ts";
 import type { HostStart } from "./host_program.ts";
 import { ProcessSupply, type SuppliedProcess } from "./process_supply.ts";
 
@@ -94,12 +95,16 @@ class HostProcess implements SuppliedProcess {
 
   constructor(grants: SandboxGrants, storage: WorkerStorage, onEnded: () => void) {
     const { far, net, memoryBytesMax } = grants;
-    const reachesOut = far.length > 0 || net.length > 0;
+    const hosts = hostsOfHost(grants, storage.storage);
+    const reachesOut = hosts.length > 0;
+    // It reads of the environment what this program may read.
+    const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
     this.#child = new ChildProcess({
       program: import.meta.resolve("./host_program.ts"),
       flags: [
         ...["--allow-ffi", "--allow-read"],
-        ...(reachesOut ? ["--allow-net", `--allow-env=${S3_VARIABLES.join(",")}`] : []),
+        ...hosts.map((host) => `--allow-net=${host}`),
+        ...(variables.length > 0 ? [`--allow-env=${variables.join(",")}`] : []),
       ],
       limits: {
         readable: ["/etc/alpine-release"],

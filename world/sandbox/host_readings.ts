@@ -84,11 +84,6 @@ export class HostReadings {
     return await accessFrom(this.#homes.open).dataset(service, {}, datasetId);
   }
 
-  dispose(): void {
-    for (const { stop } of this.#readings.values()) stop();
-    this.#readings.clear();
-  }
-
   async #take(reading: Reading): Promise<HostFed> {
     const fed = await reading.feed.take();
     const { told } = reading;

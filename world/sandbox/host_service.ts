@@ -59,13 +59,6 @@ export class HostService {
     };
   }
 
-  /** Gives back what the runner has left open. */
-  dispose(): void {
-    for (const file of this.#files.values()) file.close();
-    this.#files.clear();
-    this.#readings.dispose();
-  }
-
   async #decode(request: unknown): Promise<Decoded> {
     if (!isPlainObject(request)) throw malformed("decode");
     const { bytes, options } = request;
