@@ -4,22 +4,20 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { AnswerOf } from "../runtime/protocol.ts";
-import { absentConsumers } from "./absent_consumers.ts";
+import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
+import type { Settings } from "./config.ts";
+import type { Consumers } from "./consumers.ts";
 import { type Client, isServing, type Iteration, type Task } from "./entities.ts";
 import type { DispatcherProtocol, TaskSource } from "./protocol.ts";
 import type { JournalRecord } from "./records.ts";
 import { parametersOf } from "./iterations.ts";
 import { checkSecret } from "./owners.ts";
-import { whyWaiting } from "./missing_consumers.ts";
-import type { Consumers } from "./rounds.ts";
-import { savingNews } from "./saving.ts";
-import { type KnownSchedules, scheduleNews } from "./schedule_news.ts";
-import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { endUnread, mayRead } from "./targets.ts";
 import type { Turn } from "./turn.ts";
 import { whyUnserved } from "./unserved.ts";
+
+type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** Which client a request is about. */
 interface AboutClient {
@@ -59,10 +57,10 @@ export function clientOf(
 }
 
 /**
- * What a client is told that was released when its save was over: whoever asks for the save next has it
- * forgotten, and with two who did, each before the other had heard, neither would ever be told.
+ * What a client is told that was released when all was over: whoever comes next has that forgotten, and with
+ * two who did, each before the other had heard, neither would ever be told.
  */
-export function newsOfSaveEnd(
+export function newsOfEnd(
   state: DispatcherState,
   { clientId, secret }: AboutClient,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> | undefined {
@@ -76,23 +74,22 @@ export function newsOfSaveEnd(
 /**
  * What a client is told at a heartbeat.
  *
- * @param known The schedules that it says it knows.
+ * @param report What it has said.
  * @param changed The tasks in which the list that it has may differ from what it is; undefined: it has none.
- * @param windowSplits DETERMINISTIC: how far beyond what all readers have splits are handed out.
  */
 export function newsFor(
   state: DispatcherState,
   client: Client,
   changed: ReadonlySet<number> | undefined,
-  known: KnownSchedules,
-  windowSplits: number,
+  report: HeartbeatRequest,
+  { windowSplits }: Pick<Settings, "windowSplits">,
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
-  const { finished, error, rounds } = iteration;
-  const { consumerIndex } = client;
+  const mode = state.modeOf(iteration);
+  const { finished, error } = iteration;
   const unserved = whyUnserved(state, iteration, [client]) ??
-    whyWaiting(state, iteration, windowSplits);
-  const news = {
+    mode.whyWaiting(state, iteration, windowSplits);
+  return {
     ...(changed === undefined
       ? {
         tasks: taskSources(state, client, iteration, state.tasksOfIteration(iteration.iterationId)),
@@ -101,29 +98,7 @@ export function newsFor(
     finished,
     ...(error === null ? {} : { error }),
     ...(unserved === null ? {} : { unserved }),
-    ...orderedNews(iteration),
-    ...savingNews(iteration),
-  };
-  if (consumerIndex === null || iteration.ordered !== null) return news;
-  const absent = absentConsumers(state, client, iteration);
-  return {
-    ...news,
-    ...scheduleNews(state, client, iteration, known),
-    ...(rounds.ended === null ? {} : { endRound: rounds.ended }),
-    ...(absent.length === 0 ? {} : { absent }),
-  };
-}
-
-function orderedNews({ ordered, splits }: Iteration) {
-  if (ordered === null || splits === null) return {};
-  const indices = ordered.consumers?.map(({ state }, index) => state === "left" ? index : -1) ?? [];
-  const left = indices.filter((index) => index >= 0);
-  return {
-    ordered: {
-      total: splitCount(splits.bounds, 0),
-      digest: splits.digest,
-      ...(left.length === 0 ? {} : { left }),
-    },
+    ...mode.newsFor(state, client, report, windowSplits),
   };
 }
 
@@ -160,12 +135,28 @@ function taskSources(
   return sources;
 }
 
+/** See `DispatcherProtocol.releaseClient`. */
+export function releaseClient(
+  turn: Turn,
+  { clientId, secret, cancel = false }: RequestOf<DispatcherProtocol, "releaseClient">,
+  consumers: Consumers,
+): null {
+  const { clients, iterations } = turn.state;
+  const client = clients.get(clientId);
+  if (client === undefined) return null;
+  checkSecret(client, secret, clientId);
+  const iteration = iterations.get(client.iterationId)!;
+  if (cancel) turn.state.modeOf(iteration).cancel(turn, iteration, client);
+  endClient(turn, clientId, "released", consumers);
+  return null;
+}
+
 /** Why a client ends. */
 export type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
 /**
- * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does the
- * iteration of a DETERMINISTIC job, which whoever comes next begins anew, at a place of its own.
+ * Ends a client. A job of its own goes with it, as nobody else can ever join that; so does an iteration
+ * that whoever comes next begins anew.
  */
 export function endClient(
   turn: Turn,
@@ -179,10 +170,9 @@ export function endClient(
   const nextRound = consumers.nextRound(clientId) ?? null;
   turn.commit({ type: "client_released", clientId, why, nextRound });
   const iteration = state.iterations.get(client.iterationId)!;
-  const { iterationId, jobId, ordered, error } = iteration;
-  // Of one that has failed is shown why, for as long as of others without clients.
-  const isLeft = ordered !== null && error === null &&
-    state.clientsOfIteration(iterationId).size === 0;
+  const { iterationId, jobId } = iteration;
+  const isLeft = state.clientsOfIteration(iterationId).size === 0 &&
+    state.modeOf(iteration).whenUnread(iteration) === "ends";
   if (isLeft || state.jobs.get(jobId)?.name === null) {
     turn.commit({ type: "iteration_collected", iterationId });
   } else endUnread(turn, iteration, client);

@@ -7,10 +7,10 @@
 import type { ActorContext } from "../runtime/actor.ts";
 import type { ClientHints } from "./client_hints.ts";
 import type { ClientLinks } from "./client_links.ts";
+import type { Consumers } from "./consumers.ts";
 import type { Figures } from "./figures.ts";
 import type { WorkerReach } from "./reach.ts";
 import type { JournalRecord, RecordOf } from "./records.ts";
-import { type Consumers, reviewRounds } from "./rounds.ts";
 import type { Silence } from "./silence.ts";
 import type { DispatcherState } from "./state.ts";
 import { named } from "./listed_workers.ts";
@@ -76,8 +76,8 @@ export class Consequences {
       clientLinks.gone(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
-      this.#noteRun(iterationId);
-      // Consumers of a coordinated read wait for one another, and not for this one any more.
+      this.#noteOthers(iterationId);
+      // Consumers may have waited for this one, and do so no more.
       hints.changed(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) silence.idle(iterationId);
     }
@@ -104,7 +104,7 @@ export class Consequences {
         silence.notIdle(record.iterationId);
         this.#toReview.add(record.iterationId);
         this.#toSettle.add(record.iterationId);
-        this.#noteRun(record.iterationId);
+        this.#noteOthers(record.iterationId);
         return;
       case "iteration_failed":
         this.#noteFailure(record);
@@ -146,7 +146,12 @@ export class Consequences {
   conclude(turn: Turn): void {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     const { consumers, taskRequests } = this.#parts;
-    for (const iterationId of this.#toReview) reviewRounds(turn, iterationId, consumers);
+    for (const iterationId of this.#toReview) {
+      const iteration = this.#state.iterations.get(iterationId);
+      if (iteration !== undefined) {
+        this.#state.modeOf(iteration).review(turn, iteration, consumers);
+      }
+    }
     this.#toReview.clear();
     for (const iterationId of this.#toSettle) {
       this.#toSettle.delete(iterationId);
@@ -174,11 +179,10 @@ export class Consequences {
     hints.changed(iterationId);
   }
 
-  /** Who is done with an epoch is not waited for in it, nor in those before it. */
-  #noteRun(iterationId: number): void {
-    const { jobId, run } = this.#state.iterations.get(iterationId)!;
-    if (run === null) return;
-    for (const other of this.#state.iterationsOfJob(jobId)) {
+  /** A client has come or gone, which concerns other iterations of its job, too. */
+  #noteOthers(iterationId: number): void {
+    const iteration = this.#state.iterations.get(iterationId)!;
+    for (const other of this.#state.modeOf(iteration).concerned(this.#state, iteration)) {
       this.#toSettle.add(other.iterationId);
       this.#parts.hints.changed(other.iterationId);
     }

@@ -15,13 +15,10 @@ import type { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
 import type { DispatcherDescription } from "./protocol.ts";
 import type { ConsumerPlace, TaskDescription, TaskRates } from "./protocol_figures.ts";
-import { describeRounds } from "./round_places.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
-import { savingNews } from "./saving.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyUnserved } from "./unserved.ts";
-import { whyWaiting } from "./missing_consumers.ts";
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
@@ -112,7 +109,8 @@ function describeIteration(
   soft: SoftState,
   iteration: Iteration,
 ): IterationDescription {
-  const { iterationId, repetition, finished, error, splits, ordered, saving } = iteration;
+  const { iterationId, repetition, finished, error, splits } = iteration;
+  const mode = state.modeOf(iteration);
   const figures = iterationFigures(state, soft, iteration);
   const { readers, tasks } = figures;
   return {
@@ -126,11 +124,10 @@ function describeIteration(
     optimalWorkers: optimalWorkers(figures),
     finished,
     ...(error === null ? {} : { failure: error.message }),
-    ...state.modeOf(iteration).describe(state, iteration, tasks),
-    ...savingNews(iteration),
+    ...mode.describe(state, iteration, tasks),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
-      handedOut: saving?.next ?? ordered?.next ?? cursor.next,
+      handedOut: mode.handedOut(iteration) ?? cursor.next,
       total: splitCount(splits!.bounds, source),
     })),
   };
@@ -156,7 +153,9 @@ export function iterationFigures(
   iteration: Iteration,
 ): IterationFigures {
   const { iterationId, finished, error } = iteration;
-  const { sharing, numConsumers } = parametersOf(state, iteration);
+  const { sharing } = parametersOf(state, iteration);
+  const mode = state.modeOf(iteration);
+  const rounds = mode.describeRounds(state, iteration, (clientId) => soft.placeOf(clientId));
   const tasks = [...state.tasksOfIteration(iterationId)];
   const unreachable = tasks.map(({ worker }) => worker)
     .filter((worker) => soft.unreachable(worker) !== undefined);
@@ -177,11 +176,9 @@ export function iterationFigures(
     finished,
     failure: error?.message ?? null,
     unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
-    waiting: whyWaiting(state, iteration, soft.windowSplits),
+    waiting: mode.whyWaiting(state, iteration, soft.windowSplits),
     sharing,
-    ...(numConsumers === undefined || iteration.ordered !== null ? {} : {
-      rounds: describeRounds(state, iteration, (clientId) => soft.placeOf(clientId)),
-    }),
+    ...(rounds === undefined ? {} : { rounds }),
     unreachable: new Set(unreachable),
   };
 }

@@ -16,24 +16,21 @@ import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./client_hints.ts";
 import { ClientLinks } from "./client_links.ts";
-import { clientOf, endClient, newsFor, newsOfSaveEnd } from "./clients.ts";
+import { clientOf, endClient, newsFor, newsOfEnd, releaseClient } from "./clients.ts";
 import { type DispatcherConfig, type Settings, settingsOf } from "./config.ts";
 import { Consequences, type Parts } from "./consequences.ts";
+import { Consumers } from "./consumers.ts";
 import { datasetFor, registerDataset } from "./datasets.ts";
 import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
 import { openIteration } from "./opening.ts";
-import { checkSecret } from "./owners.ts";
 import { checkQuotas } from "./quotas.ts";
-import { isOrdered, noteReceived } from "./ordered.ts";
 import { NameClaims } from "./name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import { dispatcherAccess } from "./protocol_access.ts";
 import { dispatcherChecks } from "./protocol_check.ts";
 import { WorkerReach } from "./reach.ts";
 import { RequestRates } from "./request_rates.ts";
-import { Consumers, heardConsumer, isCoordinated, reviewRounds } from "./rounds.ts";
-import { cancelSave } from "./saving.ts";
 import { runnerDied } from "./runner_deaths.ts";
 import { Scaling } from "./scaling.ts";
 import { Silence } from "./silence.ts";
@@ -239,42 +236,32 @@ class Dispatcher {
     { source }: Delivery,
   ): Answer<"clientHeartbeat"> {
     const { consumers, taskLists, figures, clientLinks, hints, silence } = this.#parts;
-    const { lostTaskTimeoutMs, clientGraceMs, windowSplits } = this.#settings;
+    const settings = this.#settings;
     return this.#turns.run((turn) => {
       const { state } = turn;
-      const saveEnd = newsOfSaveEnd(state, request);
-      if (saveEnd !== undefined) return saveEnd;
+      const end = newsOfEnd(state, request);
+      if (end !== undefined) return end;
       const [client, iteration] = clientOf(state, request);
       const { clientId, iterationId } = client;
       silence.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
       clientLinks.heard(clientId, source);
-      if (isCoordinated(turn, iteration)) {
-        heardConsumer(turn, client, consumers, request, lostTaskTimeoutMs);
-        reviewRounds(turn, iterationId, consumers);
-      }
-      const isInOrder = isOrdered(state, iteration);
-      if (isInOrder) noteReceived(turn, iteration, client, request);
+      state.modeOf(iteration).heard(turn, client, request, { ...settings, consumers });
       figures.clientHeard(state, clientId, request.figures, turn.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
+      const { windowSplits, ...news } = newsFor(state, client, changed, request, settings);
+      // The order of fields is part of the bytes that simulated runs are compared by.
       return {
-        ...newsFor(state, client, changed, request, windowSplits),
+        ...news,
         taskList: taskLists.nameOf(iterationId),
-        ...(isInOrder ? { windowSplits } : {}),
-        timeoutMs: clientGraceMs,
+        ...(windowSplits === undefined ? {} : { windowSplits }),
+        timeoutMs: settings.clientGraceMs,
       };
     });
   }
 
   releaseClient(request: Request<"releaseClient">): Answer<"releaseClient"> {
-    const { clientId, secret, cancel = false } = request;
-    return this.#turns.run((turn) => {
-      const client = turn.state.clients.get(clientId);
-      if (client !== undefined) checkSecret(client, secret, clientId);
-      if (cancel) cancelSave(turn, clientId);
-      endClient(turn, clientId, "released", this.#parts.consumers);
-      return null;
-    });
+    return this.#turns.run((turn) => releaseClient(turn, request, this.#parts.consumers));
   }
 
   /** Who asks for the name of a worker that lives has to wait. */

@@ -1,6 +1,6 @@
 /**
  * The consumers without which nobody is given anything, or anything more, told so that whoever reads it
- * knows what to start.
+ * knows what to start; null where nobody waits for one.
  *
  * @module
  */
@@ -13,31 +13,15 @@ import type { DispatcherState } from "./state.ts";
 /** With more of them it is said how many have come, but not who: each heartbeat of a client asks. */
 const CONSUMERS_LOOKED_AT_MAX = 1_024;
 
-/**
- * A sentence or two about the consumers that are missing; null where nobody waits for one.
- *
- * @param windowSplits DETERMINISTIC: how far beyond what all have splits are handed out.
- */
-export function whyWaiting(
-  state: DispatcherState,
-  iteration: Iteration,
-  windowSplits: number,
-): string | null {
-  if (iteration.finished) return null;
-  return iteration.ordered === null
-    ? whyNotBegun(state, iteration)
-    : whyHeldUp(state, iteration, windowSplits);
-}
-
 /** Coordinated reads begin when all have come, and go on without those who leave. */
-function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
-  const { iterationId, rounds } = iteration;
+export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
+  const { iterationId, rounds, finished } = iteration;
   const { numConsumers } = parametersOf(state, iteration);
   const index = state.roundIndexOf(iterationId);
   if (numConsumers === undefined || index === undefined) return null;
   const clients = state.clientsOfIteration(iterationId);
   const isWaiting = index.started === 0 && clients.size < numConsumers;
-  if (!isWaiting || rounds.ended !== null) return null;
+  if (!isWaiting || finished || rounds.ended !== null) return null;
   if (numConsumers > CONSUMERS_LOOKED_AT_MAX) {
     return `Its consumers begin together, and ${clients.size} of ${numConsumers} have come.`;
   }
@@ -47,14 +31,18 @@ function whyNotBegun(state: DispatcherState, iteration: Iteration): string | nul
     `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Consumers of one stream are given what is in the window, also before the others have come. */
-function whyHeldUp(
+/**
+ * Consumers of one stream are given what is in the window, also before the others have come.
+ *
+ * @param windowSplits How far beyond what all have splits are handed out.
+ */
+export function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,
   windowSplits: number,
 ): string | null {
   const consumers = iteration.ordered?.consumers;
-  if (consumers == null || !isHeldUp(iteration, windowSplits)) return null;
+  if (consumers == null || iteration.finished || !isHeldUp(iteration, windowSplits)) return null;
   const missing = indices(consumers.length).filter((at) => consumers[at]!.state === "awaited");
   if (missing.length === 0) return null;
   if (consumers.length > CONSUMERS_LOOKED_AT_MAX) {

@@ -7,7 +7,6 @@
  */
 import type { OrderSeed } from "../../data/ordered/order.ts";
 import { splitOrder } from "../../data/ordered/order.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Client, Iteration, Ordered, Splits, TaskOfIteration } from "./entities.ts";
 import { parametersOf } from "./iterations.ts";
@@ -20,12 +19,6 @@ import type { Turn } from "./turn.ts";
 
 /** Places that a refusal shows. */
 const PLACES_SHOWN = 10;
-
-/** Whether the iteration's splits have an order in which a client reads them. */
-export function isOrdered(state: DispatcherState, iteration: Iteration): boolean {
-  const { processingMode, save } = parametersOf(state, iteration);
-  return processingMode === ShardingPolicy.DETERMINISTIC && save === undefined;
-}
 
 /** Whether the reader has all splits. */
 export function isReceived({ ordered, splits }: Iteration): boolean {

@@ -27,9 +27,8 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { Client, Iteration, Proposal } from "./entities.ts";
+import type { ConsumerReport, Consumers } from "./consumers.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
-import { ShardingPolicy } from "../../data/sharding_policy.ts";
-import type { ConsumerPlace, RoundWait } from "./protocol_figures.ts";
 import type { RoundIndex } from "./round_index.ts";
 import type { Turn } from "./turn.ts";
 import { ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
@@ -46,83 +45,6 @@ const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
 
 /** Rounds are counted exactly up to twice as many; nobody reads so many. */
 const ROUNDS_MAX = 2 ** 52;
-
-/** What a consumer reports. */
-export interface ConsumerReport {
-  readonly nextRound?: number;
-  readonly deliveredRound?: number;
-  readonly waitsFor?: RoundWait;
-  readonly endRound?: number;
-  readonly acceptedSchedule?: number;
-  readonly heldRounds?: readonly number[];
-  readonly lostTasks?: readonly { readonly taskId: number }[];
-}
-
-/** What consumers last said. Soft state: after a restart they say it again. */
-export class Consumers {
-  readonly #nextRounds = new Map<number, number>();
-  readonly #places = new Map<number, ConsumerPlace>();
-  /** Per client, the tasks it cannot reach and since when. */
-  readonly #lost = new Map<number, Map<number, number>>();
-  /** Iterations in which a consumer may be past what is proposed, and has not accepted it. */
-  readonly #passed = new Set<number>();
-
-  nextRound(clientId: number): number | undefined {
-    return this.#nextRounds.get(clientId);
-  }
-
-  /** The round that its training loop gets next, and whom it waits for. */
-  placeOf(clientId: number): ConsumerPlace | undefined {
-    return this.#places.get(clientId);
-  }
-
-  heard(clientId: number, report: ConsumerReport, nowMs: number): void {
-    const { nextRound, deliveredRound: round, waitsFor = "loop", lostTasks = [] } = report;
-    if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
-    if (round !== undefined) this.#places.set(clientId, { round, waitsFor });
-    const before = this.#lost.get(clientId);
-    const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
-    this.#lost.set(clientId, new Map(lost));
-  }
-
-  /** A consumer has not accepted what is proposed, and is past its beginning. */
-  passed(iterationId: number): void {
-    this.#passed.add(iterationId);
-  }
-
-  hasPassed(iterationId: number): boolean {
-    return this.#passed.has(iterationId);
-  }
-
-  /** What followed from that was done. */
-  lookedAt(iterationId: number): void {
-    this.#passed.delete(iterationId);
-  }
-
-  left(clientId: number): void {
-    this.#nextRounds.delete(clientId);
-    this.#places.delete(clientId);
-    this.#lost.delete(clientId);
-  }
-
-  /** Whether none of the clients reaches the task, or one has not for `timeoutMs`. */
-  isUnreachable(
-    taskId: number,
-    clients: readonly Client[],
-    nowMs: number,
-    timeoutMs: number,
-  ): boolean {
-    const since = clients.map(({ clientId }) => this.#lost.get(clientId)?.get(taskId));
-    return since.every((ms) => ms !== undefined) ||
-      since.some((ms) => ms !== undefined && nowMs - ms >= timeoutMs);
-  }
-}
-
-/** Whether the iteration's rounds are coordinated. */
-export function isCoordinated(turn: Turn, iteration: Iteration): boolean {
-  const { numConsumers, processingMode } = parametersOf(turn.state, iteration);
-  return numConsumers !== undefined && processingMode !== ShardingPolicy.DETERMINISTIC;
-}
 
 /** Takes in what a consumer reports; {@linkcode reviewRounds} draws the conclusions. */
 export function heardConsumer(
@@ -191,12 +113,11 @@ function replaceTask(turn: Turn, iterationId: number, taskId: number): void {
  * Proposes or commits a schedule, if it is time to. Asked at each heartbeat: all consumers are looked at
  * only where something is to be done.
  */
-export function reviewRounds(turn: Turn, iterationId: number, consumers: Consumers): void {
+export function reviewRounds(turn: Turn, iteration: Iteration, consumers: Consumers): void {
   const { state } = turn;
-  const iteration = state.iterations.get(iterationId);
+  const { iterationId } = iteration;
   const index = state.roundIndexOf(iterationId);
-  if (iteration === undefined || index === undefined) return;
-  if (iteration.rounds.ended !== null) return;
+  if (index === undefined || iteration.rounds.ended !== null) return;
   const clients = state.clientsOfIteration(iterationId);
   if (clients.size === 0 || (index.serving === 0 && !iteration.finished)) return;
   if (index.started === 0 && index.serving === 0) {

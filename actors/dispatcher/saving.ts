@@ -7,7 +7,7 @@
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { SaveWork } from "../../data/stored/joint/work.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Iteration, Task, TaskOfIteration } from "./entities.ts";
+import type { Client, Iteration, Task, TaskOfIteration } from "./entities.ts";
 import { endTask, forgetIteration, parametersOf } from "./iterations.ts";
 import { orderOf } from "./ordered.ts";
 import type { DispatcherProtocol, SavingNews } from "./protocol.ts";
@@ -29,11 +29,6 @@ const SHARE_FRACTION = 4;
 const RUN_SPLITS_MAX = 4_096;
 /** Runs that are written or being written beyond the first that is not. Beyond it workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
-
-/** Whether the iteration is a save. */
-export function isSave(state: DispatcherState, iteration: Iteration): boolean {
-  return parametersOf(state, iteration).save !== undefined;
-}
 
 /** Whether a save is over: all is written, or it has failed. */
 export function isSaveOver({ saving, error }: Iteration): boolean {
@@ -189,10 +184,9 @@ function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned
 }
 
 /** Ends a save: its tasks end, and its other clients are told. What was written stays. */
-export function cancelSave(turn: Turn, clientId: number): void {
+export function cancelSave(turn: Turn, iteration: Iteration, { clientId }: Client): void {
+  if (isSaveOver(iteration)) return;
   const { state } = turn;
-  const iteration = state.iterations.get(state.clients.get(clientId)?.iterationId ?? -1);
-  if (iteration === undefined || !isSave(state, iteration) || isSaveOver(iteration)) return;
   const { iterationId } = iteration;
   const clients = [...state.clientsOfIteration(iterationId)];
   if (clients.every((client) => client.clientId === clientId)) {

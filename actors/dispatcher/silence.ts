@@ -9,9 +9,8 @@ import type { ActorContext } from "../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";
 import { endClient } from "./clients.ts";
 import type { Settings } from "./config.ts";
+import type { Consumers } from "./consumers.ts";
 import { unusedDatasets } from "./datasets.ts";
-import type { Consumers } from "./rounds.ts";
-import { isSave, isSaveOver } from "./saving.ts";
 import type { TaskRequests } from "./task_requests.ts";
 import type { Turn } from "./turn.ts";
 import type { Turns } from "./turns.ts";
@@ -147,9 +146,8 @@ export class Silence {
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
       if (nowMs - sinceMs < jobGcTimeoutMs) continue;
-      // Nobody need wait for a save.
       const iteration = state.iterations.get(iterationId)!;
-      if (isSave(state, iteration) && !isSaveOver(iteration)) continue;
+      if (state.modeOf(iteration).whenUnread(iteration) === "goes on") continue;
       turn.commit({ type: "iteration_collected", iterationId });
     }
     this.#forgetDatasets(turn, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));

@@ -6,15 +6,24 @@
  */
 import type { Shard } from "../../../data/sharding_policy.ts";
 import type { Random } from "../../runtime/world.ts";
+import { absentConsumers } from "../absent_consumers.ts";
+import type { Consumers } from "../consumers.ts";
 import type { Client, Iteration, Task, TaskOfIteration } from "../entities.ts";
-import type { TaskDescription } from "../protocol_figures.ts";
+import { whyNotBegun } from "../missing_consumers.ts";
+import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
 import { RoundIndex } from "../round_index.ts";
+import { describeRounds } from "../round_places.ts";
+import { heardConsumer, reviewRounds } from "../rounds.ts";
+import { scheduleNews } from "../schedule_news.ts";
 import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../state.ts";
 import type { Tables } from "../tables.ts";
 import type { Turn } from "../turn.ts";
 import {
+  type ClientNews,
+  type HeardWith,
+  type HeartbeatRequest,
   invalid,
   type IterationDescription,
   type JoinFacts,
@@ -91,6 +100,47 @@ export class CoordinatedMode extends Mode {
     worker: string,
   ): string | undefined {
     return this.#sharding.whyNothingFor(state, iteration, worker);
+  }
+
+  override heard(
+    turn: Turn,
+    client: Client,
+    report: HeartbeatRequest,
+    { consumers, lostTaskTimeoutMs }: HeardWith,
+  ): void {
+    heardConsumer(turn, client, consumers, report, lostTaskTimeoutMs);
+    this.review(turn, turn.state.iterations.get(client.iterationId)!, consumers);
+  }
+
+  override review(turn: Turn, iteration: Iteration, consumers: Consumers): void {
+    reviewRounds(turn, iteration, consumers);
+  }
+
+  override newsFor(
+    state: DispatcherState,
+    client: Client,
+    report: HeartbeatRequest,
+  ): Partial<ClientNews> {
+    const iteration = state.iterations.get(client.iterationId)!;
+    const { ended } = iteration.rounds;
+    const absent = absentConsumers(state, client, iteration);
+    return {
+      ...scheduleNews(state, client, iteration, report),
+      ...(ended === null ? {} : { endRound: ended }),
+      ...(absent.length === 0 ? {} : { absent }),
+    };
+  }
+
+  override whyWaiting(state: DispatcherState, iteration: Iteration): string | null {
+    return whyNotBegun(state, iteration);
+  }
+
+  override describeRounds(
+    state: DispatcherState,
+    iteration: Iteration,
+    placeOf: (clientId: number) => ConsumerPlace | undefined,
+  ): RoundsDescription {
+    return describeRounds(state, iteration, placeOf);
   }
 
   override roundIndexFor({ rounds }: Iteration): RoundIndex {

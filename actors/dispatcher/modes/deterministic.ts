@@ -7,7 +7,8 @@
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
 import type { Client, Iteration, ModeState, Task, TaskOfIteration } from "../entities.ts";
-import { assignSequence, isAnswerable, isReceived } from "../ordered.ts";
+import { whyHeldUp } from "../missing_consumers.ts";
+import { assignSequence, isAnswerable, isReceived, noteReceived } from "../ordered.ts";
 import { join, leave, lose, orderedFrom } from "../ordered_state.ts";
 import { type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
 import type { RecordOf } from "../records.ts";
@@ -21,6 +22,8 @@ import type { Turn } from "../turn.ts";
 import {
   type Admission,
   type Beginning,
+  type ClientNews,
+  type HeartbeatRequest,
   invalid,
   type JobFacts,
   Mode,
@@ -105,6 +108,52 @@ export class DeterministicMode extends Mode {
     windowSplits: number,
   ): SplitAnswer {
     return assignSequence(turn, of, request, windowSplits);
+  }
+
+  override heard(turn: Turn, client: Client, report: HeartbeatRequest): void {
+    noteReceived(turn, turn.state.iterations.get(client.iterationId)!, client, report);
+  }
+
+  override newsFor(
+    state: DispatcherState,
+    { iterationId }: Client,
+    _report: HeartbeatRequest,
+    windowSplits: number,
+  ): Partial<ClientNews> {
+    const { ordered, splits } = state.iterations.get(iterationId)!;
+    if (splits === null) return { windowSplits };
+    const left = [...ordered?.consumers?.entries() ?? []]
+      .flatMap(([index, { state }]) => state === "left" ? [index] : []);
+    return {
+      ordered: {
+        total: splitCount(splits.bounds, 0),
+        digest: splits.digest,
+        ...(left.length === 0 ? {} : { left }),
+      },
+      windowSplits,
+    };
+  }
+
+  override whyWaiting(
+    state: DispatcherState,
+    iteration: Iteration,
+    windowSplits: number,
+  ): string | null {
+    return whyHeldUp(state, iteration, windowSplits);
+  }
+
+  /** Who is done with an epoch is not waited for in it, nor in those before it. */
+  override concerned(state: DispatcherState, { run, jobId }: Iteration): readonly Iteration[] {
+    return run === null ? [] : state.iterationsOfJob(jobId);
+  }
+
+  /** Whoever comes next begins it anew, at a place of its own. Of one that has failed is shown why. */
+  override whenUnread({ error }: Iteration): "waits" | "ends" {
+    return error === null ? "ends" : "waits";
+  }
+
+  override handedOut({ ordered }: Iteration): number | undefined {
+    return ordered?.next;
   }
 
   /** When its reader has everything: others take over what a worker that has left has completed for nobody. */

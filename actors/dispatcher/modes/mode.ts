@@ -10,8 +10,9 @@
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding_policy.ts";
-import type { RequestOf } from "../../runtime/protocol.ts";
+import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
+import type { Consumers } from "../consumers.ts";
 import {
   type Client,
   type Dataset,
@@ -25,7 +26,7 @@ import {
 } from "../entities.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
-import type { TaskDescription } from "../protocol_figures.ts";
+import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
 import type { RoundIndex } from "../round_index.ts";
 import type { SaveAnswer, SaveRequest } from "../saving.ts";
@@ -72,6 +73,18 @@ export type Beginning = Pick<
 
 /** What people are told of an iteration. */
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
+
+/** What a client says in a heartbeat. */
+export type HeartbeatRequest = RequestOf<DispatcherProtocol, "clientHeartbeat">;
+/** What it is told. */
+export type ClientNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
+
+/** What it takes beside the state to hear a client. */
+export interface HeardWith {
+  readonly consumers: Consumers;
+  /** How long one of several consumers may not reach a task before that is replaced, in ms. */
+  readonly lostTaskTimeoutMs: number;
+}
 
 /** See the module. What a mode does not override is what most modes do. */
 export abstract class Mode {
@@ -247,6 +260,48 @@ export abstract class Mode {
     return undefined;
   }
 
+  /** Takes in what a client reports, and draws conclusions. @throws {LeatError} for what cannot be. */
+  heard(_turn: Turn, _client: Client, _report: HeartbeatRequest, _with: HeardWith): void {}
+
+  /** Looks at an iteration whose tasks or clients have changed. */
+  review(_turn: Turn, _iteration: Iteration, _consumers: Consumers): void {}
+
+  /** What a client is told beside what all are told. */
+  newsFor(
+    _state: DispatcherState,
+    _client: Client,
+    _report: HeartbeatRequest,
+    _windowSplits: number,
+  ): Partial<ClientNews> {
+    return {};
+  }
+
+  /**
+   * A sentence about what clients wait for although there are workers; null where they do not.
+   *
+   * @param windowSplits How far beyond what all readers have splits are handed out that have an order.
+   */
+  whyWaiting(
+    _state: DispatcherState,
+    _iteration: Iteration,
+    _windowSplits: number,
+  ): string | null {
+    return null;
+  }
+
+  /** The iterations whose clients may wait for others when a client of this one comes or goes. */
+  concerned(_state: DispatcherState, _iteration: Iteration): readonly Iteration[] {
+    return [];
+  }
+
+  /** A client that leaves wants the iteration to end. */
+  cancel(_turn: Turn, _iteration: Iteration, _client: Client): void {}
+
+  /** What becomes of an iteration without clients: it waits for some until it is forgotten, in most modes. */
+  whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
+    return "waits";
+  }
+
   // How records change what a mode remembers. None of these draws anything or reads a clock.
 
   /** What it remembers of an iteration that begins. */
@@ -291,6 +346,20 @@ export abstract class Mode {
     _tasks: readonly TaskDescription[],
   ): Partial<IterationDescription> {
     return {};
+  }
+
+  /** How far its consumers are in their rounds, for people; undefined where they read in none. */
+  describeRounds(
+    _state: DispatcherState,
+    _iteration: Iteration,
+    _placeOf: (clientId: number) => ConsumerPlace | undefined,
+  ): RoundsDescription | undefined {
+    return undefined;
+  }
+
+  /** How many splits were handed out; undefined where each source has its own number. */
+  handedOut(_iteration: Iteration): number | undefined {
+    return undefined;
   }
 }
 

@@ -6,17 +6,27 @@
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Dataset, Iteration, Job, SaveEnd, Task, TaskOfIteration } from "../entities.ts";
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  SaveEnd,
+  Task,
+  TaskOfIteration,
+} from "../entities.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import {
   assignSaveWork,
   beginFailure,
+  cancelSave,
   failureOf,
   hasSaveWork,
   isSaveOver,
   type SaveAnswer,
   saveOwner,
   type SaveRequest,
+  savingNews,
 } from "../saving.ts";
 import { loseWork } from "../saving_state.ts";
 import { packSplits } from "../split_table.ts";
@@ -26,7 +36,9 @@ import { checkOrder, checkPiece, eachElementOnce } from "./deterministic.ts";
 import {
   type Admission,
   type Beginning,
+  type ClientNews,
   invalid,
+  type IterationDescription,
   type JoinFacts,
   Mode,
   type OpenRequest,
@@ -119,6 +131,27 @@ export class SaveMode extends Mode {
 
   override assignWork(turn: Turn, of: TaskOfIteration, request: SaveRequest): SaveAnswer {
     return assignSaveWork(turn, of, request);
+  }
+
+  override newsFor(state: DispatcherState, { iterationId }: Client): Partial<ClientNews> {
+    return savingNews(state.iterations.get(iterationId)!);
+  }
+
+  override cancel(turn: Turn, iteration: Iteration, client: Client): void {
+    cancelSave(turn, iteration, client);
+  }
+
+  /** Nobody need wait for a save. */
+  override whenUnread(iteration: Iteration): "waits" | "goes on" {
+    return isSaveOver(iteration) ? "waits" : "goes on";
+  }
+
+  override describe(_state: DispatcherState, iteration: Iteration): Partial<IterationDescription> {
+    return savingNews(iteration);
+  }
+
+  override handedOut({ saving }: Iteration): number | undefined {
+    return saving?.next;
   }
 
   /** It is finished with its last entry, whatever its tasks are at. */

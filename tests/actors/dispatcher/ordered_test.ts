@@ -22,7 +22,7 @@ import {
   type JournalRecord,
   RecordBatch,
 } from "../../../actors/dispatcher/records.ts";
-import { Consumers } from "../../../actors/dispatcher/rounds.ts";
+import { Consumers } from "../../../actors/dispatcher/consumers.ts";
 import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
 import { assignSplit } from "../../../actors/dispatcher/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../actors/dispatcher/snapshot.ts";

@@ -5,6 +5,7 @@
  */
 import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import fc from "fast-check";
+import { Consumers } from "../../../actors/dispatcher/consumers.ts";
 import { endClient, newsFor } from "../../../actors/dispatcher/clients.ts";
 import { registerDataset } from "../../../actors/dispatcher/datasets.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
@@ -13,12 +14,6 @@ import {
   type JournalRecord,
   RecordBatch,
 } from "../../../actors/dispatcher/records.ts";
-import {
-  Consumers,
-  heardConsumer,
-  isCoordinated,
-  reviewRounds,
-} from "../../../actors/dispatcher/rounds.ts";
 import { runnerDied } from "../../../actors/dispatcher/runner_deaths.ts";
 import { digestOfSplits, packSplits } from "../../../actors/dispatcher/split_table.ts";
 import { assignSplit } from "../../../actors/dispatcher/splits.ts";
@@ -112,8 +107,8 @@ class Decider implements Turn {
         throw error;
       }
     }
-    for (const { iterationId } of this.state.iterations.values()) {
-      reviewRounds(this, iterationId, this.consumers);
+    for (const iteration of this.state.iterations.values()) {
+      this.state.modeOf(iteration).review(this, iteration, this.consumers);
     }
   }
 
@@ -205,18 +200,18 @@ class Decider implements Turn {
     const client = pick(this.state.clients, a);
     if (client === undefined) return;
     const iteration = this.state.iterations.get(client.iterationId)!;
-    if (isCoordinated(this, iteration)) {
-      const { proposal, schedules } = iteration.rounds;
-      const lost = c === 0 ? [...this.state.tasksOfIteration(iteration.iterationId)] : [];
-      const report = {
-        nextRound: (this.consumers.nextRound(client.clientId) ?? 0) + b,
-        acceptedSchedule: proposal?.schedule.version ?? schedules.at(-1)?.version ?? 0,
-        lostTasks: lost.slice(0, 1).map(({ taskId }) => ({ taskId })),
-      };
-      heardConsumer(this, client, this.consumers, report, 5);
-    }
+    const { proposal, schedules } = iteration.rounds;
+    const lost = c === 0 ? [...this.state.tasksOfIteration(iteration.iterationId)] : [];
+    const report = {
+      clientId: client.clientId,
+      nextRound: (this.consumers.nextRound(client.clientId) ?? 0) + b,
+      acceptedSchedule: proposal?.schedule.version ?? schedules.at(-1)?.version ?? 0,
+      lostTasks: lost.slice(0, 1).map(({ taskId }) => ({ taskId })),
+    };
+    const { consumers } = this;
+    this.state.modeOf(iteration).heard(this, client, report, { consumers, lostTaskTimeoutMs: 5 });
     const changed = b % 2 === 0 ? undefined : new Set(this.state.tasks.keys());
-    newsFor(this.state, client, changed, {}, 4);
+    newsFor(this.state, client, changed, report, { windowSplits: 4 });
   }
 
   #worker(name: string, life: number, c: number): void {
