@@ -41,9 +41,9 @@ class Carrier implements EdgeCarrier {
   writing = Promise.resolve();
 
   /** What arrives, however it looks. */
-  deliver(message: unknown): void {
+  deliver(message: unknown, byteLength = 0): void {
     try {
-      this.#receive(message, 0);
+      this.#receive(message, byteLength);
     } catch (error) {
       this.close(LeatError.from(error));
     }
@@ -156,6 +156,22 @@ Deno.test("Edge takes no more asks at a time than it says", async () => {
   using peer = openEdge({ wait: () => new Promise(() => {}) });
   for (let ask = 0; ask <= ANSWERING_MAX; ask++) peer.tell({ ask, method: "wait" });
   assertMatch((await peer.broken).message, /more asks at a time/);
+});
+
+Deno.test("Edge ends at an ask that is longer than it says, and answers one that is as long", async () => {
+  const [near, far] = Carrier.pair();
+  new Edge(near, { m: (args) => args }, { askBytesMax: 1_000 });
+  far.start(() => {});
+  near.deliver({ ask: 1, method: "m", args: null }, 1_000);
+  near.deliver({ answer: 1, value: null }, 1_001); // what the other side was asked for may be longer
+  assertMatch((await near.closed).message, /an answer that nobody waits for/);
+  const [again, other] = Carrier.pair();
+  let isCalled = false;
+  new Edge(again, { m: () => isCalled = true }, { askBytesMax: 1_000 });
+  other.start(() => {});
+  again.deliver({ ask: 1, method: "m", args: null }, 1_001);
+  assertMatch((await again.closed).message, /an ask of 1001 bytes/);
+  assertEquals(isCalled, false);
 });
 
 Deno.test("Edge counts an ask as open until its answer has been written", async () => {

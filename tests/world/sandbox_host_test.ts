@@ -52,6 +52,16 @@ Deno.test("a confined function decodes images as any other does", async () => {
   ]);
 });
 
+Deno.test("an image that is larger than its host takes is refused in the runner, which goes on", async () => {
+  await using sandbox = await Sandbox.open();
+  const [refused, next] = await sandbox.elementsOf(
+    evaluating(["extra.image.decode(new Uint8Array(128 * 2 ** 20))", "1 + 1"]),
+  );
+  assertEquals("code" in refused! && refused.code, "resource_exhausted");
+  assertStringIncludes("message" in refused! ? refused.message : "", "CONFINED_ASK_BYTES_MAX");
+  assertEquals(next, { value: 2 });
+});
+
 Deno.test("a confined pipeline reads far files that were granted, and no others", async () => {
   const text = Array.from({ length: 50_000 }, (_, i) => `line ${i}\n`).join("");
   await using server = new RangeServer(new TextEncoder().encode(text));

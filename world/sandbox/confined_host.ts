@@ -8,13 +8,18 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
+import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/channel.ts";
 import { DenoHost } from "../deno_host.ts";
 import { Images } from "../images.ts";
 import { workerFiles } from "../storage.ts";
 import { isDenial } from "./denials.ts";
+import { CONFINED_ASK_BYTES_MAX, tooMuchAsked } from "./edge.ts";
 import { isFar } from "./grants.ts";
 import { isNotFound } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
+
+/** What an ask to decode has besides the image is small. */
+const IMAGE_BYTES_ASKED_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
 
 /** Asks the host's process. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
@@ -159,6 +164,9 @@ class ConfinedImages implements ImageCodec {
   async decode(bytes: Uint8Array, options: ImageDecodeOptions = {}): Promise<Tensor> {
     if (!(bytes instanceof Uint8Array)) {
       throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
+    }
+    if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
+      throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
     }
     const { shape, data } = await this.#ask("decode", { bytes, options }) as Decoded;
     return new Tensor("uint8", shape, data);

@@ -11,7 +11,7 @@ import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/channel.ts
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { type ChildEnd, ChildProcess } from "./child_process.ts";
 import type { FetchedModules } from "./fetched_modules.ts";
-import { Edge, type EdgeMethods } from "./edge.ts";
+import { CONFINED_ASK_BYTES_MAX, Edge, type EdgeMethods, tooMuchAsked } from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host_processes.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
@@ -59,8 +59,6 @@ const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
 /** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
 const ASKS_PER_SECOND_MAX = 50_000;
-/** What the asks of a runner for its host may hold together, in bytes; beyond it an ask is refused. */
-const HOST_ASK_BYTES_MAX = 128 * MIB;
 /** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
 const LARGE_LANES = 2;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
@@ -106,6 +104,7 @@ export class ConfinedProcess implements SuppliedProcess {
     const methods = { ...this.#methods(), ...options.methods };
     this.#edge = new Edge(this.#child.channel, methods, {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
+      askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
     // A broken edge ends the process, and the end of a process says more than that of its pipes.
     this.#child.channel.closed.then((why) => this.#closed(why));
@@ -223,12 +222,8 @@ export class ConfinedProcess implements SuppliedProcess {
         if (!isPlainObject(request) || typeof request.method !== "string") {
           throw unexpected("an ask for its host");
         }
-        if (this.#hostAskBytes + byteLength > HOST_ASK_BYTES_MAX) {
-          throw new LeatError(
-            "resource_exhausted",
-            `A task may ask its host with at most ${HOST_ASK_BYTES_MAX / MIB} MiB at a time ` +
-              "(HOST_ASK_BYTES_MAX): decode fewer or smaller images at once",
-          );
+        if (this.#hostAskBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
+          throw tooMuchAsked("with all that is under way");
         }
         this.#hostAskBytes += byteLength;
         try {

@@ -16,6 +16,12 @@ export const EDGE_ASKS_MAX = 64;
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
 
+/**
+ * Longest ask of a confined process, in bytes, which is one for its host. The process's own program
+ * refuses a longer one, so that one who sends it nevertheless breaks the edge.
+ */
+export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
+
 /** Longest message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
 /** How many causes of an error cross an edge. */
@@ -43,6 +49,8 @@ export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 export interface EdgeOptions {
   /** Asks that the other side may make in a second; more end the edge. Default: any number. */
   readonly asksPerSecondMax?: number;
+  /** How long an ask of the other side may be, in bytes; a longer one ends the edge. Default: any. */
+  readonly askBytesMax?: number;
 }
 
 interface Pending {
@@ -61,6 +69,7 @@ export class Edge {
   readonly #carrier: EdgeCarrier;
   readonly #methods: ReadonlyMap<string, EdgeMethod>;
   readonly #asksPerSecondMax: number;
+  readonly #askBytesMax: number;
   /** The second in which the last ask came, and how many came in it. */
   #second = 0;
   #inSecond = 0;
@@ -73,10 +82,11 @@ export class Edge {
   constructor(
     carrier: EdgeCarrier,
     methods: EdgeMethods,
-    { asksPerSecondMax = Infinity }: EdgeOptions = {},
+    { asksPerSecondMax = Infinity, askBytesMax = Infinity }: EdgeOptions = {},
   ) {
     this.#carrier = carrier;
     this.#asksPerSecondMax = asksPerSecondMax;
+    this.#askBytesMax = askBytesMax;
     this.#methods = new Map(Object.entries(methods));
     carrier.closed.then((why) => this.close(why));
     carrier.start((message, byteLength) => this.#receive(message, byteLength));
@@ -135,6 +145,7 @@ export class Edge {
         `an ask for ${typeof method === "string" ? method.slice(0, 80) : typeof method}`,
       );
     }
+    if (byteLength > this.#askBytesMax) throw broken(`an ask of ${byteLength} bytes`);
     if (this.#answering >= ANSWERING_MAX) throw broken("more asks at a time than allowed");
     this.#countAsk();
     this.#answering++;
@@ -197,6 +208,15 @@ function isSmall(details: Record<string, unknown>): boolean {
     (_, value) => typeof value === "bigint" ? `${value}` : value,
   );
   return text.length <= ERROR_CHARS_MAX;
+}
+
+/** For an ask of a confined process that its host does not take. */
+export function tooMuchAsked(what: string): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `A task may ask its host with at most ${CONFINED_ASK_BYTES_MAX / 2 ** 20} MiB at a time ` +
+      `(CONFINED_ASK_BYTES_MAX), and this is more ${what}: decode fewer or smaller images at once`,
+  );
 }
 
 function broken(by: string): LeatError {
