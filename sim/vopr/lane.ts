@@ -24,7 +24,7 @@ interface Pending {
 /** See the module. */
 export class Lane implements Disposable {
   readonly #options: LaneOptions;
-  /** Those that the thread was sent, in order; it is at the first. */
+  /** In order; the thread is at the first once it is ready. */
   readonly #pending: Pending[] = [];
   #thread: Worker | undefined;
   #isReady = false;
@@ -42,7 +42,9 @@ export class Lane implements Disposable {
   run(run: SeedRun): Promise<SeedOutcome> {
     return new Promise((resolve, reject) => {
       this.#pending.push({ run, resolve, reject });
-      this.#threadOrNew().postMessage(run);
+      if (this.#thread === undefined) this.#start();
+      if (!this.#isReady) return;
+      this.#thread!.postMessage(run);
       if (this.#pending.length === 1) this.#watch();
     });
   }
@@ -53,14 +55,18 @@ export class Lane implements Disposable {
     this.#pending.length = 0;
     this.#thread?.terminate();
     this.#thread = undefined;
+    this.#isReady = false;
   }
 
-  #threadOrNew(): Worker {
-    if (this.#thread !== undefined) return this.#thread;
+  /**
+   * Starts a thread, which is sent nothing before it is ready: the error of a seed that ends it could
+   * overtake its word that it is, and look as if it did not start.
+   */
+  #start(): void {
     const module = this.#options.module ?? new URL("./seed_thread.ts", import.meta.url);
     const thread = new Worker(module, { type: "module" });
     thread.onmessage = ({ data }: MessageEvent<SeedOutcome | typeof READY>) => {
-      if (data === READY) this.#isReady = true;
+      if (data === READY) this.#ready(thread);
       else this.#ended(data);
     };
     thread.onerror = (event) => {
@@ -69,7 +75,12 @@ export class Lane implements Disposable {
     };
     this.#thread = thread;
     this.#isReady = false;
-    return thread;
+  }
+
+  #ready(thread: Worker): void {
+    this.#isReady = true;
+    for (const { run } of this.#pending) thread.postMessage(run);
+    this.#watch();
   }
 
   #ended(outcome: SeedOutcome): void {
@@ -89,11 +100,8 @@ export class Lane implements Disposable {
   #replace(why: string): void {
     const [first, ...rest] = this.#pending.splice(0);
     this[Symbol.dispose]();
-    for (const pending of rest) {
-      this.#pending.push(pending);
-      this.#threadOrNew().postMessage(pending.run);
-    }
-    this.#watch();
+    this.#pending.push(...rest);
+    if (rest.length > 0) this.#start();
     first?.resolve(brokenOff(first.run, why));
   }
 
