@@ -4,6 +4,7 @@ import { zstdCompressSync } from "node:zlib";
 import {
   assert,
   assertEquals,
+  assertMatch,
   assertRejects,
   assertStringIncludes,
   assertThrows,
@@ -28,18 +29,24 @@ Deno.test("csv of two million columns is refused by its header, and a record of 
   const names = Array.from({ length: 2_000_000 }, (_, i) => `c${i}`).join(",");
   const files = { "wide.csv": `${names}\n1\n`, "long.csv": `a,b\n${",".repeat(2_000_000)}\n1,2\n` };
   await withFiles(files, async (folder) => {
-    for (const useQuoteDelim of [true, false]) {
-      const wide = await failure(Dataset.csv(`${folder}/wide.csv`, { useQuoteDelim }));
-      assertEquals(wide.code, "resource_exhausted");
-      assertStringIncludes(wide.message, "65536 (COLUMNS_MAX)");
-      const records = Dataset.csv(`${folder}/long.csv`, { useQuoteDelim });
-      const long = await failure(records);
-      assertEquals(long.code, "data_loss");
-      assertStringIncludes(long.message, "has more than 65536 fields, and 2 are expected");
-      const rest = [];
-      for await (const row of records.ignoreErrors()) rest.push(row);
-      assertEquals(rest, [{ a: "1", b: "2" }]);
-    }
+    const whatFails = async (name: string, useQuoteDelim: boolean) => {
+      const { code, message } = await failure(Dataset.csv(`${folder}/${name}`, { useQuoteDelim }));
+      return `${code}: ${message}`;
+    };
+    const restOf = (useQuoteDelim: boolean) =>
+      Array.fromAsync(Dataset.csv(`${folder}/long.csv`, { useQuoteDelim }).ignoreErrors());
+
+    const tooMany = /^resource_exhausted: .*more than 65536 fields \(COLUMNS_MAX\)/;
+    assertMatch(await whatFails("wide.csv", true), tooMany);
+    assertMatch(await whatFails("long.csv", true), tooMany);
+    assertEquals(await restOf(true), []); // No quote says where such a record ends.
+
+    assertMatch(await whatFails("wide.csv", false), /^resource_exhausted: .*65536 \(COLUMNS_MAX\)/);
+    assertMatch(
+      await whatFails("long.csv", false),
+      /^data_loss: .*has more than 65536 fields, and 2 are expected/,
+    );
+    assertEquals(await restOf(false), [{ a: "1", b: "2" }]);
   });
 });
 
