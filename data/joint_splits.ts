@@ -13,21 +13,13 @@ import {
   type SplitSource,
 } from "./splits.ts";
 
-/** Operators whose n-th element comes of the n-th of their input. */
-const ONE_TO_ONE: ReadonlySet<string> = new Set([
-  "assertCardinality",
-  "enumerate",
-  "map",
-  "prefetch",
-  "withOptions",
-]);
-
 /**
  * The source that the n-th element of a graph is the n-th of: an indexed one, or one without end;
  * `undefined` where there is none.
  */
 export function alignedSource(node: DatasetNode): DatasetNode | undefined {
-  if (ONE_TO_ONE.has(node.kind)) return alignedSource(node.inputs[0]!);
+  const { division } = node;
+  if (division === "element" || division === "position") return alignedSource(node.inputs[0]!);
   const isJoint = isSplittable(node) && node.isJoint === true;
   return isJoint || node instanceof IndexedNode || isReplicated(node) ? node : undefined;
 }

@@ -16,6 +16,30 @@ export const UNKNOWN_CARDINALITY = -2;
 /** Named constants of an operator: plain JSON, bigints, typed arrays, tensors, user functions. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
+/**
+ * How the work of an operator can be divided among the tasks of a service.
+ *
+ * - `element`: each element is made of one of the input, in order, wherever that is.
+ * - `position`: each element is made of one of the input and its position in the whole dataset.
+ * - `split`: the operator may run on one split as if that were the whole dataset. A source is read split
+ *   by split.
+ * - `shuffle`: as `split`, and the splits come in an order that is drawn too.
+ * - `rows`: a batch gathers rows over the ends of splits.
+ * - `whole`: an element depends on all before it, so that under DETERMINISTIC the reader runs it. A source
+ *   is not divided.
+ * - `stored`: what is stored stands for the whole input, which must not be divided.
+ * - `served`: another service runs what is below.
+ */
+export type Division =
+  | "element"
+  | "position"
+  | "split"
+  | "shuffle"
+  | "rows"
+  | "whole"
+  | "stored"
+  | "served";
+
 /** One operator of a pipeline. Immutable. */
 export abstract class DatasetNode {
   /** The operator's name as the user writes it: `"map"`, `"range"`. */
@@ -26,6 +50,9 @@ export abstract class DatasetNode {
     this.kind = kind;
     this.inputs = inputs;
   }
+
+  /** What a service may do with it. */
+  abstract readonly division: Division;
 
   /** Everything but the inputs that `fromWire` needs to build this node again. */
   abstract get attributes(): Attributes;

@@ -118,7 +118,7 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
   const found: [DatasetNode & Splittable, number][] = [];
   let whole: DatasetNode | undefined;
   const visit = (at: DatasetNode, multiple: number) => {
-    if (UNSPLITTABLE.has(at.kind)) throw unsplittable(at);
+    if (at.division === "stored" || at.division === "served") throw unsplittable(at);
     if (isSplittable(at)) {
       found.push([at, multiple]);
       return;
@@ -140,15 +140,12 @@ export const SERVED_KINDS: ReadonlySet<string> = new Set(["distribute", "fromId"
 
 /** Refuses a graph that begins with what another service gives, which cannot be handed out by splits. */
 export function checkUnserved(node: DatasetNode): void {
-  if (SERVED_KINDS.has(node.kind)) throw unsplittable(node);
+  if (node.division === "served") throw unsplittable(node);
   node.inputs.forEach(checkUnserved);
 }
 
-/** Operators over inputs of which a part would not do. */
-const UNSPLITTABLE: ReadonlySet<string> = new Set(["distribute", "snapshot"]);
-
-function unsplittable({ kind }: DatasetNode): LeatError {
-  if (SERVED_KINDS.has(kind)) {
+function unsplittable({ kind, division }: DatasetNode): LeatError {
+  if (division === "served") {
     return new LeatError(
       "unimplemented",
       `Splitting is not implemented for ${kind} datasets: what another service gives has no splits. ` +

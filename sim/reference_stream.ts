@@ -80,6 +80,7 @@ function asPlain(_key: string, value: unknown): unknown {
 
 /** Stands where `distribute()` stands. */
 class ReferenceNode extends UnaryNode {
+  override readonly division = "whole";
   readonly #host: Host;
 
   constructor(dataset: Dataset<unknown>, host: Host) {

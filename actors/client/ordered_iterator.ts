@@ -119,6 +119,7 @@ function readerOf(
 
 /** A chain in a graph that runs here: gives the whole of its stream, whichever consumer reads it. */
 class StreamNode extends UnaryNode {
+  override readonly division = "whole";
   readonly options: DistributeOptions;
   readonly #reading: Pick<StreamOptions, "access" | "reader" | "onFeed">;
 

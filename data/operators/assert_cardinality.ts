@@ -11,6 +11,7 @@ import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class AssertCardinalityNode extends UnaryNode {
+  override readonly division = "position";
   readonly expected: number;
 
   constructor(input: DatasetNode, expected: unknown) {

@@ -36,6 +36,7 @@ export interface BucketAttributes {
 const KIND = "bucketBySequenceLength";
 
 export class BucketBySequenceLengthNode extends UnaryNode {
+  override readonly division = "split";
   readonly length: NodeFunction;
   readonly options: BucketAttributes;
 

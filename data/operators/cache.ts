@@ -30,6 +30,7 @@ class Store implements Shared {
 }
 
 export class CacheNode extends SameElementsNode {
+  override readonly division = "split";
   /** Shared by the iterators of this dataset. */
   readonly #store = new Store();
   /** The folder of the files that it is kept in; in memory without. */

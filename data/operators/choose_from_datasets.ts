@@ -18,6 +18,7 @@ export interface ChooseAttributes {
 }
 
 export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
   readonly stopOnEmptyDataset: boolean;
   readonly #spec: ElementSpec;
 

@@ -8,6 +8,7 @@ import { commonSpec, type ElementSpec } from "../spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 
 export class ConcatenateNode extends DatasetNode {
+  override readonly division = "whole";
   readonly #spec: ElementSpec;
 
   constructor(first: DatasetNode, second: DatasetNode) {

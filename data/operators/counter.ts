@@ -10,6 +10,7 @@ import type { Replicated } from "../splits.ts";
 import { IndexedIterator } from "./indexed.ts";
 
 export class CounterNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
   readonly start: number;
   readonly step: number;
 

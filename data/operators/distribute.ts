@@ -102,6 +102,7 @@ export interface DistributeOptions {
 const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
 
 export class DistributeNode extends UnaryNode {
+  override readonly division = "served";
   readonly options: DistributeOptions;
 
   constructor(input: DatasetNode, options: DistributeOptions) {

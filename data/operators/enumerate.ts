@@ -10,6 +10,7 @@ import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class EnumerateNode extends UnaryNode {
+  override readonly division = "position";
   readonly start: number;
 
   constructor(input: DatasetNode, start: unknown = 0) {

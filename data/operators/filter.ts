@@ -24,6 +24,7 @@ export interface FilterAttributes {
 }
 
 export class FilterNode extends UnaryNode {
+  override readonly division = "split";
   readonly predicate: NodeFunction;
   readonly options: FilterAttributes;
 

@@ -13,6 +13,7 @@ import { Opened, type OpenedState } from "./opened.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class FlatMapNode extends UnaryNode {
+  override readonly division = "split";
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;

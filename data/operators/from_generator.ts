@@ -10,6 +10,7 @@ import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 
 export class FromGeneratorNode extends DatasetNode {
+  override readonly division = "whole";
   readonly fn: NodeFunction;
 
   constructor(fn: NodeFunction) {

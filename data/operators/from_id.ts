@@ -29,6 +29,7 @@ export interface FromIdOptions extends Omit<DistributeOptions, "service" | "comp
 }
 
 export class FromIdNode extends DatasetNode {
+  override readonly division = "served";
   readonly options: DistributeOptions & FromIdOptions;
   readonly datasetId: string;
   /** Not an attribute: who serialises a pipeline cannot say that others trust it. */

@@ -15,6 +15,7 @@ import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 /** The node of an operator that makes one element of several of its input. */
 export abstract class GatheringNode extends UnaryNode {
+  override readonly division = "rows";
   readonly size: number;
   readonly dropRemainder: boolean;
 

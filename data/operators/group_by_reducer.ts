@@ -23,6 +23,7 @@ export interface ReducerFunctions {
 }
 
 export class GroupByReducerNode extends UnaryNode {
+  override readonly division = "whole";
   readonly functions: ReducerFunctions;
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;

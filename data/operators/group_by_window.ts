@@ -18,6 +18,7 @@ import { Nested } from "./opened.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class GroupByWindowNode extends UnaryNode {
+  override readonly division = "split";
   readonly key: NodeFunction;
   readonly reduce: NodeFunction;
   readonly windowSize: number | NodeFunction;

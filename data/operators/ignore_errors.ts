@@ -31,6 +31,7 @@ export interface IgnoreErrorsAttributes {
 const SAMPLE_MIN = 100;
 
 export class IgnoreErrorsNode extends UnaryNode {
+  override readonly division = "whole";
   readonly logWarning: boolean;
   readonly maxErrors: number;
   readonly maxFraction: number;

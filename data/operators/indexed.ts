@@ -12,6 +12,8 @@ import { wholeState } from "../whole_state.ts";
 
 /** A source of a known number of elements. */
 export abstract class IndexedNode extends DatasetNode implements Splittable {
+  override readonly division = "split";
+
   constructor(kind: string, inputs: readonly DatasetNode[] = []) {
     super(kind, inputs);
   }

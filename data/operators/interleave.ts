@@ -39,6 +39,7 @@ export interface InterleaveAttributes {
 }
 
 export class InterleaveNode extends UnaryNode {
+  override readonly division = "split";
   readonly fn: NodeFunction;
   readonly cycleLength: number;
   readonly blockLength: number;

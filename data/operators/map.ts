@@ -25,6 +25,7 @@ export interface MapAttributes {
 }
 
 export class MapNode extends UnaryNode {
+  override readonly division = "element";
   readonly fn: NodeFunction;
   readonly options: MapAttributes;
   readonly #check: SpecCheck | undefined;

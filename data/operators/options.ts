@@ -20,6 +20,7 @@ export interface DatasetOptions {
 
 /** Marks a pipeline with options; it does nothing to the elements. */
 export class OptionsNode extends SameElementsNode {
+  override readonly division = "element";
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
 

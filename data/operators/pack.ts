@@ -56,6 +56,7 @@ export interface PackAttributes {
 const OPEN_BINS = 64;
 
 export class PackNode extends UnaryNode {
+  override readonly division = "whole";
   readonly length: number;
   readonly algorithm: PackAlgorithm;
   readonly maxOpenBins: number;

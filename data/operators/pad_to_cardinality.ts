@@ -16,6 +16,7 @@ import { UnaryNode } from "./unary.ts";
 const KIND = "padToCardinality";
 
 export class PadToCardinalityNode extends UnaryNode {
+  override readonly division = "whole";
   readonly count: number;
   /** The component that is true in the elements of the input and false in padding. */
   readonly maskKey: string;

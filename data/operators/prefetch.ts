@@ -17,6 +17,7 @@ const AUTOTUNE_ELEMENTS = 16;
 const AUTOTUNE_BYTES_MAX = 64 << 20;
 
 export class PrefetchNode extends SameElementsNode {
+  override readonly division = "element";
   /** How many elements to read ahead, or `AUTOTUNE`. */
   readonly bufferSize: number;
 

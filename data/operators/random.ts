@@ -17,6 +17,7 @@ export interface RandomAttributes {
 }
 
 export class RandomNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
   readonly seeding: Seeding;
 
   constructor({ seed, rerandomizeEachIteration }: RandomAttributes = {}) {

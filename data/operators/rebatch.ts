@@ -24,6 +24,7 @@ export interface RebatchAttributes {
 }
 
 export class RebatchNode extends UnaryNode {
+  override readonly division = "whole";
   /** The sizes of batches in turn. */
   readonly sizes: readonly number[];
   readonly dropRemainder: boolean;

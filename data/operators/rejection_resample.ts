@@ -26,6 +26,7 @@ export interface ResampleAttributes {
 }
 
 export class RejectionResampleNode extends UnaryNode {
+  override readonly division = "whole";
   readonly classOf: NodeFunction;
   readonly targetDist: readonly number[];
   readonly initialDist: readonly number[] | undefined;

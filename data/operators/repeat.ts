@@ -11,6 +11,7 @@ import type { ElementSpec } from "../spec.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class RepeatNode extends UnaryNode {
+  override readonly division = "whole";
   /** How often; -1 for ever. */
   readonly count: number;
 

@@ -26,6 +26,7 @@ export interface SampleAttributes {
 }
 
 export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
+  override readonly division = "whole";
   /** How many of the inputs are sampled from. Another one gives weights, where they vary. */
   readonly count: number;
   readonly weights: readonly number[] | undefined;

@@ -12,6 +12,7 @@ import { ElementwiseIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class ScanNode extends UnaryNode {
+  override readonly division = "whole";
   readonly initial: unknown;
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;

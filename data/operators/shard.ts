@@ -13,6 +13,7 @@ import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class ShardNode extends UnaryNode {
+  override readonly division = "whole";
   readonly numShards: number;
   readonly index: number;
 

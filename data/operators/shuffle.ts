@@ -18,6 +18,7 @@ export interface ShuffleAttributes {
 }
 
 export class ShuffleNode extends SameElementsNode {
+  override readonly division = "shuffle";
   readonly bufferSize: number;
   readonly seeding: Seeding;
 

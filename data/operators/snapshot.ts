@@ -25,6 +25,7 @@ export interface SnapshotAttributes {
 }
 
 export class SnapshotNode extends UnaryNode {
+  override readonly division = "stored";
   readonly path: string;
   readonly compression: "gzip" | undefined;
   readonly readerFunc: NodeFunction | undefined;

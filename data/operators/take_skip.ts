@@ -12,6 +12,7 @@ import { UnaryNode } from "./unary.ts";
 
 /** The node of an operator that has its number of elements as its one option. */
 abstract class CountingNode extends UnaryNode {
+  override readonly division = "whole";
   /** How many; -1 for all. */
   readonly count: number;
 

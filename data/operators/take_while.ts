@@ -11,6 +11,7 @@ import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class TakeWhileNode extends UnaryNode {
+  override readonly division = "whole";
   readonly predicate: NodeFunction;
 
   constructor(input: DatasetNode, predicate: NodeFunction) {

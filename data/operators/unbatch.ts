@@ -12,6 +12,8 @@ import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
 import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class UnbatchNode extends UnaryNode {
+  override readonly division = "split";
+
   constructor(input: DatasetNode) {
     super("unbatch", input);
   }

@@ -14,6 +14,8 @@ import { PassingIterator } from "./elementwise.ts";
 import { UnaryNode } from "./unary.ts";
 
 export class UniqueNode extends UnaryNode {
+  override readonly division = "whole";
+
   constructor(input: DatasetNode) {
     super("unique", input);
     const spec = input.elementSpec;

@@ -31,6 +31,7 @@ export interface WindowAttributes {
 }
 
 export class WindowNode extends UnaryNode {
+  override readonly division = "whole";
   readonly size: number;
   readonly shift: number;
   readonly stride: number;

@@ -18,6 +18,7 @@ import { cutRuns, type Split, type Splittable } from "../splits.ts";
  * number stay together; other inputs are divided each by itself, and meet as they come.
  */
 export class ZipNode extends DatasetNode implements Splittable {
+  override readonly division = "whole";
   /** The names of the components; `null` for a tuple. */
   readonly keys: readonly string[] | null;
 

@@ -2,29 +2,12 @@
  * The analysis of a pipeline whose stream is to be the same whoever produces it: which part of it
  * can be produced split by split, and what has to be done where the splits are put together.
  */
-import { FileSourceNode } from "../sources/file_source.ts";
 import { rebuilt } from "../foreign.ts";
-import type { DatasetNode } from "../node.ts";
+import type { DatasetNode, Division } from "../node.ts";
 import { isSplittable } from "../splits.ts";
 
-/** Operators whose elements come of one element each, in order. */
-const ONE_TO_ONE: ReadonlySet<string> = new Set(["map", "prefetch", "withOptions"]);
-
-/** Operators that may run on one split as if it were the whole dataset. */
-const PER_SPLIT: ReadonlySet<string> = new Set([
-  ...ONE_TO_ONE,
-  "bucketBySequenceLength",
-  "cache",
-  "filter",
-  "flatMap",
-  "groupByWindow",
-  "interleave",
-  "shuffle",
-  "unbatch",
-]);
-
-/** Operators that gather rows over the ends of splits. */
-const BATCHES: ReadonlySet<string> = new Set(["batch", "paddedBatch", "raggedBatch"]);
+/** Operators that run on a split. */
+const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];
 
 /** A pipeline with one source that is read split by split. */
 export interface OrderedChain {
@@ -42,21 +25,19 @@ export interface OrderedChain {
 export function chainOf(root: DatasetNode): OrderedChain | undefined {
   const after: DatasetNode[] = [];
   let at = root;
-  while (ONE_TO_ONE.has(at.kind)) {
+  while (at.division === "element") {
     after.unshift(at);
     at = at.inputs[0]!;
   }
-  const batch = BATCHES.has(at.kind) ? at : undefined;
+  const batch = at.division === "rows" ? at : undefined;
   const perSplit = batch?.inputs[0] ?? root;
   let shuffled = false;
   for (at = perSplit; !isSplittable(at); at = at.inputs[0]!) {
-    if (at.inputs.length !== 1 || !(PER_SPLIT.has(at.kind) || at instanceof FileSourceNode)) {
-      return undefined;
-    }
-    shuffled ||= at.kind === "shuffle";
+    if (at.inputs.length !== 1 || !PER_SPLIT.includes(at.division)) return undefined;
+    shuffled ||= at.division === "shuffle";
   }
-  if (at.kind === "zip") return undefined;
-  shuffled ||= at.attributes["shuffle"] === true;
+  if (!PER_SPLIT.includes(at.division)) return undefined;
+  shuffled ||= at.division === "shuffle";
   return { perSplit, batch, after: batch === undefined ? [] : after, shuffled };
 }
 
@@ -72,7 +53,7 @@ export function distributeChains(
 ): DatasetNode {
   let chains = 0;
   const visit = (node: DatasetNode): DatasetNode => {
-    if (node.kind === "distribute") return node;
+    if (node.division === "served") return node;
     if (chainOf(node) !== undefined) return distribute(node, chains++);
     if (node.inputs.length === 0) return node;
     return withInputs(node, node.inputs.map(visit));

@@ -79,6 +79,7 @@ export function rowsIn(batch: unknown): number {
 
 /** Gives full batches on and keeps back a short one, which ends them. */
 class FullBatchesNode extends UnaryNode {
+  override readonly division = "whole";
   readonly size: number;
   readonly onRemainder: (batch: unknown) => void;
 

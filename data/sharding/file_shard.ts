@@ -12,6 +12,7 @@ import type { Shard } from "../sharding_policy.ts";
 
 /** A worker's share of a dataset of names. It differs from `shard` in that there must be one for each. */
 export class FileShardNode extends SameElementsNode implements Shard {
+  override readonly division = "whole";
   readonly index: number;
   readonly count: number;
 

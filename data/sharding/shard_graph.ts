@@ -5,6 +5,7 @@ import { LeatError } from "../../core/error.ts";
 import { rebuilt } from "../foreign.ts";
 import type { DatasetNode } from "../node.ts";
 import { inOrder, withInputs } from "../ordered/chain.ts";
+import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/cache.ts";
 import { ShardNode } from "../operators/shard.ts";
 import { ShuffleNode } from "../operators/shuffle.ts";
@@ -54,7 +55,7 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
   if (node instanceof FileSourceNode) {
     return withInputs(node, node.inputs.map((names) => shardNames(names, shard)));
   }
-  if (node.inputs.length === 0 || node.kind === "snapshot") {
+  if (node.inputs.length === 0 || node.division === "stored") {
     throw new LeatError(
       "not_found",
       `Found an unshardable source dataset: ${node.kind}. FILE sharding needs sources that read files; ` +
@@ -62,7 +63,7 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
     );
   }
   // It would be told of a part.
-  if (node.kind === "assertCardinality") return shardFiles(node.inputs[0]!, shard);
+  if (node instanceof AssertCardinalityNode) return shardFiles(node.inputs[0]!, shard);
   const whole = replicatedInputOf(node);
   const inputs = node.inputs.map((input, i) => i === whole ? input : shardFiles(input, shard));
   return stored(withInputs(node, inputs));
@@ -107,7 +108,7 @@ function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
 
 /** What keeps elements in files keeps those of one worker, and others would take them for all. */
 function stored(node: DatasetNode): DatasetNode {
-  const keepsFiles = node.kind === "snapshot" ||
+  const keepsFiles = node.division === "stored" ||
     node instanceof CacheNode && node.path !== undefined;
   if (!keepsFiles) return node;
   throw new LeatError(

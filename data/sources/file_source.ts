@@ -47,6 +47,7 @@ export interface FileSourceOptions {
  * below it; otherwise the dataset of files is divided, and files are read whole.
  */
 export abstract class FileSourceNode extends UnaryNode implements Splittable {
+  override readonly division = "split";
   readonly compression: FileCompression | undefined;
   readonly numParallelReads: number;
 

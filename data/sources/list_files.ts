@@ -10,7 +10,13 @@ import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { hashJson } from "../../core/hash.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import {
+  type Attributes,
+  DatasetNode,
+  type Division,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../node.ts";
 import { TensorSpec } from "../spec.ts";
 import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } from "../splits.ts";
 import { wholeState } from "../whole_state.ts";
@@ -46,6 +52,10 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   override get attributes(): Attributes {
     const { patterns, shuffle, seed } = this;
     return { patterns, shuffle, ...(seed === undefined ? {} : { seed }) };
+  }
+
+  override get division(): Division {
+    return this.shuffle ? "shuffle" : "split";
   }
 
   override get elementSpec(): TensorSpec {

@@ -51,6 +51,7 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
 
 /** The elements of a folder that may still be written, or not even begun. */
 export class GrowingNode extends DatasetNode {
+  override readonly division = "whole";
   readonly path: string;
   readonly wait: Required<LoadWait>;
 

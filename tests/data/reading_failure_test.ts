@@ -28,6 +28,7 @@ function lossy(reading: Reading): Dataset<number> {
 }
 
 class LossyNode extends DatasetNode {
+  override readonly division = "whole";
   readonly #reading: Reading;
 
   constructor(reading: Reading) {
