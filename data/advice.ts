@@ -99,7 +99,7 @@ const RULES: readonly Rule[] = [
   },
   { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${ELSEWHERE}.` },
   {
-    when: ({ top }) => REMOTE.has(top.node.kind),
+    when: ({ top }) => top.node.division === "served",
     say: (facts) =>
       `${
         waited(facts)
@@ -143,8 +143,6 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Operators whose inputs run elsewhere. */
-const REMOTE: ReadonlySet<string> = new Set(["distribute", "fromId"]);
 /** Operators with functions that may wait at the same time. */
 const CALLS_SIDE_BY_SIDE: ReadonlySet<string> = new Set(["map", "filter", "interleave"]);
 /** Operators that wait for datasets of their own beside their inputs. */
@@ -224,7 +222,8 @@ function costsOf(operator: Operator, awaitedMs: number): Cost[] {
 
 /** Whether what an operator waits for is not its inputs. */
 function isSource({ node }: Operator): boolean {
-  return node.inputs.length === 0 || "numParallelReads" in node.attributes || REMOTE.has(node.kind);
+  return node.inputs.length === 0 || "numParallelReads" in node.attributes ||
+    node.division === "served";
 }
 
 /**

@@ -54,7 +54,7 @@ export class Explanation {
         stats: run?.stats[operators.length],
         distributed,
       });
-      const below = distributed || node.kind === "distribute";
+      const below = distributed || node.division === "served";
       for (const input of node.inputs) visit(input, depth + 1, below);
     };
     visit(root, 0, false);

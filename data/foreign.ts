@@ -10,7 +10,6 @@ import { NodeFunction } from "./call.ts";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "./host.ts";
 import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
 import { ReadingFailure } from "./reading_failure.ts";
-import { SERVED_KINDS } from "./splits.ts";
 
 const foreign = new WeakSet<DatasetNode>();
 
@@ -69,7 +68,7 @@ export function refuseForeignService(node: DatasetNode, host: Host): void {
 /** As `refuseForeignService`, for all of a foreign graph, whose operators are about to run apart. */
 export function refuseForeignServices(node: DatasetNode): void {
   if (!isForeign(node)) return;
-  if (SERVED_KINDS.has(node.kind)) throw foreignRefusal(`dial the service of ${node.kind}`);
+  if (node.division === "served") throw foreignRefusal(`dial the service of ${node.kind}`);
   node.inputs.forEach(refuseForeignServices);
 }
 

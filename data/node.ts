@@ -136,23 +136,22 @@ export function nodeKinds(): string[] {
 /** Makes the iterator of an operator that is implemented outside of the data engine. */
 export type IteratorFactory = (node: DatasetNode, context: IteratorContext) => ElementIterator;
 
-const factories = new Map<string, IteratorFactory>();
+let makeServed: IteratorFactory | undefined;
 
-/** Provides the iterator of an external operator (`distribute`, `fromId`). The last one wins. */
-export function registerIterator(kind: string, factory: IteratorFactory): void {
-  factories.set(kind, factory);
+/** Provides the iterators of operators that another service runs. The last factory wins. */
+export function registerServed(factory: IteratorFactory): void {
+  makeServed = factory;
 }
 
-/** The factory of an external operator; `failed_precondition` when nothing has provided it. */
-export function iteratorFactory(kind: string): IteratorFactory {
-  const factory = factories.get(kind);
-  if (factory === undefined) {
+/** The iterator of an operator that another service runs; `failed_precondition` when nothing provides it. */
+export function servedIterator(node: DatasetNode, context: IteratorContext): ElementIterator {
+  if (makeServed === undefined) {
     throw new LeatError(
       "failed_precondition",
-      `Nothing here can run "${kind}": import Dataset from mod.ts, which provides its iterator.`,
+      `Nothing here can run "${node.kind}": import Dataset from mod.ts, which provides its iterator.`,
     );
   }
-  return factory;
+  return makeServed(node, context);
 }
 
 /** What a `Dataset` shows the engine: the root of its graph. */

@@ -7,7 +7,7 @@ import { PartHost } from "./foreign.ts";
 import type { ForeignPart, OpenInput, RemoteElements, ServedElements } from "./foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { ElementIterator } from "./iterator.ts";
-import { type DatasetNode, registerIterator, registerNode } from "./node.ts";
+import { type DatasetNode, registerNode } from "./node.ts";
 import { PART_INPUT, PartInputNode } from "./part_input.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
 import { restoreShared, saveShared } from "./shared_state.ts";
@@ -17,18 +17,10 @@ import { deserializeGraph } from "./wire.ts";
 /** What nodes share is handed on to later iterations up to this size, in bytes. They make a larger cache anew. */
 const SHARED_BYTES_MAX = 256 * 2 ** 20;
 
-/** Where the inputs of parts are, by their nodes. */
-const inputs = new WeakMap<DatasetNode, OpenInput<Promise<RemoteElements>>>();
-
 /** Makes parts known: called once, by the program of the process. */
 export function provideParts(): void {
   registerNode(PART_INPUT, {
     fromWire: (attributes, below) => new PartInputNode(attributes, below),
-  });
-  registerIterator(PART_INPUT, (node, context) => {
-    const { input } = node as PartInputNode;
-    const open = () => inputs.get(node)!(input!, context.luck.epoch);
-    return new RemoteIterator(context, open);
   });
 }
 
@@ -94,6 +86,10 @@ function contextOf(
 }
 
 function connect(node: DatasetNode, openInput: OpenInput<Promise<RemoteElements>>): void {
-  if (node instanceof PartInputNode) inputs.set(node, openInput);
+  if (node instanceof PartInputNode) {
+    node.connect((context) =>
+      new RemoteIterator(context, () => openInput(node.input!, context.luck.epoch))
+    );
+  }
   node.inputs.forEach((input) => connect(input, openInput));
 }

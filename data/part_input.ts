@@ -1,9 +1,10 @@
 /**
  * What stands in a graph that runs elsewhere for an operator that stays where the graph was made.
  */
+import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "./context.ts";
 import type { ElementIterator } from "./iterator.ts";
-import { type Attributes, DatasetNode, iteratorFactory } from "./node.ts";
+import { type Attributes, DatasetNode } from "./node.ts";
 import { checkSpec, type ElementSpec } from "./spec.ts";
 
 /** The kind of such an operator. */
@@ -23,7 +24,9 @@ interface PartInputAttributes {
  * that all operators of the graph have the numbers that their luck depends on.
  */
 export class PartInputNode extends DatasetNode {
+  override readonly division = "whole";
   readonly #attributes: PartInputAttributes;
+  #make: ((context: IteratorContext) => ElementIterator) | undefined;
 
   constructor(attributes: Attributes, below: readonly DatasetNode[]) {
     super(PART_INPUT, below);
@@ -38,6 +41,11 @@ export class PartInputNode extends DatasetNode {
 
   get input(): number | undefined {
     return this.#attributes.input;
+  }
+
+  /** Says, in the process that runs the part, how its elements get there. */
+  connect(make: (context: IteratorContext) => ElementIterator): void {
+    this.#make = make;
   }
 
   override get attributes(): Attributes {
@@ -57,7 +65,8 @@ export class PartInputNode extends DatasetNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return iteratorFactory(PART_INPUT)(this, context);
+    if (this.#make === undefined) throw new LeatError("internal", "An input is not connected");
+    return this.#make(context);
   }
 }
 

@@ -135,9 +135,6 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
   return found;
 }
 
-/** Sources that are another service's. */
-export const SERVED_KINDS: ReadonlySet<string> = new Set(["distribute", "fromId"]);
-
 /** Refuses a graph that begins with what another service gives, which cannot be handed out by splits. */
 export function checkUnserved(node: DatasetNode): void {
   if (node.division === "served") throw unsplittable(node);

@@ -10,7 +10,7 @@ import { dispatcherAt, READ_BY_ANOTHER } from "../actors/dispatcher/protocol.ts"
 import { LeatError } from "../core/error.ts";
 import { type Dataset, iterateOn } from "../data/dataset.ts";
 import type { DatasetIterator } from "../data/dataset_iterator.ts";
-import { registerIterator } from "../data/node.ts";
+import { registerServed } from "../data/node.ts";
 import type { DistributeNode } from "../data/operators/distribute.ts";
 import { openHome, registerHome } from "../world/client_homes.ts";
 import type { Given } from "./canonical_stream.ts";
@@ -20,7 +20,7 @@ import type { SimRandom } from "./random.ts";
 import { DISPATCHER_NODE } from "./service.ts";
 
 // What mod.ts does for programs: a simulation does without the rest of it.
-registerIterator("distribute", (node, context) => {
+registerServed((node, context) => {
   const { inputs: [input], options } = node as DistributeNode;
   return distributedIterator(input!, options, context, accessFrom(openHome));
 });

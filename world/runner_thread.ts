@@ -6,8 +6,8 @@
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../core/error.ts";
 import { lateFactory } from "../data/late_factory.ts";
-import { registerIterator } from "../data/node.ts";
-import { SERVED_KINDS, type SplitTable } from "../data/splits.ts";
+import { registerServed } from "../data/node.ts";
+import type { SplitTable } from "../data/splits.ts";
 import { PipelineRunner, PipelineRunners } from "../actors/worker/pipeline_runner.ts";
 import type {
   CompressionWish,
@@ -99,7 +99,7 @@ function provideServed(services: ServiceCredentials | undefined): void {
     );
     return door.servedIterators(services);
   });
-  for (const kind of SERVED_KINDS) registerIterator(kind, served);
+  registerServed(served);
 }
 
 guardExits((call) =>

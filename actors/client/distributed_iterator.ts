@@ -7,12 +7,11 @@ import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { refuseForeignService } from "../../data/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
-import { type DatasetNode, registerIterator } from "../../data/node.ts";
+import { type DatasetNode, registerServed } from "../../data/node.ts";
 import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
 import { ReadingFailure } from "../../data/reading_failure.ts";
-import { SERVED_KINDS } from "../../data/splits.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
@@ -22,9 +21,7 @@ import { clientOptions, definitionOf } from "./starting.ts";
 
 /** Makes the iterators of datasets that a service gives. */
 export function provideIterators(access: ServiceAccess): void {
-  for (const kind of SERVED_KINDS) {
-    registerIterator(kind, (node, context) => servedIterator(node, context, access));
-  }
+  registerServed((node, context) => servedIterator(node, context, access));
 }
 
 /** Makes the iterator of a dataset that a service gives. */

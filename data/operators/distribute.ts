@@ -12,8 +12,8 @@ import type { ElementIterator } from "../iterator.ts";
 import {
   type Attributes,
   type DatasetNode,
-  iteratorFactory,
   registerNode,
+  servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
 import { checkReproducible } from "../ordered/reproducible.ts";
@@ -143,7 +143,7 @@ export class DistributeNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return iteratorFactory("distribute")(this, context);
+    return servedIterator(this, context);
   }
 }
 

@@ -7,8 +7,8 @@ import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import {
   type Attributes,
   DatasetNode,
-  iteratorFactory,
   registerNode,
+  servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
 import { ShardingPolicy } from "../sharding_policy.ts";
@@ -73,7 +73,7 @@ export class FromIdNode extends DatasetNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    const elements = iteratorFactory("fromId")(this, context);
+    const elements = servedIterator(this, context);
     const check = SpecCheck.of(this.options.spec);
     return check === undefined ? elements : new CheckedIterator(elements, check, context);
   }

@@ -5,12 +5,10 @@
  */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { DatasetNode } from "../../data/node.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
 import { withGrantHint } from "./grant_hint.ts";
-
-/** Operators that read a service: what is behind them runs elsewhere, and cannot be measured here. */
-const REMOTE: ReadonlySet<string> = new Set(["distribute", "fromId"]);
 
 /**
  * Imports a module and takes the dataset that it exports, or what an exported function answers.
@@ -87,13 +85,21 @@ function chooseExport(path: string, exports: Record<string, unknown>): string {
   );
 }
 
+function inPreOrder(node: DatasetNode): DatasetNode[] {
+  return [node, ...node.inputs.flatMap(inPreOrder)];
+}
+
 /** What is planned for is to run on workers, with nothing of it elsewhere already. */
 function checkRunsOnWorkers(dataset: Dataset<unknown>): void {
-  const remote = dataset.explain().operators.find(({ operator }) => REMOTE.has(operator));
-  if (remote !== undefined) {
+  const operators = inPreOrder(dataset.node);
+  // What is behind one that reads a service runs elsewhere, and cannot be measured here.
+  const number = operators.findIndex(({ division }) => division === "served");
+  if (number >= 0) {
     throw new LeatError(
       "invalid_argument",
-      `The pipeline reads a service (${remote.operator}, operator ${remote.number}): plan for what ` +
+      `The pipeline reads a service (${
+        operators[number]!.kind
+      }, operator ${number}): plan for what ` +
         "comes before it",
     );
   }

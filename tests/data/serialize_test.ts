@@ -12,7 +12,7 @@ import { LeatError } from "../../core/error.ts";
 import { tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { AUTOTUNE, Dataset, specOf, TensorSpec, udf } from "../../data/mod.ts";
-import { registerIterator, registerNode } from "../../data/node.ts";
+import { registerNode, registerServed } from "../../data/node.ts";
 import { collect } from "./lib/collect.ts";
 
 const double = udf<(x: number) => number>(import.meta.resolve("./lib/functions.ts"), "double");
@@ -221,7 +221,7 @@ Deno.test("distribute runs by the registered iterator, and keeps its options but
   const make = () => Dataset.range(3).distribute({ service: SERVICE, token: "secret" });
   const error = assertThrows(() => make().iterator(), LeatError);
   assertEquals(error.code, "failed_precondition");
-  registerIterator("distribute", (node, context) => {
+  registerServed((node, context) => {
     assertEquals(node.attributes.service, SERVICE);
     return context.makeInput();
   });

@@ -3,7 +3,7 @@ import type { ServiceAccess } from "../../../actors/client/access.ts";
 import { distributedIterator } from "../../../actors/client/distributed_iterator.ts";
 import type { Feed } from "../../../actors/client/feed.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
-import { registerIterator } from "../../../data/node.ts";
+import { registerServed } from "../../../data/node.ts";
 import type { DistributeNode } from "../../../data/operators/distribute.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -45,7 +45,7 @@ function endSplit(feed: Feed, sequence: number, index: number): void {
 
 Deno.test("a consumer restored in a repetition in which others were given all before goes on to the next", async () => {
   const service = new Service();
-  registerIterator("distribute", (node, context) => {
+  registerServed((node, context) => {
     const { inputs: [input], options } = node as DistributeNode;
     return distributedIterator(input!, options, context, service);
   });
