@@ -7,7 +7,8 @@
  */
 import { LeatError } from "../core/error.ts";
 import { NodeFunction } from "./call.ts";
-import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "./host.ts";
+import { DelegatingHost } from "./delegating_host.ts";
+import type { Files, Host, NewFiles } from "./host.ts";
 import { type Attributes, type DatasetNode, nodeKind } from "./node.ts";
 import { ReadingFailure } from "./reading_failure.ts";
 
@@ -93,55 +94,23 @@ export function foreignRefusal(what: string, obstacle?: string): ReadingFailure 
 }
 
 /** What foreign operators are given of a host: time, luck and decoding, but no files. */
-class FilelessHost implements Host {
-  readonly #host: Host;
+class FilelessHost extends DelegatingHost {
   readonly files: Files = {
     open: (path) => Promise.reject(foreignRefusal(`open ${path}`)),
     list: (pattern) => Promise.reject(foreignRefusal(`list ${pattern}`)),
   };
-  readonly newFiles: NewFiles = {
-    create: (path) => Promise.reject(foreignRefusal(`write ${path}`)),
-    remove: (path) => {
-      throw foreignRefusal(`remove ${path}`);
-    },
-  };
 
-  constructor(host: Host) {
-    this.#host = host;
-  }
-
-  get images(): ImageCodec {
-    return this.#host.images;
-  }
-
-  get audio(): AudioCodec {
-    return this.#host.audio;
-  }
-
-  nowMs(): number {
-    return this.#host.nowMs();
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#host.sleep(ms, signal);
-  }
-
-  yield(): Promise<void> {
-    return this.#host.yield();
-  }
-
-  entropy64(): bigint {
-    return this.#host.entropy64();
-  }
-
-  warn(message: string): void {
-    this.#host.warn(message);
-  }
-
-  importModule(url: string): Promise<Record<string, unknown>> {
-    return this.#host.importModule(url);
+  override get newFiles(): NewFiles {
+    return NO_NEW_FILES;
   }
 }
+
+const NO_NEW_FILES: NewFiles = {
+  create: (path) => Promise.reject(foreignRefusal(`write ${path}`)),
+  remove: (path) => {
+    throw foreignRefusal(`remove ${path}`);
+  },
+};
 
 /** The host of foreign operators in the process that has read them: it runs no code for them. */
 export class ForeignHost extends FilelessHost {

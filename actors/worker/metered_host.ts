@@ -3,58 +3,22 @@
  *
  * @module
  */
-import type { AudioCodec, Files, Host, ImageCodec, NewFiles, OpenFile } from "../../data/host.ts";
+import { DelegatingHost } from "../../data/delegating_host.ts";
+import type { Files, Host, OpenFile } from "../../data/host.ts";
 
 /** Passes everything on to another host, and counts. */
-export class MeteredHost implements Host {
-  readonly #host: Host;
+export class MeteredHost extends DelegatingHost {
   readonly files: Files;
   /** A runner is where pipelines of others run. */
   readonly runsForeign = true;
   bytesRead = 0;
 
   constructor(host: Host) {
-    this.#host = host;
+    super(host);
     this.files = {
       open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
       list: (pattern, signal) => host.files.list(pattern, signal),
     };
-  }
-
-  get newFiles(): NewFiles {
-    return this.#host.newFiles;
-  }
-
-  get images(): ImageCodec {
-    return this.#host.images;
-  }
-
-  get audio(): AudioCodec {
-    return this.#host.audio;
-  }
-
-  nowMs(): number {
-    return this.#host.nowMs();
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#host.sleep(ms, signal);
-  }
-
-  yield(): Promise<void> {
-    return this.#host.yield();
-  }
-
-  entropy64(): bigint {
-    return this.#host.entropy64();
-  }
-
-  warn(message: string): void {
-    this.#host.warn(message);
-  }
-
-  importModule(url: string): Promise<Record<string, unknown>> {
-    return this.#host.importModule(url);
   }
 
   #metered(file: OpenFile): OpenFile {
