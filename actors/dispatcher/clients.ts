@@ -88,7 +88,7 @@ export function newsFor(
   const mode = state.modeOf(iteration);
   const { finished, error } = iteration;
   const unserved = whyUnserved(state, iteration, [client]) ??
-    mode.whyWaiting(state, iteration, windowSplits);
+    mode.whyWaiting({ state, iteration }, windowSplits);
   return {
     ...(changed === undefined
       ? {
@@ -98,7 +98,7 @@ export function newsFor(
     finished,
     ...(error === null ? {} : { error }),
     ...(unserved === null ? {} : { unserved }),
-    ...mode.newsFor(state, client, report, windowSplits),
+    ...mode.newsFor({ state, iteration }, client, report, windowSplits),
   };
 }
 

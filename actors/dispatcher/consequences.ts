@@ -181,8 +181,9 @@ export class Consequences {
 
   /** A client has come or gone, which concerns other iterations of its job, too. */
   #noteOthers(iterationId: number): void {
-    const iteration = this.#state.iterations.get(iterationId)!;
-    for (const other of this.#state.modeOf(iteration).concerned(this.#state, iteration)) {
+    const state = this.#state;
+    const iteration = state.iterations.get(iterationId)!;
+    for (const other of state.modeOf(iteration).concerned({ state, iteration })) {
       this.#toSettle.add(other.iterationId);
       this.#parts.hints.changed(other.iterationId);
     }

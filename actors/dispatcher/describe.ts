@@ -124,7 +124,7 @@ function describeIteration(
     optimalWorkers: optimalWorkers(figures),
     finished,
     ...(error === null ? {} : { failure: error.message }),
-    ...mode.describe(state, iteration, tasks),
+    ...mode.describe({ state, iteration }, tasks),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
       handedOut: mode.handedOut(iteration) ?? cursor.next,
@@ -140,7 +140,7 @@ function whyNoShard(
   worker: string,
 ): Pick<WorkerDescription, "noShard"> {
   for (const iteration of shared) {
-    const noShard = state.modeOf(iteration).whyNothingFor(state, iteration, worker);
+    const noShard = state.modeOf(iteration).whyNothingFor({ state, iteration }, worker);
     if (noShard !== undefined) return { noShard };
   }
   return {};
@@ -155,7 +155,7 @@ export function iterationFigures(
   const { iterationId, finished, error } = iteration;
   const { sharing } = parametersOf(state, iteration);
   const mode = state.modeOf(iteration);
-  const rounds = mode.describeRounds(state, iteration, (clientId) => soft.placeOf(clientId));
+  const rounds = mode.describeRounds({ state, iteration }, (clientId) => soft.placeOf(clientId));
   const tasks = [...state.tasksOfIteration(iterationId)];
   const unreachable = tasks.map(({ worker }) => worker)
     .filter((worker) => soft.unreachable(worker) !== undefined);
@@ -176,7 +176,7 @@ export function iterationFigures(
     finished,
     failure: error?.message ?? null,
     unserved: whyUnserved(state, iteration, state.clientsOfIteration(iterationId)),
-    waiting: mode.whyWaiting(state, iteration, soft.windowSplits),
+    waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),
     sharing,
     ...(rounds === undefined ? {} : { rounds }),
     unreachable: new Set(unreachable),

@@ -25,7 +25,7 @@ export function createTask(turn: Turn, iteration: Iteration, worker: string): vo
   const { state } = turn;
   const { iterationId } = iteration;
   const mode = state.modeOf(iteration);
-  if (iteration.finished || !mode.hasWorkFor(state, iteration, worker)) return;
+  if (iteration.finished || !mode.hasWorkFor({ state, iteration }, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
   const seed = mode.seedForTask(iteration, turn.random);
   turn.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
@@ -41,7 +41,7 @@ export function finishIfDone(turn: Turn, iterationId: number): void {
   const { state } = turn;
   const iteration = state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished) return;
-  if (!state.modeOf(iteration).isDone(state, iteration)) return;
+  if (!state.modeOf(iteration).isDone({ state, iteration })) return;
   turn.commit({ type: "iteration_finished", iterationId });
 }
 
@@ -89,7 +89,7 @@ export function definitionOf(state: DispatcherState, task: Task): TaskDefinition
     throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);
   }
   const parameters = parametersOf(state, iteration);
-  const shard = state.modeOf(iteration).shardOf(state, iteration, task.worker);
+  const shard = state.modeOf(iteration).shardOf({ state, iteration }, task.worker);
   return {
     taskId: task.taskId,
     iterationId: iteration.iterationId,

@@ -151,16 +151,13 @@ export class SplitListings {
     const asked: AskWorker = (method, request) =>
       this.#unlessLost(worker, context.ask(worker.ref, method, request, patience));
     try {
-      return await mode.list(asked, dataset, state, iteration);
+      return await mode.list({ state, iteration }, asked, dataset);
     } catch (error) {
       const failure = LeatError.from(error);
       if (context.signal.aborted) throw failure;
       const isOfWorker = isWorkerFailure(failure);
-      const end = mode.listingFailed(
-        { failure, isOfWorker, worker: worker.name },
-        state,
-        iteration,
-      );
+      const failed = { failure, isOfWorker, worker: worker.name };
+      const end = mode.listingFailed({ state, iteration }, failed);
       if (end !== undefined) return { error: end };
       context.world.log(
         "warn",

@@ -62,7 +62,7 @@ export function openIteration(
   for (const iteration of replaced) forgetIteration(turn, iteration);
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) {
-    mode.checkReaders(state, running, request);
+    mode.checkReaders({ state, iteration: running }, request);
     checkConsumers(turn, running, request, said.placeOf);
   }
 

@@ -33,7 +33,7 @@ export function runnerDied(turn: Turn, request: DeathRequest, deathsMax: number)
   const { taskId, number, error: { code, message } } = request;
   const [task, iteration] = taskInForce(state, taskId, "it needs no runner");
   const mode = state.modeOf(iteration);
-  const place = mode.pieceOf(state, task, iteration, request.place);
+  const place = mode.pieceOf({ state, iteration }, task, request.place);
   if (number > task.runnerDeaths) {
     turn.commit({
       type: "runner_died",
@@ -68,7 +68,7 @@ function causeOf(
       }). Mend the function that ends its process, or raise the limit that ended it`,
     details: { reason: RUNNERS_DIED },
   };
-  return mode.failure(state, iteration, worker, error);
+  return mode.failure({ state, iteration }, worker, error);
 }
 
 /** The `details.reason` of the error of an iteration whose runners kept dying. */

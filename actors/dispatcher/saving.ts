@@ -4,14 +4,12 @@
  *
  * @module
  */
-import { LeatError, type WireError } from "../../core/error.ts";
 import type { SaveWork } from "../../data/stored/joint/work.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
-import type { Client, Iteration, Task, TaskOfIteration } from "./entities.ts";
-import { endTask, forgetIteration, parametersOf } from "./iterations.ts";
+import type { Iteration, TaskOfIteration } from "./entities.ts";
 import { orderOf } from "./ordered.ts";
-import type { DispatcherProtocol, SavingNews } from "./protocol.ts";
-import { type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
+import type { DispatcherProtocol } from "./protocol.ts";
+import { isSaveOver, type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
 import { splitAt, splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import type { Turn } from "./turn.ts";
@@ -29,11 +27,6 @@ const SHARE_FRACTION = 4;
 const RUN_SPLITS_MAX = 4_096;
 /** Runs that are written or being written beyond the first that is not. Beyond it workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
-
-/** Whether a save is over: all is written, or it has failed. */
-export function isSaveOver({ saving, error }: Iteration): boolean {
-  return error !== null || saving?.isWhole === true;
-}
 
 /** Who hands out the work, as the folder knows it. */
 export function saveOwner({ clusterId }: DispatcherState, { iterationId }: Iteration): string {
@@ -61,7 +54,7 @@ export function assignSaveWork(
   request: SaveRequest,
 ): SaveAnswer {
   const { state } = turn;
-  note(turn, task, iteration, request);
+  note(turn, { task, iteration }, request);
   const { saving } = iteration;
   if (saving === null || isSaveOver(iteration)) return { work: null };
   const { taskId } = task;
@@ -78,10 +71,10 @@ export function assignSaveWork(
 /** What a task says a second time, because it has not heard the answer, changes nothing. */
 function note(
   turn: Turn,
-  { taskId, worker }: Task,
-  iteration: Iteration,
+  { task: { taskId, worker }, iteration }: TaskOfIteration,
   { done, failed }: SaveRequest,
 ): void {
+  const { state } = turn;
   const { saving, iterationId } = iteration;
   const at = saving === null ? undefined : workOf(saving, taskId);
   if (saving === null || at === undefined || isSaveOver(iteration)) return;
@@ -89,7 +82,7 @@ function note(
     turn.commit({
       type: "iteration_failed",
       iterationId,
-      error: failureOf(turn, iteration, worker, failed),
+      error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
     });
   } else if (done?.work === "run" && "first" in at && done.place === at.first) {
     const { attempt = "", elements, sizeBytes } = done;
@@ -99,33 +92,6 @@ function note(
     turn.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
     if (saving.isWhole) turn.commit({ type: "iteration_finished", iterationId });
   }
-}
-
-/** Why a save has failed: who could not do what, and how it goes on. */
-export function failureOf(
-  { state }: Pick<Turn, "state">,
-  iteration: Iteration,
-  worker: string,
-  { code, message }: WireError,
-): WireError {
-  const { save } = parametersOf(state, iteration);
-  return {
-    code,
-    message:
-      `Worker "${worker}" could not save to ${save?.folder}: ${message.replace(/\.?$/, ".")} ` +
-      `What was written stays; call distributedSave() again to have it go on.`,
-  };
-}
-
-/** Why a save cannot begin. What is found in the folder has nothing to do with who looked. */
-export function beginFailure(
-  turn: Pick<Turn, "state">,
-  iteration: Iteration,
-  worker: string,
-  error: LeatError,
-): LeatError {
-  const isFound = error.code === "already_exists" || error.code === "failed_precondition";
-  return isFound ? error : LeatError.fromWire(failureOf(turn, iteration, worker, error.toWire()));
 }
 
 type Assigned = Run | { readonly upTo: number };
@@ -181,34 +147,4 @@ function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned
     return { ...splitAt(bounds, 0, index), index };
   });
   return { work: "run", owner, id, first: at.first, splits };
-}
-
-/** Ends a save: its tasks end, and its other clients are told. What was written stays. */
-export function cancelSave(turn: Turn, iteration: Iteration, { clientId }: Client): void {
-  if (isSaveOver(iteration)) return;
-  const { state } = turn;
-  const { iterationId } = iteration;
-  const clients = [...state.clientsOfIteration(iterationId)];
-  if (clients.every((client) => client.clientId === clientId)) {
-    return forgetIteration(turn, iteration);
-  }
-  const error = {
-    code: "aborted" as const,
-    message:
-      `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
-      `another client. Call it again to have it go on.`,
-  };
-  turn.commit({ type: "iteration_failed", iterationId, error });
-  turn.commit({ type: "iteration_finished", iterationId });
-  for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
-}
-
-/** What a client is told of a save. */
-export function savingNews(
-  { saving, splits }: Iteration,
-): { readonly saving?: SavingNews } {
-  if (saving === null || splits === null) return {};
-  const { splits: splitsDone, elements, sizeBytes } = saving;
-  const splitsTotal = splitCount(splits.bounds, 0);
-  return { saving: { splitsDone, splitsTotal, elements, sizeBytes } };
 }

@@ -56,6 +56,11 @@ export interface SavingStart {
   readonly sizeBytes: number;
 }
 
+/** Whether a save is over: all is written, or it has failed. */
+export function isSaveOver({ saving, error }: Pick<Iteration, "saving" | "error">): boolean {
+  return error !== null || saving?.isWhole === true;
+}
+
 /** Everything before this place is written. */
 export function writtenUpTo({ written, entered }: Saving): number {
   let upTo = entered;

@@ -7,10 +7,9 @@
 import type { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import type { Settings } from "./config.ts";
-import type { Iteration } from "./entities.ts";
 import { taskInForce } from "./iterations.ts";
 import { type Listing, SplitListings } from "./listing.ts";
-import type { Mode } from "./modes/mode.ts";
+import type { Mode, Subject } from "./modes/mode.ts";
 import type { SaveAnswer, SaveRequest } from "./saving.ts";
 import { digestOfSplits } from "./split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "./splits.ts";
@@ -47,7 +46,7 @@ export class TaskRequests {
     return this.#answerOrWait(
       request.taskId,
       deadlineMs,
-      (mode, iteration) => mode.isSplitReady(this.#state, iteration, request, this.#windowSplits),
+      (mode, subject) => mode.isSplitReady(subject, request, this.#windowSplits),
       (turn) => assignSplit(turn, request, this.#windowSplits),
     );
   }
@@ -56,7 +55,7 @@ export class TaskRequests {
     return this.#answerOrWait(
       request.taskId,
       deadlineMs,
-      (mode, iteration) => mode.isWorkReady(this.#state, iteration, request),
+      (mode, subject) => mode.isWorkReady(subject, request),
       (turn) => {
         const [task, iteration] = taskInForce(turn.state, request.taskId, "it saves nothing more");
         return turn.state.modeOf(iteration).assignWork(turn, { task, iteration }, request);
@@ -101,13 +100,13 @@ export class TaskRequests {
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,
-    isReady: (mode: Mode, iteration: Iteration) => boolean,
+    isReady: (mode: Mode, subject: Subject) => boolean,
     decide: (turn: Turn) => A,
   ): A | Promise<A> {
     const isAnswerable = () => {
-      const { tasks, iterations } = this.#state;
-      const iteration = iterations.get(tasks.get(taskId)?.iterationId ?? -1);
-      return iteration === undefined || isReady(this.#state.modeOf(iteration), iteration);
+      const state = this.#state;
+      const iteration = state.iterations.get(state.tasks.get(taskId)?.iterationId ?? -1);
+      return iteration === undefined || isReady(state.modeOf(iteration), { state, iteration });
     };
     const iterationId = this.#turns.look(({ tasks }) =>
       isAnswerable() ? undefined : tasks.get(taskId)?.iterationId

@@ -29,6 +29,7 @@ import {
   Mode,
   type OpenRequest,
   runIdElsewhere,
+  type Subject,
 } from "./mode.ts";
 
 /** See the module. */
@@ -57,8 +58,7 @@ export class DeterministicMode extends Mode {
   }
 
   override checkReaders(
-    state: DispatcherState,
-    { iterationId, jobId, repetition, ordered }: Iteration,
+    { state, iteration: { iterationId, jobId, repetition, ordered } }: Subject,
     { consumerIndex }: OpenRequest,
   ): void {
     const jobName = state.jobs.get(jobId)?.name;
@@ -93,8 +93,7 @@ export class DeterministicMode extends Mode {
   }
 
   override isSplitReady(
-    state: DispatcherState,
-    iteration: Iteration,
+    { state, iteration }: Subject,
     request: SplitRequest,
     windowSplits: number,
   ): boolean {
@@ -115,12 +114,11 @@ export class DeterministicMode extends Mode {
   }
 
   override newsFor(
-    state: DispatcherState,
-    { iterationId }: Client,
+    { iteration: { ordered, splits } }: Subject,
+    _client: Client,
     _report: HeartbeatRequest,
     windowSplits: number,
   ): Partial<ClientNews> {
-    const { ordered, splits } = state.iterations.get(iterationId)!;
     if (splits === null) return { windowSplits };
     const left = [...ordered?.consumers?.entries() ?? []]
       .flatMap(([index, { state }]) => state === "left" ? [index] : []);
@@ -134,16 +132,12 @@ export class DeterministicMode extends Mode {
     };
   }
 
-  override whyWaiting(
-    state: DispatcherState,
-    iteration: Iteration,
-    windowSplits: number,
-  ): string | null {
+  override whyWaiting({ state, iteration }: Subject, windowSplits: number): string | null {
     return whyHeldUp(state, iteration, windowSplits);
   }
 
   /** Who is done with an epoch is not waited for in it, nor in those before it. */
-  override concerned(state: DispatcherState, { run, jobId }: Iteration): readonly Iteration[] {
+  override concerned({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
@@ -157,14 +151,13 @@ export class DeterministicMode extends Mode {
   }
 
   /** When its reader has everything: others take over what a worker that has left has completed for nobody. */
-  override isDone(state: DispatcherState, iteration: Iteration): boolean {
-    return super.isDone(state, iteration) && isReceived(iteration);
+  override isDone(subject: Subject): boolean {
+    return super.isDone(subject) && isReceived(subject.iteration);
   }
 
   override pieceOf(
-    _state: DispatcherState,
+    { iteration }: Subject,
     { taskId }: Task,
-    iteration: Iteration,
     place: number | undefined,
   ): number | null {
     return checkPiece(taskId, iteration, place);
@@ -174,10 +167,7 @@ export class DeterministicMode extends Mode {
     return `Split ${piece} of job`;
   }
 
-  override begin(
-    record: RecordOf<"iteration_created">,
-    parameters: JobParameters,
-  ): ModeState {
+  override begin(record: RecordOf<"iteration_created">, parameters: JobParameters): ModeState {
     const { startAt = 0, behind } = record;
     const ordered = orderedFrom({ startAt, behind }, parameters.numConsumers);
     return { ...super.begin(record, parameters), ordered };
@@ -201,11 +191,7 @@ export class DeterministicMode extends Mode {
     noteReader(tables, record);
   }
 
-  override clientReleased(
-    tables: Tables,
-    iteration: Iteration,
-    { consumerIndex }: Client,
-  ): void {
+  override clientReleased(tables: Tables, iteration: Iteration, { consumerIndex }: Client): void {
     const { ordered, repetition } = iteration;
     if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
     pass(tables, iteration, consumerIndex, repetition);

@@ -39,6 +39,12 @@ import type { Turn } from "../turn.ts";
 /** A request to join an iteration. */
 export type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
+/** The iteration that a mode is asked about, and the state that it is part of. */
+export interface Subject {
+  readonly state: DispatcherState;
+  readonly iteration: Iteration;
+}
+
 /** What is known when a request to join is checked. */
 export interface JoinFacts {
   /** The dispatcher's list of workers, by name; empty: it has none. */
@@ -136,7 +142,7 @@ export abstract class Mode {
   }
 
   /** @throws {LeatError} where the iteration, which goes on, has no place for one more reader. */
-  checkReaders(_state: DispatcherState, _iteration: Iteration, _request: OpenRequest): void {}
+  checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
   /** How an iteration begins that a client has made. */
   beginning(_request: OpenRequest, _client: Admission["client"], random: Random): Beginning {
@@ -149,22 +155,13 @@ export abstract class Mode {
   readonly endsFailedTasks: boolean = true;
 
   /** Has a worker list the splits, or whatever else is to be done before its tasks can work. */
-  async list(
-    ask: AskWorker,
-    dataset: Dataset,
-    _state: DispatcherState,
-    _iteration: Iteration,
-  ): Promise<Listing> {
+  async list(_subject: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
     const { table } = await ask("listSplits", { dataset });
     return { bounds: packSplits(table) };
   }
 
   /** Why the iteration fails with a listing; undefined where another worker is to try. */
-  listingFailed(
-    { failure, isOfWorker }: ListingFailure,
-    _state: DispatcherState,
-    _iteration: Iteration,
-  ): LeatError | undefined {
+  listingFailed(_subject: Subject, { failure, isOfWorker }: ListingFailure): LeatError | undefined {
     return isOfWorker ? undefined : failure;
   }
 
@@ -175,8 +172,7 @@ export abstract class Mode {
 
   /** Whether a request for a split can be answered now; else it waits. */
   isSplitReady(
-    _state: DispatcherState,
-    { splits, error }: Iteration,
+    { iteration: { splits, error } }: Subject,
     _request: SplitRequest,
     _windowSplits: number,
   ): boolean {
@@ -197,7 +193,7 @@ export abstract class Mode {
   }
 
   /** Whether a request for a piece of a save can be answered now; else it waits. */
-  isWorkReady(_state: DispatcherState, _iteration: Iteration, _request: SaveRequest): boolean {
+  isWorkReady(_subject: Subject, _request: SaveRequest): boolean {
     return true;
   }
 
@@ -207,17 +203,17 @@ export abstract class Mode {
   }
 
   /** Whether there is something in the iteration for the worker to produce. */
-  hasWorkFor(_state: DispatcherState, _iteration: Iteration, _worker: string): boolean {
+  hasWorkFor(_subject: Subject, _worker: string): boolean {
     return true;
   }
 
   /** The worker's share of the iteration; undefined where workers have none of their own. */
-  shardOf(_state: DispatcherState, _iteration: Iteration, _worker: string): Shard | undefined {
+  shardOf(_subject: Subject, _worker: string): Shard | undefined {
     return undefined;
   }
 
   /** Whether nothing more will come of the iteration. */
-  isDone(state: DispatcherState, { iterationId, anyCompleted }: Iteration): boolean {
+  isDone({ state, iteration: { iterationId, anyCompleted } }: Subject): boolean {
     return anyCompleted && state.tasksToComplete(iterationId) === 0;
   }
 
@@ -227,13 +223,8 @@ export abstract class Mode {
    *
    * @param place What the task has said of it.
    */
-  pieceOf(
-    state: DispatcherState,
-    { worker }: Task,
-    iteration: Iteration,
-    _place: number | undefined,
-  ): number | null {
-    return this.shardOf(state, iteration, worker)?.index ?? null;
+  pieceOf(subject: Subject, { worker }: Task, _place: number | undefined): number | null {
+    return this.shardOf(subject, worker)?.index ?? null;
   }
 
   /** Such a piece in words, as the beginning of `… "name of the job" was ended`. */
@@ -242,21 +233,12 @@ export abstract class Mode {
   }
 
   /** What clients are told of an error with which the iteration ends, on a worker. */
-  failure(
-    _state: DispatcherState,
-    _iteration: Iteration,
-    _worker: string,
-    error: WireError,
-  ): WireError {
+  failure(_subject: Subject, _worker: string, error: WireError): WireError {
     return error;
   }
 
   /** Why it gives a worker nothing, as a sentence; undefined where it does not leave that worker out. */
-  whyNothingFor(
-    _state: DispatcherState,
-    _iteration: Iteration,
-    _worker: string,
-  ): string | undefined {
+  whyNothingFor(_subject: Subject, _worker: string): string | undefined {
     return undefined;
   }
 
@@ -268,7 +250,7 @@ export abstract class Mode {
 
   /** What a client is told beside what all are told. */
   newsFor(
-    _state: DispatcherState,
+    _subject: Subject,
     _client: Client,
     _report: HeartbeatRequest,
     _windowSplits: number,
@@ -281,16 +263,12 @@ export abstract class Mode {
    *
    * @param windowSplits How far beyond what all readers have splits are handed out that have an order.
    */
-  whyWaiting(
-    _state: DispatcherState,
-    _iteration: Iteration,
-    _windowSplits: number,
-  ): string | null {
+  whyWaiting(_subject: Subject, _windowSplits: number): string | null {
     return null;
   }
 
   /** The iterations whose clients may wait for others when a client of this one comes or goes. */
-  concerned(_state: DispatcherState, _iteration: Iteration): readonly Iteration[] {
+  concerned(_subject: Subject): readonly Iteration[] {
     return [];
   }
 
@@ -340,18 +318,13 @@ export abstract class Mode {
   taskEnded(_iteration: Iteration, _task: Task): void {}
 
   /** What the description of the iteration has beside what all have. */
-  describe(
-    _state: DispatcherState,
-    _iteration: Iteration,
-    _tasks: readonly TaskDescription[],
-  ): Partial<IterationDescription> {
+  describe(_subject: Subject, _tasks: readonly TaskDescription[]): Partial<IterationDescription> {
     return {};
   }
 
   /** How far its consumers are in their rounds, for people; undefined where they read in none. */
   describeRounds(
-    _state: DispatcherState,
-    _iteration: Iteration,
+    _subject: Subject,
     _placeOf: (clientId: number) => ConsumerPlace | undefined,
   ): RoundsDescription | undefined {
     return undefined;

@@ -6,7 +6,7 @@
 import type { ShardingMode } from "../../../data/sharding_policy.ts";
 import type { Iteration, Job } from "../entities.ts";
 import type { JobParameters } from "../protocol.ts";
-import { CoordinatedMode } from "./coordinated.ts";
+import { coordinated } from "./coordinated.ts";
 import { DeterministicMode } from "./deterministic.ts";
 import { DynamicMode } from "./dynamic.ts";
 import type { Mode } from "./mode.ts";
@@ -22,23 +22,23 @@ interface Choice {
   readonly together: Mode;
 }
 
-const fixed = inRounds(new StaticMode());
+const fixed = inRounds(StaticMode);
 const deterministic = new DeterministicMode();
 const save = new SaveMode();
 
 const MODES: Readonly<Record<ShardingMode, Choice>> = {
-  OFF: inRounds(new OffMode()),
-  DYNAMIC: inRounds(new DynamicMode()),
+  OFF: inRounds(OffMode),
+  DYNAMIC: inRounds(DynamicMode),
   FILE: fixed,
   DATA: fixed,
   FILE_OR_DATA: fixed,
   HINT: fixed,
-  CUSTOM: inRounds(new CustomMode()),
+  CUSTOM: inRounds(CustomMode),
   DETERMINISTIC: { alone: deterministic, together: deterministic },
 };
 
-function inRounds(alone: Mode): Choice {
-  return { alone, together: new CoordinatedMode(alone) };
+function inRounds(Sharding: new () => Mode): Choice {
+  return { alone: new Sharding(), together: new (coordinated(Sharding))() };
 }
 
 /** The mode of jobs with these parameters. */

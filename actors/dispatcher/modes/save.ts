@@ -15,33 +15,28 @@ import type {
   Task,
   TaskOfIteration,
 } from "../entities.ts";
+import { endTask, forgetIteration, parametersOf } from "../iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
+import type { SavingNews } from "../protocol.ts";
 import {
   assignSaveWork,
-  beginFailure,
-  cancelSave,
-  failureOf,
   hasSaveWork,
-  isSaveOver,
   type SaveAnswer,
   saveOwner,
   type SaveRequest,
-  savingNews,
 } from "../saving.ts";
-import { loseWork } from "../saving_state.ts";
-import { packSplits } from "../split_table.ts";
-import type { DispatcherState } from "../state.ts";
+import { isSaveOver, loseWork } from "../saving_state.ts";
+import { packSplits, splitCount } from "../split_table.ts";
 import type { Turn } from "../turn.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "./deterministic.ts";
 import {
   type Admission,
   type Beginning,
-  type ClientNews,
   invalid,
-  type IterationDescription,
   type JoinFacts,
   Mode,
   type OpenRequest,
+  type Subject,
 } from "./mode.ts";
 
 /** See the module. */
@@ -86,46 +81,36 @@ export class SaveMode extends Mode {
   }
 
   override async list(
+    { state, iteration }: Subject,
     ask: AskWorker,
     dataset: Dataset,
-    state: DispatcherState,
-    iteration: Iteration,
   ): Promise<Listing> {
-    const { save, ordered } = state.jobs.get(iteration.jobId)!.parameters;
+    const { iterationId } = iteration;
+    const { save, ordered } = parametersOf(state, iteration);
     const owner = saveOwner(state, iteration);
-    const { table, upTo, runs, ...begun } = await ask("beginSave", {
-      dataset,
-      save: save!,
-      seed: ordered!.seed,
-      owner,
-    });
+    const request = { dataset, save: save!, seed: ordered!.seed, owner };
+    const { table, upTo, runs, ...begun } = await ask("beginSave", request);
     return {
       bounds: packSplits(table),
-      begun: {
-        type: "save_begun",
-        iterationId: iteration.iterationId,
-        ...begun,
-        entered: upTo,
-        written: runs,
-      },
+      begun: { type: "save_begun", iterationId, ...begun, entered: upTo, written: runs },
     };
   }
 
-  /** Another worker tries only where nothing was heard of what came of it. */
+  /**
+   * Another worker tries only where nothing was heard of what came of it. What was found in the folder has
+   * nothing to do with which worker looked.
+   */
   override listingFailed(
+    subject: Subject,
     { failure, isOfWorker, worker }: ListingFailure,
-    state: DispatcherState,
-    iteration: Iteration,
   ): LeatError | undefined {
-    const isUnheard = isOfWorker && failure.code !== "resource_exhausted";
-    return isUnheard ? undefined : beginFailure({ state }, iteration, worker, failure);
+    const { code } = failure;
+    if (isOfWorker && code !== "resource_exhausted") return undefined;
+    if (code === "already_exists" || code === "failed_precondition") return failure;
+    return LeatError.fromWire(this.failure(subject, worker, failure.toWire()));
   }
 
-  override isWorkReady(
-    state: DispatcherState,
-    iteration: Iteration,
-    request: SaveRequest,
-  ): boolean {
+  override isWorkReady({ state, iteration }: Subject, request: SaveRequest): boolean {
     return hasSaveWork(state, iteration, request);
   }
 
@@ -133,12 +118,32 @@ export class SaveMode extends Mode {
     return assignSaveWork(turn, of, request);
   }
 
-  override newsFor(state: DispatcherState, { iterationId }: Client): Partial<ClientNews> {
-    return savingNews(state.iterations.get(iterationId)!);
+  override newsFor({ iteration }: Subject): { readonly saving?: SavingNews } {
+    const { saving, splits } = iteration;
+    if (saving === null || splits === null) return {};
+    const { splits: splitsDone, elements, sizeBytes } = saving;
+    const splitsTotal = splitCount(splits.bounds, 0);
+    return { saving: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
-  override cancel(turn: Turn, iteration: Iteration, client: Client): void {
-    cancelSave(turn, iteration, client);
+  /** Its tasks end, and its other clients are told. What was written stays. */
+  override cancel(turn: Turn, iteration: Iteration, { clientId }: Client): void {
+    if (isSaveOver(iteration)) return;
+    const { state } = turn;
+    const { iterationId } = iteration;
+    const clients = [...state.clientsOfIteration(iterationId)];
+    if (clients.every((client) => client.clientId === clientId)) {
+      return forgetIteration(turn, iteration);
+    }
+    const error = {
+      code: "aborted" as const,
+      message:
+        `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
+        `another client. Call it again to have it go on.`,
+    };
+    turn.commit({ type: "iteration_failed", iterationId, error });
+    turn.commit({ type: "iteration_finished", iterationId });
+    for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
   }
 
   /** Nobody need wait for a save. */
@@ -146,8 +151,8 @@ export class SaveMode extends Mode {
     return isSaveOver(iteration) ? "waits" : "goes on";
   }
 
-  override describe(_state: DispatcherState, iteration: Iteration): Partial<IterationDescription> {
-    return savingNews(iteration);
+  override describe(subject: Subject): { readonly saving?: SavingNews } {
+    return this.newsFor(subject);
   }
 
   override handedOut({ saving }: Iteration): number | undefined {
@@ -160,21 +165,26 @@ export class SaveMode extends Mode {
   }
 
   override pieceOf(
-    _state: DispatcherState,
+    { iteration }: Subject,
     { taskId }: Task,
-    iteration: Iteration,
     place: number | undefined,
   ): number | null {
     return place === undefined ? null : checkPiece(taskId, iteration, place);
   }
 
+  /** Which worker could not do what, and how it goes on. */
   override failure(
-    state: DispatcherState,
-    iteration: Iteration,
+    { state, iteration }: Subject,
     worker: string,
-    error: WireError,
+    { code, message }: WireError,
   ): WireError {
-    return failureOf({ state }, iteration, worker, error);
+    const { save } = parametersOf(state, iteration);
+    return {
+      code,
+      message:
+        `Worker "${worker}" could not save to ${save?.folder}: ${message.replace(/\.?$/, ".")} ` +
+        `What was written stays; call distributedSave() again to have it go on.`,
+    };
   }
 
   override endOf(iteration: Iteration): SaveEnd | undefined {

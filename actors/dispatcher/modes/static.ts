@@ -9,13 +9,13 @@ import type { Shard } from "../../../data/sharding_policy.ts";
 import type { Iteration, Task } from "../entities.ts";
 import { named } from "../listed_workers.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
-import type { DispatcherState } from "../state.ts";
 import {
   invalid,
   type IterationDescription,
   type JoinFacts,
   Mode,
   type OpenRequest,
+  type Subject,
 } from "./mode.ts";
 
 /** See the module. */
@@ -40,31 +40,23 @@ export class StaticMode extends Mode {
     }
   }
 
-  override hasWorkFor(state: DispatcherState, iteration: Iteration, worker: string): boolean {
-    const shard = this.shardOf(state, iteration, worker);
-    return shard !== undefined && !iteration.shardsDone.includes(shard.index);
+  override hasWorkFor(subject: Subject, worker: string): boolean {
+    const shard = this.shardOf(subject, worker);
+    return shard !== undefined && !subject.iteration.shardsDone.includes(shard.index);
   }
 
-  override shardOf(
-    state: DispatcherState,
-    iteration: Iteration,
-    worker: string,
-  ): Shard | undefined {
-    const workers = workersOf(state, iteration);
+  override shardOf(subject: Subject, worker: string): Shard | undefined {
+    const workers = workersOf(subject);
     const index = workers.indexOf(worker);
     return index < 0 ? undefined : { index, count: workers.length };
   }
 
-  override isDone(state: DispatcherState, iteration: Iteration): boolean {
-    return super.isDone(state, iteration) && workersMissing(state, iteration).length === 0;
+  override isDone(subject: Subject): boolean {
+    return super.isDone(subject) && workersMissing(subject).length === 0;
   }
 
-  override whyNothingFor(
-    state: DispatcherState,
-    iteration: Iteration,
-    worker: string,
-  ): string | undefined {
-    const workers = workersOf(state, iteration);
+  override whyNothingFor({ state, iteration }: Subject, worker: string): string | undefined {
+    const workers = workersOf({ state, iteration });
     if (workers.includes(worker)) return undefined;
     const { name, parameters } = state.jobs.get(iteration.jobId)!;
     return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
@@ -85,13 +77,12 @@ export class StaticMode extends Mode {
   }
 
   override describe(
-    state: DispatcherState,
-    iteration: Iteration,
+    subject: Subject,
     tasks: readonly TaskDescription[],
   ): Partial<IterationDescription> {
     const at = new Set(tasks.map(({ worker }) => worker));
-    const missing = workersMissing(state, iteration).filter((worker) => !at.has(worker));
-    return iteration.finished || missing.length === 0 ? {} : { workersMissing: missing };
+    const missing = workersMissing(subject).filter((worker) => !at.has(worker));
+    return subject.iteration.finished || missing.length === 0 ? {} : { workersMissing: missing };
   }
 }
 
@@ -101,11 +92,11 @@ export class CustomMode extends StaticMode {
 }
 
 /** The workers that have not produced all of their shares. */
-function workersMissing(state: DispatcherState, iteration: Iteration): string[] {
-  const done = new Set(iteration.shardsDone);
-  return workersOf(state, iteration).filter((_, index) => !done.has(index));
+function workersMissing(subject: Subject): string[] {
+  const done = new Set(subject.iteration.shardsDone);
+  return workersOf(subject).filter((_, index) => !done.has(index));
 }
 
-function workersOf(state: DispatcherState, { jobId }: Iteration): readonly string[] {
+function workersOf({ state, iteration: { jobId } }: Subject): readonly string[] {
   return state.jobs.get(jobId)?.workers ?? [];
 }
