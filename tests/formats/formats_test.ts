@@ -44,12 +44,13 @@ Deno.test("the kept journals hold every type of record that is written, and a sn
 for (const journal of journals) {
   Deno.test(`the kept journal of ${journal.name} gives the state that it gave`, () => {
     const contents = contentsOf(journal);
-    const state = Uint8Array.fromBase64(journal.state);
+    const state = decodeSnapshot(Uint8Array.fromBase64(journal.state));
+    // In whatever order the fields are written.
     const now = replayed(contents).snapshot();
-    assertEquals(now, decodeSnapshot(state));
-    assertEquals(encodeSnapshot(now).toBase64(), journal.state);
-    const restored = DispatcherState.restore(decodeSnapshot(state)).snapshot();
-    assertEquals(encodeSnapshot(restored).toBase64(), journal.state);
+    assertEquals(now, state);
+    assertEquals(decodeSnapshot(encodeSnapshot(now)), state);
+    const restored = DispatcherState.restore(state).snapshot();
+    assertEquals(decodeSnapshot(encodeSnapshot(restored)), state);
     for (const record of contents.records) {
       assertEquals(encodeRecords(decodeRecords(record)), record);
     }
