@@ -5,7 +5,9 @@
  * The operators below them that this program did build, such as the reading of a service, stay in this
  * process. The runner pulls their elements.
  */
+import type { LeatError } from "../core/error.ts";
 import type { PhiloxBlock } from "../core/philox.ts";
+import type { Answer } from "./answer.ts";
 import type { ElementIterator } from "./iterator.ts";
 
 /** What runs elsewhere: an operator and all below it, at its place in one iteration. Plain data. */
@@ -36,17 +38,19 @@ export interface PartLuck {
 /** One step of elements that are made elsewhere. */
 export type RemoteStep =
   & (
-    | { readonly kind: "element"; readonly element: unknown }
+    /** At least one, in order: those that were to be had at once. */
+    | { readonly kind: "answers"; readonly answers: readonly Answer[] }
     /** `isShare`: others were given elements of the stream, too. */
     | { readonly kind: "end"; readonly isShare?: boolean }
-    | { readonly kind: "error"; readonly error: unknown }
+    /** Reading cannot go on. */
+    | { readonly kind: "failure"; readonly error: LeatError }
   )
   /** What the nodes of a part share by now, where that is news. */
   & { readonly shared?: Uint8Array };
 
 /** An iterator elsewhere. Calls are made one at a time, as those of an `ElementIterator` are. */
 export interface RemoteElements {
-  /** @throws {LeatError} where the other side is gone. What an element failed with is a step. */
+  /** @throws {LeatError} where the other side is gone. What an element failed with is an answer. */
   next(): Promise<RemoteStep>;
   /** See `ElementIterator.again`. */
   again(token: unknown): Promise<unknown>;

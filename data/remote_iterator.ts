@@ -2,6 +2,7 @@
  * An iterator whose elements are made in another process.
  */
 import { LeatError } from "../core/error.ts";
+import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "./answer.ts";
 import type { IteratorContext } from "./context.ts";
 import type { RemoteElements, RemoteStep } from "./foreign_runners.ts";
 import { ElementIterator, END, type Pulled, type Token } from "./iterator.ts";
@@ -11,6 +12,8 @@ import { ReadingFailure } from "./reading_failure.ts";
 interface State {
   /** What the other process says of where it stands. It is never read here. */
   readonly remote: Uint8Array;
+  /** What has come from there and was not given. */
+  readonly ahead: readonly SavedAnswer[];
 }
 
 /** Opens the other side at the first call. */
@@ -19,6 +22,9 @@ export class RemoteIterator extends ElementIterator {
   readonly #open: () => Promise<RemoteElements>;
   readonly #onShared: (shared: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
+  /** Answers that have come, of which those before `#at` were given. */
+  #ahead: readonly Answer[] = [];
+  #at = 0;
   #ended = false;
   #failure: ReadingFailure | undefined;
 
@@ -35,7 +41,9 @@ export class RemoteIterator extends ElementIterator {
   }
 
   override next(): Pulled<unknown> {
-    if (this.disposed || this.#ended) return END;
+    if (this.disposed) return END;
+    if (this.#at < this.#ahead.length) return this.#give();
+    if (this.#ended) return END;
     if (this.#failure !== undefined) throw this.#failure;
     return this.#step();
   }
@@ -45,7 +53,8 @@ export class RemoteIterator extends ElementIterator {
   }
 
   protected override async saveState(): Promise<State> {
-    return { remote: await (await this.#remote()).save() };
+    const remote = await (await this.#remote()).save();
+    return { remote, ahead: this.#ahead.slice(this.#at).map((answer) => saveAnswer(answer)) };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
@@ -56,7 +65,9 @@ export class RemoteIterator extends ElementIterator {
           "trustPipeline: true, or begin anew",
       );
     }
-    await (await this.#remote()).restore((state as State).remote);
+    const { remote, ahead } = state as State;
+    await (await this.#remote()).restore(remote);
+    this.#ahead = await Promise.all(ahead.map((saved) => restoreAnswer(saved, undefined)));
   }
 
   protected override release(): void {
@@ -73,15 +84,27 @@ export class RemoteIterator extends ElementIterator {
     }
     if (this.disposed) return END;
     if (step.shared !== undefined) this.#onShared(step.shared);
-    const { stats } = this.#context;
-    if (step.kind === "element") return stats.gave(step.element);
-    if (step.kind === "error") {
-      if (step.error instanceof ReadingFailure) throw this.#failure = step.error;
-      throw stats.failed(step.error);
+    if (step.kind === "answers") {
+      this.#ahead = step.answers;
+      this.#at = 0;
+      return this.#give();
     }
+    if (step.kind === "failure") throw this.#failure = ReadingFailure.of(step.error);
     if (step.isShare === true) this.#context.notesShare();
     this.#ended = true;
     return END;
+  }
+
+  /** Gives an answer that has come. */
+  #give(): unknown {
+    const { failed, value } = this.#ahead[this.#at++]!;
+    if (this.#at === this.#ahead.length) {
+      this.#ahead = [];
+      this.#at = 0;
+    }
+    const { stats } = this.#context;
+    if (failed) throw stats.failed(value);
+    return stats.gave(value);
   }
 
   #remote(): Promise<RemoteElements> {

@@ -6,6 +6,7 @@
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
+import { mapAtOnce } from "../../core/at_once.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -38,9 +39,13 @@ const ATTACKS: Readonly<Record<string, string>> = {
     "send({ ask: 1e6, method: 'module', args: 'http://127.0.0.1:1/x.js' }); return 1",
   "answers what was not asked": "send({ answer: 12345, value: 1 })",
   "answers with what is no step":
-    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'element', frame: 7 } })",
+    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'elements', frame: 7 } })",
+  "answers with elements that are none":
+    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'answers', answers: { length: 1e9 } } })",
+  "answers with errors of nonsense":
+    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'answers', answers: [{ error: { code: {}, message: 7 } }, 3, null] } })",
   "answers with an element of nonsense":
-    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'element', frame: new Uint8Array(300) } })",
+    "for (let i = 0; i < 20; i++) send({ answer: i, value: { kind: 'elements', frame: new Uint8Array(300) } })",
   "gives a string of 300 MB": "return 'x'.repeat(3e8)",
   "gives what is nested without end": "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a",
   "closes the channel": "Deno.stdout.close(); return new Promise(() => {})",
@@ -50,21 +55,19 @@ Deno.test("no foreign function that takes its process over costs the trainer any
   const host = new DenoHost({ foreign: { stallTimeoutMs: 20_000 } });
   const before = Object.getOwnPropertyNames(Object.prototype);
   const codec = import.meta.resolve("../../transport/codec.ts");
-  await Promise.all(
-    Object.entries(ATTACKS).map(async ([name, attack]) => {
-      const dataset = Dataset.range(3).map(
-        (x, { body, codec }) =>
-          x === 1 ? new Function(`return import("${codec}").then((args) => { ${body} })`)() : x,
-        { captures: { body: `${SEND} ${attack}`, codec } },
-      );
-      const foreign = Dataset.deserialize(dataset.serialize());
-      await using iterator = openIterator(foreign.node, { host });
-      assertEquals(await iterator.next(), { done: false, value: 0 }, name);
-      // It gives what it likes, or its iteration ends with an error: in either case it comes to an end.
-      const came = await iterator.next().then(({ value }) => value, LeatError.from);
-      if (came instanceof LeatError) assert(came.message.length < 20_000, name);
-    }),
-  );
+  await mapAtOnce(Object.entries(ATTACKS), 4, async ([name, attack]) => {
+    const dataset = Dataset.range(3).map(
+      (x, { body, codec }) =>
+        x === 1 ? new Function(`return import("${codec}").then((args) => { ${body} })`)() : x,
+      { captures: { body: `${SEND} ${attack}`, codec } },
+    );
+    const foreign = Dataset.deserialize(dataset.serialize());
+    await using iterator = openIterator(foreign.node, { host });
+    assertEquals(await iterator.next(), { done: false, value: 0 }, name);
+    // It gives what it likes, or its iteration ends with an error: in either case it comes to an end.
+    const came = await iterator.next().then(({ value }) => value, LeatError.from);
+    if (came instanceof LeatError) assert(came.message.length < 20_000, name);
+  });
   assertEquals(Object.getOwnPropertyNames(Object.prototype), before);
   const own = Dataset.deserialize(Dataset.range(3).map((x) => x + 1).serialize());
   assertEquals(await Array.fromAsync(own), [1, 2, 3]);

@@ -5,8 +5,8 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
+import type { Answer } from "../../data/answer.ts";
 import type { RemoteElements, RemoteStep } from "../../data/foreign_runners.ts";
-import { ReadingFailure } from "../../data/reading_failure.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
@@ -53,21 +53,42 @@ export class AskedElements implements RemoteElements {
 }
 
 function stepOf(answer: unknown): RemoteStep {
-  const step = isPlainObject(answer) ? answer : {} as Record<string, unknown>;
-  const { kind, frame, error, isFinal, isShare, shared } = step;
+  const step = isPlainObject(answer) ? answer : NOTHING;
+  const { kind, frame, answers, error, isShare, shared } = step;
   if (shared !== undefined && !(shared instanceof Uint8Array)) throw unexpected("a shared state");
   const news = shared === undefined ? {} : { shared };
   switch (kind) {
-    case "element":
-      return { kind, element: elementOf(frame), ...news };
+    case "elements": {
+      const elements = elementOf(frame);
+      if (!Array.isArray(elements) || elements.length === 0) throw unexpected("elements");
+      return { kind: "answers", answers: elements.map(given), ...news };
+    }
+    case "answers":
+      if (!Array.isArray(answers) || answers.length === 0) throw unexpected("answers");
+      return { kind, answers: answers.map(answerOf), ...news };
     case "end":
       return { kind, ...(isShare === true ? { isShare } : {}), ...news };
-    case "error": {
-      const told = LeatError.fromWire(plainError(error));
-      return { kind, error: isFinal === true ? new ReadingFailure(told) : told };
-    }
+    case "failure":
+      return { kind, error: errorOf(error) };
   }
   throw unexpected("a step");
+}
+
+const NOTHING: Readonly<Record<string, unknown>> = {};
+
+function answerOf(answer: unknown): Answer {
+  const { frame, error } = isPlainObject(answer) ? answer : NOTHING;
+  return frame === undefined
+    ? { failed: true, value: errorOf(error) }
+    : { failed: false, value: elementOf(frame) };
+}
+
+function given(value: unknown): Answer {
+  return { failed: false, value };
+}
+
+function errorOf(error: unknown): LeatError {
+  return LeatError.fromWire(plainError(error));
 }
 
 function elementOf(frame: unknown): unknown {

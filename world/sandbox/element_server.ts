@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { ServedElements } from "../../data/foreign_runners.ts";
 import { END } from "../../data/iterator.ts";
@@ -16,8 +16,17 @@ import type { EdgeMethods } from "./edge.ts";
 /** Iterators that one side may hold open. A pipeline has few: one for each input of an operator. */
 const ITERATORS_MAX = 256;
 
+/** Elements that are given together if they are to be had at once, */
+const TOGETHER_MAX = 256;
+/** as long as they are no larger together, in bytes, … */
+const TOGETHER_BYTES_MAX = 64 * 2 ** 10;
+/** … and take no longer, in ms. */
+const TOGETHER_MS_MAX = 2;
+
 interface Served {
   readonly served: ServedElements;
+  /** How many elements are asked for at once: half as many as were too much, twice as many as were little. */
+  together: number;
   /** Calls are made in the order in which they were asked for. */
   last: Promise<unknown>;
 }
@@ -42,14 +51,14 @@ export class ElementServer {
       );
     }
     const served = make();
-    this.#iterators.set(++this.#opened, { served, last: Promise.resolve() });
+    this.#iterators.set(++this.#opened, { served, together: 1, last: Promise.resolve() });
     return this.#opened;
   }
 
   /** What the other side may ask. */
   methods(): EdgeMethods {
     return {
-      iteratorNext: (request) => this.#inOrder(request, (served) => this.#next(served)),
+      iteratorNext: (request) => this.#inOrder(request, (_, __, open) => this.#next(open)),
       iteratorAgain: (request) =>
         this.#inOrder(
           request,
@@ -83,31 +92,61 @@ export class ElementServer {
 
   async #inOrder(
     request: unknown,
-    call: (served: ServedElements, argument: unknown) => Promise<unknown>,
+    call: (served: ServedElements, argument: unknown, open: Served) => Promise<unknown>,
   ): Promise<unknown> {
     const { iterator, argument } = isPlainObject(request) ? request : {} as Record<string, unknown>;
     const open = this.#iterators.get(iterator as number);
     if (open === undefined) throw malformed();
-    const answer = open.last.then(() => call(open.served, argument)).catch((error) => {
+    const answer = open.last.then(() => call(open.served, argument, open)).catch((error) => {
       throw this.#explain(LeatError.from(toldOf(error)));
     });
     open.last = answer.catch(() => {});
     return await answer;
   }
 
-  async #next(served: ServedElements): Promise<unknown> {
+  async #next(open: Served): Promise<unknown> {
+    const { elements } = open.served;
     try {
-      const element = await served.elements.next();
-      const isEnd = element === END;
-      const news = served.news(isEnd);
-      return isEnd
-        ? { kind: "end", ...news }
-        : { kind: "element", frame: frameOf(element), ...news };
+      const block: unknown[] = [];
+      const startMs = performance.now();
+      const count = elements.nextBlock(block, open.together);
+      if (count > 0) return this.#blockOf(open, block.slice(0, count), startMs);
+      const element = await elements.next();
+      if (element === END) return { kind: "end", ...open.served.news(true) };
+      return this.#blockOf(open, [element], startMs);
     } catch (error) {
-      const isFinal = error instanceof ReadingFailure;
-      const wire = this.#explain(LeatError.from(toldOf(error))).toWire();
-      return { kind: "error", error: wire, ...(isFinal ? { isFinal } : {}) };
+      const wire = this.#wire(error);
+      if (error instanceof ReadingFailure) return { kind: "failure", error: wire };
+      return { kind: "answers", answers: [{ error: wire }], ...open.served.news(false) };
     }
+  }
+
+  #blockOf(open: Served, block: readonly unknown[], startMs: number): unknown {
+    const news = open.served.news(false);
+    try {
+      const frame = frameOf(block);
+      const isMuch = frame.byteLength > TOGETHER_BYTES_MAX ||
+        performance.now() - startMs > TOGETHER_MS_MAX;
+      open.together = isMuch
+        ? Math.max(1, open.together >> 1)
+        : Math.min(TOGETHER_MAX, open.together * 2);
+      return { kind: "elements", frame, ...news };
+    } catch {
+      // One of them cannot cross, which is its own error.
+      return { kind: "answers", answers: block.map((element) => this.#answerOf(element)), ...news };
+    }
+  }
+
+  #answerOf(element: unknown): unknown {
+    try {
+      return { frame: frameOf(element) };
+    } catch (error) {
+      return { error: this.#wire(error) };
+    }
+  }
+
+  #wire(error: unknown): WireError {
+    return this.#explain(LeatError.from(toldOf(error))).toWire();
   }
 }
 
