@@ -42,24 +42,25 @@ export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: num
 
 /** About how many bytes an envelope takes, for carriers that never write it down. */
 export function envelopeBytes(envelope: Envelope): number {
-  return ENVELOPE_BYTES + ("body" in envelope ? valueBytes(envelope.body) : 0);
+  return ENVELOPE_BYTES + ("body" in envelope ? bodyBytes(envelope.body) : 0);
 }
 
-function valueBytes(value: unknown): number {
+/** About how many bytes a body takes, or a part of one. */
+export function bodyBytes(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;
   if (typeof value !== "object" || value === null) return 8;
   if (ArrayBuffer.isView(value) || value instanceof Payload) return value.byteLength;
   if (value instanceof Tensor) return arrayBytes(value.data);
   if (value instanceof RaggedTensor) {
-    return valueBytes(value.values) + value.rowSplits.byteLength;
+    return bodyBytes(value.values) + value.rowSplits.byteLength;
   }
   let bytes = 16;
   for (const item of Array.isArray(value) ? value : Object.values(value)) {
-    bytes += 8 + valueBytes(item);
+    bytes += 8 + bodyBytes(item);
   }
   return bytes;
 }
 
 function arrayBytes(data: { readonly byteLength?: number } | readonly unknown[]): number {
-  return Array.isArray(data) ? valueBytes(data) : (data as { byteLength: number }).byteLength;
+  return Array.isArray(data) ? bodyBytes(data) : (data as { byteLength: number }).byteLength;
 }

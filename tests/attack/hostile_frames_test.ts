@@ -10,7 +10,7 @@ import { mutateBytes } from "../../tools/fuzz/mutate_bytes.ts";
 import { mutateTree } from "../../tools/fuzz/mutate_tree.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { writeAck, writeBatch } from "../../transport/web_socket/frames.ts";
-import { writeHello } from "../../transport/web_socket/hello.ts";
+import { writeHello } from "../../transport/hello.ts";
 import { assertEquals } from "../assert.ts";
 import { type Part, soon, startDispatcher, startWorker } from "../cluster/lib.ts";
 

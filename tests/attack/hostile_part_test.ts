@@ -13,8 +13,14 @@ import { assert, assertEquals } from "../assert.ts";
 /** Sends messages to the trainer; given to every attack. */
 const SEND = `
   const { encodeMessage } = args;
-  const send = (message) => {
-    const bytes = encodeMessage(message);
+  const [, , node, incarnation] = Deno.args;
+  const source = { node, path: "/edge", incarnation: incarnation + "-1" };
+  const target = { node: "worker", path: "/edge" };
+  const send = ({ ask, answer, method, args, value }) => {
+    const what = ask === undefined
+      ? { kind: "reply", id: answer, body: value }
+      : { kind: "ask", id: ask, method, body: args, timeoutMs: 1e6 };
+    const bytes = encodeMessage({ source, target, number: 1, ...what });
     const whole = new Uint8Array(8 + bytes.length);
     new DataView(whole.buffer).setUint32(0, bytes.length, true);
     new DataView(whole.buffer).setUint32(4, 0xffffffff, true);

@@ -12,6 +12,20 @@ import { soon, startDispatcher } from "../cluster/lib.ts";
 
 const CODEC = import.meta.resolve("../../transport/codec.ts");
 
+/** Code that writes an ask as its runner would, under the runner's own name. */
+const ASK = `const { encodeMessage } = await import(args.codec);
+const ask = (id, body, node = Deno.args[2]) => {
+  const incarnation = Deno.args[3];
+  const source = { node, path: "/edge", incarnation: incarnation + "-1" };
+  const target = { node: "worker", path: "/edge" };
+  const kind = "ask", method = "total", timeoutMs = 1e6;
+  const message = encodeMessage({ kind, source, target, number: id, id, method, body, timeoutMs });
+  const frame = new Uint8Array(8 + message.length);
+  frame.set(new Uint8Array(new Uint32Array([message.length, 2 ** 32 - 1]).buffer));
+  frame.set(message, 8);
+  return frame;
+};`;
+
 /** What a hostile function does in its process; `to` is the pipe to the worker. */
 const ATTACKS: Readonly<Record<string, string>> = {
   "writes noise into the channel":
@@ -26,20 +40,17 @@ const ATTACKS: Readonly<Record<string, string>> = {
     "(Deno.stdout.writeSync(new Uint8Array(new Uint32Array([4096, 2 ** 32 - 1]).buffer)), " +
     "new Promise(() => {}))",
   "asks without end":
-    "(async () => { const { encodeMessage } = await import(args.codec); const f = encodeMessage(" +
-    "{ ask: 1, method: 'total', args: 0 }); const one = new Uint8Array(8 + f.length); one.set(new " +
-    "Uint8Array(new Uint32Array([f.length, 2 ** 32 - 1]).buffer)); one.set(f, 8); for (let i = 0; i < " +
-    "1e6; i++) Deno.stdout.writeSync(one) })()",
+    `(async () => { ${ASK} const one = ask(1, 0); for (let i = 0; i < 1e6; i++) ` +
+    "Deno.stdout.writeSync(one) })()",
+  "asks in the name of another node":
+    `(async () => { ${ASK} Deno.stdout.writeSync(ask(1, 0, "other")); await new Promise(() => {}) })()`,
   "fills the disk through the slot file":
     "(() => { const { writeSync } = Deno.FsFile.prototype; Deno.FsFile.prototype.writeSync = function (b) " +
     "{ this.seekSync(19e8, 0); for (let i = 0; i < 2000; i++) writeSync.call(this, new Uint8Array(2 ** 21)); " +
     "return b.length }; " +
     "return new Uint8Array(2 ** 20) })()",
-  "asks and never reads the answers":
-    "(async () => { const { encodeMessage } = await import(args.codec); for (let ask = 1; ask < 1e6; ask++) {" +
-    "const f = encodeMessage({ ask, method: 'total', args: 'x'.repeat(1000) }); const one = new " +
-    "Uint8Array(8 + f.length); one.set(new Uint8Array(new Uint32Array([f.length, 2 ** 32 - 1]).buffer)); " +
-    "one.set(f, 8); Deno.stdout.writeSync(one) } })()",
+  "asks and never reads the answers": `(async () => { ${ASK} for (let id = 1; id < 1e6; id++) ` +
+    "Deno.stdout.writeSync(ask(id, 'x'.repeat(1000))) })()",
   "closes the channel": "Deno.stdout.close()",
   "closes what the worker says": "Deno.stdin.close()",
   "changes the built-ins that encode what it gives":

@@ -4,14 +4,16 @@
  * @module
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
-import type { Identity } from "../../actors/runtime/identity.ts";
+import { type Identity, SAME_PROCESS } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { inlinePair } from "../../transport/inline.ts";
+import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import { serveWebSocket, webSocketConnector } from "../../transport/web_socket.ts";
 import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld } from "../../world/deno_world.ts";
 import { type CarrierUnderTest, conformance } from "./conformance.ts";
+import { ProcessPipes } from "./process_pipes.ts";
 import { TcpProxy } from "./tcp_proxy.ts";
 
 const CUT = new LeatError("unavailable", "cut for the test");
@@ -90,6 +92,29 @@ conformance("web_socket", () => {
     },
     async close() {
       for (const part of open) await part[Symbol.asyncDispose]();
+    },
+  });
+});
+
+conformance("process", () => {
+  const open: ProcessPipes[] = [];
+  return Promise.resolve({
+    ...realTime(),
+    name: "process",
+    // One pipe carries everything, in its order.
+    overtakes: false,
+    async join(nearId, farId, limits = {}) {
+      const pipes = new ProcessPipes();
+      const options: ProcessLinkOptions = { limits, identity: SAME_PROCESS };
+      open.push(pipes);
+      const [near, far] = await Promise.all([
+        openProcessLink(pipes.near(), nearId, "listener", options),
+        openProcessLink(pipes.far(), farId, "dialler", options),
+      ]);
+      return { near, far, cut: () => pipes.cut() };
+    },
+    async close() {
+      for (const pipes of open) await pipes[Symbol.asyncDispose]();
     },
   });
 });

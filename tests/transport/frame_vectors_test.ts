@@ -5,9 +5,9 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { asEnvelope } from "../../transport/web_socket/envelopes.ts";
+import { asEnvelope } from "../../transport/envelopes.ts";
 import { FRAME, readAck, readBatch, readFragment } from "../../transport/web_socket/frames.ts";
-import { byeReason, readHello } from "../../transport/web_socket/hello.ts";
+import { byeReason, readHello } from "../../transport/hello.ts";
 import { assertEquals, assertInstanceOf } from "../assert.ts";
 import { describe } from "./vectors/cases.ts";
 import {

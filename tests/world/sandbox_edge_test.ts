@@ -3,93 +3,109 @@
  *
  * @module
  */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { ANYONE } from "../../actors/runtime/identity.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { Host, OpenFile } from "../../data/host.ts";
 import { DenoHost } from "../../world/deno_host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import type { Receive } from "../../transport/process/channel.ts";
+import { inlinePair } from "../../transport/inline.ts";
 import { Payload } from "../../transport/payload.ts";
-import { ANSWERING_MAX, Edge, EDGE_ASKS_MAX, type EdgeCarrier } from "../../world/sandbox/edge.ts";
+import { DenoWorld } from "../../world/deno_world.ts";
+import {
+  ANSWERING_MAX,
+  Edge,
+  EDGE_ASKS_MAX,
+  type EdgeMethods,
+  type EdgeOptions,
+} from "../../world/sandbox/edge.ts";
 import { FarRoots } from "../../world/sandbox/far_roots.ts";
 import type { HostReadings } from "../../world/sandbox/host_readings.ts";
 import { HostService } from "../../world/sandbox/host_service.ts";
 import { splitTableOf, steppedOf, wireSplitTable } from "../../world/sandbox/untrusted_answers.ts";
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 
-/** Two ends of a carrier within this process: what one sends is encoded, and decoded at the other. */
-class Carrier implements EdgeCarrier {
+const NEAR: NodeId = { node: "near", incarnation: "aa" };
+const FAR: NodeId = { node: "far", incarnation: "bb" };
+
+/** A link of which the test is the other end. */
+class TestLink implements Link {
+  readonly remote = FAR;
+  readonly identity = ANYONE;
+  readonly bufferedBytes = 0;
   readonly #closed = Promise.withResolvers<LeatError>();
   readonly closed = this.#closed.promise;
-  other!: Carrier;
-  #receive: Receive = () => {};
+  /** Until when there is no room behind what is sent. */
+  written = Promise.resolve();
+  readonly #sent: Envelope[] = [];
+  #receive: (envelope: Envelope) => void = () => {};
+  #wake = () => {};
 
-  static pair(): [Carrier, Carrier] {
-    const [near, far] = [new Carrier(), new Carrier()];
-    near.other = far;
-    far.other = near;
-    return [near, far];
-  }
-
-  send(message: unknown): Promise<void> {
-    const bytes = encodeMessage(message);
-    queueMicrotask(() => this.other.deliver(decodeMessage(bytes)));
-    return this.writing;
-  }
-
-  /** Until when what is sent has not been written. */
-  writing = Promise.resolve();
-
-  /** What arrives, however it looks. */
-  deliver(message: unknown, byteLength = 0): void {
-    try {
-      this.#receive(message, byteLength);
-    } catch (error) {
-      this.close(LeatError.from(error));
-    }
-  }
-
-  start(receive: Receive): void {
+  start(receive: (envelope: Envelope) => void): void {
     this.#receive = receive;
+  }
+
+  send(envelope: Envelope): boolean {
+    this.#sent.push(decodeMessage(encodeMessage(envelope)) as Envelope);
+    this.#wake();
+    return true;
+  }
+
+  ready(): Promise<void> {
+    return this.written;
   }
 
   close(why = new LeatError("cancelled", "closed")): void {
     this.#closed.resolve(why);
   }
+
+  /** What comes from the other end, however it looks. */
+  deliver(envelope: unknown): void {
+    try {
+      this.#receive(envelope as Envelope);
+    } catch (error) {
+      this.close(LeatError.from(error));
+    }
+  }
+
+  /** What was sent to it next. */
+  async next(): Promise<Envelope & { readonly id: number; readonly body: unknown }> {
+    while (this.#sent.length === 0) await new Promise<void>((resolve) => this.#wake = resolve);
+    return this.#sent.shift() as Envelope & { readonly id: number; readonly body: unknown };
+  }
 }
 
-/** An edge with these methods, a bare carrier at its other end, and what it was broken by. */
-function openEdge(methods: Record<string, (args: unknown) => unknown> = {}) {
-  const [near, far] = Carrier.pair();
-  const edge = new Edge(near, methods);
-  const heard: unknown[] = [];
-  let wake = () => {};
-  far.start((message) => {
-    heard.push(message);
-    wake();
-  });
-  return {
-    edge,
-    far,
-    tell: (message: unknown) => near.deliver(message),
-    broken: near.closed,
-    async next(): Promise<unknown> {
-      while (heard.length === 0) await new Promise<void>((resolve) => wake = resolve);
-      return heard.shift();
-    },
-    [Symbol.dispose]: () => edge.close(),
-  };
+const HEAD = {
+  source: { node: "far", path: "/edge", incarnation: "bb-1" },
+  target: { node: "near", path: "/edge" },
+  number: 1,
+};
+
+function askOf(id: number, method: string, body: unknown = null): Envelope {
+  return { ...HEAD, kind: "ask", id, method, body, timeoutMs: Infinity };
+}
+
+/** An edge with these methods, and its link. */
+async function openEdge(methods: EdgeMethods = {}, options: EdgeOptions = {}) {
+  const link = new TestLink();
+  const edge = new Edge(Promise.resolve(link), NEAR, methods, options);
+  // It takes the link into use.
+  await Promise.resolve();
+  return { edge, link, [Symbol.dispose]: () => edge.close() };
 }
 
 Deno.test("Edge answers, and keeps the code of what fails", async () => {
-  const [near, far] = Carrier.pair();
-  new Edge(near, {
+  const world = new DenoWorld({ logLevel: "off" });
+  const [near, far] = inlinePair(world, NEAR, world, FAR);
+  const server = new Edge(Promise.resolve(near), NEAR, {
     double: (x) => (x as number) * 2,
     bytes: () => new Uint8Array([1, 2, 3]),
     fail: () => Promise.reject(new LeatError("not_found", "nothing", { details: { a: 1n } })),
     odd: () => new Map(),
   });
-  const client = new Edge(far, {});
+  const client = new Edge(Promise.resolve(far), FAR, {});
   assertEquals(await Promise.all([1, 2, 3].map((x) => client.ask("double", x))), [2, 4, 6]);
   assertEquals(await client.ask("bytes"), new Uint8Array([1, 2, 3]));
   const error = await assertRejects(() => client.ask("fail"), LeatError) as LeatError;
@@ -102,113 +118,128 @@ Deno.test("Edge answers, and keeps the code of what fails", async () => {
   client.close(new LeatError("cancelled", "closed"));
   await assertRejects(() => left, LeatError, "closed");
   await assertRejects(() => client.ask("double", 1), LeatError, "closed");
+  assertEquals((await server.closed).message, "closed");
+});
+
+Deno.test("Edge keeps asks until its link is open, and rejects them where it cannot be", async () => {
+  const opening = Promise.withResolvers<Link>();
+  const edge = new Edge(opening.promise, NEAR, {});
+  const answers = [1, 2].map((x) => edge.ask("m", x));
+  const link = new TestLink();
+  opening.resolve(link);
+  for (const x of [1, 2]) {
+    const { id, body } = await link.next();
+    assertEquals(body, x);
+    link.deliver({ ...HEAD, kind: "reply", id, body: 2 * x });
+  }
+  assertEquals(await Promise.all(answers), [2, 4]);
+  edge.close();
+  const failing = new Edge(Promise.reject(new LeatError("unavailable", "gone")), NEAR, {});
+  await assertRejects(() => failing.ask("m"), LeatError, "gone");
+  assertEquals((await failing.closed).code, "unavailable");
+  // One that is closed meanwhile closes its link.
+  const late = Promise.withResolvers<Link>();
+  new Edge(late.promise, NEAR, {}).close(new LeatError("aborted", "not needed"));
+  const unused = new TestLink();
+  late.resolve(unused);
+  assertEquals((await unused.closed).code, "aborted");
 });
 
 Deno.test("Edge asks no more at a time than the other side takes", async () => {
-  using peer = openEdge();
+  using peer = await openEdge();
   const count = EDGE_ASKS_MAX + 10;
   const answers = Array.from({ length: count }, (_, i) => peer.edge.ask("m", i));
   for (let i = 0; i < count; i++) {
-    const { ask, args } = await peer.next() as { ask: number; args: number };
-    assertEquals(args, i);
-    peer.tell({ answer: ask, value: args });
+    const { id, body } = await peer.link.next();
+    assertEquals(body, i);
+    peer.link.deliver({ ...HEAD, kind: "reply", id, body });
   }
   assertEquals(await Promise.all(answers), Array.from({ length: count }, (_, i) => i));
 });
 
 Deno.test("Edge ends at whatever is no ask and no answer, and nothing is called", async () => {
-  const cyclic: unknown[] = [];
-  cyclic.push(cyclic);
-  const messages: unknown[] = [
-    null,
-    "text",
-    7,
-    [],
-    new Map([["ask", 1]]),
-    new Error("ask"),
-    {},
-    { ask: 1 },
-    { ask: 1, method: "constructor", args: ["return 1"] },
-    { ask: 1, method: "__proto__" },
-    { ask: 1, method: "toString" },
-    { ask: 1, method: ["known"] },
-    { ask: 1, method: cyclic },
-    { ask: 1n, method: "known" },
-    { ask: "1", method: "known" },
-    { answer: 1 },
-    { answer: "1", value: 1 },
-    // What comlink would do as it is told.
-    { id: "1", type: "APPLY", path: ["known", "constructor"], argumentList: [] },
-    { id: "1", type: "SET", path: ["__proto__", "polluted"], value: { type: "RAW", value: 1 } },
+  const envelopes: Envelope[] = [
+    askOf(1, "constructor", ["return 1"]),
+    askOf(1, "__proto__"),
+    askOf(1, "toString"),
+    { ...HEAD, kind: "tell", method: "known", body: null },
+    { ...HEAD, kind: "watch", id: 1 },
+    { ...HEAD, kind: "unwatch", id: 1 },
+    { ...HEAD, kind: "down", id: 1, error: { code: "internal", message: "" } },
+    { ...HEAD, kind: "reply", id: 1, body: null },
+    { ...HEAD, kind: "failure", id: 1, error: { code: "internal", message: "" } },
   ];
-  for (const message of messages) {
+  for (const envelope of envelopes) {
     let called = false;
-    using peer = openEdge({ known: () => called = true });
-    peer.tell(message);
-    const error = await peer.broken;
-    assertMatch(error.message, /broke the rules/, Deno.inspect(message));
+    using peer = await openEdge({ known: () => called = true });
+    peer.link.deliver(envelope);
+    const error = await peer.link.closed;
+    assertMatch(error.message, /broke the rules/, Deno.inspect(envelope));
     assertEquals(called, false);
   }
-  assertEquals("polluted" in {}, false);
 });
 
 Deno.test("Edge takes no more asks at a time than it says", async () => {
-  using peer = openEdge({ wait: () => new Promise(() => {}) });
-  for (let ask = 0; ask <= ANSWERING_MAX; ask++) peer.tell({ ask, method: "wait" });
-  assertMatch((await peer.broken).message, /more asks at a time/);
+  using peer = await openEdge({ wait: () => new Promise(() => {}) });
+  for (let id = 0; id <= ANSWERING_MAX; id++) peer.link.deliver(askOf(id, "wait"));
+  assertMatch((await peer.link.closed).message, /more asks at a time/);
 });
 
-Deno.test("Edge ends at an ask that is longer than it says, and answers one that is as long", async () => {
-  const [near, far] = Carrier.pair();
-  new Edge(near, { m: (args) => args }, { askBytesMax: 1_000 });
-  far.start(() => {});
-  near.deliver({ ask: 1, method: "m", args: null }, 1_000);
-  near.deliver({ answer: 1, value: null }, 1_001); // what the other side was asked for may be longer
-  assertMatch((await near.closed).message, /an answer that nobody waits for/);
-  const [again, other] = Carrier.pair();
-  let isCalled = false;
-  new Edge(again, { m: () => isCalled = true }, { askBytesMax: 1_000 });
-  other.start(() => {});
-  again.deliver({ ask: 1, method: "m", args: null }, 1_001);
-  assertMatch((await again.closed).message, /an ask of 1001 bytes/);
-  assertEquals(isCalled, false);
+Deno.test("Edge ends at an ask that is longer than it says, and answers one that is not", async () => {
+  let calls = 0;
+  using peer = await openEdge({ m: () => ++calls }, { askBytesMax: 1_000 });
+  const asked = peer.edge.ask("m");
+  peer.link.deliver(askOf(1, "m", new Uint8Array(1_000)));
+  // What the other side was asked for may be longer.
+  peer.link.deliver({ ...HEAD, kind: "reply", id: 1, body: new Uint8Array(1_001) });
+  assertEquals((await asked as Uint8Array).length, 1_001);
+  peer.link.deliver(askOf(2, "m", new Uint8Array(1_001)));
+  assertMatch((await peer.link.closed).message, /an ask of 1001 bytes/);
+  assertEquals(calls, 1);
 });
 
-Deno.test("Edge counts an ask as open until its answer has been written", async () => {
-  const [near, far] = Carrier.pair();
-  const written = Promise.withResolvers<void>();
-  near.writing = written.promise;
+Deno.test("Edge counts an ask as open until there is room behind its answer", async () => {
   let answered = 0;
-  new Edge(near, { known: () => answered++ });
-  far.start(() => {});
+  using peer = await openEdge({ known: () => answered++ });
+  const written = Promise.withResolvers<void>();
+  peer.link.written = written.promise;
   // Nobody reads the answers.
-  for (let ask = 0; ask < ANSWERING_MAX; ask++) near.deliver({ ask, method: "known" });
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  for (let id = 0; id < ANSWERING_MAX; id++) peer.link.deliver(askOf(id, "known"));
+  for (let id = 0; id < ANSWERING_MAX; id++) await peer.link.next();
   assertEquals(answered, ANSWERING_MAX);
-  near.deliver({ ask: ANSWERING_MAX, method: "known" });
-  assertMatch((await near.closed).message, /more asks at a time/);
+  peer.link.deliver(askOf(ANSWERING_MAX, "known"));
+  assertMatch((await peer.link.closed).message, /more asks at a time/);
   written.resolve();
 });
 
+Deno.test("Edge ends where the other side takes no answer, not even an error", async () => {
+  using peer = await openEdge({ known: () => 1 });
+  peer.link.send = () => {
+    throw new LeatError("resource_exhausted", "larger than the other side takes");
+  };
+  peer.link.deliver(askOf(1, "known"));
+  assertEquals((await peer.link.closed).code, "resource_exhausted");
+});
+
 Deno.test("Edge ends where more asks come in a second than it says", async () => {
-  const [near] = Carrier.pair();
-  new Edge(near, { known: () => null }, { asksPerSecondMax: 3 });
+  using peer = await openEdge({ known: () => null }, { asksPerSecondMax: 3 });
   // Whatever second they come in, there are more in one than that.
-  for (let ask = 0; ask < 100; ask++) {
-    near.deliver({ ask, method: "known" });
+  for (let id = 0; id < 100; id++) {
+    peer.link.deliver(askOf(id, "known"));
     await Promise.resolve();
   }
-  assertMatch((await near.closed).message, /more asks in a second/);
+  assertMatch((await peer.link.closed).message, /more asks in a second/);
 });
 
 Deno.test("Edge bounds the errors that it is told", async () => {
-  using peer = openEdge();
+  using peer = await openEdge();
   const answer = peer.edge.ask("m");
-  const { ask } = await peer.next() as { ask: number };
+  const { id } = await peer.link.next();
   const message = "x".repeat(1_000_000);
   const details = { list: Array.from({ length: 100_000 }, (_, i) => i) };
   const cause = { code: "internal", message };
-  peer.tell({ answer: ask, error: { code: "wrong", message, details, cause } });
+  const told = { code: "wrong", message, details, cause };
+  peer.link.deliver({ ...HEAD, kind: "failure", id, error: told });
   const error = await assertRejects(() => answer, LeatError) as LeatError;
   assertEquals(error.code, "unknown");
   assertEquals(error.message.length < 100_000 && error.details === undefined, true);

@@ -8,7 +8,7 @@ import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
 import { type Connector, type Link, type NodeId, noWay } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
-import { readHello, writeHello } from "./hello.ts";
+import { readHello, writeHello } from "../hello.ts";
 import { dialSocket } from "./dialled_socket.ts";
 import { type Peer, WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import { DiallerSide, type Target } from "./proof.ts";

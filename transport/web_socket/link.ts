@@ -9,8 +9,9 @@ import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
 import { decodeMessage, encodeMessage } from "../codec.ts";
+import { asEnvelope } from "../envelopes.ts";
+import { byeReason, writeBye } from "../hello.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
-import { asEnvelope } from "./envelopes.ts";
 import {
   FRAGMENT_HEADROOM_BYTES,
   FRAME,
@@ -22,7 +23,6 @@ import {
   WHOLE_BYTES_MAX,
   writeAck,
 } from "./frames.ts";
-import { byeReason, writeBye } from "./hello.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
 import { Reassembly } from "./reassembly.ts";
 import type { Socket } from "./socket.ts";

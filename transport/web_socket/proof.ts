@@ -6,7 +6,7 @@
  */
 import { Buffer } from "node:buffer";
 import { nodeCrypto } from "../../core/builtins.ts";
-import { otherVersion, PROTOCOL_VERSION } from "./hello.ts";
+import { otherVersion, PROTOCOL_VERSION } from "../hello.ts";
 
 /**
  * What the dialler believes it dials: a `service` at an address that a person wrote down, or the `node`

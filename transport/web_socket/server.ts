@@ -9,7 +9,7 @@ import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Door } from "./door.ts";
-import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "./hello.ts";
+import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Answer, type Arrival, HttpListener, refusal } from "./http_listener.ts";
 import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http_request.ts";

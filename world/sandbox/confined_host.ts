@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { Files, ImageCodec, ImageDecodeOptions, OpenFile } from "../../data/host.ts";
-import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/channel.ts";
+import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { DenoHost } from "../deno_host.ts";
 import { Images } from "../images.ts";
 import { workerFiles } from "../storage.ts";

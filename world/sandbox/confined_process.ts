@@ -7,11 +7,18 @@ import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { RunnerSplits, RunnerUsage } from "../../actors/worker/runner.ts";
-import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/channel.ts";
+import { bodyBytes } from "../../transport/limits.ts";
+import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
-import { type ChildEnd, ChildProcess } from "./child_process.ts";
+import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import type { FetchedModules } from "./fetched_modules.ts";
-import { CONFINED_ASK_BYTES_MAX, Edge, type EdgeMethods, tooMuchAsked } from "./edge.ts";
+import {
+  CONFINED_ASK_BYTES_MAX,
+  Edge,
+  type EdgeMethods,
+  plainError,
+  tooMuchAsked,
+} from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host_processes.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
@@ -57,6 +64,8 @@ const STALL_CHECKS = 8;
 /** The most files that a runner has open, of which its channel and program take about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
+/** What is sent may wait for the runner to read it, which holds up answers that may be large. */
+const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Asks of a runner in a second, many times what a pipeline makes: more would keep its worker busy. */
 const ASKS_PER_SECOND_MAX = 50_000;
 /** Asks whose answers may be large that are under way at a time: one is decoded while one travels. */
@@ -85,6 +94,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#options = options;
     const { grants, storageLatencyMs } = options;
     this.#child = new ChildProcess({
+      name: "runner",
       program: import.meta.resolve("./runner_program.ts"),
       flags: [
         ...permissionFlags(grants),
@@ -99,15 +109,15 @@ export class ConfinedProcess implements SuppliedProcess {
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
-      envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX,
+      link: { envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX, limits: LINK_LIMITS },
     });
     const methods = { ...this.#methods(), ...options.methods };
-    this.#edge = new Edge(this.#child.channel, methods, {
+    this.#edge = new Edge(this.#child.link, this.#child.local, methods, {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
       askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
     // A broken edge ends the process, and the end of a process says more than that of its pipes.
-    this.#child.channel.closed.then((why) => this.#closed(why));
+    this.#edge.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
       this.#die(this.#errorOf(end));
       options.onEnded(this);
@@ -186,7 +196,6 @@ export class ConfinedProcess implements SuppliedProcess {
     try {
       // No function has run there yet.
       this.#options.onGuarded(await this.#answerOf("start", start) as KernelGuards);
-      this.#child.forgetFiles();
       this.#release();
     } finally {
       clearTimeout(late);
@@ -218,10 +227,11 @@ export class ConfinedProcess implements SuppliedProcess {
         if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
         return await this.#inTurn(() => this.#options.modules.get(url));
       },
-      host: async (request, byteLength) => {
+      host: async (request) => {
         if (!isPlainObject(request) || typeof request.method !== "string") {
           throw unexpected("an ask for its host");
         }
+        const byteLength = bodyBytes(request.args);
         if (this.#hostAskBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
           throw tooMuchAsked("with all that is under way");
         }
@@ -245,7 +255,7 @@ export class ConfinedProcess implements SuppliedProcess {
   #inTurn<T>(make: () => Promise<T>): Promise<T> {
     const lane = this.#largeAsks++ % LARGE_LANES;
     const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
-      await this.#child.channel.flushed();
+      await this.#edge.ready();
       return await make();
     });
     this.#lanes[lane] = made.catch(() => {});
@@ -297,7 +307,8 @@ export class ConfinedProcess implements SuppliedProcess {
   /** The pipes close a moment before the end of the process is known. */
   #closed(why: LeatError): void {
     if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
-      this.#die(runnerGone("internal", why.message, why));
+      const told = LeatError.fromWire(plainError(why.toWire()));
+      this.#die(runnerGone("internal", told.message, told));
     }
     this.#child.kill();
   }

@@ -1,11 +1,15 @@
 /**
- * Asks between two processes of which one may be run by a stranger: a message names one of a few
- * methods, and what else comes ends the edge.
+ * Asks between two processes of which one may be run by a stranger: an envelope asks for one of a few
+ * methods or answers, and what else comes ends the edge. There is one actor at each end, so that the
+ * other end reaches nothing else of this process.
  *
  * @module
  */
 import { LeatError, type WireError } from "../../core/error.ts";
-import { isPlainObject } from "../../core/tree.ts";
+import { bodyBytes } from "../../transport/limits.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 
 /** Asks under way in one direction; further ones wait on the side that makes them. */
 export const EDGE_ASKS_MAX = 64;
@@ -27,22 +31,11 @@ const ERROR_CHARS_MAX = 12 * 1024;
 /** How many causes of an error cross an edge. */
 const ERROR_CAUSES_MAX = 8;
 
-/** What carries the messages of an edge. */
-export interface EdgeCarrier {
-  /** The promise resolves when the message has been written, or never will be. */
-  send(message: unknown): Promise<void>;
-  /** Begins to deliver; called once. What `receive` throws closes the carrier. */
-  start(receive: (message: unknown, byteLength: number) => void): void;
-  close(why?: LeatError): void;
-  readonly closed: Promise<LeatError>;
-}
+/** The only actor at each end. */
+const PATH = "/edge";
 
-/**
- * Answers an ask. What comes as `args` is plain data that anybody may have written.
- *
- * @param byteLength How large the message was that it came in.
- */
-export type EdgeMethod = (args: unknown, byteLength: number) => unknown;
+/** Answers an ask. What comes as `args` is plain data that anybody may have written. */
+export type EdgeMethod = (args: unknown) => unknown;
 export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 
 /** What an edge bounds. */
@@ -64,12 +57,24 @@ interface Waiting {
   readonly pending: Pending;
 }
 
+/** What is known once the link is open. */
+interface Opened {
+  readonly link: Link;
+  readonly source: FencedRef;
+  readonly target: Ref;
+}
+
 /** One end of an edge. */
 export class Edge {
-  readonly #carrier: EdgeCarrier;
+  /** Settles once, when the edge is closed or its link has ended. */
+  readonly closed: Promise<LeatError>;
+  readonly #settle: (why: LeatError) => void;
   readonly #methods: ReadonlyMap<string, EdgeMethod>;
   readonly #asksPerSecondMax: number;
   readonly #askBytesMax: number;
+  #opened: Opened | undefined;
+  /** Counts envelopes, as every pair of actors does. */
+  #number = 0;
   /** The second in which the last ask came, and how many came in it. */
   #second = 0;
   #inSecond = 0;
@@ -79,17 +84,23 @@ export class Edge {
   #answering = 0;
   #closed: LeatError | undefined;
 
+  /**
+   * @param link Asks wait until it is open. The edge is closed where it cannot be opened.
+   * @param local Who this process is on the link.
+   */
   constructor(
-    carrier: EdgeCarrier,
+    link: Promise<Link>,
+    local: NodeId,
     methods: EdgeMethods,
     { asksPerSecondMax = Infinity, askBytesMax = Infinity }: EdgeOptions = {},
   ) {
-    this.#carrier = carrier;
     this.#asksPerSecondMax = asksPerSecondMax;
     this.#askBytesMax = askBytesMax;
     this.#methods = new Map(Object.entries(methods));
-    carrier.closed.then((why) => this.close(why));
-    carrier.start((message, byteLength) => this.#receive(message, byteLength));
+    const { promise, resolve } = Promise.withResolvers<LeatError>();
+    this.closed = promise;
+    this.#settle = resolve;
+    link.then((opened) => this.#open(opened, local), (error) => this.close(LeatError.from(error)));
   }
 
   /**
@@ -101,8 +112,9 @@ export class Edge {
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) return reject(this.#closed);
       const pending = { resolve, reject };
-      if (this.#pending.size < EDGE_ASKS_MAX) this.#send(method, args, pending);
-      else this.#waiting.push({ method, args, pending });
+      if (this.#opened !== undefined && this.#pending.size < EDGE_ASKS_MAX) {
+        this.#send(this.#opened, method, args, pending);
+      } else this.#waiting.push({ method, args, pending });
     });
   }
 
@@ -110,46 +122,73 @@ export class Edge {
     return this.#closed !== undefined;
   }
 
-  /** Closes the carrier; asks without an answer are rejected. Idempotent. */
+  /** Resolves when the link has room, or is closed. */
+  async ready(): Promise<void> {
+    await this.#opened?.link.ready();
+  }
+
+  /** Closes the link; asks without an answer are rejected. Idempotent. */
   close(error: LeatError = new LeatError("cancelled", "The edge was closed")): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
-    this.#carrier.close(error);
+    this.#opened?.link.close(error);
     for (const pending of this.#pending.values()) pending.reject(error);
     for (const { pending } of this.#waiting) pending.reject(error);
     this.#pending.clear();
     this.#waiting.length = 0;
+    this.#settle(error);
   }
 
-  #send(method: string, args: unknown, pending: Pending): void {
-    const ask = ++this.#asked;
+  #open(link: Link, local: NodeId): void {
+    if (this.#closed !== undefined) return link.close(this.#closed);
+    const source = { node: local.node, path: PATH, incarnation: `${local.incarnation}-1` };
+    const opened = { link, source, target: { node: link.remote.node, path: PATH } };
+    this.#opened = opened;
+    link.closed.then((why) => this.close(why));
+    link.start((envelope) => this.#receive(envelope));
+    for (const { method, args, pending } of this.#waiting.splice(0, EDGE_ASKS_MAX)) {
+      this.#send(opened, method, args, pending);
+    }
+  }
+
+  /** An ask lasts as long as its link: the other process may work at it for any time. */
+  #send(opened: Opened, method: string, args: unknown, pending: Pending): void {
+    const id = ++this.#asked;
+    const { link, source, target } = opened;
+    const number = ++this.#number;
     try {
-      this.#carrier.send({ ask, method, args });
+      const body = args ?? null;
+      link.send({ kind: "ask", source, target, number, id, method, body, timeoutMs: Infinity });
     } catch (error) {
       return pending.reject(LeatError.from(error, "invalid_argument"));
     }
-    this.#pending.set(ask, pending);
+    this.#pending.set(id, pending);
   }
 
-  #receive(message: unknown, byteLength: number): void {
+  /** What it throws closes the link. */
+  #receive(envelope: Envelope): void {
     if (this.#closed !== undefined) return;
-    if (!isPlainObject(message)) throw broken("a message that is no plain object");
-    if (Object.hasOwn(message, "ask")) this.#asks(message, byteLength);
-    else this.#answers(message);
+    switch (envelope.kind) {
+      case "ask":
+        return this.#asks(envelope.id, envelope.method, envelope.body);
+      case "reply":
+        return this.#settledBy(envelope.id).resolve(envelope.body);
+      case "failure":
+        return this.#settledBy(envelope.id).reject(LeatError.fromWire(plainError(envelope.error)));
+      default:
+        throw broken(`a message of kind ${envelope.kind}`);
+    }
   }
 
-  #asks({ ask, method, args }: Record<string, unknown>, byteLength: number): void {
-    const answer = typeof method === "string" ? this.#methods.get(method) : undefined;
-    if (typeof ask !== "number" || answer === undefined) {
-      throw broken(
-        `an ask for ${typeof method === "string" ? method.slice(0, 80) : typeof method}`,
-      );
-    }
+  #asks(id: number, method: string, args: unknown): void {
+    const answer = this.#methods.get(method);
+    if (answer === undefined) throw broken(`an ask for ${method.slice(0, 80)}`);
+    const byteLength = this.#askBytesMax === Infinity ? 0 : bodyBytes(args);
     if (byteLength > this.#askBytesMax) throw broken(`an ask of ${byteLength} bytes`);
     if (this.#answering >= ANSWERING_MAX) throw broken("more asks at a time than allowed");
     this.#countAsk();
     this.#answering++;
-    this.#answer(ask, () => answer(args, byteLength));
+    this.#answer(id, () => answer(args));
   }
 
   #countAsk(): void {
@@ -161,28 +200,37 @@ export class Edge {
     }
   }
 
-  /** An ask is open until its answer has been written: who reads no answers may ask no more. */
-  async #answer(ask: number, method: () => unknown): Promise<void> {
+  /** An ask is open until there is room behind its answer: who reads no answers may ask no more. */
+  async #answer(id: number, method: () => unknown): Promise<void> {
     try {
-      const value = await method();
-      await this.#carrier.send({ answer: ask, value });
+      await this.#say(id, method);
+      await this.ready();
     } catch (error) {
-      await this.#carrier.send({ answer: ask, error: bounded(LeatError.from(error).toWire()) });
+      // The other end takes not even an error.
+      this.close(LeatError.from(error));
     } finally {
       this.#answering--;
     }
   }
 
-  #answers({ answer, value, error }: Record<string, unknown>): void {
-    const pending = typeof answer === "number" ? this.#pending.get(answer) : undefined;
-    if (typeof answer !== "number" || pending === undefined) {
-      throw broken("an answer that nobody waits for");
+  async #say(id: number, method: () => unknown): Promise<void> {
+    const { link, source, target } = this.#opened!;
+    try {
+      const body = await method() ?? null;
+      link.send({ kind: "reply", source, target, number: ++this.#number, id, body });
+    } catch (thrown) {
+      const error = bounded(LeatError.from(thrown).toWire());
+      link.send({ kind: "failure", source, target, number: ++this.#number, id, error });
     }
-    this.#pending.delete(answer);
-    if (error === undefined) pending.resolve(value);
-    else pending.reject(LeatError.fromWire(plainError(error)));
+  }
+
+  #settledBy(id: number): Pending {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) throw broken("an answer that nobody waits for");
+    this.#pending.delete(id);
     const next = this.#waiting.shift();
-    if (next !== undefined) this.#send(next.method, next.args, next.pending);
+    if (next !== undefined) this.#send(this.#opened!, next.method, next.args, next.pending);
+    return pending;
   }
 }
 

@@ -9,7 +9,7 @@ import { Ending } from "../../core/ending.ts";
 import { LeatError } from "../../core/error.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { readEnv, S3_VARIABLES } from "../s3_settings.ts";
-import { type ChildEnd, ChildProcess } from "./child_process.ts";
+import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import { Edge } from "./edge.ts";
 import type { SandboxGrants } from "./grants.ts";
 import { hostsOfHost } from "./host_network.ts";
@@ -100,6 +100,7 @@ class HostProcess implements SuppliedProcess {
     // It reads of the environment what this program may read.
     const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
     this.#child = new ChildProcess({
+      name: "host",
       program: import.meta.resolve("./host_program.ts"),
       flags: [
         ...["--allow-ffi", "--allow-read"],
@@ -115,15 +116,15 @@ class HostProcess implements SuppliedProcess {
       },
       hasEnvironment: reachesOut,
     });
-    this.#edge = new Edge(this.#child.channel, {});
-    this.#child.channel.closed.then(() => this.#child.kill());
+    this.#edge = new Edge(this.#child.link, this.#child.local, {});
+    this.#edge.closed.then(() => this.#child.kill());
     this.#child.ended.then((end) => {
       this.#death.come(gone(end));
       this.#edge.close();
       onEnded();
     });
     const start: HostStart = { far, net, storage };
-    this.loaded = this.ask("start", start).then(() => this.#child.forgetFiles());
+    this.loaded = this.ask("start", start);
     this.loaded.catch(() => {});
   }
 

@@ -6,7 +6,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { WorkerStorage } from "../storage.ts";
 import { workerHost } from "../worker_host.ts";
-import { channelToParent } from "./child_process.ts";
+import { linkToParent, localNode } from "../process/parent_link.ts";
 import { Edge } from "./edge.ts";
 import { FarRoots } from "./far_roots.ts";
 import type { ReachedByHost } from "./grants.ts";
@@ -28,8 +28,7 @@ const served = (method: HostMethod) => (args: unknown) => {
   );
 };
 
-const channel = channelToParent();
-new Edge(channel, {
+const edge = new Edge(linkToParent(), localNode(), {
   start(start) {
     const { far, net, storage } = start as HostStart;
     const roots = new FarRoots(far);
@@ -40,6 +39,6 @@ new Edge(channel, {
   },
   ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),
 });
-// The worker has closed the channel, or is no more.
-await channel.closed;
+// The worker has closed the link, or is no more.
+await edge.closed;
 Deno.exit();

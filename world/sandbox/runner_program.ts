@@ -31,7 +31,7 @@ import type {
 } from "../../actors/worker/runner.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";
-import { channelToParent } from "./child_process.ts";
+import { linkToParent, localNode, toldByLauncher } from "../process/parent_link.ts";
 import { type AskHost, ConfinedHost } from "./confined_host.ts";
 import { confinedAccess } from "./confined_services.ts";
 import { explainDenial } from "./denials.ts";
@@ -59,7 +59,7 @@ interface Step {
   readonly wish?: CompressionWish;
 }
 
-// Standard output is the channel.
+// Standard output is the link.
 globalThis.console = new Console(process.stderr) as unknown as typeof console;
 
 let host: ConfinedHost;
@@ -67,8 +67,7 @@ let runner: PipelineRunner | undefined;
 /** When the answer before has left the process. */
 let answered: Promise<unknown> = Promise.resolve();
 
-const channel = channelToParent();
-const edge: Edge = new Edge(channel, {
+const edge: Edge = new Edge(linkToParent(), localNode(), {
   ping: () => null,
   start: (start) => prepare(start as ConfinedStart),
   run: (settings) => run(settings as RunnerSettings),
@@ -82,8 +81,8 @@ const splits: RunnerSplits = {
     await edge.ask("split", { source, repetition }) as Split | null,
   total: async (source) => await edge.ask("total", source) as number,
 };
-// The worker has closed the channel, or is no more.
-channel.closed.then(() => Deno.exit());
+// The worker has closed the link, or is no more.
+edge.closed.then(() => Deno.exit());
 
 function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): KernelGuards {
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
@@ -92,7 +91,7 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
   host = new ConfinedHost(askHost, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
   provideParts();
-  return kernelGuards(Deno.args[2]);
+  return kernelGuards(toldByLauncher());
 }
 
 function run(settings: RunnerSettings): null {
@@ -107,7 +106,9 @@ async function next({ only, wish }: Step): Promise<unknown> {
   // A macrotask between steps: else a function that spins would hold back the answer before it.
   answered = stepping.then(() => host.yield());
   const outcome = told(await stepping);
-  const sent = "frame" in outcome ? { ...outcome, frame: new Payload(outcome.frame) } : outcome;
+  const sent = "frame" in outcome
+    ? { ...outcome, frame: new Payload(outcome.frame, { isAlone: true }) }
+    : outcome;
   return { outcome: sent, bytesRead: running.bytesRead, ...usage() };
 }
 

@@ -18,7 +18,7 @@ import {
   writeBatch,
   writeFragment,
 } from "../../../transport/web_socket/frames.ts";
-import { type Hello, writeBye, writeHello } from "../../../transport/web_socket/hello.ts";
+import { type Hello, writeBye, writeHello } from "../../../transport/hello.ts";
 import { describe, type Vector } from "./cases.ts";
 
 const CLIENT = { node: "client-7", path: "/client-1", incarnation: "9f00c1d2e3f40516-3" } as const;

@@ -7,7 +7,7 @@ import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { compressFrame, decompressFrame } from "../../../transport/compression.ts";
-import { asEnvelope } from "../../../transport/web_socket/envelopes.ts";
+import { asEnvelope } from "../../../transport/envelopes.ts";
 import {
   FRAME,
   readAck,
@@ -17,12 +17,7 @@ import {
   writeBatch,
   writeFragment,
 } from "../../../transport/web_socket/frames.ts";
-import {
-  type Hello,
-  readHello,
-  writeBye,
-  writeHello,
-} from "../../../transport/web_socket/hello.ts";
+import { type Hello, readHello, writeBye, writeHello } from "../../../transport/hello.ts";
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import type { Target } from "../target.ts";
 

@@ -7,37 +7,39 @@ import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
-import {
-  ProcessChannel,
-  UNTRUSTED_ENVELOPE_BYTES_MAX,
-} from "../../../transport/process/channel.ts";
+import { writeHello } from "../../../transport/hello.ts";
+import { freedFrame, pipedFrames, slotFrame } from "../../../transport/process/frames.ts";
+import { openProcessLink, UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
 import type { SlotFile } from "../../../transport/process/slots.ts";
 import { splitTableOf, steppedOf } from "../../../world/sandbox/untrusted_answers.ts";
 import type { Target } from "../target.ts";
 
-/** In the place of a slot: the message follows. */
-const PIPED = 0xffff_ffff;
 /** What one read of the pipe gives. */
 const READ_BYTES = 300;
-/** How the rules of the channel, and of what is said on it, are told to be broken. */
+/** How the rules of the link, and of what is said on it, are told to be broken. */
 const REFUSALS = /^(The other process broke the rules|What a confined process answered is not)/;
 
 /** A shared file that has zeros wherever it is read, as a sparse one. */
 const slots = {
   read: (_slot: number, into: Uint8Array) => void into.fill(0, 0, 64),
   write: () => {},
-  [Symbol.dispose]: () => {},
-} as unknown as SlotFile;
+  close: () => {},
+} as SlotFile;
 
-function piped(message: unknown): Uint8Array {
-  const bytes = encodeMessage(message);
-  const whole = new Uint8Array(8 + bytes.length);
-  const view = new DataView(whole.buffer);
-  view.setUint32(0, bytes.length, true);
-  view.setUint32(4, PIPED, true);
-  whole.set(bytes, 8);
-  return whole;
+const LOCAL = { node: "worker", incarnation: "1" };
+const REMOTE = { node: "runner", incarnation: "2" };
+const HEAD = {
+  source: { node: "runner", path: "/edge", incarnation: "2-1" },
+  target: { node: "worker", path: "/edge" },
+  number: 1,
+};
+
+/** A reply of the runner, through the pipe. */
+function reply(body: unknown): Uint8Array {
+  return pipedFrames([encodeMessage({ ...HEAD, kind: "reply", id: 1, body })]);
 }
+
+const HELLO = pipedFrames([writeHello({ ...REMOTE, role: "dialler", messageBytesMax: 2 ** 30 })]);
 
 /** Takes a message for each of what it might be. */
 function readAnswer(message: unknown): void {
@@ -50,9 +52,9 @@ function readAnswer(message: unknown): void {
   }
 }
 
-async function readChannel(input: Uint8Array): Promise<void> {
+async function readLink(input: Uint8Array): Promise<void> {
   let at = 0;
-  const channel = new ProcessChannel({
+  const streams = {
     incoming: {
       read() {
         const part = input.subarray(at, at + READ_BYTES);
@@ -64,9 +66,12 @@ async function readChannel(input: Uint8Array): Promise<void> {
     outgoing: { write: () => {}, close: () => {} },
     incomingSlots: slots,
     outgoingSlots: slots,
-  }, { envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX });
-  await channel.start(readAnswer);
-  const why = await channel.closed;
+  };
+  const options = { envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX };
+  const why = await openProcessLink(streams, LOCAL, "listener", options).then((link) => {
+    link.start((envelope) => readAnswer("body" in envelope ? envelope.body : undefined));
+    return link.closed;
+  }, LeatError.from);
   if (why.code === "unavailable") return;
   if (REFUSALS.test(why.message)) throw new LeatError("invalid_argument", why.message);
   throw why;
@@ -89,11 +94,11 @@ export const PROCESS_TARGETS: Readonly<Record<string, Target>> = {
     help: "what a confined process says to its worker",
     open: () => ({
       seeds: [
-        Uint8Array.of(...piped(STEPS[0]), ...piped(STEPS[1])),
-        piped(TABLE),
-        Uint8Array.of(...piped(TABLE), 100, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80),
+        Uint8Array.of(...HELLO, ...reply(STEPS[0]), ...reply(STEPS[1])),
+        Uint8Array.of(...HELLO, ...reply(TABLE)),
+        Uint8Array.of(...HELLO, ...reply(TABLE), ...slotFrame(100, 1), ...freedFrame(0)),
       ],
-      run: readChannel,
+      run: readLink,
     }),
   },
 };

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { type Envelope, OPEN_MAX } from "../../actors/runtime/envelope.ts";
-import { malformed } from "./frames.ts";
+import { type Envelope, OPEN_MAX } from "../actors/runtime/envelope.ts";
+import { LeatError } from "../core/error.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -50,4 +50,8 @@ function isRef(value: unknown): value is Fields {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function malformed(what: string): LeatError {
+  return new LeatError("invalid_argument", `Malformed message: ${what}`);
 }

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { LeatError, type WireError } from "../../core/error.ts";
-import type { NodeId } from "../../actors/runtime/link.ts";
-import { decodeMessage, encodeMessage } from "../codec.ts";
+import { LeatError, type WireError } from "../core/error.ts";
+import type { NodeId } from "../actors/runtime/link.ts";
+import { decodeMessage, encodeMessage } from "./codec.ts";
 
 /** The version of the protocol that this node speaks. */
 export const PROTOCOL_VERSION = 1;

@@ -1,24 +1,24 @@
 /**
- * A process that this one starts for a program of Leat's, with a channel to it.
+ * A process that this one starts for a program of Leat's, with a link to it.
  *
  * @module
  */
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
-import { ProcessChannel, type ProcessChannelOptions } from "../../transport/process/channel.ts";
-import {
-  standardInput,
-  standardOutput,
-  streamReader,
-  streamWriter,
-} from "../../transport/process/pipes.ts";
-import { readableSlots, writableSlots } from "../../transport/process/slots.ts";
-import type { Launch } from "./launcher.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
+import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
+import type { Launch } from "../sandbox/launcher.ts";
+import { streamReader, streamWriter } from "./pipes.ts";
+import { readableSlots, writableSlots } from "./slot_files.ts";
+import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
 /** What a process is started with. */
-export interface ChildOptions extends ProcessChannelOptions {
-  /** The URL of its program, which calls `channelToParent`. */
+export interface ChildOptions {
+  /** As what it knows itself. */
+  readonly name: string;
+  /** The URL of its program, which calls `linkToParent`. */
   readonly program: string;
   /** Flags of Deno: its permissions and its engine's. */
   readonly flags: readonly string[];
@@ -26,6 +26,8 @@ export interface ChildOptions extends ProcessChannelOptions {
   readonly limits?: Omit<Launch, "command">;
   /** Whether it has this process's environment. Default: nothing but where Deno's cache is. */
   readonly hasEnvironment?: boolean;
+  /** How this process speaks to it. */
+  readonly link?: ProcessLinkOptions;
 }
 
 /** How a process ended. */
@@ -45,48 +47,45 @@ const SAID_CHARS = 4_096;
 /** What tells Deno where its cache is. */
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
+/** Whether this process has looked for what others have left. */
+let hasLooked = false;
+
 /** See the module. */
 export class ChildProcess {
-  readonly channel: ProcessChannel;
+  /** Who this process is to the other one. */
+  readonly local = nodeNamed("worker");
+  /** Rejects where the process ends before it has introduced itself. */
+  readonly link: Promise<Link>;
   /** Settles when the process is no more and its output is read. */
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
-  readonly #folder: string;
+  readonly #folder = new SlotFolder();
   #said = "";
 
   /** @throws {LeatError} where no process can be started, with what is missing. */
   constructor(options: ChildOptions) {
-    this.#folder = Deno.makeTempDirSync({ prefix: "leat-runner-" });
     try {
-      const incoming = emptyFile(`${this.#folder}/up`);
-      const outgoing = emptyFile(`${this.#folder}/down`);
-      this.#child = spawn(options, { incoming: outgoing, outgoing: incoming });
+      this.#child = spawn(options, nodeNamed(options.name), this.#folder);
       const streams = {
         incoming: streamReader(this.#child.stdout),
         outgoing: streamWriter(this.#child.stdin),
-        incomingSlots: readableSlots(incoming),
-        outgoingSlots: writableSlots(outgoing),
+        incomingSlots: readableSlots(this.#folder.incoming),
+        outgoingSlots: writableSlots(this.#folder.outgoing),
       };
-      this.channel = new ProcessChannel(streams, options);
+      this.link = openProcessLink(streams, this.local, "listener", options.link);
     } catch (error) {
-      this.forgetFiles();
+      this.#folder.remove();
       throw error;
     }
+    this.link.then(() => this.#folder.remove(), () => {});
+    if (!hasLooked) removeLeftFolders(dirname(this.#folder.path));
+    hasLooked = true;
     const logged = this.#log();
     this.ended = this.#child.status.then(async ({ code, signal }) => {
       await logged;
       return { code, signal, said: this.#said };
     });
-    this.ended.then(() => this.forgetFiles());
-  }
-
-  /** Removes the names of the shared files: to be called once both processes have them open. */
-  forgetFiles(): void {
-    try {
-      Deno.removeSync(this.#folder, { recursive: true });
-    } catch {
-      // They have been removed.
-    }
+    this.ended.then(() => this.#folder.remove());
   }
 
   /** Ends the process at once, whatever it is doing. */
@@ -129,29 +128,33 @@ export class ChildProcess {
   }
 }
 
-/** The paths of a process's slot files, as the process sees them. */
-interface SlotPaths {
-  readonly incoming: string;
-  readonly outgoing: string;
+function nodeNamed(node: string): NodeId {
+  const [bits] = crypto.getRandomValues(new BigUint64Array(1));
+  return { node, incarnation: bits!.toString(16).padStart(16, "0") };
 }
 
-function spawn(options: ChildOptions, { incoming, outgoing }: SlotPaths): Deno.ChildProcess {
+function spawn(
+  options: ChildOptions,
+  { node, incarnation }: NodeId,
+  folder: SlotFolder,
+): Deno.ChildProcess {
   const { program, flags, limits, hasEnvironment = false } = options;
-  const deno = denoCommand();
+  // What this process writes is read there.
+  const { outgoing: read, incoming: written } = folder;
   const args = [
     ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
     // A flag that names a path would narrow one that names none.
-    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${incoming}`]),
-    ...[`--allow-write=${outgoing}`, program, incoming, outgoing],
+    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${read}`]),
+    ...[`--allow-write=${written}`, program, read, written, node, incarnation],
   ];
   const isLaunched = limits !== undefined && Deno.build.os === "linux";
-  const command = new Deno.Command(deno, {
+  const command = new Deno.Command(denoCommand(), {
     args: isLaunched
       ? launcherArgs({
         ...limits,
         command: [Deno.execPath(), ...args],
-        readable: [...limits.readable, ...programPaths(), incoming],
-        writable: [...limits.writable, outgoing],
+        readable: [...limits.readable, ...programPaths(), read],
+        writable: [...limits.writable, written],
       })
       : args,
     ...(hasEnvironment ? {} : cacheOnly()),
@@ -162,12 +165,11 @@ function spawn(options: ChildOptions, { incoming, outgoing }: SlotPaths): Deno.C
   try {
     return command.spawn();
   } catch (cause) {
+    const { code, message } = LeatError.from(cause);
     throw new LeatError(
-      LeatError.from(cause).code,
-      `A process for a pipeline cannot be started: ${
-        LeatError.from(cause).message
-      }. This program ` +
-        "needs --allow-run=deno, and deno on its PATH",
+      code,
+      `A process for a pipeline cannot be started: ${message}. This program needs ` +
+        "--allow-run=deno, and deno on its PATH",
       { cause },
     );
   }
@@ -177,7 +179,7 @@ function launcherArgs(launch: Launch): string[] {
   return [
     ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--cached-only"],
     ...["--allow-ffi", `--allow-env=${CACHE_VARIABLES.join(",")}`],
-    ...[fileURLToPath(import.meta.resolve("./launcher.ts")), JSON.stringify(launch)],
+    ...[fileURLToPath(import.meta.resolve("../sandbox/launcher.ts")), JSON.stringify(launch)],
   ];
 }
 
@@ -222,23 +224,4 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
     if (value !== undefined) env[name] = value;
   }
   return { clearEnv: true, env };
-}
-
-function emptyFile(path: string): string {
-  Deno.openSync(path, { write: true, createNew: true, mode: 0o600 }).close();
-  return path;
-}
-
-/**
- * The channel of a program that was started as a {@linkcode ChildProcess}. What the program may still
- * do with the paths of the slot files means nothing once their folder is gone.
- */
-export function channelToParent(): ProcessChannel {
-  const [incoming, outgoing] = Deno.args as [string, string];
-  return new ProcessChannel({
-    incoming: standardInput(),
-    outgoing: standardOutput(),
-    incomingSlots: readableSlots(incoming),
-    outgoingSlots: writableSlots(outgoing),
-  });
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { PipeReader, PipeWriter } from "./channel.ts";
+import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts";
 
 /** What one call of the system reads at most, in bytes: what a pipe of Linux holds. */
 const READ_BYTES = 64 * 2 ** 10;

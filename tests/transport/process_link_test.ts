@@ -1,0 +1,227 @@
+/**
+ * The link between two processes beside what every carrier promises: a far end that keeps to no rule,
+ * and what becomes of memory.
+ *
+ * @module
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Link } from "../../actors/runtime/link.ts";
+import { LeatError } from "../../core/error.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { writeBye, writeHello } from "../../transport/hello.ts";
+import { Payload } from "../../transport/payload.ts";
+import { PIPED_BYTES_MAX, pipedFrames } from "../../transport/process/frames.ts";
+import {
+  openProcessLink,
+  type ProcessLinkOptions,
+  UNTRUSTED_ENVELOPE_BYTES_MAX,
+} from "../../transport/process/link.ts";
+import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
+import { streamReader, streamWriter } from "../../world/process/pipes.ts";
+import { readableSlots, writableSlots } from "../../world/process/slot_files.ts";
+import { SlotFolder } from "../../world/process/slot_folder.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+
+const PIPED = 0xffff_ffff;
+const FREED = 0x8000_0000;
+const NEAR = { node: "near", incarnation: "00000000000000aa" };
+const FAR = { node: "far", incarnation: "00000000000000bb" };
+const HELLO = { ...FAR, role: "dialler", messageBytesMax: 2 ** 30 } as const;
+
+/** Two pipes in memory and two files, to be used from both ends. */
+class Ends implements AsyncDisposable {
+  readonly #out = new TransformStream<Uint8Array, Uint8Array>();
+  readonly #in = new TransformStream<Uint8Array, Uint8Array>();
+  readonly folder = new SlotFolder();
+  readonly #links: Link[] = [];
+
+  async near(options?: ProcessLinkOptions): Promise<Link> {
+    const { incoming, outgoing } = this.folder;
+    const streams = {
+      incoming: streamReader(this.#in.readable),
+      outgoing: streamWriter(this.#out.writable),
+      incomingSlots: readableSlots(incoming),
+      outgoingSlots: writableSlots(outgoing),
+    };
+    return this.#kept(await openProcessLink(streams, NEAR, "listener", options));
+  }
+
+  async far(options?: ProcessLinkOptions): Promise<Link> {
+    const { incoming, outgoing } = this.folder;
+    const streams = {
+      incoming: streamReader(this.#out.readable),
+      outgoing: streamWriter(this.#in.writable),
+      incomingSlots: readableSlots(outgoing),
+      outgoingSlots: writableSlots(incoming),
+    };
+    return this.#kept(await openProcessLink(streams, FAR, "dialler", options));
+  }
+
+  /** Writes bytes at the far end, as they are, and ends the pipe where it is told to. */
+  async tell(bytes: Uint8Array, ends = false): Promise<void> {
+    const writer = this.#in.writable.getWriter();
+    await writer.write(bytes).catch(() => {});
+    if (ends) await writer.close().catch(() => {});
+    writer.releaseLock();
+  }
+
+  /** The near end, which has heard a hello of a far end that is none. */
+  async hearing(): Promise<Link> {
+    const opening = this.near({ envelopeBytesMax: UNTRUSTED_ENVELOPE_BYTES_MAX });
+    await this.tell(pipedFrames([writeHello(HELLO)]));
+    return await opening;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const link of this.#links) link.close();
+    await Promise.all(this.#links.map(({ closed }) => closed));
+    this.folder.remove();
+  }
+
+  #kept(link: Link): Link {
+    this.#links.push(link);
+    return link;
+  }
+}
+
+function tell(body: unknown, incarnation = `${FAR.incarnation}-1`): Envelope {
+  const source = { node: "far", path: "/sender", incarnation };
+  const target = { node: "near", path: "/receiver" };
+  return { kind: "tell", source, target, number: 1, method: "note", body };
+}
+
+function header(length: number, place: number): Uint8Array {
+  return new Uint8Array(new Uint32Array([length, place]).buffer);
+}
+
+/** The first envelope that arrives. */
+function first(link: Link): Promise<Envelope> {
+  return new Promise((resolve) => link.start(resolve));
+}
+
+Deno.test("process link leaves room before a payload from a slot, and aligns it", async () => {
+  await using ends = new Ends();
+  const [near, far] = await Promise.all([ends.near(), ends.far()]);
+  const came = first(near);
+  far.start(() => {});
+  const frame = encodeMessage({ x: new Float32Array(100_000).fill(1) }, { roomForEnvelope: true });
+  far.send(tell(new Payload(frame, { isAlone: true })));
+  const { bytes } = (await came as Envelope & { body: Payload }).body;
+  assertEquals(bytes, frame);
+  assertEquals(bytes.byteOffset % 64, 0);
+  assert(bytes.byteOffset >= 1_024);
+  assertEquals(bytes.byteOffset + bytes.byteLength, bytes.buffer.byteLength);
+});
+
+Deno.test("process link gives back the memory of what was written and is not kept", async () => {
+  await using ends = new Ends();
+  const recycled: ArrayBuffer[] = [];
+  const recycle = (buffer: ArrayBuffer) => void recycled.push(buffer);
+  const [near, far] = await Promise.all([ends.near(), ends.far({ recycle })]);
+  near.start(() => {});
+  far.start(() => {});
+  const frames = [0, 1, 2].map((i) =>
+    encodeMessage(new Float32Array(100_000).fill(i), { roomForEnvelope: true })
+  );
+  const [own, kept, long] = frames as [Uint8Array<ArrayBuffer>, Uint8Array, Uint8Array];
+  far.send(tell(new Payload(own, { isAlone: true })));
+  far.send(tell(new Payload(kept, { isAlone: true })), true);
+  far.send(tell(new Payload(long.slice())));
+  far.send(tell("small"));
+  while (far.bufferedBytes > 0) await new Promise((resolve) => setTimeout(resolve));
+  assert(recycled.includes(own.buffer));
+  assert(!recycled.includes(kept.buffer as ArrayBuffer));
+  // The third was copied into memory of the link.
+  assertEquals(recycled.length, 2);
+});
+
+Deno.test("process link is closed by whatever is no message, with why, and nothing is heard of it", async () => {
+  const message = encodeMessage(tell(1));
+  const large = encodeMessage(tell("x".repeat(UNTRUSTED_ENVELOPE_BYTES_MAX)));
+  const stale = encodeMessage(tell(1, "00000000000000cc-1"));
+  const piped = (bytes: Uint8Array) => pipedFrames([bytes]);
+  const cases: [bytes: Uint8Array, file: Uint8Array, said: string][] = [
+    [header(PIPED_BYTES_MAX + 1, PIPED), message, "a piped message of"],
+    [header(SLOT_BYTES_MAX + 1, 0), message, "in slot 0"],
+    [header(4, SLOTS), message, `in slot ${SLOTS}`],
+    [header(1, FREED), message, "in slot"],
+    [header(0, FREED + SLOTS), message, "in slot"],
+    [header(0, FREED), message, "freed twice"],
+    [header(message.length + 1, 0), message, "A slot is shorter"],
+    [header(large.length, 0), large, "an envelope of"],
+    [piped(Uint8Array.of(1, 2, 3)), message, ""],
+    [piped(Uint8Array.of()), message, ""],
+    [piped(encodeMessage({ ask: 1 })), message, "kind undefined"],
+    [piped(stale), message, "another life"],
+    [piped(encodeMessage({ ...tell(1), source: NEAR })), message, "incomplete"],
+    [piped(writeHello(HELLO)), message, "of kind hello"],
+  ];
+  for (const [i, [bytes, file, said]] of cases.entries()) {
+    await using ends = new Ends();
+    Deno.writeFileSync(ends.folder.incoming, file);
+    const near = await ends.hearing();
+    const heard: unknown[] = [];
+    near.start((envelope) => heard.push(envelope));
+    await ends.tell(bytes);
+    const why = await near.closed;
+    assert(why.code !== "unavailable", `case ${i}: ${why.message}`);
+    assertStringIncludes(why.message, said, `case ${i}`);
+    assertEquals(heard, []);
+  }
+});
+
+Deno.test("process link is not opened by what is no hello", async () => {
+  const cases: [bytes: Uint8Array, code: string, said: string][] = [
+    [header(4_097, PIPED), "internal", "no hello"],
+    [header(100, 0), "internal", "no hello"],
+    [pipedFrames([encodeMessage(tell(1))]), "invalid_argument", "hello"],
+    [pipedFrames([writeHello({ ...HELLO, role: "listener" })]), "invalid_argument", "its role is"],
+    [
+      pipedFrames([encodeMessage({ ...HELLO, kind: "hello", version: 99 })]),
+      "failed_precondition",
+      "version 99",
+    ],
+    [pipedFrames([writeBye(new LeatError("aborted", "not today"))]), "aborted", "not today"],
+    [new Uint8Array(), "unavailable", "closed its end"],
+  ];
+  for (const [bytes, code, said] of cases) {
+    await using ends = new Ends();
+    const opening = ends.near();
+    await ends.tell(bytes, true);
+    const error = await assertRejects(() => opening, LeatError, said) as LeatError;
+    assertEquals(error.code, code, said);
+  }
+});
+
+Deno.test("process link tells an end amid a message from one behind it", async () => {
+  for (const [length, code] of [[8, "internal"], [0, "unavailable"], [5, "unavailable"]] as const) {
+    await using ends = new Ends();
+    const near = await ends.hearing();
+    near.start(() => {});
+    await ends.tell(header(4, PIPED).subarray(0, length), true);
+    assertEquals((await near.closed).code, code, `${length} bytes`);
+  }
+});
+
+Deno.test("process link closes where its receiver throws, and sends nothing afterwards", async () => {
+  await using ends = new Ends();
+  const near = await ends.hearing();
+  near.start(() => {
+    throw new LeatError("internal", "no such method");
+  });
+  await ends.tell(pipedFrames([encodeMessage(tell(1))]));
+  assertEquals((await near.closed).message, "no such method");
+  assertEquals(near.send(tell(1)), false);
+});
+
+Deno.test("process link refuses what its other end would not take", async () => {
+  await using ends = new Ends();
+  const [near] = await Promise.all([ends.near(), ends.far({ limits: { messageBytesMax: 1_000 } })]);
+  let refused: unknown;
+  try {
+    near.send(tell("x".repeat(1_000)));
+  } catch (error) {
+    refused = error;
+  }
+  assertEquals((refused as LeatError).code, "resource_exhausted");
+});

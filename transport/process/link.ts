@@ -1,0 +1,234 @@
+/**
+ * The carrier between two processes of one host: small messages through two pipes, large ones through
+ * slots of two shared files. Everything that arrives is bytes that a stranger may have written; the
+ * codec and the limits here decide what becomes an envelope. `docs/wire.md` has the format.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
+import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
+import { decodeMessage, encodeMessage } from "../codec.ts";
+import { asEnvelope } from "../envelopes.ts";
+import {
+  byeReason,
+  type Hello,
+  HELLO_BYTES_MAX,
+  readHello,
+  type Role,
+  writeBye,
+  writeHello,
+} from "../hello.ts";
+import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
+import { broken, type Header, HEADER_BYTES, pipedFrames, PipeInput, readHeader } from "./frames.ts";
+import { ProcessOutbox } from "./outbox.ts";
+import { SLOT_BYTES_MAX } from "./slots.ts";
+import { closeStreams, type ProcessStreams, writeQuietly } from "./streams.ts";
+
+/** Largest envelope that is read from an untrusted process: bulk data travels as payloads. */
+export const UNTRUSTED_ENVELOPE_BYTES_MAX = 2 ** 20;
+
+/** Left free before a message from a slot, so that its payload can travel on without a copy. */
+const ROOM_BYTES = 1_024;
+
+/** A process may run anybody's functions. */
+const OTHER_PROCESS: Identity = { name: "another process", role: "viewer" };
+
+/** How a link between two processes behaves. */
+export interface ProcessLinkOptions {
+  /** Default for `messageBytesMax`: a slot, which is 1 GiB and 1 MiB, and the largest element fits. */
+  readonly limits?: Partial<LinkLimits>;
+  /** What the other process may do. Default: look, and change nothing. */
+  readonly identity?: Identity;
+  /** Longest envelope that is decoded, in bytes. Default: as long as a message may be. */
+  readonly envelopeBytesMax?: number;
+  /**
+   * Gets the memory of each large message that has been written and that its sender does not keep, to
+   * be used again. Default: it is left to the garbage collector.
+   */
+  readonly recycle?: (buffer: ArrayBuffer) => void;
+}
+
+/**
+ * Opens the link to another process: both introduce themselves.
+ *
+ * @param streams Belong to the link from now on.
+ * @param local Who this process is.
+ * @param role `"dialler"` is the process that was started, `"listener"` the one that has started it.
+ * @throws {LeatError} `unavailable` when the other process ends first, `failed_precondition` when it
+ * speaks another version, `internal` or `invalid_argument` for anything that is no hello.
+ */
+export async function openProcessLink(
+  streams: ProcessStreams,
+  local: NodeId,
+  role: Role,
+  options: ProcessLinkOptions = {},
+): Promise<Link> {
+  const limits = { ...LINK_LIMITS, messageBytesMax: SLOT_BYTES_MAX, ...options.limits };
+  const messageBytesMax = Math.min(limits.messageBytesMax, SLOT_BYTES_MAX);
+  const input = new PipeInput(streams.incoming);
+  try {
+    const hello = writeHello({ ...local, role, messageBytesMax });
+    writeQuietly(streams.outgoing, pipedFrames([hello]));
+    const peer = await helloOf(input, role === "dialler" ? "listener" : "dialler");
+    return new ProcessLink(streams, input, peer, { ...limits, messageBytesMax }, options);
+  } catch (cause) {
+    const error = LeatError.from(cause);
+    writeQuietly(streams.outgoing, pipedFrames([writeBye(error)]));
+    closeStreams(streams);
+    throw error;
+  }
+}
+
+async function helloOf(input: PipeInput, from: Role): Promise<Hello> {
+  const taken = await input.take(HEADER_BYTES);
+  if (taken === undefined) throw ended();
+  const { kind, length } = readHeader(taken);
+  if (kind !== "piped" || length > HELLO_BYTES_MAX) {
+    throw broken("a first message that is no hello");
+  }
+  const bytes = await input.take(length);
+  if (bytes === undefined) throw ended();
+  return readHello(bytes.slice(), from);
+}
+
+/** One end of a link. Messages arrive in the order of their sending. */
+class ProcessLink implements Link {
+  readonly remote: NodeId;
+  readonly identity: Identity;
+  readonly closed: Promise<LeatError>;
+  readonly #settle: (why: LeatError) => void;
+  readonly #streams: ProcessStreams;
+  readonly #input: PipeInput;
+  readonly #outbox: ProcessOutbox;
+  /** What the incarnations of the other end's actors begin with. */
+  readonly #lifePrefix: string;
+  /** The largest message that this end sends; the other end says what it takes. */
+  readonly #sentBytesMax: number;
+  readonly #takenBytesMax: number;
+  readonly #envelopeBytesMax: number;
+  #isClosed = false;
+
+  constructor(
+    streams: ProcessStreams,
+    input: PipeInput,
+    { node, incarnation, messageBytesMax }: Hello,
+    limits: LinkLimits,
+    options: ProcessLinkOptions,
+  ) {
+    const { identity = OTHER_PROCESS, envelopeBytesMax = Infinity, recycle = () => {} } = options;
+    this.identity = identity;
+    this.#streams = streams;
+    this.#input = input;
+    this.remote = { node, incarnation };
+    this.#lifePrefix = `${incarnation}-`;
+    this.#sentBytesMax = Math.min(messageBytesMax, limits.messageBytesMax);
+    this.#takenBytesMax = limits.messageBytesMax;
+    this.#envelopeBytesMax = envelopeBytesMax;
+    const failed = (error: unknown) => this.#end(LeatError.from(error));
+    this.#outbox = new ProcessOutbox(limits, streams, { recycle, failed });
+    const { promise, resolve } = Promise.withResolvers<LeatError>();
+    this.closed = promise;
+    this.#settle = resolve;
+  }
+
+  get bufferedBytes(): number {
+    return this.#outbox.bytes;
+  }
+
+  /** Nothing is read before: the pipe and the slots hold back a sender that is not heard yet. */
+  start(receive: (envelope: Envelope) => void): void {
+    this.#readAll(receive);
+  }
+
+  send(envelope: Envelope, kept = false): boolean {
+    if (this.#isClosed) return false;
+    this.#outbox.add(this.#encode(envelope), !kept);
+    return true;
+  }
+
+  ready(): Promise<void> {
+    return this.#outbox.ready();
+  }
+
+  close(reason = new LeatError("cancelled", "The link was closed")): void {
+    this.#end(reason);
+  }
+
+  #encode(envelope: Envelope): Uint8Array<ArrayBuffer> {
+    const bytesMax = this.#sentBytesMax;
+    try {
+      return encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax });
+    } catch (error) {
+      if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
+      const bytes = error.details?.byteLength;
+      throw typeof bytes === "number" ? messageTooLarge(envelope, bytes, bytesMax) : error;
+    }
+  }
+
+  async #readAll(receive: (envelope: Envelope) => void): Promise<void> {
+    try {
+      for (;;) {
+        const taken = this.#input.take(HEADER_BYTES);
+        const bytes = taken instanceof Promise ? await taken : taken;
+        if (this.#isClosed) return;
+        if (bytes === undefined) throw ended();
+        const header = readHeader(bytes);
+        if (header.kind === "freed") this.#outbox.freed(header.slot);
+        else this.#deliver(await this.#message(header), receive);
+      }
+    } catch (error) {
+      this.#end(LeatError.from(error));
+    }
+  }
+
+  async #message(header: Header): Promise<Uint8Array> {
+    const { kind, length, slot } = header;
+    if (length > this.#takenBytesMax) {
+      throw broken(`a message of ${length} bytes, over ${this.#takenBytesMax}`);
+    }
+    if (kind === "piped") {
+      const bytes = await this.#input.take(length);
+      if (bytes === undefined) throw broken("the end amid a message");
+      // Alone in its buffer, where payloads are aligned.
+      return bytes.slice();
+    }
+    const bytes = new Uint8Array(new ArrayBuffer(ROOM_BYTES + length), ROOM_BYTES);
+    const reading = this.#streams.incomingSlots.read(slot, bytes);
+    if (reading !== undefined) await reading;
+    this.#outbox.tellFreed(slot);
+    return bytes;
+  }
+
+  #deliver(bytes: Uint8Array, receive: (envelope: Envelope) => void): void {
+    if (this.#isClosed) return;
+    const envelopeBytes = bytes.length < 5
+      ? 0
+      : new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+    if (envelopeBytes > this.#envelopeBytesMax) {
+      throw broken(`an envelope of ${envelopeBytes} bytes, over ${this.#envelopeBytesMax}`);
+    }
+    const message = decodeMessage(bytes, { bytesMax: this.#takenBytesMax });
+    const reason = byeReason(message);
+    if (reason !== undefined) return this.#end(reason);
+    const envelope = asEnvelope(message);
+    const { node, incarnation } = envelope.source;
+    if (node !== this.remote.node || !incarnation.startsWith(this.#lifePrefix)) {
+      throw broken("a message in the name of another node, or of another life of this one");
+    }
+    receive(envelope);
+  }
+
+  #end(reason: LeatError): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#outbox.close(writeBye(reason));
+    closeStreams(this.#streams);
+    this.#settle(reason);
+  }
+}
+
+function ended(): LeatError {
+  return closedThere(new LeatError("unavailable", "The other process has closed its end"));
+}

@@ -1,0 +1,156 @@
+/**
+ * The sending half of a link between two processes: messages leave in the order in which they came,
+ * small ones through the pipe, as many as fit in one call of the system, large ones through slots.
+ *
+ * @module
+ */
+import { Fifo } from "../../actors/runtime/fifo.ts";
+import type { LinkLimits } from "../limits.ts";
+import { WaterMarks } from "../water_marks.ts";
+import {
+  broken,
+  freedFrame,
+  HEADER_BYTES,
+  PIPED_BYTES_MAX,
+  pipedFrames,
+  slotFrame,
+} from "./frames.ts";
+import { SLOTS } from "./slots.ts";
+import { type ProcessStreams, writeQuietly } from "./streams.ts";
+
+/** A message that waits. */
+interface Queued {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Whether its memory is nobody else's once it has been written. */
+  readonly isGivenAway: boolean;
+}
+
+/** What an outbox tells its link. */
+export interface OutboxEvents {
+  /** The memory of a message that has been written. */
+  recycle(buffer: ArrayBuffer): void;
+  /** Nothing can be written any more. */
+  failed(error: unknown): void;
+}
+
+/** See the module. */
+export class ProcessOutbox {
+  readonly #streams: ProcessStreams;
+  readonly #events: OutboxEvents;
+  readonly #marks: WaterMarks;
+  readonly #queue = new Fifo<Queued>();
+  /** The next to leave, which was taken from the queue to see whether it fits. */
+  #first: Queued | undefined;
+  readonly #freeSlots = Array.from({ length: SLOTS }, (_, slot) => slot);
+  /** Bytes of messages in slots that the other process has not read. */
+  readonly #inSlots = new Map<number, number>();
+  #slotFreed: () => void = () => {};
+  #isPumping = false;
+  #isClosed = false;
+
+  constructor(limits: LinkLimits, streams: ProcessStreams, events: OutboxEvents) {
+    this.#streams = streams;
+    this.#events = events;
+    this.#marks = new WaterMarks(limits);
+  }
+
+  /** Bytes of messages that have not been written to the pipe, or not been read from their slots. */
+  get bytes(): number {
+    return this.#marks.bytes;
+  }
+
+  ready(): Promise<void> {
+    return this.#marks.ready();
+  }
+
+  add(bytes: Uint8Array<ArrayBuffer>, isGivenAway: boolean): void {
+    this.#marks.add(bytes.length);
+    this.#queue.push({ bytes, isGivenAway });
+    if (!this.#isPumping) this.#pump();
+  }
+
+  /** The other process has read a slot of this one's. */
+  freed(slot: number): void {
+    const bytes = this.#inSlots.get(slot);
+    if (bytes === undefined) throw broken(`slot ${slot} freed twice`);
+    this.#inSlots.delete(slot);
+    this.#freeSlots.push(slot);
+    this.#marks.remove(bytes);
+    this.#slotFreed();
+  }
+
+  /** This process has read a slot of the other one's. */
+  tellFreed(slot: number): void {
+    writeQuietly(this.#streams.outgoing, freedFrame(slot));
+  }
+
+  /** Drops what waits, and writes a last message. */
+  close(last: Uint8Array): void {
+    this.#isClosed = true;
+    this.#first = undefined;
+    while (this.#queue.shift() !== undefined);
+    writeQuietly(this.#streams.outgoing, pipedFrames([last]));
+    this.#marks.release();
+    this.#slotFreed();
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    try {
+      for (let first = this.#next(); first !== undefined; first = this.#next()) {
+        const isPiped = first.bytes.length <= PIPED_BYTES_MAX;
+        const writing = isPiped ? this.#pipe(first) : this.#writeSlot(first);
+        if (writing !== undefined) await writing;
+        if (this.#isClosed) return;
+      }
+    } catch (error) {
+      this.#events.failed(error);
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #next(): Queued | undefined {
+    const next = this.#first ?? this.#queue.shift();
+    this.#first = undefined;
+    return next;
+  }
+
+  /** What waits behind a piped message goes with it, in one call of the system. */
+  #pipe({ bytes }: Queued): void | Promise<void> {
+    const messages = [bytes];
+    let messageBytes = bytes.length;
+    let frameBytes = HEADER_BYTES + bytes.length;
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      frameBytes += HEADER_BYTES + next.bytes.length;
+      if (frameBytes > PIPED_BYTES_MAX) {
+        this.#first = next;
+        break;
+      }
+      messages.push(next.bytes);
+      messageBytes += next.bytes.length;
+    }
+    const writing = this.#streams.outgoing.write(pipedFrames(messages));
+    if (writing === undefined) this.#marks.remove(messageBytes);
+    else return writing.then(() => this.#written(messageBytes));
+  }
+
+  #written(messageBytes: number): void {
+    if (!this.#isClosed) this.#marks.remove(messageBytes);
+  }
+
+  async #writeSlot({ bytes, isGivenAway }: Queued): Promise<void> {
+    while (this.#freeSlots.length === 0) {
+      await new Promise<void>((resolve) => this.#slotFreed = resolve);
+      if (this.#isClosed) return;
+    }
+    const slot = this.#freeSlots.pop()!;
+    const writing = this.#streams.outgoingSlots.write(slot, bytes);
+    if (writing !== undefined) await writing;
+    if (this.#isClosed) return;
+    this.#inSlots.set(slot, bytes.length);
+    const telling = this.#streams.outgoing.write(slotFrame(bytes.length, slot));
+    if (isGivenAway) this.#events.recycle(bytes.buffer);
+    if (telling !== undefined) await telling;
+  }
+}

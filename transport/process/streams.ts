@@ -1,0 +1,48 @@
+/**
+ * What two processes of one host share to speak to each other, as the machine opens it.
+ *
+ * @module
+ */
+import type { SlotFile } from "./slots.ts";
+
+/** The reading end of a pipe. */
+export interface PipeReader {
+  /** The bytes that come next, to be used before the next call; `undefined` at the end. */
+  read(): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+/** The writing end of a pipe. */
+export interface PipeWriter {
+  /** Writes in the order of the calls. Resolves when there is room for more. */
+  write(bytes: Uint8Array): void | Promise<void>;
+  /** Closes the pipe behind what was written. */
+  close(): void;
+}
+
+/** One process's ends of the two pipes and the two slot files between two processes. */
+export interface ProcessStreams {
+  readonly incoming: PipeReader;
+  readonly outgoing: PipeWriter;
+  /** The file that this process reads. */
+  readonly incomingSlots: SlotFile;
+  /** The file that this process writes. */
+  readonly outgoingSlots: SlotFile;
+}
+
+/** Writes where nobody waits for it. A pipe that is broken is reported by its reading end. */
+export function writeQuietly(pipe: PipeWriter, bytes: Uint8Array): void {
+  try {
+    pipe.write(bytes)?.catch(() => {});
+  } catch {
+    // As above.
+  }
+}
+
+/** Closes all of it. */
+export function closeStreams(streams: ProcessStreams): void {
+  streams.incomingSlots.close();
+  streams.outgoingSlots.close();
+  streams.incoming.close();
+  streams.outgoing.close();
+}

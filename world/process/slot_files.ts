@@ -1,0 +1,62 @@
+/**
+ * Slot files as Deno opens them.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
+
+/** Bytes that are read or written without giving way to the event loop. */
+const CHUNK_BYTES = 4 * 2 ** 20;
+
+/** Opens the end of a slot file that is written. */
+export function writableSlots(path: string): SlotFile {
+  return new DenoSlotFile(Deno.openSync(path, { write: true }));
+}
+
+/** Opens the end of a slot file that is read. */
+export function readableSlots(path: string): SlotFile {
+  return new DenoSlotFile(Deno.openSync(path, { read: true }));
+}
+
+/** See the module. */
+export class DenoSlotFile implements SlotFile {
+  readonly #file: Deno.FsFile;
+
+  constructor(file: Deno.FsFile) {
+    this.#file = file;
+  }
+
+  write(slot: number, bytes: Uint8Array): void | Promise<void> {
+    this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
+    if (bytes.length > CHUNK_BYTES) return this.#writeLong(bytes);
+    for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+  }
+
+  read(slot: number, into: Uint8Array): void | Promise<void> {
+    this.#file.seekSync(slot * SLOT_BYTES_MAX, Deno.SeekMode.Start);
+    if (into.length > CHUNK_BYTES) return this.#readLong(into);
+    for (let at = 0; at < into.length;) at += countOf(this.#file.readSync(into.subarray(at)));
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  async #writeLong(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      at += await this.#file.write(bytes.subarray(at, at + CHUNK_BYTES));
+    }
+  }
+
+  async #readLong(into: Uint8Array): Promise<void> {
+    for (let at = 0; at < into.length;) {
+      at += countOf(await this.#file.read(into.subarray(at, at + CHUNK_BYTES)));
+    }
+  }
+}
+
+function countOf(count: number | null): number {
+  if (count !== null) return count;
+  throw new LeatError("data_loss", "A slot is shorter than the message that was announced in it");
+}

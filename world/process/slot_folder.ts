@@ -1,0 +1,130 @@
+/**
+ * The private folder in which two processes find the slot files that they share. It is needed only
+ * until both have opened them.
+ *
+ * @module
+ */
+import { LeatError } from "../../core/error.ts";
+
+/** Begins the names of these folders. */
+const PREFIX = "leat-slots-";
+/** The process that has made the folder holds the lock of this file while it needs the folder. */
+const LOCK = "lock";
+/** Folders that are made at most until one is not taken for a left one. */
+const TRIES_MAX = 10;
+
+/** A folder, with an empty slot file for each direction. */
+export class SlotFolder {
+  readonly path: string;
+  /** The file that the process writes that makes the folder. */
+  readonly outgoing: string;
+  /** The file that it reads. */
+  readonly incoming: string;
+  readonly #lock: Deno.FsFile;
+  #isRemoved = false;
+
+  /**
+   * Makes a folder that only this user may enter.
+   *
+   * @param parent Default: the folder for temporary files.
+   */
+  constructor(parent?: string) {
+    const { path, lock } = lockedFolder(parent);
+    this.path = path;
+    this.#lock = lock;
+    this.outgoing = `${path}/down`;
+    this.incoming = `${path}/up`;
+    try {
+      for (const file of [this.outgoing, this.incoming]) newFile(file).close();
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
+  }
+
+  /** Removes the names of the files: to be called once both processes have opened them. Idempotent. */
+  remove(): void {
+    if (this.#isRemoved) return;
+    this.#isRemoved = true;
+    this.#lock.close();
+    removeFolder(this.path);
+  }
+}
+
+/**
+ * Removes what was left by processes that were killed before they could do so. A folder that is still
+ * needed is locked.
+ *
+ * @param parent Where to look.
+ */
+export function removeLeftFolders(parent: string): void {
+  for (const { name, isDirectory } of entriesOf(parent)) {
+    if (isDirectory && name.startsWith(PREFIX)) removeIfLeft(`${parent}/${name}`);
+  }
+}
+
+function entriesOf(folder: string): Deno.DirEntry[] {
+  try {
+    return [...Deno.readDirSync(folder)];
+  } catch {
+    // This program may make files there, and not look at those of others.
+    return [];
+  }
+}
+
+function removeIfLeft(path: string): void {
+  try {
+    // Nothing is in it where its process was killed before it could lock anything.
+    if (entriesOf(path).length === 0) return Deno.removeSync(path);
+    // Somebody else's folder cannot be looked into, and holds nothing that is opened here.
+    if (!Deno.lstatSync(`${path}/${LOCK}`).isFile) return;
+    using lock = Deno.openSync(`${path}/${LOCK}`, { read: true, write: true });
+    if (lock.tryLockSync(true)) removeFolder(path);
+  } catch {
+    // Another process removes it, or another user has made it.
+  }
+}
+
+/** A folder may be taken for a left one before it is locked: then another one is made. */
+function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const path = Deno.makeTempDirSync({
+      prefix: PREFIX,
+      ...(parent === undefined ? {} : { dir: parent }),
+    });
+    const lock = lockIn(path);
+    if (lock !== undefined) return { path, lock };
+  }
+  throw new LeatError(
+    "internal",
+    `${TRIES_MAX} folders for slot files were removed while they were made: does another program ` +
+      `remove what is named ${PREFIX}… from the folder for temporary files?`,
+  );
+}
+
+function lockIn(folder: string): Deno.FsFile | undefined {
+  let lock: Deno.FsFile | undefined;
+  try {
+    lock = newFile(`${folder}/${LOCK}`);
+    lock.lockSync(true);
+    Deno.lstatSync(`${folder}/${LOCK}`);
+    return lock;
+  } catch (error) {
+    lock?.close();
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    removeFolder(folder);
+    throw error;
+  }
+}
+
+function newFile(path: string): Deno.FsFile {
+  return Deno.openSync(path, { write: true, createNew: true, mode: 0o600 });
+}
+
+function removeFolder(path: string): void {
+  try {
+    Deno.removeSync(path, { recursive: true });
+  } catch {
+    // It is gone, or the next process that starts tries again.
+  }
+}
