@@ -5,6 +5,7 @@
  * @module
  */
 import { LeatError } from "../../mod.ts";
+import { filterProgram, type Instruction } from "../../world/sandbox/call_filter.ts";
 import { KernelCalls } from "../../world/sandbox/kernel_calls.ts";
 import { DenoNewFiles } from "../../world/new_files.ts";
 import { openSqliteLog } from "../../world/sqlite_log.ts";
@@ -17,9 +18,9 @@ const ROOM_BYTES = 64 * 1024;
 
 /** `write` to a file, and `pwrite64` far in one, fail; nothing else does. */
 function quota(): Uint8Array<ArrayBuffer> {
-  const fails = [0x06, 0, 0, 0x0005_0000 | EDQUOT];
-  const goesOn = [0x06, 0, 0, 0x7fff_0000];
-  const program = [
+  const fails: Instruction = [0x06, 0, 0, 0x0005_0000 | EDQUOT];
+  const goesOn: Instruction = [0x06, 0, 0, 0x7fff_0000];
+  return filterProgram([
     [0x20, 0, 0, 0], // the number
     [0x15, 2, 0, WRITE],
     [0x15, 5, 0, PWRITE],
@@ -32,16 +33,7 @@ function quota(): Uint8Array<ArrayBuffer> {
     [0x25, 1, 0, ROOM_BYTES],
     goesOn,
     fails,
-  ];
-  const bytes = new Uint8Array(program.length * 8);
-  const view = new DataView(bytes.buffer);
-  for (const [i, [code, ifTrue, ifFalse, value]] of program.entries()) {
-    view.setUint16(i * 8, code!, true);
-    view.setUint8(i * 8 + 2, ifTrue!);
-    view.setUint8(i * 8 + 3, ifFalse!);
-    view.setUint32(i * 8 + 4, value!, true);
-  }
-  return bytes;
+  ]);
 }
 
 const log = await openSqliteLog(Deno.args[0]!);

@@ -233,6 +233,23 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "where the kernel lacks its guards a worker says so once, and runs functions all the same",
+  ignore: !isLinux,
+  async fn() {
+    const program = fileURLToPath(import.meta.resolve("./fixture_without_guards.ts"));
+    const { stdout, stderr } = await new Deno.Command("deno", {
+      args: ["run", "--quiet", "-P=cluster", "--no-check", "--cached-only", program],
+      env: { NO_COLOR: "1" },
+    }).output();
+    const log = new TextDecoder().decode(stderr);
+    assertEquals(new TextDecoder().decode(stdout), "0\n1\n4\n".repeat(3), log);
+    for (const missing of ["This system has no Landlock", "takes no filter of system calls"]) {
+      assertEquals(log.split(missing).length - 1, 1, log);
+    }
+  },
+});
+
 /** Outcomes of linux/seccomp.h. */
 const ALLOWED = 0x7fff_0000;
 const NOT_PERMITTED = 0x0005_0001;

@@ -25,7 +25,7 @@ export interface CallFilterOptions {
 export type ExecPassword = readonly [first: number, last: number];
 
 /** One instruction of the kernel's packet filter: what, jumps if true and if false, and a value. */
-type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
+export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 // Instructions: linux/bpf_common.h.
 const LOAD = 0x20;
@@ -83,7 +83,7 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
   const { architecture, pid, allowsNetwork, password: [first, last] } = options;
   const { denied, byArguments: calls } = callsOf(architecture);
   const toItself = onlyIf(lowerHalf(0), [pid]);
-  return bytesOf([
+  return filterProgram([
     load(ARCHITECTURE_AT),
     [JUMP_IF_EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]],
     DENY,
@@ -165,7 +165,8 @@ function internetSockets(): Instruction[] {
   ];
 }
 
-function bytesOf(program: readonly Instruction[]): Uint8Array<ArrayBuffer> {
+/** Instructions as the kernel takes them: an array of `sock_filter`. */
+export function filterProgram(program: readonly Instruction[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(program.length * 8);
   const view = new DataView(bytes.buffer);
   for (const [i, [code, ifTrue, ifFalse, value]] of program.entries()) {
