@@ -3,7 +3,7 @@
  * operators.
  */
 import { bytesText, percentText } from "./amounts.ts";
-import type { DatasetNode } from "./node.ts";
+import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./stats.ts";
 
 /** A pipeline that is running, or has run. */
@@ -120,7 +120,7 @@ const RULES: readonly Rule[] = [
   },
   {
     when: ({ top, numParallelCalls }) =>
-      numParallelCalls === undefined && CALLS_SIDE_BY_SIDE.has(top.node.kind),
+      numParallelCalls === undefined && top.node.adviceFacts.callsSideBySide === true,
     say: (facts) =>
       `${waited(facts)}: numParallelCalls lets several of its calls wait side by side.`,
   },
@@ -143,33 +143,14 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Operators with functions that may wait at the same time. */
-const CALLS_SIDE_BY_SIDE: ReadonlySet<string> = new Set(["map", "filter", "interleave"]);
-/** Operators that wait for datasets of their own beside their inputs. */
-const OPENERS: ReadonlySet<string> = new Set([
-  "bucketBySequenceLength",
-  "cache",
-  "flatMap",
-  "groupByWindow",
-  "interleave",
-  "snapshot",
-]);
-
-/** What to do about what an operator holds. */
-const HELD: Readonly<Record<string, string>> = {
-  shuffle:
-    "a smaller bufferSize; or shuffle before what makes elements large, or the names of files",
-  cache: "cache(path) keeps elements in files",
-  prefetch: "fewer elements",
-};
-
 /** Plain sentences, the last of which says what the time goes into. */
 export function adviceOn(run: Run): string[] {
-  const held = run.stats.filter(({ bufferedBytes }) => bufferedBytes >= HELD_BYTES_MIN)
-    .map(({ operator, number, bufferedBytes }) => {
-      const holds = `${operator} (operator ${number}) holds ${bytesText(bufferedBytes)}`;
-      return operator in HELD ? `${holds}: ${HELD[operator]}.` : `${holds}.`;
-    });
+  const held = inPreOrder(run.root).flatMap(({ adviceFacts: { toHoldLess } }, i) => {
+    const { operator, number, bufferedBytes } = run.stats[i]!;
+    if (bufferedBytes < HELD_BYTES_MIN) return [];
+    const holds = `${operator} (operator ${number}) holds ${bytesText(bufferedBytes)}`;
+    return toHoldLess === undefined ? `${holds}.` : `${holds}: ${toHoldLess}.`;
+  });
   const facts = factsOf(run);
   if (facts === undefined) {
     return [...held, "Nothing was given yet: take elements, then ask again."];
@@ -187,7 +168,7 @@ function factsOf({ root, stats, runMs, waitedMs, heldMs }: Run): Facts | undefin
     share: Math.min(1, largest(top) / runMs),
     works: top.workMs >= top.latencyMs,
     consumerShare: Math.max(0, runMs - waitedMs - heldMs) / runMs,
-    readsAhead: root.kind === "prefetch" || root.inputs[0]?.kind === "prefetch",
+    readsAhead: [root, root.inputs[0]].some((node) => node?.adviceFacts.readsAhead),
     numParallelCalls,
     numParallelReads,
   };
@@ -245,7 +226,7 @@ function workOf({ stats, inputs }: Operator): number {
 function waitOn(input: Operator, operator: Operator): number {
   const { node, stats, inputs } = operator;
   if (isSource(operator)) return 0;
-  if (OPENERS.has(node.kind)) return input.stats.waitMs;
+  if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;
   const known = inputs.reduce((sum, { stats }) => sum + stats.waitMs + stats.selfMs, 0);
   return known === 0 ? 0 : stats.waitMs * (input.stats.waitMs + input.stats.selfMs) / known;

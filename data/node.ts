@@ -40,6 +40,18 @@ export type Division =
   | "stored"
   | "served";
 
+/** What advice on a running pipeline has to know of an operator. */
+export interface AdviceFacts {
+  /** It reads elements before it is asked for them. */
+  readonly readsAhead?: true;
+  /** With `numParallelCalls` several calls of its function wait at the same time. */
+  readonly callsSideBySide?: true;
+  /** It waits for datasets of its own beside its inputs. */
+  readonly opensDatasets?: true;
+  /** What to do where it holds too many bytes. */
+  readonly toHoldLess?: string;
+}
+
 /** One operator of a pipeline. Immutable. */
 export abstract class DatasetNode {
   /** The operator's name as the user writes it: `"map"`, `"range"`. */
@@ -53,6 +65,8 @@ export abstract class DatasetNode {
 
   /** What a service may do with it. */
   abstract readonly division: Division;
+  /** Not abstract: what is left out costs a sentence, and no element. */
+  readonly adviceFacts: AdviceFacts = {};
 
   /** Everything but the inputs that `fromWire` needs to build this node again. */
   abstract get attributes(): Attributes;
@@ -96,6 +110,11 @@ export abstract class DatasetNode {
   get shared(): Shared | undefined {
     return undefined;
   }
+}
+
+/** The operators of a graph, in the order in which they are numbered. */
+export function inPreOrder(node: DatasetNode): DatasetNode[] {
+  return [node, ...node.inputs.flatMap(inPreOrder)];
 }
 
 /** Builds a node from what `attributes` and `inputs` gave. It checks them as the operator would. */

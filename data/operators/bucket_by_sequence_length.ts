@@ -37,6 +37,7 @@ const KIND = "bucketBySequenceLength";
 
 export class BucketBySequenceLengthNode extends UnaryNode {
   override readonly division = "split";
+  override readonly adviceFacts = { opensDatasets: true } as const;
   readonly length: NodeFunction;
   readonly options: BucketAttributes;
 

@@ -31,6 +31,10 @@ class Store implements Shared {
 
 export class CacheNode extends SameElementsNode {
   override readonly division = "split";
+  override readonly adviceFacts = {
+    opensDatasets: true,
+    toHoldLess: "cache(path) keeps elements in files",
+  } as const;
   /** Shared by the iterators of this dataset. */
   readonly #store = new Store();
   /** The folder of the files that it is kept in; in memory without. */

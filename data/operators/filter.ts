@@ -25,6 +25,7 @@ export interface FilterAttributes {
 
 export class FilterNode extends UnaryNode {
   override readonly division = "split";
+  override readonly adviceFacts = { callsSideBySide: true } as const;
   readonly predicate: NodeFunction;
   readonly options: FilterAttributes;
 

@@ -14,6 +14,7 @@ import { UnaryIterator, UnaryNode } from "./unary.ts";
 
 export class FlatMapNode extends UnaryNode {
   override readonly division = "split";
+  override readonly adviceFacts = { opensDatasets: true } as const;
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
   readonly #spec: ElementSpec;

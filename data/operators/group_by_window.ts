@@ -19,6 +19,7 @@ import { UnaryNode } from "./unary.ts";
 
 export class GroupByWindowNode extends UnaryNode {
   override readonly division = "split";
+  override readonly adviceFacts = { opensDatasets: true } as const;
   readonly key: NodeFunction;
   readonly reduce: NodeFunction;
   readonly windowSize: number | NodeFunction;

@@ -40,6 +40,7 @@ export interface InterleaveAttributes {
 
 export class InterleaveNode extends UnaryNode {
   override readonly division = "split";
+  override readonly adviceFacts = { callsSideBySide: true, opensDatasets: true } as const;
   readonly fn: NodeFunction;
   readonly cycleLength: number;
   readonly blockLength: number;

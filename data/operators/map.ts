@@ -26,6 +26,7 @@ export interface MapAttributes {
 
 export class MapNode extends UnaryNode {
   override readonly division = "element";
+  override readonly adviceFacts = { callsSideBySide: true } as const;
   readonly fn: NodeFunction;
   readonly options: MapAttributes;
   readonly #check: SpecCheck | undefined;

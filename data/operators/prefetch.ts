@@ -18,6 +18,7 @@ const AUTOTUNE_BYTES_MAX = 64 << 20;
 
 export class PrefetchNode extends SameElementsNode {
   override readonly division = "element";
+  override readonly adviceFacts = { readsAhead: true, toHoldLess: "fewer elements" } as const;
   /** How many elements to read ahead, or `AUTOTUNE`. */
   readonly bufferSize: number;
 

@@ -19,6 +19,10 @@ export interface ShuffleAttributes {
 
 export class ShuffleNode extends SameElementsNode {
   override readonly division = "shuffle";
+  override readonly adviceFacts = {
+    toHoldLess:
+      "a smaller bufferSize; or shuffle before what makes elements large, or the names of files",
+  };
   readonly bufferSize: number;
   readonly seeding: Seeding;
 

@@ -26,6 +26,7 @@ export interface SnapshotAttributes {
 
 export class SnapshotNode extends UnaryNode {
   override readonly division = "stored";
+  override readonly adviceFacts = { opensDatasets: true } as const;
   readonly path: string;
   readonly compression: "gzip" | undefined;
   readonly readerFunc: NodeFunction | undefined;

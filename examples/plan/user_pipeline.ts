@@ -5,7 +5,7 @@
  */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { DatasetNode } from "../../data/node.ts";
+import { inPreOrder } from "../../data/node.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
 import { withGrantHint } from "./grant_hint.ts";
@@ -83,10 +83,6 @@ function chooseExport(path: string, exports: Record<string, unknown>): string {
         listed(Object.keys(exports))
       : `'${path}' exports ${listed(fit)}: say which with --export`,
   );
-}
-
-function inPreOrder(node: DatasetNode): DatasetNode[] {
-  return [node, ...node.inputs.flatMap(inPreOrder)];
 }
 
 /** What is planned for is to run on workers, with nothing of it elsewhere already. */

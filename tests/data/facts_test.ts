@@ -101,3 +101,22 @@ Deno.test("chainOf: a worker runs what can be divided by elements, splits and ba
     if (division === "rows") assertEquals(chain!.batch, node);
   }
 });
+
+Deno.test("operators say what advice on them rests on, and the others nothing", () => {
+  const said = ALL.filter(([{ adviceFacts }]) => Object.keys(adviceFacts).length > 0)
+    .map(([{ kind, adviceFacts: { toHoldLess, ...facts } }]) =>
+      [kind, Object.keys(facts).join(), toHoldLess !== undefined] as const
+    );
+  assertEquals(said, [
+    ["map", "callsSideBySide", false],
+    ["prefetch", "readsAhead", true],
+    ["bucketBySequenceLength", "opensDatasets", false],
+    ["cache", "opensDatasets", true],
+    ["filter", "callsSideBySide", false],
+    ["flatMap", "opensDatasets", false],
+    ["groupByWindow", "opensDatasets", false],
+    ["interleave", "callsSideBySide,opensDatasets", false],
+    ["shuffle", "", true],
+    ["snapshot", "opensDatasets", false],
+  ]);
+});
