@@ -9,6 +9,7 @@ import type { ClientHints } from "./client_hints.ts";
 import type { ClientLinks } from "./client_links.ts";
 import type { Consumers } from "./consumers.ts";
 import type { Figures } from "./figures.ts";
+import { effectOf } from "./modes/mode_records.ts";
 import type { WorkerReach } from "./reach.ts";
 import type { JournalRecord, RecordOf } from "./records.ts";
 import type { Silence } from "./silence.ts";
@@ -116,17 +117,9 @@ export class Consequences {
         this.#toSettle.add(record.iterationId);
         return;
       case "iteration_finished":
-      case "schedule_changed":
-      case "schedule_committed":
-      case "rounds_ended":
         hints.changed(record.iterationId);
         return;
-      case "save_run_written":
-      case "save_entry_written":
-        this.#toSettle.add(this.#state.tasks.get(record.taskId)!.iterationId);
-        return;
       case "iteration_created":
-      case "sequences_received":
         this.#toSettle.add(record.iterationId);
         return;
       case "worker_registered":
@@ -139,7 +132,23 @@ export class Consequences {
         figures.workerLost(record.name);
         taskRequests.workerLost(record.name);
         return;
+      default:
+        this.#afterMode(record);
     }
+  }
+
+  /** What follows from a record of a mode. */
+  #afterMode(record: JournalRecord): void {
+    const effect = effectOf(record);
+    if (effect === undefined || effect === "nothing") return;
+    const iterationId = "iterationId" in record
+      ? record.iterationId
+      : "taskId" in record
+      ? this.#state.tasks.get(record.taskId)?.iterationId
+      : undefined;
+    if (iterationId === undefined) return;
+    if (effect === "tell clients") this.#parts.hints.changed(iterationId);
+    else this.#toSettle.add(iterationId);
   }
 
   /** At the end of a turn: schedules, listings, requests that waited, workers that have news. */

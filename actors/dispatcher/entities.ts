@@ -7,9 +7,8 @@
 import type { LeatErrorCode, WireError } from "../../core/error.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../worker/protocol.ts";
+import type { ModeState } from "./modes/mode_state.ts";
 import type { DatasetDefinition, JobParameters } from "./protocol.ts";
-import type { RoundSchedule } from "./protocol_schedules.ts";
-import type { Saving } from "./saving_state.ts";
 import type { SplitBounds } from "./split_table.ts";
 
 /** How many of a task's newest requests per source are remembered, to be answered again alike. */
@@ -25,18 +24,6 @@ export interface Job {
   readonly parameters: JobParameters;
   /** Static policies: who shares its iterations, each at its index. Null for others. */
   readonly workers: readonly string[] | null;
-}
-
-/** What modes remember of an iteration. Only they look at it. */
-export interface ModeState {
-  /** Static policies: the indices of the workers that have produced all of their shares. */
-  shardsDone: number[];
-  /** Coordinated reads: who serves which round. */
-  rounds: Rounds;
-  /** How far the splits of a DETERMINISTIC iteration are; null for others. */
-  ordered: Ordered | null;
-  /** How far a save is; null before it has begun, and for others. */
-  saving: Saving | null;
 }
 
 /** One pass over a job's dataset. */
@@ -55,32 +42,6 @@ export interface Iteration extends ModeState {
   error: WireError | null;
   /** How runners of its tasks died, by what they ran. */
   deaths: Deaths[];
-}
-
-/**
- * The splits of a DETERMINISTIC iteration by their place in the stream (their sequence). Everything is
- * about sequences from `mark` on, and they are handed out but a window beyond it.
- */
-export interface Ordered {
-  /** The reader has all of the splits before this one. */
-  mark: number;
-  /** Those from here on were never handed out. */
-  next: number;
-  /** Being produced. */
-  assigned: { readonly sequence: number; readonly taskId: number }[];
-  /** Beyond the mark, what the reader has whole; ascending. */
-  done: readonly number[];
-  /** Whose task has ended before the reader had them; ascending. They are handed out again. */
-  lost: number[];
-  /** How far each consumer is, by its index; `mark` and `done` are what all have. Null: one reader. */
-  readonly consumers: OrderedConsumer[] | null;
-}
-
-/** How far one of several readers of a stream is. */
-export interface OrderedConsumer {
-  state: "awaited" | "reading" | "left";
-  mark: number;
-  done: readonly number[];
 }
 
 /** The deaths of runners that ran the same piece of an iteration, on whichever workers. */
@@ -107,34 +68,6 @@ export interface Splits {
   readonly bounds: SplitBounds;
   readonly digest: string;
   readonly cursors: { repetition: number; next: number }[];
-}
-
-/** Who serves which round (coordinated reads). */
-export interface Rounds {
-  lastVersion: number;
-  /** In force, oldest first. */
-  schedules: RoundSchedule[];
-  proposal: Proposal | null;
-  /** No consumer is known to have been at a later round. */
-  reached: number;
-  /** The round that all end at; null while there is no end. */
-  ended: number | null;
-}
-
-/** A schedule that waits for the consumers' consent. */
-export interface Proposal {
-  readonly schedule: RoundSchedule;
-  readonly distance: number;
-  /** The clients that have accepted it. */
-  readonly acceptedBy: number[];
-  /** What each of them holds of tasks that it leaves out, in the same order. */
-  readonly held: HeldRounds[];
-}
-
-/** What a consumer has of rounds whose tasks are gone: all before `before`, and these. */
-export interface HeldRounds {
-  readonly before: number;
-  readonly rounds: readonly number[];
 }
 
 /** An iteration's pipeline on a worker, from its creation until it is fenced. */
@@ -224,11 +157,6 @@ export interface SaveEnd {
 
 /** A dataset as it was registered. */
 export type Dataset = DatasetDefinition;
-
-/** Rounds of an iteration at its beginning. */
-export function noRounds(): Rounds {
-  return { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null };
-}
 
 /** Whether clients can read from the task: one that has produced everything still has rounds, or the end. */
 export function isServing(task: Task | undefined): task is Task {

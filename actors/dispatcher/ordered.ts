@@ -8,7 +8,8 @@
 import type { OrderSeed } from "../../data/ordered/order.ts";
 import { splitOrder } from "../../data/ordered/order.ts";
 import { LeatError } from "../../core/error.ts";
-import type { Client, Iteration, Ordered, Splits, TaskOfIteration } from "./entities.ts";
+import type { Client, Iteration, Splits, TaskOfIteration } from "./entities.ts";
+import type { Ordered } from "./modes/mode_state.ts";
 import { parametersOf } from "./iterations.ts";
 import { SPARE_SERIES } from "./protocol.ts";
 import { isNew, knownAnswer } from "./split_requests.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Ordered } from "./entities.ts";
+import type { Ordered } from "./modes/mode_state.ts";
 import type { RecordOf } from "./records.ts";
 import { survived } from "./runner_deaths_state.ts";
 import { noteRequest } from "./split_requests.ts";

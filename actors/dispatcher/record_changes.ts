@@ -9,17 +9,16 @@ import * as clients from "./clients_state.ts";
 import * as datasets from "./datasets_state.ts";
 import * as deaths from "./runner_deaths_state.ts";
 import * as iterations from "./iterations_state.ts";
-import * as sequences from "./ordered_state.ts";
+import { MODE_CHANGES } from "./modes/mode_records.ts";
 import type { JournalRecord, RecordOf } from "./records.ts";
-import * as rounds from "./rounds_state.ts";
-import * as saves from "./saving_state.ts";
 import * as splits from "./splits_state.ts";
 import type { Tables } from "./tables.ts";
 import * as tasks from "./tasks_state.ts";
 import * as workers from "./workers_state.ts";
 
 type RecordType = JournalRecord["type"];
-type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
+/** Makes the change that a record of the type tells of. */
+export type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
 
 /** By type of record. */
 export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
@@ -49,23 +48,8 @@ export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   runner_died: deaths.runnerDied,
 
   splits_listed: splits.listed,
-  split_assigned: splits.assigned,
 
-  sequence_assigned: sequences.assigned,
-  sequences_received: sequences.received,
-
-  save_begun: saves.begun,
-  save_run_assigned: saves.runAssigned,
-  save_run_written: saves.runWritten,
-  save_entry_assigned: saves.entryAssigned,
-  save_entry_written: saves.entryWritten,
-
-  schedule_proposed: rounds.proposed,
-  schedule_changed: rounds.changed,
-  schedule_accepted: rounds.accepted,
-  schedule_committed: rounds.committed,
-  rounds_reached: rounds.reached,
-  rounds_ended: rounds.ended,
+  ...MODE_CHANGES,
 };
 
 /**

@@ -5,7 +5,8 @@
  *
  * @module
  */
-import type { Client, Rounds } from "./entities.ts";
+import type { Client } from "./entities.ts";
+import type { Rounds } from "./modes/mode_state.ts";
 import type { ScheduleChange } from "./protocol_schedules.ts";
 
 interface Change {

@@ -26,7 +26,8 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import type { Client, Iteration, Proposal } from "./entities.ts";
+import type { Client, Iteration } from "./entities.ts";
+import type { Proposal } from "./modes/mode_state.ts";
 import type { ConsumerReport, Consumers } from "./consumers.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "./iterations.ts";
 import type { RoundIndex } from "./round_index.ts";

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isServing, type Rounds } from "./entities.ts";
+import { isServing } from "./entities.ts";
+import type { Rounds } from "./modes/mode_state.ts";
 import { changedTasks, type RoundSchedule, type ScheduleChange } from "./protocol_schedules.ts";
 import type { RecordOf } from "./records.ts";
 import { need, type Tables } from "./tables.ts";

@@ -6,7 +6,8 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding_policy.ts";
-import type { Client, Iteration, ModeState, Task, TaskOfIteration } from "../entities.ts";
+import type { Client, Iteration, Task, TaskOfIteration } from "../entities.ts";
+import type { ModeState } from "./mode_state.ts";
 import { whyHeldUp } from "../missing_consumers.ts";
 import { assignSequence, isAnswerable, isReceived, noteReceived } from "../ordered.ts";
 import { join, leave, lose, orderedFrom } from "../ordered_state.ts";

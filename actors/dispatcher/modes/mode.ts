@@ -13,17 +13,16 @@ import type { Shard } from "../../../data/sharding_policy.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Random } from "../../runtime/world.ts";
 import type { Consumers } from "../consumers.ts";
-import {
-  type Client,
-  type Dataset,
-  type Iteration,
-  type Job,
-  type ModeState,
-  noRounds,
-  type SaveEnd,
-  type Task,
-  type TaskOfIteration,
+import type {
+  Client,
+  Dataset,
+  Iteration,
+  Job,
+  SaveEnd,
+  Task,
+  TaskOfIteration,
 } from "../entities.ts";
+import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../listing.ts";
 import type { DispatcherDescription, DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { joinIteration } from "../../../actors/client/joining.ts";
 import { endClient } from "../../../actors/dispatcher/clients.ts";
 import { openIteration } from "../../../actors/dispatcher/opening.ts";
-import type { OrderedConsumer } from "../../../actors/dispatcher/entities.ts";
+import type { OrderedConsumer } from "../../../actors/dispatcher/modes/mode_state.ts";
 import { noteReceived } from "../../../actors/dispatcher/ordered.ts";
 import { join, orderedFrom } from "../../../actors/dispatcher/ordered_state.ts";
 import {

@@ -1,0 +1,62 @@
+/**
+ * The records of modes: what each of them changes, and what follows from it.
+ *
+ * @module
+ */
+import * as sequences from "../ordered_state.ts";
+import type { Change } from "../record_changes.ts";
+import type { JournalRecord } from "../records.ts";
+import * as rounds from "../rounds_state.ts";
+import * as saves from "../saving_state.ts";
+import * as splits from "../splits_state.ts";
+
+/** What follows: clients hear of it at once, or requests of tasks may be answered now. */
+type Effect = "tell clients" | "answer tasks" | "nothing";
+
+const CHANGES = {
+  split_assigned: splits.assigned,
+
+  sequence_assigned: sequences.assigned,
+  sequences_received: sequences.received,
+
+  save_begun: saves.begun,
+  save_run_assigned: saves.runAssigned,
+  save_run_written: saves.runWritten,
+  save_entry_assigned: saves.entryAssigned,
+  save_entry_written: saves.entryWritten,
+
+  schedule_proposed: rounds.proposed,
+  schedule_changed: rounds.changed,
+  schedule_accepted: rounds.accepted,
+  schedule_committed: rounds.committed,
+  rounds_reached: rounds.reached,
+  rounds_ended: rounds.ended,
+} satisfies { readonly [T in JournalRecord["type"]]?: Change<T> };
+
+/** What each record changes in the state. */
+export const MODE_CHANGES: typeof CHANGES = CHANGES;
+
+const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {
+  split_assigned: "nothing",
+
+  sequence_assigned: "nothing",
+  sequences_received: "answer tasks",
+
+  save_begun: "nothing",
+  save_run_assigned: "nothing",
+  save_run_written: "answer tasks",
+  save_entry_assigned: "nothing",
+  save_entry_written: "answer tasks",
+
+  schedule_proposed: "nothing",
+  schedule_changed: "tell clients",
+  schedule_accepted: "nothing",
+  schedule_committed: "tell clients",
+  rounds_reached: "nothing",
+  rounds_ended: "tell clients",
+};
+
+/** What follows from a record of a mode; undefined for other records. */
+export function effectOf({ type }: JournalRecord): Effect | undefined {
+  return EFFECTS[type as keyof typeof EFFECTS];
+}
