@@ -3,14 +3,22 @@
 /** Calls on this thread that have not returned yet. */
 const underWay = new Set<Promise<unknown>>();
 
-/** The element, five milliseconds later. */
+let delayMs = 5;
+
+/** Calls on this thread take no time from now on, until this is disposed. */
+export function hurry(): Disposable {
+  delayMs = 0;
+  return { [Symbol.dispose]: () => void (delayMs = 5) };
+}
+
+/** The element, five milliseconds later unless told to {@linkcode hurry}. */
 export function slowly<T>(element: T): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
   underWay.add(promise);
   setTimeout(() => {
     underWay.delete(promise);
     resolve(element);
-  }, 5);
+  }, delayMs);
   return promise;
 }
 
