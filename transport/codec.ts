@@ -9,9 +9,11 @@ import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./codec/format.ts";
 import type { PayloadPart } from "./codec/plan.ts";
 import { readMessage } from "./codec/reader.ts";
+import type { FramePool } from "./codec/frame_pool.ts";
 import type { MessageSlab } from "./codec/slab.ts";
 import { writeEnvelope } from "./codec/writer.ts";
 
+export { FramePool } from "./codec/frame_pool.ts";
 export { MessageSlab } from "./codec/slab.ts";
 export { ENVELOPE_DEPTH_MAX, MESSAGE_BYTES_MAX, PAYLOAD_ALIGNMENT } from "./codec/format.ts";
 
@@ -33,6 +35,8 @@ export interface EncodeOptions {
    * envelope of one that it travels in as a {@linkcode Payload}. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
+  /** Gives the memory of a message with room for an envelope. Default: it is new. */
+  readonly pool?: FramePool;
   /**
    * A message up to this size is written into the room before its payload where it has only one, and
    * that has room: the payload is not copied. Default 0.
@@ -138,7 +142,10 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
     return new Uint8Array(new SharedArrayBuffer(size), headroomBytes, byteLength);
   }
   if (headroomBytes === 0) return options.slab?.take(byteLength) ?? new Uint8Array(byteLength);
-  return new Uint8Array(new ArrayBuffer(size), headroomBytes, byteLength);
+  const buffer = hasRoom && options.pool !== undefined
+    ? options.pool.take(size)
+    : new ArrayBuffer(size);
+  return new Uint8Array(buffer, headroomBytes, byteLength);
 }
 
 /** Where a message ends whose envelope ends at `position`. */

@@ -24,7 +24,7 @@ import {
 } from "../../data/splits.ts";
 import { JointSave } from "../../data/stored/joint/joint_save.ts";
 import type { SaveWork } from "../../data/stored/joint/work.ts";
-import { encodeMessage } from "../../transport/codec.ts";
+import { encodeMessage, type FramePool } from "../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../transport/compression.ts";
 import { MeteredHost } from "./metered_host.ts";
 import type {
@@ -54,6 +54,7 @@ export class PipelineRunner implements Runner {
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
   readonly #onDisposed: () => void;
+  readonly #pool: { readonly pool?: FramePool };
   #graph: DatasetNode | undefined;
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
@@ -67,13 +68,18 @@ export class PipelineRunner implements Runner {
   #last: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  /** @param onDisposed Called once, when it is disposed. */
+  /**
+   * @param onDisposed Called once, when it is disposed.
+   * @param pool Gives the memory of elements, and gets it back from whoever has sent them.
+   */
   constructor(
     settings: RunnerSettings,
     splits: RunnerSplits,
     host: Host,
     onDisposed: () => void = () => {},
+    pool?: FramePool,
   ) {
+    this.#pool = pool === undefined ? {} : { pool };
     this.#settings = settings;
     this.#splits = splits;
     this.#host = new MeteredHost(host);
@@ -222,7 +228,7 @@ export class PipelineRunner implements Runner {
   /** The element as a message. What is too large for one was made by the pipeline, so that is named. */
   #written(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
     try {
-      return encodeMessage(element, { into, roomForEnvelope: true });
+      return encodeMessage(element, { into, roomForEnvelope: true, ...this.#pool });
     } catch (cause) {
       const { code, details } = LeatError.from(cause);
       const { byteLength, bytesMax } = details ?? {};

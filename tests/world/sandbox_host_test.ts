@@ -16,7 +16,7 @@ import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { tar } from "../data/formats/tar_writer.ts";
 import { RangeServer } from "./range_server.ts";
 import { S3Server } from "./s3_server.ts";
-import { evaluating, Sandbox, settingsOf } from "./sandbox_lib.ts";
+import { evaluating, NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 Deno.test("a confined function decodes images as any other does", async () => {
   const images = new Images();
@@ -167,6 +167,22 @@ Deno.test("a confined pipeline is led by redirects to what was granted, and nowh
   const [listed] = await sandbox.elements(Dataset.listFiles(`${server.origin}/data/port`));
   assertEquals(listed && "code" in listed && listed.code, "permission_denied");
   assertEquals(other.ranges, []);
+});
+
+Deno.test("large elements of a confined pipeline are apart, though their memory is used again", async () => {
+  await using sandbox = await Sandbox.open();
+  // Asked for ahead, as a task does, and kept.
+  const runner = sandbox.runners.start(
+    settingsOf(Dataset.range(400_000).map((x) => x + 1).batch(40_000)),
+    NO_SPLITS,
+  );
+  const outcomes = await Promise.all(Array.from({ length: 10 }, () => runner.next()));
+  for (const [i, outcome] of outcomes.entries()) {
+    assert(outcome.kind === "element");
+    const { data } = decodeMessage(outcome.frame) as Tensor;
+    assertEquals([data.length, data[0], data[39_999]], [40_000, 40_000 * i + 1, 40_000 * (i + 1)]);
+  }
+  runner.dispose();
 });
 
 Deno.test("confined runners run single splits, list them, and count what they read", async () => {

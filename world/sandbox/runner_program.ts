@@ -29,6 +29,7 @@ import type {
   RunnerSplits,
   RunnerUsage,
 } from "../../actors/worker/runner.ts";
+import { FramePool } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";
 import { linkToParent, localNode, toldByLauncher } from "../process/parent_link.ts";
@@ -64,10 +65,12 @@ globalThis.console = new Console(process.stderr) as unknown as typeof console;
 
 let host: ConfinedHost;
 let runner: PipelineRunner | undefined;
+/** Gets the memory of elements back when they have been written. */
+const pool = new FramePool();
 /** When the answer before has left the process. */
 let answered: Promise<unknown> = Promise.resolve();
 
-const edge: Edge = new Edge(linkToParent(), localNode(), {
+const edge: Edge = new Edge(linkToParent({ recycle: (buffer) => pool.give(buffer) }), localNode(), {
   ping: () => null,
   start: (start) => prepare(start as ConfinedStart),
   run: (settings) => run(settings as RunnerSettings),
@@ -95,7 +98,7 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
 }
 
 function run(settings: RunnerSettings): null {
-  runner = new PipelineRunner(settings, splits, host);
+  runner = new PipelineRunner(settings, splits, host, undefined, pool);
   return null;
 }
 
