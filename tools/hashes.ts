@@ -44,6 +44,9 @@ const SEEDS = 200;
 /** Runs are never given up for being slow: timers take no more. */
 const SEED_TIMEOUT_MS = 2_000_000_000;
 
+/** Stands for the hash of a run that was not begun. */
+const NOT_RUN = "none";
+
 const OPTIONS = {
   write: flag("Records the hashes, in place of comparing them."),
   workload: choice([ALL, ...Object.keys(WORKLOADS)], {
@@ -85,7 +88,8 @@ async function main(settings: Settings): Promise<void> {
   const { write, seeds, workload, jobs = navigator.hardwareConcurrency } = settings;
   const workloads = workload === ALL ? Object.keys(WORKLOADS) : [workload];
   const runs = [...recordedRuns(workloads, seeds)];
-  const found = new Map(runs.map((run) => [runKey(run), ""]));
+  // In the order of the file, whichever run ends first.
+  const found = new Map(runs.map((run) => [runKey(run), NOT_RUN]));
   using pool = new SeedPool({ jobs, seedTimeoutMs: SEED_TIMEOUT_MS });
   using requests = new StopRequests();
   let isInterrupted = false;
@@ -94,19 +98,20 @@ async function main(settings: Settings): Promise<void> {
     pool.stop();
   });
   const broken: SeedOutcome[] = [];
+  let ended = 0;
   {
     using progress = new CampaignProgress({ runs: runs.length, timeMs: Infinity });
-    let done = 0;
     await pool.runAll(runs, (outcome) => {
       found.set(runKey(outcome.run), recordedHash(outcome));
       if (outcome.violations.length > 0) broken.push(outcome);
-      progress.update({ done: ++done, failed: broken.length });
+      progress.update({ done: ++ended, failed: broken.length });
     });
   }
   if (isInterrupted) {
-    console.error(`Interrupted: nothing was ${write ? "recorded" : "compared"}`);
     Deno.exitCode = EXIT_INTERRUPTED;
-    return;
+    console.error(`Interrupted after ${ended} of ${counted(runs.length, "run")}`);
+    if (write) return;
+    for (const [key, hash] of found) if (hash === NOT_RUN) found.delete(key);
   }
   for (const { run, violations } of broken) {
     console.log(`seed ${run.options.seed} of ${run.workload} breaks a promise: ${violations[0]}`);
@@ -124,11 +129,11 @@ async function main(settings: Settings): Promise<void> {
   const differences = hashDifferences(parseHashes(await Deno.readTextFile(FILE)), found);
   const [first] = differences;
   if (first === undefined) {
-    console.log(`${counted(runs.length, "run")}: every trace is as recorded`);
+    console.log(`${counted(found.size, "run")}: every trace is as recorded`);
     return;
   }
   console.log(
-    `${differences.length} of ${counted(runs.length, "run")} differ. First: ${
+    `${differences.length} of ${counted(found.size, "run")} differ. First: ${
       differenceText(first)
     }`,
   );

@@ -15,7 +15,8 @@ import {
 } from "../../sim/vopr/recorded_hashes.ts";
 import { runSeed } from "../../sim/vopr/seed_run.ts";
 import { WORKLOADS } from "../../sim/workloads.ts";
-import { assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
 
 const FILE = new URL("trace_hashes.txt", import.meta.url);
 const RECORD = "if messages are meant to change, record them with `deno task hashes --write`";
@@ -40,6 +41,13 @@ for (const workload of names) {
     assertEquals(hashDifferences(recorded, found).map(differenceText), [], RECORD);
   });
 }
+
+Deno.test("deno task hashes compares the seeds of a workload that it is told", async () => {
+  const args = ["--workload", "static", "--seeds", "3", "--jobs", "0"];
+  await using child = startChild("tools/hashes.ts", { args, flags: ["-P=hashes"] });
+  assertEquals((await child.status).code, 0, child.stdout.text);
+  assertStringIncludes(child.stdout.text, "3 runs: every trace is as recorded");
+});
 
 Deno.test("hashDifferences names the first run that differs, by workload and seed, and a run that is not recorded", () => {
   const hash = "0123456789abcdef";
