@@ -1,12 +1,12 @@
 /**
- * Doing a thing for many, several at once.
+ * Concurrent mapping over a list, with a limit.
  *
  * @module
  */
 
 /**
- * What `fn` answers for each item, in the order of the items. At most `limit` calls are open at a
- * time; after one that fails no other is begun.
+ * Maps `items` with `fn` and returns the results in the order of the items. At most `limit` calls
+ * run at a time; after a failure no further call starts.
  *
  * @throws what the first call that fails does.
  *

@@ -1,7 +1,7 @@
 /**
- * Modules of Node's that bring much with them. Every thread has modules of its own, and one of these
- * with what it stands on takes as long to load as a hundred of Leat's. So whoever first needs one
- * loads it: at once, and without `import()`, which the simulator could not wait for.
+ * Node modules that are slow to load. Each thread loads its own copy, and one of these with its
+ * dependencies takes as long as a hundred of Leat's modules. So each is loaded on first use,
+ * synchronously: the simulator could not wait for an `import()`.
  *
  * @module
  */
@@ -14,17 +14,17 @@ interface Builtins {
 
 const loaded = new Map<string, unknown>();
 
-/** What `node:crypto` exports. */
+/** Loads `node:crypto` on first use. */
 export function nodeCrypto(): Builtins["node:crypto"] {
   return builtin("node:crypto");
 }
 
-/** What `node:zlib` exports. */
+/** Loads `node:zlib` on first use. */
 export function nodeZlib(): Builtins["node:zlib"] {
   return builtin("node:zlib");
 }
 
-/** Loads all of them: for a thread on which nothing can be loaded later. */
+/** Loads all of them now, for a thread that cannot load modules later. */
 export function loadBuiltins(): void {
   nodeCrypto();
   nodeZlib();

@@ -24,28 +24,30 @@ export interface JobResources {
   readonly jobSeconds: number;
   /** Number of preprocessing workers (`n_W`); 0 for colocated preprocessing. */
   readonly workers: number;
-  /** Cores that one worker kept busy, on average: *used*, since what is idle goes back to a pool. */
+  /** Cores that one worker kept busy, on average: *used*, because idle ones return to a pool. */
   readonly workerCores: number;
   /** Memory that one worker used, on average, in GB (10⁹ bytes). */
   readonly workerMemoryGB: number;
   /** Number of trainers (`n_T`). */
   readonly trainers: number;
-  /** Cores of one trainer's host: *available*, since a host with accelerators is paid for whole. */
+  /**
+   * Cores of one trainer's host: *available*, because a host with accelerators is paid for whole.
+   */
   readonly trainerCores: number;
-  /** Memory of one trainer's host, in GB: available, as its cores are. */
+  /** Memory of one trainer's host, in GB: available, like its cores. */
   readonly trainerMemoryGB: number;
   /** Accelerators of one trainer (`n_ACC/T`). */
   readonly acceleratorsPerTrainer: number;
 }
 
-/** What a job costs, in US dollars, by who spent it. */
+/** What a job costs, in US dollars, split into workers and trainers. */
 export interface JobCost {
   readonly workers: number;
   readonly trainers: number;
   readonly total: number;
 }
 
-/** A virtual machine as a cloud sells it: so many cores and so much memory at one price. */
+/** A virtual machine as a cloud sells it: cores and memory at one price. */
 export interface Machine {
   readonly cores: number;
   readonly memoryGB: number;
@@ -59,14 +61,15 @@ export const PAPER_WORKER_MACHINE: Machine = { cores: 8, memoryGB: 32, dollarsPe
 export const PAPER_TRAINER_MACHINE: Machine = { cores: 96, memoryGB: 335, dollarsPerHour: 4.5 };
 
 /**
- * How many GB of memory cost as much as one core. The paper prices whole machines; equation 1 wants
- * cores and memory apart. The list prices of Google's N2 machines have this ratio.
+ * GB of memory that cost as much as one core. The paper prices whole machines; equation 1 prices
+ * cores and memory separately. The list prices of Google's N2 machines have this ratio.
  */
 const MEMORY_GB_PER_CORE_PRICE = 0.031611 / 0.004237;
 
 /**
- * The paper's prices for whole machines taken apart into equation 1's units, so that a worker machine in
- * full use costs 0.08 dollars an hour and a trainer (host and one accelerator) 4.50 dollars an hour.
+ * The paper's prices for whole machines, split into the units of equation 1: a fully used worker
+ * machine costs 0.08 dollars an hour, and a trainer (host and one accelerator) 4.50 dollars an
+ * hour.
  */
 export const PAPER_PRICES: Prices = unitPrices(PAPER_WORKER_MACHINE, PAPER_TRAINER_MACHINE);
 
@@ -82,11 +85,11 @@ function unitPrices(worker: Machine, trainer: Machine): Prices {
  * The cost of a job by equation 1:
  * `C = t (C_CPU (n_W CPU_W + n_T CPU_T) + C_MEM (n_W MEM_W + n_T MEM_T) + C_ACC n_T n_ACC/T)`.
  *
- * What workers use can be measured only where each is a process of its own: on the threads of one
- * process nobody can tell one worker's CPU time from another's, or from the trainer's.
+ * Workers' use can be measured only where each is a process of its own: the CPU time of threads in
+ * one process cannot be told apart.
  *
- * @param job What ran, for how long. Cores and memory of workers are averages of what was used, those
- * of trainers what is there.
+ * @param job What ran, and for how long. Cores and memory are averages of use for workers, and what
+ * is available for trainers.
  * @param prices Dollars per unit and hour; default {@linkcode PAPER_PRICES}.
  * @returns Dollars, split into what the workers and what the trainers cost.
  * @throws {LeatError} `invalid_argument` for a quantity or price that is negative or not finite.
@@ -131,15 +134,18 @@ export interface SharedProcessing {
   readonly windowShare: number;
 }
 
-/** What preprocessing for several trainers costs, in the unit in which that for one was given. */
+/**
+ * What preprocessing for several trainers costs, in the unit of {@linkcode SharedProcessing.cost}.
+ */
 export interface SharedCost {
-  /** Each for itself: `k C`. */
+  /** Each trainer with its own workers: `k C`. */
   readonly unshared: number;
-  /** Shared, side by side at one speed: `C`. */
+  /** Shared by trainers that run at the same time and speed: `C`. */
   readonly concurrent: number;
   /**
-   * Shared, one after the other, so that each finds only the last window of the one before:
-   * `k C - (k - 1) window/dataset C`. Every real overlap costs between this and `concurrent`.
+   * Shared by trainers that run one after the other, so that each reuses only the last window of
+   * the previous one: `k C - (k - 1) window/dataset C`. Any real overlap costs between this and
+   * `concurrent`.
    */
   readonly sequential: number;
 }

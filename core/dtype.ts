@@ -51,15 +51,15 @@ export interface DTypeArrays {
   bytes: Uint8Array[];
 }
 
-/** The typed arrays that stand for a dtype. */
+/** The typed arrays that store a dtype. */
 export type TypedArray = DTypeArrays[FixedDType];
 
-/** The dtype that a typed array stands for: of a `Uint8Array` it is `uint8`. */
+/** The dtype of a typed array; `uint8` for a `Uint8Array`. */
 export type DTypeOf<A extends TypedArray> = {
   [D in Exclude<FixedDType, "bool">]: A extends DTypeArrays[D] ? D : never;
 }[Exclude<FixedDType, "bool">];
 
-/** Makes a typed array: of `length` zeros, or over `buffer` without copying. */
+/** Makes a typed array of `length` zeros, or over `buffer` without copying. */
 export interface TypedArrayConstructor {
   new (length: number): TypedArray;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;
@@ -100,7 +100,7 @@ export function isFixedDType(dtype: DType): dtype is FixedDType {
   return dtype !== "string" && dtype !== "bytes";
 }
 
-/** Bytes per element; 0 for `string` and `bytes`, whose elements differ. */
+/** Bytes per element; 0 for `string` and `bytes`, whose elements vary in size. */
 export function itemSize(dtype: DType): number {
   return isFixedDType(dtype) ? TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT : 0;
 }
@@ -116,8 +116,8 @@ export function dtypeOf(value: unknown): FixedDType | undefined {
 }
 
 /**
- * Whether `value` is a typed array that stands for a dtype. `Uint8ClampedArray` and `DataView`
- * stand for none.
+ * Whether `value` is a typed array that stores a dtype. `Uint8ClampedArray` and `DataView` store
+ * none.
  */
 export function isTypedArray(value: unknown): value is TypedArray {
   return dtypeOf(value) !== undefined;
@@ -126,7 +126,7 @@ export function isTypedArray(value: unknown): value is TypedArray {
 /**
  * `length` zeros (empty strings, empty blocks) in the storage of `dtype`.
  *
- * @throws {LeatError} `invalid_argument` where `dtype` is none.
+ * @throws {LeatError} `invalid_argument` where `dtype` is unknown.
  */
 export function zerosOf<D extends DType>(dtype: D, length: number): DTypeArrays[D] {
   if (!isDType(dtype)) {

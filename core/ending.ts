@@ -1,14 +1,14 @@
 /**
- * The end of something that others wait on: a thread, a source.
+ * Waits for work that ends early when a thread or a source ends.
  *
  * @module
  */
 
 /**
- * Lets work be waited for until an end comes, which may be never.
+ * Races work against an end that may never come.
  *
- * `Promise.race` with a promise that stands for the end would keep every result until that promise
- * settles; here nothing is left of work that is done.
+ * `Promise.race` with one long-lived promise would keep every result until that promise settles;
+ * this class keeps nothing of finished work.
  *
  * @example
  * ```ts
@@ -30,10 +30,13 @@ export class Ending {
     return this.#error !== undefined;
   }
 
-  /** What the work comes to, or a rejection with the error of the end, whichever is first. */
+  /**
+   * Resolves or rejects as the work does, or rejects with the error of the end, whichever is first.
+   */
   before<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      // Also where the end has come: the work's own failure is not to go unhandled.
+      // Even after the end, handle the work's own failure: it must not become an unhandled
+      // rejection.
       work.then((value) => {
         this.#waiting.delete(reject);
         resolve(value);
@@ -46,7 +49,7 @@ export class Ending {
     });
   }
 
-  /** The end is here. Only the first one counts. */
+  /** Ends all waiting work with `error`. Only the first call counts. */
   come(error: Error): void {
     if (this.#error !== undefined) return;
     this.#error = error;

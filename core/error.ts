@@ -1,11 +1,10 @@
 /**
- * The one error class of Leat, with a code that means the same on every carrier and in every
- * language, and its plain-data form for the wire.
+ * The error class of Leat, with gRPC's codes, and its plain-data form for the wire.
  *
  * @module
  */
 
-/** The gRPC canonical codes, in snake case. `ok` is absent: what succeeds throws nothing. */
+/** The gRPC canonical codes, in snake case. `ok` is absent: success throws nothing. */
 export const LEAT_ERROR_CODES = [
   "cancelled",
   "unknown",
@@ -35,7 +34,7 @@ export interface LeatErrorOptions {
   readonly details?: Record<string, unknown>;
 }
 
-/** A {@linkcode LeatError} as plain data: it survives msgpack, structured clone and the journal. */
+/** A {@linkcode LeatError} as plain data, for msgpack, structured clone and the journal. */
 export interface WireError {
   code: LeatErrorCode;
   message: string;
@@ -45,7 +44,7 @@ export interface WireError {
 }
 
 /**
- * How many causes below an error, and how many levels of its details, travel; deeper ones are cut
+ * How many causes below an error, and how many levels of its details, are sent; deeper ones are cut
  * off.
  */
 export const WIRE_ERROR_DEPTH_MAX = 8;
@@ -76,8 +75,8 @@ export class LeatError extends Error {
   }
 
   /**
-   * Whatever was thrown, as a `LeatError`: itself if it is one, otherwise wrapped (as `cause`)
-   * under the code its name stands for, or `fallbackCode` where the name stands for none.
+   * Turns any thrown value into a `LeatError`: a `LeatError` is returned as it is, anything else is
+   * wrapped as `cause` with the code of its name, or `fallbackCode` where the name has no code.
    */
   static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
     if (error instanceof LeatError) return error;
@@ -90,8 +89,8 @@ export class LeatError extends Error {
   }
 
   /**
-   * The error that {@linkcode LeatError.toWire} wrote down. Never throws: missing or foreign parts
-   * become `unknown`.
+   * Reads what {@linkcode LeatError.toWire} wrote. Never throws: missing or unknown parts become
+   * `unknown`.
    */
   static fromWire(wire: WireError): LeatError {
     return errorOf(wire, 0);
@@ -100,7 +99,7 @@ export class LeatError extends Error {
 
 const CODES: ReadonlySet<unknown> = new Set(LEAT_ERROR_CODES);
 
-/** By name and not by class, so that errors of another realm or runtime are known too. */
+/** By name, not by class, so that errors of another realm or runtime are recognised too. */
 const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
   ["AbortError", "cancelled"],
   ["TimeoutError", "deadline_exceeded"],
@@ -125,7 +124,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : describe(error);
 }
 
-/** `String(value)`, which itself throws for some values (no prototype, a hostile `toString`). */
+/** `String(value)` for values where that throws (no prototype, a hostile `toString`). */
 function describe(value: unknown): string {
   try {
     return String(value);
@@ -135,7 +134,7 @@ function describe(value: unknown): string {
 }
 
 function wireOf(error: unknown, depth: number): WireError {
-  // Half a surrogate pair has no UTF-8, and would keep the error from travelling.
+  // Half a surrogate pair has no UTF-8 encoding, so the error could not be sent.
   const message = messageOf(error).toWellFormed();
   const wire: WireError = { code: codeOf(error, "unknown"), message };
   if (error instanceof LeatError) {
@@ -155,7 +154,7 @@ function wireOf(error: unknown, depth: number): WireError {
   return wire;
 }
 
-/** An error must always be able to travel, so what cannot is described instead of refused. */
+/** Describes what cannot be sent, because an error must always be sendable. */
 function plainOf(value: unknown, depth: number): unknown {
   if (value === null || ["number", "boolean"].includes(typeof value)) return value;
   if (typeof value === "bigint" && BigInt.asIntN(64, value) === value) return value;

@@ -1,5 +1,5 @@
 /**
- * Stable digests for fingerprints: of bytes, and of plain data through one canonical spelling.
+ * Stable SHA-256 digests of bytes and of plain data.
  *
  * @module
  */
@@ -22,10 +22,10 @@ export function hashJson(value: unknown): string {
 }
 
 /**
- * JSON with keys in code-unit order and no spaces. What JSON cannot say is spelled as an object
- * with one `$` key: `{"$number":"NaN"}` (also the infinities and -0), `{"$bigint":"1"}`,
- * `{"$float32":"<hex of the bytes>"}` for typed arrays; own keys that begin with `$` are doubled,
- * so that no two values meet. Keys whose value is `undefined` are left out.
+ * JSON with keys in code-unit order and no spaces. Values that JSON lacks become objects with one
+ * `$` key: `{"$number":"NaN"}` (also the infinities and -0), `{"$bigint":"1"}`, `{"$float32":"<hex
+ * of the bytes>"}` for typed arrays. Own keys that begin with `$` get a second `$`, so that no two
+ * values have one spelling. Keys whose value is `undefined` are left out.
  *
  * @throws {LeatError} `invalid_argument` for anything else (functions, class instances, `undefined`
  * in an array), naming the path.

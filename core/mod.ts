@@ -1,6 +1,6 @@
 /**
- * What every room may import and which imports nothing: errors, dtypes, tensors, trees, digests and
- * counter-based luck.
+ * Errors, dtypes, tensors, trees, digests and counter-based random numbers. Every layer may import
+ * this one; it imports none.
  *
  * @module
  */

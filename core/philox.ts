@@ -1,19 +1,19 @@
 /**
- * Counter-based random numbers: a draw is a pure function of (seed, labels, index), so it repeats
- * wherever it is made and shifts no other draw. Philox4x32-10 of Salmon et al., "Parallel Random
- * Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
+ * Counter-based random numbers: a draw is a pure function of (seed, labels, index), so it is the
+ * same on every host and does not affect other draws. Philox4x32-10 of Salmon et al., "Parallel
+ * Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 4.
  *
  * @module
  */
 
 import { LeatError } from "./error.ts";
 
-/** Four 32-bit words: a Philox counter, or what it is turned into. */
+/** Four 32-bit words: a Philox counter, or the random words made from it. */
 export type PhiloxBlock = readonly [number, number, number, number];
 
 /**
- * Philox4x32-10: turns a counter of four 32-bit words and a key of two into four random 32-bit
- * words. Pure.
+ * Philox4x32-10: maps a counter of four 32-bit words and a key of two to four random 32-bit words.
+ * Pure.
  */
 export function philox4x32(counter: PhiloxBlock, key: readonly [number, number]): PhiloxBlock {
   const out = [0, 0, 0, 0];
@@ -23,11 +23,11 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
 
 /**
  * A stream of draws named by a seed and a path of labels. The draws at (seed, labels, index) depend
- * on nothing else: not on other streams, nor on which thread or host asks. Forking does not advance
- * the parent, and the order of forks does not matter.
+ * on nothing else: not on other streams, nor on the thread or host. Forking does not advance the
+ * parent, and the order of forks does not matter.
  *
- * `next()` takes two 32-bit words of the stream, `int(n)` one (two above 2³²; more, seldom, to stay
- * unbiased), `normal()` four.
+ * `next()` takes two 32-bit words of the stream, `normal()` four, and `int(n)` one (two above 2³²;
+ * rarely more, to stay unbiased).
  *
  * @example
  * ```ts
@@ -40,8 +40,9 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
  */
 export class RandomStream {
   /**
-   * Words 0 to 3 name the stream; 4 to 7 are the block last made; each as a signed integer. One plain
-   * array, because streams are made per element, and making a typed one takes longer than a draw.
+   * Words 0 to 3 name the stream; 4 to 7 are the last block; all are signed integers. A plain
+   * array, because streams are made per element and allocating a typed one takes longer than a
+   * draw.
    */
   readonly #words: number[];
   #blockIndex = -1;
@@ -49,7 +50,7 @@ export class RandomStream {
 
   /**
    * @param seed The low 64 bits count; a negative seed is its two's complement. A number must be a
-   * safe integer. A stream stands for its own seed and labels.
+   * safe integer. Given a stream, this is a stream of the same name, at its beginning.
    * @param labels The path of the stream: see {@linkcode RandomStream.fork}.
    */
   constructor(seed: bigint | number | RandomStream, labels: readonly (string | number)[] = []) {
@@ -58,14 +59,14 @@ export class RandomStream {
   }
 
   /**
-   * The stream of the path with `label` added. A string and a number never meet, nor do `["a",
-   * "b"]` and `["ab"]`.
+   * The stream whose path has `label` added. Different paths give different streams: `"1"` and `1`
+   * differ, and so do `["a", "b"]` and `["ab"]`.
    */
   fork(label: string | number): RandomStream {
     return new RandomStream(this, [label]);
   }
 
-  /** Four words that stand for seed and labels: see {@linkcode RandomStream.named}. */
+  /** Four words that identify seed and labels: see {@linkcode RandomStream.named}. */
   get name(): PhiloxBlock {
     const [first, second, third, fourth] = this.#words as [number, number, number, number];
     return [first, second, third, fourth];
@@ -83,7 +84,7 @@ export class RandomStream {
     return this.#position;
   }
 
-  /** Makes `position` (an earlier or later one) the index of the next word. */
+  /** Moves to `position` (earlier or later): the index of the next word. */
   seek(position: number): void {
     if (!Number.isSafeInteger(position) || position < 0) {
       throw new LeatError(
@@ -112,8 +113,7 @@ export class RandomStream {
         `int(n) needs an integer n from 1 to 2^53 - 1, not ${n}`,
       );
     }
-    // Draws past the last whole multiple of n are thrown away, or the low results would come more
-    // often.
+    // Draws past the last whole multiple of n are rejected: they would favour low results.
     if (n <= 0x100000000) {
       const limit = 0x100000000 - 0x100000000 % n;
       for (;;) {
@@ -130,7 +130,7 @@ export class RandomStream {
 
   /**
    * A normal deviate of mean 0 and variance 1 (Box–Muller; the second of the pair is dropped, so
-   * that no draw is held over).
+   * that no draw is kept for later).
    */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.next()));
@@ -158,8 +158,8 @@ const WEYL_1 = 0xbb67ae85;
 const ROUNDS = 10;
 
 /**
- * In plain int32 arithmetic (no BigInt, no objects), because every random draw of a pipeline runs
- * through here.
+ * Plain int32 arithmetic (no BigInt, no objects), because every random draw of a pipeline runs
+ * this.
  */
 function philoxInto(
   out: number[],
@@ -190,8 +190,8 @@ function philoxInto(
 }
 
 /**
- * The upper 32 bits of the product of two unsigned 32-bit words, from 16-bit halves. No partial sum
- * reaches 2³².
+ * The upper 32 bits of the product of two unsigned 32-bit words, computed from 16-bit halves. No
+ * partial sum reaches 2³².
  */
 function multiplyHigh(a: number, b: number): number {
   const aLow = a & 0xffff;
@@ -203,8 +203,8 @@ function multiplyHigh(a: number, b: number): number {
   return aHigh * bHigh + (middle >>> 16) + (carry >>> 16);
 }
 
-// What a block of a label's spelling begins with. Numbers need 21 bits of the second word, so tags
-// stand above them.
+// First word of each block of an encoded label. Numbers need 21 bits of the second word, so the
+// tags are above those bits.
 const TAG_SEED = 0x10000000;
 const TAG_NUMBER = 0x20000000;
 const TAG_STRING = 0x40000000;
@@ -230,7 +230,7 @@ function absorbLabel(state: number[], label: string | number): void {
     absorb(state, label, TAG_NUMBER + Math.floor(label / 0x100000000));
     return;
   }
-  // The length comes first, so that no label is the beginning of another.
+  // The length comes first, so that no label is a prefix of another.
   absorb(state, label.length, TAG_STRING);
   for (let i = 0; i < label.length; i += 4) {
     absorb(state, unitsAt(label, i), unitsAt(label, i + 2));
@@ -245,8 +245,8 @@ function unitsAt(text: string, index: number): number {
 }
 
 /**
- * One Davies–Meyer step: the state is encrypted under the message block and added to itself, so it
- * cannot be run backwards.
+ * One Davies–Meyer step: the state is encrypted under the message block and added to itself, so the
+ * step cannot be inverted.
  */
 function absorb(state: number[], low: number, high: number): void {
   philoxInto(state, 4, state[0]!, state[1]!, state[2]!, state[3]!, low, high);

@@ -1,16 +1,16 @@
 /**
- * Text of others, as it is shown in a log or a terminal.
+ * Makes text from other programs safe to show in a log or a terminal.
  *
  * @module
  */
 
-/** Control characters, ends of line, and marks that turn the direction of what follows. */
-// deno-lint-ignore no-control-regex -- they are what is looked for
+/** Control characters, line ends, and marks that change the direction of text. */
+// deno-lint-ignore no-control-regex  -- these characters are searched for
 const STEERING = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /**
- * A text on one line, with an escape in the place of each character that a terminal or a reader of
- * logs would act on. So no text begins a line of its own, or hides what stands before it.
+ * Returns `text` on one line, with escapes for the characters that a terminal or a log reader would
+ * act on. So text cannot start a line of its own or hide what precedes it.
  *
  * @example
  * ```ts

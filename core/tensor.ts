@@ -1,6 +1,6 @@
 /**
- * Tensors: what batches are made of. A tensor is a dtype, a shape and one flat row-major store; a
- * ragged tensor is one tensor of values and where its rows begin.
+ * Tensors, which batches consist of. A tensor has a dtype, a shape and one flat row-major store; a
+ * ragged tensor has one tensor of values and the positions where its rows begin.
  *
  * @module
  */
@@ -19,15 +19,14 @@ import {
 } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 
-/** One element of a tensor, outside of it. */
+/** One element of a tensor as a plain value. */
 export type TensorScalar = number | bigint | boolean | string | Uint8Array;
 
-/** A tensor outside of it: nested arrays, or the scalar itself where there is no axis. */
+/** A tensor as plain values: nested arrays, or the scalar itself where there is no axis. */
 export type NestedArray = TensorScalar | NestedArray[];
 
 /**
- * A dense tensor. Immutable by convention: whoever holds one may share its `data` with another
- * thread.
+ * A dense tensor. Immutable by convention: its `data` may be shared with another thread.
  *
  * @example
  * ```ts
@@ -47,7 +46,7 @@ export class Tensor<D extends DType = DType> {
    * @param shape Length of every axis, outermost first; `[]` for a scalar.
    * @param data The elements, row-major; kept, not copied.
    * @throws {LeatError} `invalid_argument` where the length of `data` is not the product of
-   * `shape`, or its class is not that of `dtype`. The elements themselves are not looked at.
+   * `shape`, or its class is not that of `dtype`. The elements are not checked.
    */
   constructor(dtype: D, shape: readonly number[], data: DTypeArrays[D]) {
     const size = sizeOf(shape);
@@ -68,7 +67,7 @@ export class Tensor<D extends DType = DType> {
     return new Tensor(dtype, shape, zerosOf(dtype, sizeOf(shape)));
   }
 
-  /** How many elements there are: the product of the shape. */
+  /** Number of elements: the product of the shape. */
   get size(): number {
     return this.data.length;
   }
@@ -90,7 +89,7 @@ export class Tensor<D extends DType = DType> {
   /**
    * Row `index` along axis 0, as a view of the same data.
    *
-   * @throws {LeatError} `out_of_range` where there is no such row, `invalid_argument` for a scalar.
+   * @throws {LeatError} `out_of_range` if there is no such row, `invalid_argument` for a scalar.
    */
   row(index: number): Tensor<D> {
     const [rows, ...shape] = this.shape;
@@ -118,8 +117,8 @@ export class Tensor<D extends DType = DType> {
   }
 
   /**
-   * Nested arrays of the elements; the element itself for a scalar. Booleans of `bool`, bigints of
-   * `int64` and `uint64`.
+   * The elements as nested arrays; for a scalar, the element itself. `bool` gives booleans, `int64`
+   * and `uint64` give bigints.
    */
   toArray(): NestedArray {
     const at = this.dtype === "bool"
@@ -129,7 +128,7 @@ export class Tensor<D extends DType = DType> {
   }
 }
 
-/** What {@linkcode tensor} makes tensors of. */
+/** The values that {@linkcode tensor} accepts. */
 export type TensorLike = NestedArray | TypedArray | readonly (NestedArray | TypedArray)[] | Tensor;
 
 /** How {@linkcode tensor} reads its argument. */
@@ -148,7 +147,7 @@ export interface TensorOptions<D extends DType = DType> {
  * arrays of either. A `Uint8Array` is a run of `uint8`, or one element where `dtype` is `"bytes"`.
  *
  * @throws {LeatError} `invalid_argument` for rows of unequal length, mixed types, a value that
- * `dtype` cannot hold (a fraction or an overflow in an integer dtype), or a `shape` of another
+ * `dtype` cannot hold (a fraction or an overflow in an integer dtype), or a `shape` of a different
  * size.
  *
  * @example
@@ -183,15 +182,15 @@ export function tensor(
 /**
  * Rows of different lengths: row `i` is `values` from `rowSplits[i]` to `rowSplits[i + 1]` along
  * axis 0. The splits are a `BigInt64Array` (int64, as in tf.data), one longer than the number of
- * rows, from 0 to the number of values.
+ * rows; they go from 0 to the number of values.
  */
 export class RaggedTensor<D extends DType = DType> {
   readonly values: Tensor<D>;
   readonly rowSplits: BigInt64Array;
 
   /**
-   * @throws {LeatError} `invalid_argument` where the splits do not start at 0, end at the number of
-   * values, or go down.
+   * @throws {LeatError} `invalid_argument` where the splits do not start at 0, do not end at the
+   * number of values, or decrease.
    */
   constructor(values: Tensor<D>, rowSplits: BigInt64Array) {
     const rows = values.shape[0];
@@ -219,7 +218,7 @@ export class RaggedTensor<D extends DType = DType> {
     this.rowSplits = rowSplits;
   }
 
-  /** How many rows there are. */
+  /** Number of rows. */
   get numRows(): number {
     return this.rowSplits.length - 1;
   }
@@ -239,7 +238,7 @@ export class RaggedTensor<D extends DType = DType> {
   }
 }
 
-/** How many bytes `text` takes as UTF-8; a lone surrogate counts as the three bytes of U+FFFD. */
+/** Number of bytes of `text` as UTF-8; a lone surrogate counts as the three bytes of U+FFFD. */
 export function utf8Length(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -311,7 +310,9 @@ function fromAny(value: unknown, dtype: DType | undefined): Tensor {
   return pack(dtype ?? dtypeOfLeaf(value, leaves), shape, leaves);
 }
 
-/** The shape that the first element of every axis suggests; `flatten` holds the others to it. */
+/**
+ * The shape according to the first element of every axis; `flatten` checks the others against it.
+ */
 function nestedShape(value: unknown, bytesAreLeaves: boolean): number[] {
   const shape: number[] = [];
   for (let at = value; isRow(at, bytesAreLeaves); at = at[0]) shape.push(at.length);
@@ -377,7 +378,7 @@ function pack(dtype: DType, shape: readonly number[], leaves: readonly unknown[]
   return new Tensor(dtype, shape, data as TypedArray);
 }
 
-/** `leaf` as what the store takes, or `undefined` where it has no such value. */
+/** `leaf` as the store holds it, or `undefined` if the store cannot. */
 function numeric(leaf: unknown, big: boolean): number | bigint | undefined {
   switch (typeof leaf) {
     case "boolean":

@@ -1,6 +1,6 @@
 /**
- * Elements are trees: plain objects and arrays are structure, everything else is a leaf. These walk
- * them.
+ * Walks elements, which are trees: plain objects and arrays are structure, everything else is a
+ * leaf.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { dtypeOf, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { RaggedTensor, Tensor } from "./tensor.ts";
 
-/** What a tree ends in. */
+/** The leaves that a tree may have. */
 export type Leaf =
   | number
   | bigint
@@ -23,10 +23,10 @@ export type Leaf =
 /** An element of a dataset: leaves in plain objects and arrays (tuples). */
 export type Element = Leaf | Element[] | { [key: string]: Element };
 
-/** How deep structure may nest. A cycle shows up here. */
+/** Maximum nesting of structure. It also stops cycles. */
 export const TREE_DEPTH_MAX = 64;
 
-/** Whether `value` is a leaf: `false` for structure and for what has no place in an element. */
+/** Whether `value` is a leaf: `false` for structure and for values that elements cannot hold. */
 export function isLeaf(value: unknown): value is Leaf {
   switch (typeof value) {
     case "number":
@@ -43,7 +43,7 @@ export function isLeaf(value: unknown): value is Leaf {
 }
 
 /**
- * Whether `value` is structure of named parts: an object made by a literal, `JSON.parse` or
+ * Whether `value` is structure with named parts: an object made by a literal, `JSON.parse` or
  * `Object.create(null)`.
  */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
@@ -55,14 +55,14 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 /**
  * The same structure with every leaf replaced by `fn(leaf)`.
  *
- * @throws {LeatError} `invalid_argument` naming the path of what is neither structure nor leaf, of
- * an own `__proto__` key, or of structure deeper than {@linkcode TREE_DEPTH_MAX}.
+ * @throws {LeatError} `invalid_argument` with the path, for a value that is neither structure nor
+ * leaf, an own `__proto__` key, or structure deeper than {@linkcode TREE_DEPTH_MAX}.
  */
 export function mapTree(tree: unknown, fn: (leaf: Leaf) => unknown): unknown {
   return zip([tree], (leaves) => fn(leaves[0]!), []);
 }
 
-/** The leaves, depth first, keys in the object's own order. Errors as {@linkcode mapTree}. */
+/** The leaves, depth first, keys in the object's own order. Throws like {@linkcode mapTree}. */
 export function flattenTree(tree: unknown): Leaf[] {
   const leaves: Leaf[] = [];
   visit(tree, [], (leaf) => leaves.push(leaf));
@@ -80,10 +80,10 @@ export function treePaths(tree: unknown): string[] {
 }
 
 /**
- * One tree of the trees' common structure: `fn` gets the leaves at one place, in the order of the
- * trees. Keys come in the first tree's order.
+ * Merges trees of one structure: `fn` gets the leaves at one path, in the order of the trees. Keys
+ * come in the first tree's order.
  *
- * @throws {LeatError} `invalid_argument` naming the path where structures differ; otherwise as
+ * @throws {LeatError} `invalid_argument` naming the path where structures differ; otherwise like
  * {@linkcode mapTree}.
  */
 export function zipTrees(trees: readonly unknown[], fn: (leaves: Leaf[]) => unknown): unknown {
@@ -94,9 +94,9 @@ export function zipTrees(trees: readonly unknown[], fn: (leaves: Leaf[]) => unkn
 }
 
 /**
- * About how many bytes an element holds: 8 per number, bigint, or place in structure, 1 per boolean
- * and null, 1 per character of a string, and the bytes of arrays and tensors. For budgets, not for
- * allocation.
+ * Approximate size of an element in bytes: 8 per number, bigint and entry of structure, 1 per
+ * boolean and null, 1 per character of a string, and the bytes of arrays and tensors. For budgets,
+ * not for allocation.
  */
 export function byteSize(tree: unknown): number {
   let bytes = 0;
@@ -108,7 +108,7 @@ export function byteSize(tree: unknown): number {
   return bytes + 8 * places;
 }
 
-/** A path into a tree as messages name it: `$` for the root, `$.image`, `$[0]`, `$["odd key"]`. */
+/** A path into a tree as messages show it: `$` for the root, `$.image`, `$[0]`, `$["odd key"]`. */
 export function pathText(path: readonly (string | number)[]): string {
   let text = "$";
   for (const key of path) {

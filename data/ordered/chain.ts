@@ -1,6 +1,6 @@
 /**
- * The analysis of a pipeline whose stream is to be the same whoever produces it: which part of it
- * can be produced split by split, and what has to be done where the splits are put together.
+ * Analysis for deterministic reading: which part of a pipeline can be produced split by split, and
+ * what the reader has to do when it joins the splits.
  */
 import { rebuilt } from "../foreign.ts";
 import type { DatasetNode, Division } from "../node.ts";
@@ -11,17 +11,22 @@ const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];
 
 /** A pipeline with one source that is read split by split. */
 export interface OrderedChain {
-  /** What runs on a split, as a dataset of its own: to the batch if there is one, to the end otherwise. */
+  /**
+   * The dataset that runs on a split: up to the batch if there is one, otherwise the whole chain.
+   */
   readonly perSplit: DatasetNode;
-  /** What gathers the rows of `perSplit`; its attributes have `size` and `dropRemainder`. */
+  /**
+   * The operator that gathers the rows of `perSplit`; has the attributes `size` and
+   * `dropRemainder`.
+   */
   readonly batch: DatasetNode | undefined;
-  /** The one-to-one operators after the batch, first first. */
+  /** The one-to-one operators after the batch, in order. */
   readonly after: readonly DatasetNode[];
-  /** Whether splits come in an order drawn from the seed and the epoch. */
+  /** Whether the order of splits is drawn from the seed and the epoch. */
   readonly shuffled: boolean;
 }
 
-/** The chain that a graph is; `undefined` where it is more than one. */
+/** The graph as one chain; `undefined` if it is not one. */
 export function chainOf(root: DatasetNode): OrderedChain | undefined {
   const after: DatasetNode[] = [];
   let at = root;
@@ -42,10 +47,10 @@ export function chainOf(root: DatasetNode): OrderedChain | undefined {
 }
 
 /**
- * The graph that its reader runs: every part of `root` that is a chain is replaced by what
- * `distribute` makes of it, as high up as can be; all other operators stay.
+ * The graph that the reader runs: `distribute` replaces every maximal part of `root` that is a
+ * chain; all other operators stay.
  *
- * @param distribute is told a chain and its number among the graph's chains.
+ * @param distribute receives a chain and its number among the graph's chains.
  */
 export function distributeChains(
   root: DatasetNode,
@@ -66,7 +71,7 @@ export function withInputs(node: DatasetNode, inputs: readonly DatasetNode[]): D
   return rebuilt(node, node.attributes, inputs);
 }
 
-/** The graph with every operator that may give elements as they come told to keep their order. */
+/** The graph with every operator that may reorder elements set to keep their order. */
 export function inOrder(node: DatasetNode): DatasetNode {
   const inputs = node.inputs.map(inOrder);
   const { attributes } = node;

@@ -1,6 +1,4 @@
-/**
- * Where the splits of an ordered chain are put together: what they have left over becomes batches.
- */
+/** Joins the splits of an ordered chain: their remaining rows become batches. */
 import { rowAt, rowSpec, specOf } from "../components.ts";
 import { type IterationOptions, openIterator } from "../dataset_iterator.ts";
 import type { DatasetNode } from "../node.ts";
@@ -10,14 +8,14 @@ import { type ElementSpec, mapSpec } from "../spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 import { gathering, rowsIn, sizeOf } from "./split_run.ts";
 
-/** Sets the luck of batches that were joined apart from that of their splits' own. */
+/** Separates the seed of joined batches from the seeds of the splits' own batches. */
 const JOINED_SALT = 1n;
 
-/** Rows that a split has left over and that wait for others to fill a batch. */
+/** Rows left over from a split that wait for others to fill a batch. */
 export interface CarriedRows {
-  /** The split's place in the order of splits. */
+  /** The split's position in the order of splits. */
   readonly sequence: number;
-  /** How many of its last rows. */
+  /** How many of the split's last rows. */
   readonly rows: number;
 }
 
@@ -46,7 +44,7 @@ export class RemainderJoin {
     this.#size = chain.batch === undefined ? Infinity : sizeOf(chain.batch);
   }
 
-  /** The rows that wait, by the splits they come from. */
+  /** The waiting rows, by split. */
   get carried(): CarriedRows[] {
     const counts = new Map<number, number>();
     for (const { sequence } of this.#rows) counts.set(sequence, (counts.get(sequence) ?? 0) + 1);
@@ -54,12 +52,12 @@ export class RemainderJoin {
   }
 
   /**
-   * Takes what a split has left over.
+   * Adds the remaining rows of a split.
    *
-   * @param lastRows how many of its last rows: fewer than all where the others are in a batch that
-   * was given before.
-   * @returns the batch that it completes, if it does.
-   * @throws {ReadingFailure} where operators after the batch run elsewhere, and cannot go on.
+   * @param lastRows how many of its last rows: fewer than all if an earlier batch already has the
+   * others.
+   * @returns the batch that the rows complete, if any.
+   * @throws {ReadingFailure} if operators after the batch run elsewhere and cannot continue.
    */
   async add(
     sequence: number,
@@ -78,7 +76,7 @@ export class RemainderJoin {
     return await this.#batch(rows, index);
   }
 
-  /** What is left when there are no more splits. */
+  /** The last, partial batch, if rows are left. */
   async end(): Promise<Joined | undefined> {
     const rows = this.#rows;
     this.#rows = [];

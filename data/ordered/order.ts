@@ -1,17 +1,15 @@
-/**
- * The order in which the splits of an ordered chain follow each other.
- */
+/** The order of the splits of an ordered chain. */
 import { RandomStream } from "../../core/philox.ts";
 
-/** What the order depends on beside the number of splits. */
+/** Determines the order, together with the number of splits. */
 export interface OrderSeed {
   readonly seed: bigint;
   readonly epoch: number;
-  /** Whether the order is drawn; otherwise it is that of the table. */
+  /** Whether the order is drawn; otherwise it is the table's. */
   readonly shuffled: boolean;
 }
 
-/** The places in the table of `count` splits, in the order in which they are given. */
+/** Indices into the table of `count` splits, in reading order. */
 export function splitOrder(count: number, { seed, epoch, shuffled }: OrderSeed): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, i) => i);
   if (!shuffled) return order;

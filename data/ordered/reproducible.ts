@@ -1,26 +1,28 @@
 /**
- * Whether a pipeline gives the same wherever and whenever it runs, as far as its functions show it.
+ * Whether a pipeline gives the same elements in every run, as far as the source of its functions
+ * shows.
  */
 import { LeatError } from "../../core/error.ts";
 import { NodeFunction } from "../call.ts";
 import type { DatasetNode } from "../node.ts";
 import { ambientNamesOf, functionText } from "../udf/user_function.ts";
 
-/** What of ambient names is luck, … */
+/** Ambient names of random sources. */
 const LUCK: ReadonlySet<string> = new Set(["Math.random", "crypto"]);
-/** … and what is a clock. */
+/** Ambient names of clocks. */
 const CLOCKS: ReadonlySet<string> = new Set(["Date", "Temporal", "performance"]);
 
-/** Why it matters, if nobody says otherwise. */
+/** The default beginning of the message. */
 const EVERY_RUN = "distribute: under DETERMINISTIC every run gives the same elements";
 
 /**
- * Looks for functions that use the clock or luck of their own. Of functions in modules nothing is
- * known.
+ * Refuses functions that use the clock or ambient random numbers. Functions in modules are not
+ * examined.
  *
- * Errors: `failed_precondition`, naming the operator, what its function uses, and what to use instead.
+ * Errors: `failed_precondition`, naming the operator, what its function uses, and what to use
+ * instead.
  *
- * @param why it matters: the beginning of the message.
+ * @param why the beginning of the message: why it matters.
  */
 export function checkReproducible(root: DatasetNode, why = EVERY_RUN): void {
   for (const value of Object.values(root.attributes)) {
@@ -34,7 +36,7 @@ export function checkReproducible(root: DatasetNode, why = EVERY_RUN): void {
 function refused(why: string, operator: string, names: readonly string[], text: string): LeatError {
   const remedies = [
     ...(names.some((name) => !CLOCKS.has(name))
-      ? ["take luck from `random` of the last argument: (x, { random }) => random.next()"]
+      ? ["draw random numbers from `random` of the last argument: (x, { random }) => random.next()"]
       : []),
     ...(names.some((name) => !LUCK.has(name))
       ? ["read the clock where the pipeline is made, and hand the time over in captures"]

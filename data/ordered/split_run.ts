@@ -1,6 +1,4 @@
-/**
- * One split of an ordered chain, run as a dataset of its own.
- */
+/** Runs one split of an ordered chain as a dataset of its own. */
 import { flattenTree, treePaths } from "../../core/tree.ts";
 import { commonRows } from "../components.ts";
 import type { IteratorContext } from "../context.ts";
@@ -13,18 +11,21 @@ import type { ElementSpec } from "../spec.ts";
 import type { Split } from "../splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
-/** Which split to run, and with what luck. */
+/** Which split to run, and with which seed. */
 export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsReadingFailures"> {
   readonly seed: bigint;
   readonly epoch: number;
-  /** The split's place in its table. */
+  /** The split's index in its table. */
   readonly index: number;
   readonly split: Split;
-  /** Told the last rows of the split, as a batch, where they do not fill one. */
+  /** Receives the last rows of the split, as a batch, if they do not fill one. */
   readonly onRemainder: (batch: unknown) => void;
 }
 
-/** Opens a split: it gives its elements, or its full batches, each through all that follows them. */
+/**
+ * Opens a split: gives its elements, or its full batches, each after all operators that follow
+ * them.
+ */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
   const { seed, epoch, index, split, onRemainder, host, keepsReadingFailures = false } = options;
   let handedOut = false;
@@ -57,7 +58,7 @@ function graphOf(
   );
 }
 
-/** The batches that `batch` makes of `rows`, the last of which may be short. */
+/** The batches that `batch` makes of `rows`; the last one may be short. */
 export function gathering(batch: DatasetNode, rows: DatasetNode): DatasetNode {
   return withInputs(withoutDropping(batch), [rows]);
 }
@@ -77,7 +78,7 @@ export function rowsIn(batch: unknown): number {
   return commonRows("batch", flattenTree(batch), treePaths(batch));
 }
 
-/** Gives full batches on and keeps back a short one, which ends them. */
+/** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends UnaryNode {
   override readonly division = "whole";
   readonly size: number;
@@ -93,7 +94,7 @@ class FullBatchesNode extends UnaryNode {
     return { size: this.size };
   }
 
-  /** Not an operator of the user's: the luck of theirs is what it is where they run without it. */
+  /** Not an operator of the user's: it must not change the random seeds of theirs. */
   override get isSetting(): boolean {
     return true;
   }

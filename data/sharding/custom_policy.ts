@@ -1,6 +1,4 @@
-/**
- * Sharding policies that users write.
- */
+/** Sharding policies written by users. */
 import { LeatError } from "../../core/error.ts";
 import { NodeFunction } from "../call.ts";
 import type { Dataset } from "../dataset.ts";
@@ -10,21 +8,24 @@ import type { Shard } from "../sharding_policy.ts";
 import { type Captures, loadFunction, type UserFunction } from "../udf/user_function.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** What a policy's function is told of its worker, beside its captures. */
+/** What a policy's function gets besides its captures. */
 export interface ShardExtra extends Shard {
   readonly Dataset: typeof Dataset;
 }
 
-/** What a policy is made of. */
+/** Options of {@linkcode shardingPolicy}. */
 export interface ShardingPolicyOptions<C extends Captures> {
-  /** What the worker with this index, of `count`, produces of the dataset. Run once for each task. */
+  /**
+   * Returns the part of the dataset that worker `index` of `count` produces. Runs once for each
+   * task.
+   */
   readonly shard: UserFunction<
     (
       dataset: Dataset<unknown>,
       worker: ShardExtra & C,
     ) => Dataset<unknown> | Promise<Dataset<unknown>>
   >;
-  /** Values that the function is given by name in its last argument. */
+  /** Values that the function gets by name in its last argument. */
   readonly captures?: C;
 }
 
@@ -35,7 +36,7 @@ export interface WirePolicy {
   readonly shard: string;
 }
 
-/** A policy of a user's own; made by {@linkcode shardingPolicy}. */
+/** A user's sharding policy; made by {@linkcode shardingPolicy}. */
 export class CustomShardingPolicy {
   readonly name: string;
   readonly shard: NodeFunction;
@@ -68,8 +69,8 @@ export class CustomShardingPolicy {
   /**
    * The worker's part of a graph.
    *
-   * @throws {LeatError} what the function failed with, naming the policy; `invalid_argument` where it
-   * gives no dataset.
+   * @throws {LeatError} with the code of the function's failure, naming the policy;
+   * `invalid_argument` where it returns no dataset.
    */
   async shardOf(root: DatasetNode, worker: Shard, host: Host): Promise<DatasetNode> {
     const { fn, captures } = await loadFunction(this.shard, host);
@@ -95,12 +96,12 @@ export class CustomShardingPolicy {
 }
 
 /**
- * A policy that divides a dataset among the workers of the dispatcher's list as a function says. The
- * function is run on every worker, so it must be able to travel: `udf(…)`, or self-contained. Workers
- * share one luck, so that unseeded shuffles come out alike on all of them.
+ * A policy whose function divides a dataset among the workers of the dispatcher's list. The
+ * function runs on every worker, so it must be serialisable: `udf(…)`, or self-contained. Workers
+ * share one seed, so unseeded shuffles give the same order on all of them.
  *
- * @throws {LeatError} `invalid_argument` for an empty name or what is no function;
- * `failed_precondition` naming what the function takes from around it.
+ * @throws {LeatError} `invalid_argument` for an empty name or a value that is no function;
+ * `failed_precondition` naming the outer variables that the function uses.
  *
  * @example
  * ```ts

@@ -1,6 +1,4 @@
-/**
- * The files of one worker: of n workers, worker i reads the files i, i + n, …
- */
+/** FILE sharding: of n workers, worker i reads the files i, i + n, … */
 import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -10,7 +8,9 @@ import { SameElementsNode, UnaryIterator } from "../operators/unary.ts";
 import { ReadingFailure } from "../reading_failure.ts";
 import type { Shard } from "../sharding_policy.ts";
 
-/** A worker's share of a dataset of names. It differs from `shard` in that there must be one for each. */
+/**
+ * A worker's share of a dataset of names. Unlike `shard`, it needs at least one name per worker.
+ */
 export class FileShardNode extends SameElementsNode implements Shard {
   override readonly division = "whole";
   readonly index: number;
@@ -40,18 +40,18 @@ registerNode("shardFiles", {
   fromWire: (a, [input]) => new FileShardNode(input!, a.count, a.index),
 });
 
-/** Gives no name before there is one for each worker; from there on it needs to know of no end. */
+/** Gives no name before it has seen one for each worker; after that it does not need the end. */
 class FileShardIterator extends UnaryIterator {
   readonly #shard: Shard;
-  /** How many names have come, of whichever worker. */
+  /** How many names were read, of all workers. */
   #total = 0;
-  /** This worker's name that has come and was not given. */
+  /** This worker's name that was read and not given yet. */
   #held: { readonly name: unknown } | undefined;
   /** How many of this worker's names were given. */
   #position = 0;
-  /** How many of them are passed over first. */
+  /** How many of them to skip first, after a restore. */
   #passOver = 0;
-  /** There are too few: nothing can be read, which is not the end of the data. */
+  /** Set when there are too few files: an error, not the end of the data. */
   #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, shard: Shard) {
@@ -81,7 +81,7 @@ class FileShardIterator extends UnaryIterator {
     throw this.#failure = ReadingFailure.of(this.stats.failed(this.#tooFew()));
   }
 
-  /** The input is read from its beginning again. */
+  /** The input is read from its beginning after a restore. */
   protected override saveState(): Promise<{ readonly position: number }> {
     return Promise.resolve({ position: this.#position });
   }

@@ -1,6 +1,4 @@
-/**
- * Static sharding: the graph that one worker of a fixed number runs in place of the whole one.
- */
+/** Static sharding: rewrites a graph into the part that one of a fixed number of workers runs. */
 import { LeatError } from "../../core/error.ts";
 import { rebuilt } from "../foreign.ts";
 import type { DatasetNode } from "../node.ts";
@@ -19,12 +17,12 @@ import { FileShardNode } from "./file_shard.ts";
 export type StaticPolicy = "FILE" | "DATA" | "FILE_OR_DATA" | "HINT";
 
 /**
- * The part of a graph that a worker runs. The parts of all workers together give every element once,
- * if they run with the same luck.
+ * The part of a graph that a worker runs. The parts of all workers together give every element
+ * once, if they run with the same seed.
  *
- * @throws {LeatError} `not_found` under FILE for a source that reads no files; `failed_precondition`
- * where a worker's part would be stored as if it were the whole. That there are fewer files than
- * workers is an error (`invalid_argument`) of the first element.
+ * @throws {LeatError} `not_found` under FILE for a source that reads no files;
+ * `failed_precondition` if a worker would store its part as the whole dataset. If there are fewer
+ * files than workers, the first element fails with `invalid_argument`.
  */
 export function shardGraph(root: DatasetNode, policy: StaticPolicy, shard: Shard): DatasetNode {
   switch (policy) {
@@ -44,12 +42,12 @@ export function shardGraph(root: DatasetNode, policy: StaticPolicy, shard: Shard
   }
 }
 
-/** Elements are counted at the very end, so all workers have to have them in one order. */
+/** Elements are counted at the very end, so all workers must have them in one order. */
 function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
   return new ShardNode(inOrder(root), count, index);
 }
 
-/** Every file source reads its share of the files, whatever is done with their elements. */
+/** Every file source reads its share of the files, whatever operators follow. */
 function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
   if (isFileListing(node)) return shardNames(node, shard);
   if (node instanceof FileSourceNode) {
@@ -62,7 +60,7 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
         `use FILE_OR_DATA, DATA or DYNAMIC`,
     );
   }
-  // It would be told of a part.
+  // The cardinality is that of the whole dataset, not of a part.
   if (node instanceof AssertCardinalityNode) return shardFiles(node.inputs[0]!, shard);
   const whole = replicatedInputOf(node);
   const inputs = node.inputs.map((input, i) => i === whole ? input : shardFiles(input, shard));
@@ -70,8 +68,8 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
 }
 
 /**
- * A share of a dataset of names. Workers have to agree on the order of all of them, so what shuffles
- * them does so only behind the division.
+ * A share of a dataset of names. All workers must see the names in one order, so shuffles of names
+ * move behind the division.
  */
 function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
   const shuffles: ShuffleNode[] = [];
@@ -81,7 +79,7 @@ function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
   return shuffle === undefined ? share : withInputs(shuffle, [share]);
 }
 
-/** The graph without its shuffles, which are put into `removed`, the last one first. */
+/** The graph without its shuffles; appends them to `removed`, the last one first. */
 function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
   if (node instanceof ShuffleNode) {
     removed.push(node);
@@ -106,7 +104,10 @@ function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
   return stored(withInputs(node, inputs));
 }
 
-/** What keeps elements in files keeps those of one worker, and others would take them for all. */
+/**
+ * Operators that store elements in files would store one worker's part, and readers would treat it
+ * as the whole.
+ */
 function stored(node: DatasetNode): DatasetNode {
   const keepsFiles = node.division === "stored" ||
     node instanceof CacheNode && node.path !== undefined;

@@ -1,16 +1,14 @@
-/**
- * Writing one chunk file of a stored dataset.
- */
+/** Writes one chunk file of a stored dataset. */
 import { nodeZlib } from "../../core/builtins.ts";
 import { encodeTfRecord } from "../formats/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
 
-/** Written at once, and compressed by itself. */
+/** Size of a block, which is written at once and compressed on its own. */
 const BLOCK_BYTES = 1 << 20;
 
-/** Gathers elements into blocks and appends these to a file in the making. */
+/** Gathers elements into blocks and appends these to an unfinished file. */
 export class ChunkWriter {
   readonly #file: NewFile;
   readonly #name: string;
@@ -44,7 +42,7 @@ export class ChunkWriter {
     return this.#sizeBytes;
   }
 
-  /** Adds an element. It may wait, when a block is full. */
+  /** Adds an element. It may wait when a block is full. */
   write(element: unknown): void | Promise<void> {
     const record = encodeTfRecord(encodeValue(element));
     this.#count++;
@@ -53,7 +51,7 @@ export class ChunkWriter {
     return this.#blockBytes < BLOCK_BYTES ? undefined : this.#flush();
   }
 
-  /** Puts the file in its place. */
+  /** Commits the file under its final name. */
   async finish(): Promise<Chunk> {
     await this.#flush();
     await this.#file.commit();

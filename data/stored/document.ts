@@ -1,7 +1,4 @@
-/**
- * Small files that say what other files hold: JSON with a digest of its own, written whole or not at
- * all.
- */
+/** Small metadata files: JSON with a checksum, written atomically. */
 import { LeatError } from "../../core/error.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -12,7 +9,9 @@ import { ValueReader, ValueWriter } from "../wire.ts";
 /** Longest document that is read: a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 
-/** How often one looks whether somebody else has made a file, and for how long, in ms. */
+/**
+ * How often, and for how long at most, to check whether another writer has finished a file, in ms.
+ */
 const TURN_PAUSE_MS = 50;
 const TURN_MAX_MS = 30_000;
 
@@ -22,7 +21,7 @@ export function encodeDocument(format: string, value: object): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
 }
 
-/** Puts a document in its place. */
+/** Writes a document under its final name. */
 export async function writeDocument(
   host: Host,
   path: string,
@@ -39,9 +38,10 @@ export async function writeDocument(
 }
 
 /**
- * Does something for which files have to be begun, once nobody else is making them.
+ * Begins files once no other writer is making them.
  *
- * Errors: `already_exists` where somebody is for half a minute, and whatever else doing it fails with.
+ * Errors: `already_exists` if another writer is still at it after 30 seconds, and the errors of
+ * `begin`.
  */
 export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T> {
   const untilMs = host.nowMs() + TURN_MAX_MS;
@@ -57,9 +57,10 @@ export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T>
 }
 
 /**
- * Changes a document, or makes it; of several that do, one after the other.
+ * Changes a document, or makes it. Concurrent changes are applied one after the other.
  *
- * @param change is given what is there, and answers what is to be; `undefined`: that stays.
+ * @param change receives the current document and returns the new one; `undefined` leaves it as it
+ * is.
  */
 export async function changeDocument<T extends object>(
   host: Host,
@@ -80,11 +81,12 @@ export async function changeDocument<T extends object>(
 }
 
 /**
- * A document; `undefined` where there is none.
+ * Reads a document; `undefined` if there is none.
  *
- * @param remedy what to do about one that is damaged, as a sentence.
+ * @param remedy what to do about a damaged one, as a sentence.
  *
- * Errors: `data_loss` for one that is damaged or of another format, and those of reading files.
+ * Errors: `data_loss` for a document that is damaged or of another format, and those of reading
+ * files.
  */
 export async function readDocument<T>(
   host: Host,

@@ -1,6 +1,4 @@
-/**
- * Writing a stored dataset.
- */
+/** Writes a stored dataset. */
 import { LeatError } from "../../core/error.ts";
 import { specOf } from "../components.ts";
 import { hex64, type Host, type NewFile } from "../host.ts";
@@ -23,18 +21,18 @@ import {
 /** How elements are written. */
 export interface WritingOptions {
   readonly compression?: "gzip" | undefined;
-  /** A chunk that has grown to so many bytes is followed by another. Default 256 MiB. */
+  /** Size in bytes after which a new chunk begins. Default 256 MiB. */
   readonly chunkBytesMax?: number | undefined;
-  /** What is known of the elements; what is not is found out from them. */
+  /** The known part of the element spec; the rest is inferred from the elements. */
   readonly spec?: ElementSpec;
   /**
-   * Whether there is a ledger meanwhile: one that says that somebody writes, or one with entries, from
-   * which chunks are read as they are finished. Default: none.
+   * Whether to keep a ledger while writing: `"head"` says only that a writer is active; `"entries"`
+   * also lists finished chunks, so that they can be read early. Default: none.
    */
   readonly ledger?: "head" | "entries";
 }
 
-/** What was written before a writer was saved: chunks that stay when it goes. */
+/** What was written before a checkpoint: these chunks stay if the writer ends. */
 export interface WritingState {
   readonly id: string;
   readonly chunks: readonly Chunk[];
@@ -45,8 +43,8 @@ export interface WritingState {
 const CHUNK_BYTES_MAX = 256 << 20;
 
 /**
- * Writes the chunks of one folder, and at last its manifest. Until then the folder's manifest is a
- * file in the making and so locked: there is one writer at a time.
+ * Writes the chunks of one folder, and its manifest last. Until then the manifest is an unfinished
+ * file and so serves as a lock: there is one writer at a time.
  */
 export class ElementsWriter {
   readonly #host: Host;
@@ -55,19 +53,19 @@ export class ElementsWriter {
   readonly #options: WritingOptions;
   readonly #id: string;
   readonly #chunks: Chunk[];
-  /** How many of the chunks stay if it is abandoned. */
+  /** How many of the chunks stay if the write is abandoned. */
   #kept: number;
   #begun: number;
   #count: number;
   #spec: ElementSpec;
-  /** Per shard, the chunk that is being written. */
+  /** The open chunk of each shard. */
   readonly #open = new Map<number, ChunkWriter>();
   #replaces: Manifest | undefined;
   readonly #ledger: Ledger;
   #hasLedger = false;
-  /** How many entries it has: each lists a chunk. */
+  /** Number of ledger entries; each lists one chunk. */
   #entries = 0;
-  /** The manifest is being put in its place, or is there. */
+  /** Whether the manifest is being committed, or is. */
   #isCommitting = false;
   #abandoned = false;
 
@@ -91,9 +89,9 @@ export class ElementsWriter {
   }
 
   /**
-   * Locks the folder. What it holds stays until it is replaced.
+   * Locks the folder. Its contents stay until they are replaced.
    *
-   * Errors: `already_exists` while somebody else writes there, `permission_denied`.
+   * Errors: `already_exists` while another writer is active there, `permission_denied`.
    */
   static async begin(host: Host, folder: string, options: WritingOptions): Promise<ElementsWriter> {
     const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
@@ -109,9 +107,9 @@ export class ElementsWriter {
   }
 
   /**
-   * Goes on after the elements that were written before a writer was saved; `undefined` where they are
-   * gone, or something else is there. Its chunks have names of their own: another one may have gone on
-   * from the same place.
+   * Continues after a checkpoint; `undefined` if the chunks of the checkpoint are gone or replaced.
+   * New chunks get names of their own, because another writer may have resumed from the same
+   * checkpoint.
    */
   static async resume(
     host: Host,
@@ -140,9 +138,9 @@ export class ElementsWriter {
   }
 
   /**
-   * Makes room: removes what an earlier writer did not finish. Called once, before anything is written.
+   * Removes what an earlier writer did not finish. Called once, before anything is written.
    *
-   * @param check is given what somebody was saving there, and fails where that is to stay.
+   * @param check receives the head of an unfinished save, and throws if that must stay.
    */
   async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
@@ -153,23 +151,23 @@ export class ElementsWriter {
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
-    // After their head: a save is not gone on with when parts of it are missing.
+    // After their head, so that no save is resumed when parts of it are missing.
     await this.#removeChunksBut(this.#replaces);
   }
 
-  /** How many elements were written. */
+  /** Number of elements written. */
   get count(): number {
     return this.#count;
   }
 
-  /** Bytes written, those of finished chunks and of open ones. */
+  /** Bytes written, in finished and open chunks. */
   get sizeBytes(): number {
     let sum = 0;
     for (const { sizeBytes } of [...this.#chunks, ...this.#open.values()]) sum += sizeBytes;
     return sum;
   }
 
-  /** Adds an element. Answers at once where it is merely gathered. */
+  /** Adds an element. Returns synchronously if the element is only buffered. */
   write(element: unknown, shard = 0): void | Promise<void> {
     if (!isWhole(element)) throw missingIn(element, `${this.#folder}: element ${this.#count}`);
     this.#notice(element);
@@ -179,7 +177,7 @@ export class ElementsWriter {
       : this.#writeTo(chunk, element, shard);
   }
 
-  /** Puts the manifest in its place, and removes what it replaces. */
+  /** Commits the manifest, and removes what it replaces. */
   async finish(): Promise<Manifest> {
     await this.#closeChunks();
     const manifest: Manifest = {
@@ -189,7 +187,7 @@ export class ElementsWriter {
       chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
     };
     await this.#manifest.append(encodeManifest(manifest));
-    // The manifest is no lock any more when it is there: whoever writes next waits for the ledger's.
+    // A committed manifest is no lock any more: the next writer waits for the ledger's lock.
     await this.#ledger.change(async () => {
       this.#isCommitting = true;
       await this.#manifest.commit();
@@ -201,20 +199,23 @@ export class ElementsWriter {
     return manifest;
   }
 
-  /** Finishes the chunks that are open, which then stay for whoever resumes. */
+  /** Finishes the open chunks, which then stay for a resumed writer. */
   async save(): Promise<WritingState> {
     await this.#closeChunks();
     this.#kept = this.#chunks.length;
     return { id: this.#id, chunks: [...this.#chunks], count: this.#count, spec: this.#spec };
   }
 
-  /** Gives up: removes what was written and not saved, and unlocks the folder. Synchronous and idempotent. */
+  /**
+   * Abandons the write: removes everything since the last checkpoint, and unlocks the folder.
+   * Synchronous and idempotent.
+   */
   abandon(): void {
     if (this.#abandoned || (this.#isCommitting && !this.#manifest.abandon())) return;
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
-    // The head goes first, so that nobody reads what goes after it.
+    // The head goes first, so that nobody reads what is removed after it.
     if (this.#hasLedger) this.#ledger.end();
     const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
     const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));
@@ -225,21 +226,21 @@ export class ElementsWriter {
   }
 
   #expectGoingOn(): void {
-    if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was given up.`);
+    if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was abandoned.`);
   }
 
-  /** Removes the chunks of writers that are gone. */
+  /** Removes the chunks of writers that have ended. */
   async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
     const kept = new Set(manifest?.chunks.map(({ name }) => name));
     const paths = await storedPaths(this.#host, this.#folder);
-    // Its lock is free since it was given up: what is there now is somebody else's.
+    // Abandoning released the lock: the files may now belong to another writer.
     if (this.#abandoned) return;
     for (const path of paths) {
       if (!kept.has(nameOf(path))) this.#host.newFiles.remove(path);
     }
   }
 
-  /** Finds out the spec from elements until nothing is left to be known. */
+  /** Infers the spec from elements until it is complete. */
   #notice(element: unknown): void {
     if (this.#count++ === 0) this.#spec ??= specOf(element);
     else if (this.#options.spec === undefined && this.#spec !== undefined) {
@@ -297,13 +298,15 @@ export class ElementsWriter {
   }
 }
 
-/** A chunk of which nothing is missing: the manifest will list all of it. */
+/** A complete chunk: the manifest will list all of it. */
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };
 }
 
-/** Whether nobody has saved anything there, or is about to. Who has just finished has tidied up then. */
+/**
+ * Whether no save is there or about to begin. A writer that has just finished removed its ledger.
+ */
 async function isFree(host: Host, folder: string): Promise<boolean> {
   let isFree = false;
   await new Ledger(host, folder).change(async (head) => {
@@ -320,7 +323,7 @@ async function areThere(host: Host, folder: string, chunks: readonly Chunk[]): P
   return true;
 }
 
-/** The size of a file; `undefined` where there is none. */
+/** The size of a file; `undefined` if there is none. */
 async function sizeOf(host: Host, path: string): Promise<number | undefined> {
   try {
     const file = await host.files.open(path);

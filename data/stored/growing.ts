@@ -1,8 +1,7 @@
 /**
- * Reading a dataset while it is being saved: chunks are read as they become final, in their order.
+ * Reads a dataset while it is being saved: chunks are read in order, as they become final.
  *
- * Nobody tells a reader that there is more; it looks, now and then. A writer that lives is known by the
- * files that grow in the folder.
+ * The reader polls for new chunks. Files that grow in the folder show that the writer is alive.
  */
 import { LeatError } from "../../core/error.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
@@ -18,12 +17,12 @@ import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Chunk, type Manifest, readManifest, storedPaths } from "./manifest.ts";
 import { storedNode } from "./stored_node.ts";
 
-/** How a reader waits for what is still being written. */
+/** How a reader waits for a dataset that is still being written. */
 export interface LoadWait {
-  /** How often it looks whether there is more, in ms. Default 250. */
+  /** Polling interval in ms. Default 250. */
   readonly pollMs?: number;
   /**
-   * How long nothing may be written, in ms: then the writer is thought to have died, and reading fails
+   * How long nothing may be written, in ms. After that the writer counts as dead, and reading fails
    * with `deadline_exceeded`. Default 600,000.
    */
   readonly timeoutMs?: number;
@@ -32,7 +31,7 @@ export interface LoadWait {
 const POLL_MS = 250;
 const TIMEOUT_MS = 600_000;
 
-/** Checks the option `wait` of `load`; `undefined`: it does not wait. */
+/** Checks the option `wait` of `load`; returns `undefined` if the reader does not wait. */
 export function checkWait(wait: unknown): Required<LoadWait> | undefined {
   if (typeof wait !== "object" || wait === null) {
     const isOn = checkBoolean("load", "wait", wait, false);
@@ -49,7 +48,7 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
   };
 }
 
-/** The elements of a folder that may still be written, or not even begun. */
+/** The elements of a folder that is perhaps still being written, or not begun. */
 export class GrowingNode extends DatasetNode {
   override readonly division = "whole";
   readonly path: string;
@@ -85,11 +84,11 @@ export class GrowingNode extends DatasetNode {
 registerNode("growing", { fromWire: (a) => new GrowingNode(a.path, checkWait(a.wait)!) });
 
 interface GrowingState {
-  /** Which writing it reads; null before it has begun. */
+  /** The id of the save that is read; null before it begins. */
   readonly id: string | null;
-  /** How many chunks were read to their end. */
+  /** Number of chunks read to their end. */
   readonly read: number;
-  /** Where it is in the one after them; null where that is not open. */
+  /** The position in the next chunk; null if it is not open. */
   readonly nested: unknown;
   readonly ended: boolean;
 }
@@ -100,7 +99,7 @@ class GrowingIterator extends ElementIterator {
   #read = 0;
   #nested: Nested | undefined;
   #ended = false;
-  /** It cannot be read on. */
+  /** Why reading cannot continue. */
   #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, { path, wait }: GrowingNode) {
@@ -171,15 +170,15 @@ class GrowingIterator extends ElementIterator {
   }
 }
 
-/** A chunk, and how it is read. */
+/** A chunk and how to read it. */
 interface FoundChunk extends Pick<Manifest, "id" | "spec" | "compression"> {
   readonly chunk: Chunk;
 }
 
-/** Finds the chunks of a folder one after the other, and waits for those that are not there yet. */
+/** Finds the chunks of a folder in order, and waits for those that are not there yet. */
 class GrowingChunks {
   readonly path: string;
-  /** The writing that is followed; another one is refused. */
+  /** The id of the save that is followed; any other one is refused. */
   id: string | undefined;
   readonly #host: Host;
   readonly #ledger: Ledger;
@@ -187,7 +186,7 @@ class GrowingChunks {
   readonly #closing = new AbortController();
   readonly #known: FoundChunk[] = [];
   #entries = 0;
-  /** Everything is known. */
+  /** Whether the manifest was found, so that all chunks are known. */
   #isWhole = false;
 
   constructor(host: Host, path: string, wait: Required<LoadWait>) {
@@ -197,12 +196,12 @@ class GrowingChunks {
     this.#wait = wait;
   }
 
-  /** Ends waiting: it fails. */
+  /** Makes a pending wait fail. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** The chunk with this number; `undefined` where there are fewer. */
+  /** The chunk with this number; `undefined` if there are fewer. */
   async chunk(number: number): Promise<FoundChunk | undefined> {
     const { pollMs, timeoutMs } = this.#wait;
     let seen = "";
@@ -219,10 +218,10 @@ class GrowingChunks {
     return this.#known[number];
   }
 
-  /** Whether there is something new. */
+  /** Polls once; whether there is something new. */
   async #look(): Promise<boolean> {
     const head = await this.#ledger.head();
-    // After the head: whoever finishes removes that when the manifest is there.
+    // After the head: a writer that finishes removes the head after it commits the manifest.
     const manifest = await readManifest(this.#host, this.path);
     if (manifest !== undefined) return this.#finish(manifest);
     if (head === undefined && this.id !== undefined) throw this.#givenUp();
@@ -256,11 +255,11 @@ class GrowingChunks {
     if (this.id === id) return;
     throw new LeatError(
       "failed_precondition",
-      `load: ${this.path} is being written anew: what was being read is gone. Load it again.`,
+      `load: ${this.path} is being overwritten: the dataset that was being read is gone. Load it again.`,
     );
   }
 
-  /** Differs from what it was before where somebody has written in between. */
+  /** A text that changes whenever a writer makes progress. */
   async #signsOfLife(): Promise<string> {
     const signs: string[] = [this.id ?? "", String(this.#entries)];
     for (const path of await storedPaths(this.#host, this.path)) {
@@ -275,7 +274,7 @@ class GrowingChunks {
       file.close();
       return file.sizeBytes;
     } catch {
-      return -1; // It was put in its place meanwhile.
+      return -1; // It was committed under its final name meanwhile.
     }
   }
 
@@ -291,7 +290,7 @@ class GrowingChunks {
   #givenUp(): LeatError {
     return new LeatError(
       "aborted",
-      `load: ${this.path} was not written to its end: its writer has given up. Save it again.`,
+      `load: ${this.path} was not written to its end: its writer abandoned it. Save it again.`,
     );
   }
 

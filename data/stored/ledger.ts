@@ -1,9 +1,10 @@
 /**
- * The ledger of a folder that a dataset is being saved to: what of it is final already, so that it can
- * be read before there is a manifest, and gone on with after its writers have died.
+ * The ledger of a folder that a dataset is being saved to. It lists what is final, so that readers
+ * can begin before there is a manifest, and writers can resume after a crash.
  *
- * Its head is the file `SAVING`, which is there from the beginning of a save until its manifest is. Its
- * entries are numbered files, each of which lists the chunks that follow those of the entry before.
+ * Its head is the file `SAVING`, which exists from the beginning of a save until the manifest is
+ * committed. Its entries are numbered files; each lists the chunks that follow those of the entry
+ * before.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Compression } from "../formats/compression.ts";
@@ -20,60 +21,63 @@ const ENTRY_FORMAT = "leat-ledger-1";
 
 /** What is being saved. */
 export interface LedgerHead {
-  /** That of the manifest to come. */
+  /** The id of the future manifest. */
   readonly id: string;
   readonly compression: Compression | undefined;
-  /** Where several write together: what they have to agree on. Undefined where one process writes alone. */
+  /** What the workers of a distributed save agree on. Undefined for a single writer. */
   readonly joint?: JointHead | undefined;
-  /** Why the save ended before it was whole. It can be gone on with. */
+  /** Why the save ended early. It can be resumed. */
   readonly failure?: WireError | undefined;
 }
 
-/** What the writers of one folder agree on. */
+/** What the workers of one folder agree on. */
 export interface JointHead {
   /**
-   * Who hands out the work, as `CLUSTER/NUMBER`: of one cluster a higher number is later. Whoever takes
-   * a save over writes its own name here.
+   * The owner that assigns the work, as `CLUSTER/NUMBER`; within a cluster a higher number is
+   * later. An owner that takes over a save writes its own name here.
    */
   readonly owner: string;
-  /** Of the dataset. */
+  /** The fingerprint of the dataset. */
   readonly fingerprint: string;
-  /** Of the table of its splits. */
+  /** The digest of the table of splits. */
   readonly digest: string;
 }
 
 /** Chunks that are final. */
 export interface LedgerEntry {
-  /** Counts the entries, from 0. */
+  /** Numbers the entries, from 0. */
   readonly number: number;
   readonly chunks: readonly Chunk[];
-  /** What the elements in these chunks have in common. */
+  /** The common spec of the elements in these chunks. */
   readonly spec: ElementSpec;
-  /** Where several write together: how far this is. */
+  /** For a distributed save: how far this is. */
   readonly joint?: JointEntry | undefined;
 }
 
 /** Where in the order of splits an entry ends. */
 export interface JointEntry {
-  /** The entries up to this one have everything of the splits before this place, … */
+  /**
+   * The entries up to this one contain all rows of the splits before this position, except
+   * `carried`.
+   */
   readonly upTo: number;
-  /** … but for rows that wait for others to fill a batch. */
+  /** Rows that wait for others to fill a batch. */
   readonly carried: readonly CarriedRest[];
-  /** There are no more splits. */
+  /** Whether there are no more splits. */
   readonly isLast: boolean;
 }
 
-/** Rows that a split has left over. */
+/** Rows left over from a split. */
 export interface Rest {
-  /** The split's place in the order of splits, and in their table. */
+  /** Position of the split in the order of splits; `index`: in their table. */
   readonly sequence: number;
   readonly index: number;
-  /** The file that holds them, and as which of its records. */
+  /** The file that holds the rows, and the number of the record in it. */
   readonly file: string;
   readonly record: number;
 }
 
-/** Those of them that wait still: the last ones. */
+/** Rows of which only the last ones still wait. */
 export interface CarriedRest extends Rest {
   readonly rows: number;
 }
@@ -88,15 +92,16 @@ export class Ledger {
     this.#folder = folder;
   }
 
-  /** The head; `undefined` where nothing is being saved. */
+  /** The head; `undefined` if nothing is being saved. */
   head(): Promise<LedgerHead | undefined> {
     return readDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy);
   }
 
   /**
-   * Changes the head, or begins a ledger: of several that do, one after the other.
+   * Changes the head, or begins a ledger. Concurrent changes are applied one after the other.
    *
-   * @param change is given the head as it is, and answers what it is to be; `undefined`: it stays.
+   * @param change receives the current head and returns the new one; `undefined` leaves it as it
+   * is.
    */
   async change(
     change: (head: LedgerHead | undefined) => Promise<LedgerHead | undefined>,
@@ -104,19 +109,19 @@ export class Ledger {
     await changeDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy, change);
   }
 
-  /** An entry; `undefined` where it was not written yet. */
+  /** An entry; `undefined` if it is not written yet. */
   entry(id: string, number: number): Promise<LedgerEntry | undefined> {
     const path = this.#path(entryName(id, number));
     return readDocument(this.#host, path, ENTRY_FORMAT, this.#remedy);
   }
 
-  /** An entry that has to be there. Errors: `data_loss`. */
+  /** An entry that must exist. Errors: `data_loss`. */
   async entryBefore(id: string, number: number): Promise<LedgerEntry> {
     const entry = await this.entry(id, number);
     if (entry !== undefined) return entry;
     throw new LeatError(
       "data_loss",
-      `${this.#path(entryName(id, number))} is missing: somebody has removed it. ${this.#remedy}`,
+      `${this.#path(entryName(id, number))} is missing: it was removed. ${this.#remedy}`,
     );
   }
 
@@ -126,10 +131,10 @@ export class Ledger {
   }
 
   /**
-   * Adds an entry where several write together, and answers it. What somebody else has entered as the
-   * same stays: it may have been read. `check` is given the head, and fails where nothing may be entered
-   * any more. Nobody takes the save over in between: who does has to find either the entry or its own
-   * name in the head.
+   * Adds an entry in a distributed save, and returns the one that counts. An entry that another
+   * worker wrote under the same number stays, because it may have been read. `check` receives the
+   * head, and throws if nothing may be entered any more. It runs under the head's lock, so a new
+   * owner finds either the entry or its own name in the head.
    */
   async enterOnce(
     id: string,
@@ -147,7 +152,7 @@ export class Ledger {
     return entered;
   }
 
-  /** Removes the head: there is a manifest now, or there will be none. Synchronous. */
+  /** Removes the head: the manifest is committed, or there will be none. Synchronous. */
   end(): void {
     this.#host.newFiles.remove(this.#path(LEDGER_NAME));
   }
@@ -161,7 +166,7 @@ export class Ledger {
   }
 }
 
-/** The name of an entry's file. */
+/** The file name of an entry. */
 export function entryName(id: string, number: number): string {
   return `${id}-${String(number).padStart(6, "0")}.ledger`;
 }

@@ -1,8 +1,8 @@
 /**
- * Stored datasets: folders of chunk files and a manifest, `DONE`, that says what they hold. A folder
- * without one holds nothing: it is written last.
+ * Stored datasets: folders of chunk files and a manifest, `DONE`, that lists them. The manifest is
+ * written last; a folder without one holds no dataset.
  *
- * A chunk is a file of TFRecords, each an encoded element. The manifest is JSON with its own digest.
+ * A chunk is a file of TFRecords, each an encoded element. The manifest is JSON with a checksum.
  */
 import { LeatError } from "../../core/error.ts";
 import { type Compression, COMPRESSIONS } from "../formats/compression.ts";
@@ -17,18 +17,18 @@ const FORMAT = "leat-elements-1";
 
 /** One chunk file. */
 export interface Chunk {
-  /** Within the folder. */
+  /** File name within the folder. */
   readonly name: string;
-  /** The shard that its elements were assigned to; 0 where there is but one. */
+  /** The shard of its elements; 0 if there is only one. */
   readonly shard: number;
-  /** How many elements it holds. */
+  /** Number of elements. */
   readonly count: number;
   readonly sizeBytes: number;
 }
 
-/** What a folder holds. */
+/** The contents of a folder. */
 export interface Manifest {
-  /** Tells one writing from another. */
+  /** Distinguishes one save from another. */
   readonly id: string;
   readonly spec: ElementSpec;
   readonly compression: Compression | undefined;
@@ -47,9 +47,9 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
 }
 
 /**
- * What the folder holds; `undefined` where it holds nothing that was finished.
+ * Reads the manifest of a folder; `undefined` if it holds no finished dataset.
  *
- * Errors: `data_loss` for a manifest that is damaged, and those of reading files.
+ * Errors: `data_loss` for a damaged manifest, and those of reading files.
  */
 export async function readManifest(host: Host, folder: string): Promise<Manifest | undefined> {
   const path = within(folder, MANIFEST_NAME);
@@ -63,12 +63,15 @@ export async function readManifest(host: Host, folder: string): Promise<Manifest
   );
 }
 
-/** The names of files that stored datasets are written to, finished or not. Nothing else in a folder is ever removed. */
+/**
+ * Names of the files of stored datasets, finished or not. No other file in a folder is ever
+ * removed.
+ */
 const STORED_NAME = /^[0-9a-f]{16}-[\w-]+\.(tfrecord(\.gz)?|run|rest|ledger)(\.partial)?$/;
 
-/** The paths in a folder that stored datasets have written to, but for `DONE`, which stands for what stays. */
+/** The paths of a stored dataset's files in a folder, without `DONE`. */
 export async function storedPaths(host: Host, folder: string): Promise<string[]> {
-  // Characters of the folder's name that mean something in a pattern stand for any; looked at below.
+  // Special characters in the folder's name become `?`; the filter below checks the exact name.
   const pattern = within(folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*");
   return (await host.files.list(pattern)).filter((path) =>
     STORED_NAME.test(nameOf(path)) && within(folder, nameOf(path)) === path

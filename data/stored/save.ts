@@ -1,6 +1,4 @@
-/**
- * Saving whole datasets, and loading them.
- */
+/** Saves whole datasets, and loads them. */
 import { LeatError } from "../../core/error.ts";
 import { Call, type NodeFunction } from "../call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument } from "../check.ts";
@@ -17,29 +15,34 @@ import { shardBy } from "./shards.ts";
 /** How much of a dataset is written. */
 export interface SaveProgress {
   readonly elements: number;
-  /** Bytes written, compressed if they are; what is still being gathered is not among them. */
+  /** Bytes written, after compression, without buffered elements. */
   readonly sizeBytes: number;
 }
 
 /** How a dataset is saved. */
 export interface SaveAttributes {
-  /** Not compressed by default. */
+  /** Default: no compression. */
   readonly compression?: "gzip" | undefined;
-  /** Whether a dataset that was saved there before is replaced; otherwise that is `already_exists`. */
+  /** Whether to replace a saved dataset; otherwise that is `already_exists`. */
   readonly overwrite?: boolean | undefined;
-  /** A file that has grown to so many bytes is followed by another; workers share the reading by files. Default 256 MiB. */
+  /**
+   * Size in bytes after which a new file begins; workers divide the reading by files. Default 256
+   * MiB.
+   */
   readonly chunkBytesMax?: number | undefined;
   /** Called whenever bytes were written, and at the end. */
   readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
 }
 
-/** Checks the argument `compression` of what writes elements. */
+/** Checks the argument `compression` of operators that write elements. */
 export function checkWritingCompression(operator: string, value: unknown): "gzip" | undefined {
   if (value === undefined || value === "gzip") return value;
   throw invalidArgument(operator, "compression", `"gzip"`, value);
 }
 
-/** Runs a graph to its end and writes its elements; the first error ends it, and nothing stays. */
+/**
+ * Runs a graph to its end and writes its elements; the first error ends it and removes all files.
+ */
 export async function saveGraph(
   node: DatasetNode,
   path: unknown,
@@ -55,7 +58,7 @@ export async function saveGraph(
       ? {}
       : { chunkBytesMax: checkInteger("save", "chunkBytesMax", chunkBytesMax, 1) }),
     spec: node.elementSpec,
-    // Where there are shards, the order of elements is known at the end.
+    // With shards, the order of elements is known only at the end.
     ledger: shardFunc === undefined ? "entries" : "head",
   } as const;
   if (onProgress !== undefined && typeof onProgress !== "function") {
@@ -113,12 +116,14 @@ function savedAlready(folder: string): LeatError {
 function savedByOthers(folder: string): LeatError {
   return new LeatError(
     "already_exists",
-    `save: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to have it go on, or save to ` +
-      `another folder, or with { overwrite: true }.`,
+    `save: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to continue, save to ` +
+      `another folder, or pass { overwrite: true }.`,
   );
 }
 
-/** What the folder holds; `not_found` where nothing was saved there, or not to its end. */
+/**
+ * The manifest of the folder; `not_found` if nothing was saved there, or the save is not finished.
+ */
 export async function savedIn(path: unknown): Promise<Manifest> {
   const folder = checkPath("load", path);
   const host = installedHost();
@@ -135,8 +140,8 @@ function notSaved(folder: string, head: LedgerHead | undefined): LeatError {
   const { failure, joint } = head;
   const again = joint === undefined ? "save()" : "distributedSave()";
   const why = failure === undefined
-    ? `it is still being written, or its writer has ended before (${missing}). Read it while it is written with { wait: true }, or ` +
+    ? `it is still being written, or its writer ended early (${missing}). Read it while it is written with { wait: true }, or ` +
       `call ${again} again`
-    : `saving it has failed: ${failure.message} Call ${again} again to have it go on`;
+    : `saving it has failed: ${failure.message} Call ${again} again to continue`;
   return new LeatError("not_found", `load: ${folder} holds no saved dataset yet: ${why}.`);
 }

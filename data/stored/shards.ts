@@ -1,6 +1,4 @@
-/**
- * Shards of stored datasets: which of them an element goes to, and the dataset that each is.
- */
+/** Shards of stored datasets: the shard of each element, and the dataset of each shard. */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../call.ts";
 import { show } from "../check.ts";
@@ -9,7 +7,7 @@ import { FromNode } from "../operators/from.ts";
 import type { Manifest } from "./manifest.ts";
 import { storedNode } from "./stored_node.ts";
 
-/** Most shards of one dataset: while it is written each is an open file. */
+/** Maximum number of shards: each is an open file while the dataset is written. */
 export const SHARDS_MAX = 1024;
 
 /** The shard of an element by a user's function, or a promise of it; 0 without one. */
@@ -36,7 +34,7 @@ function checkShard(operator: string, shard: unknown): number {
   );
 }
 
-/** The dataset of the datasets that the shards are, in the order of their numbers. */
+/** A dataset of datasets, one for each shard, by shard number. */
 export function shardDatasets(folder: string, manifest: Manifest): HasNode {
   const numbers = new Set(manifest.chunks.map(({ shard }) => shard));
   const datasets = [...numbers].map((shard) =>

@@ -1,6 +1,4 @@
-/**
- * Reading stored datasets.
- */
+/** Reads stored datasets. */
 import { LeatError } from "../../core/error.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
@@ -13,14 +11,14 @@ import { checkSpec, type ElementSpec } from "../spec.ts";
 import { EncodedValue } from "../value_codec.ts";
 import { type Chunk, type Manifest, within } from "./manifest.ts";
 
-/** What is known of chunk files before they are read. */
+/** What is known about chunk files before they are read. */
 interface StoredOptions extends FileSourceOptions {
   readonly spec?: unknown;
-  /** By path, how many elements a file holds. */
+  /** Number of elements of each file, by path. */
   readonly counts?: unknown;
 }
 
-/** The elements of chunk files, one file after the other. It is divided among workers by files. */
+/** The elements of chunk files, one file after the other. Workers divide it by files. */
 export class StoredNode extends FileSourceNode {
   readonly #spec: ElementSpec;
   readonly #counts: Readonly<Record<string, number>>;
@@ -64,16 +62,16 @@ export function storedNode(
 }
 
 interface ElementPosition extends RecordPosition {
-  /** How many elements are still to come. */
+  /** Number of elements still to come. */
   readonly left: number;
 }
 
-/** The elements of one chunk file. Damage is `data_loss`, elements that are missing included. */
+/** The elements of one chunk file. Damage and missing elements are `data_loss`. */
 class ElementReader implements FormatReader {
   readonly #path: string;
   readonly #records: RecordReader;
   #left: number;
-  /** Whether damage was reported: what is missing then was lost to it. */
+  /** Whether damage was reported: it explains missing elements. */
   #failed = false;
 
   constructor(path: string, records: RecordReader, left: number) {

@@ -1,6 +1,6 @@
 /**
- * Reading a stored dataset where there is one, and writing it where there is none: what `cache(path)`
- * and `snapshot` have in common.
+ * Reads a stored dataset if there is one, and writes it if there is none: shared by `cache(path)`
+ * and `snapshot`.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../call.ts";
@@ -17,7 +17,7 @@ export interface Storing {
   /** Where the dataset is stored. */
   readonly folder: string;
   readonly options: WritingOptions;
-  /** Whether elements go through unstored while somebody else writes them; otherwise that is an error. */
+  /** Whether elements pass unstored while another writer is active; otherwise that is an error. */
   readonly passesWhileLocked: boolean;
   /** The functions that `shardOf` calls. */
   readonly calls: readonly Call[];
@@ -25,26 +25,26 @@ export interface Storing {
   shardOf(element: unknown): number | Promise<number>;
   /** Checks and opens what is stored. */
   open(manifest: Manifest): Nested | Promise<Nested>;
-  /** Opens the same once more, to be restored. */
+  /** Opens the same dataset again, to be restored. */
   openAgain(manifest: Manifest): Nested | Promise<Nested>;
 }
 
-/** What is saved of a storing iterator. */
+/** The checkpoint of a storing iterator. */
 type StoringState =
   | { readonly phase: "unopened" | "ended" }
   | { readonly phase: "reading"; readonly id: string; readonly nested: unknown }
   | {
     readonly phase: "passing";
     readonly input: unknown;
-    /** How many calls of each function were begun. */
+    /** Number of calls begun, for each function. */
     readonly calls: readonly number[];
-    /** What was written of this pass; `null` where it is not stored. */
+    /** What was written of this pass; `null` if it is not stored. */
     readonly writing: WritingState | null;
   };
 
 /**
- * Decides at the first `next()` whether it reads or writes. A pass is stored if it comes to its end
- * and no element failed; otherwise what was written of it is removed.
+ * Decides at the first `next()` whether it reads or writes. A pass is stored if it reaches its end
+ * and no element failed; otherwise its files are removed.
  */
 export class StoringIterator extends ElementIterator {
   readonly #context: IteratorContext;
@@ -77,7 +77,7 @@ export class StoringIterator extends ElementIterator {
     return this.#context.stats.gave(element);
   }
 
-  /** What cannot be opened is an error once, and ended. */
+  /** If it cannot be opened, it gives one error and ends. */
   async #openAndPull(): Promise<unknown> {
     this.#ended = true;
     await this.#open();
@@ -91,8 +91,8 @@ export class StoringIterator extends ElementIterator {
     if (this.#context.readsSplits) {
       throw new LeatError(
         "failed_precondition",
-        `${operator} stores all elements of its input in ${folder}, but a task that is handed splits ` +
-          `sees a part of them. Store the dataset before it is distributed, or use cache().`,
+        `${operator} stores all elements of its input in ${folder}, but a task that gets splits ` +
+          `sees only some of them. Store the dataset before it is distributed, or use cache().`,
       );
     }
     const manifest = await readManifest(host, folder) ?? await this.#begin();
@@ -101,13 +101,13 @@ export class StoringIterator extends ElementIterator {
     else this.#input = this.#context.makeInput();
   }
 
-  /** Begins writing; or answers what somebody else has finished meanwhile. */
+  /** Begins to write, or returns the manifest that another writer has finished meanwhile. */
   async #begin(): Promise<Manifest | undefined> {
     const { operator, folder, options, passesWhileLocked } = this.#storing;
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
       this.#writer = writer;
-      // Given up meanwhile: there was nothing yet that could be.
+      // Disposed meanwhile: `dispose()` had no writer to abandon.
       if (this.disposed) this.#abandon();
       else if (writer.replaces === undefined) {
         await writer.clear((unfinished) => {
@@ -148,7 +148,10 @@ export class StoringIterator extends ElementIterator {
     }
   }
 
-  /** Writes an element and gives it. What cannot be written costs that element, and the storing. */
+  /**
+   * Writes an element and gives it. If writing fails, the element is lost and the pass is not
+   * stored.
+   */
   #write(element: unknown): unknown {
     const writer = this.#writer;
     if (element === END) {
@@ -223,7 +226,7 @@ export class StoringIterator extends ElementIterator {
       throw new LeatError(
         "failed_precondition",
         `${operator}: ${folder} no longer holds what the saved iterator was reading: it was ` +
-          `${manifest === undefined ? "removed" : "written anew"}.`,
+          `${manifest === undefined ? "removed" : "overwritten"}.`,
       );
     }
     const nested = await this.#storing.openAgain(manifest);
@@ -231,7 +234,7 @@ export class StoringIterator extends ElementIterator {
     await nested.restore(state);
   }
 
-  /** The pass goes on unstored where its beginning is gone, or somebody else writes there now. */
+  /** The pass continues unstored if its beginning is gone, or another writer is active. */
   async #resume(writing: WritingState): Promise<void> {
     const { folder, options } = this.#storing;
     const { host } = this.#context;
@@ -254,7 +257,7 @@ export class StoringIterator extends ElementIterator {
 function savedByOthers(operator: string, folder: string): LeatError {
   return new LeatError(
     "already_exists",
-    `${operator}: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to have it go on, remove ` +
+    `${operator}: distributedSave() writes to ${folder}, or has not finished what it wrote: call it again to continue, remove ` +
       "the folder, or store to another one.",
   );
 }

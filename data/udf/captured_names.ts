@@ -1,5 +1,5 @@
 /**
- * How a function would be written that gets what it takes from around it as captures: for messages.
+ * Shows, in error messages, how to rewrite a function so that it gets outer variables as captures.
  */
 
 import { inSource, parseFunction } from "./free_names.ts";
@@ -8,8 +8,8 @@ import { inSource, parseFunction } from "./free_names.ts";
 const SHOWN_LENGTH_MAX = 200;
 
 /**
- * A function's source with more names in its last parameter, for messages; `undefined` for one that is long, or whose parameters have
- * no place for them.
+ * A function's source with more names in its last parameter; `undefined` for a long function, or
+ * one whose parameters cannot take more names.
  *
  * @param source as {@linkcode analyzeFunction} returns it.
  */

@@ -1,6 +1,7 @@
 /**
- * What a function's source says about where it can run: the names it takes from around it, and what ties it to
- * its place (`this`, `import.meta`, …). A self-contained function can be rebuilt in another thread or on another host.
+ * Reads from a function's source where it can run: the free names it uses, and what binds it to its
+ * module (`this`, `import.meta`, …). A self-contained function can be rebuilt in another thread or
+ * on another host.
  */
 
 import { type AnyNode, type Expression, parse, type Program } from "acorn";
@@ -8,27 +9,38 @@ import { analyze, type Reference } from "eslint-scope";
 import { LeatError } from "../../core/error.ts";
 import { ALLOWED_GLOBALS, AMBIENT_GLOBALS } from "./known_globals.ts";
 
-/** Longest source of one function, in UTF-16 code units: beyond it, it is a program and belongs in a module. */
+/**
+ * Longest source of one function, in UTF-16 code units. A longer one is a program and belongs in a
+ * module.
+ */
 export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
 
-/** What stands before a function in the script that is parsed and, in the end, evaluated: travelled functions are strict. */
+/**
+ * Precedes a function in the script that is parsed and evaluated: serialised functions are strict.
+ */
 const SCRIPT_START = `"use strict";(`;
 
-/** What was found of functions lately; beyond so many, and of longer ones, it is found anew. */
+/** Number of cached analyses. Longer functions are not cached. */
 const ANALYSES_MAX = 256;
 const ANALYSIS_SOURCE_LENGTH_MAX = 4_096;
 
 /** What {@linkcode analyzeFunction} finds. */
 export interface FunctionAnalysis {
-  /** The function as one expression: a method's source gets the `function` it lacks. */
+  /** The function as one expression: a method's source gets the `function` keyword it lacks. */
   readonly source: string;
-  /** Names read or written inside and bound nowhere inside, JavaScript's own globals left out, in order of first use. */
+  /** Names used but not bound inside, without JavaScript's own globals, in order of first use. */
   readonly freeNames: readonly string[];
-  /** What cannot be taken elsewhere, as a user would write it: `this`, `super`, `new.target`, `import.meta`, `import()`. */
+  /**
+   * What cannot move to another place, as users write it: `this`, `super`, `new.target`,
+   * `import.meta`, `import()`.
+   */
   readonly placeBound: readonly string[];
-  /** Those of the free names that it assigns to. */
+  /** The free names that it assigns to. */
   readonly assignedNames: readonly string[];
-  /** Uses of the clock and of ambient luck: `Date`, `Math.random`, …, in order of first use. */
+  /**
+   * Clocks and ambient random sources that it uses (`Date`, `Math.random`, …), in order of first
+   * use.
+   */
   readonly ambientNames: readonly string[];
 }
 
@@ -39,10 +51,10 @@ const MATH_EXCEPT_RANDOM = new Set(
 /**
  * Parses one function and finds its free names.
  *
- * @param source What `Function.prototype.toString` returns: an arrow, a `function`, a method, a getter, each `async`
- * or a generator or not. TypeScript's types are gone by then.
- * @throws {LeatError} `invalid_argument` when it is native or bound, a class, not a function, or longer than
- * {@linkcode FUNCTION_SOURCE_LENGTH_MAX}.
+ * @param source The result of `Function.prototype.toString`: an arrow, a `function`, a method or an
+ * accessor, each also `async` or a generator. TypeScript's types are gone by then.
+ * @throws {LeatError} `invalid_argument` when it is native or bound, a class, not a function, or
+ * longer than {@linkcode FUNCTION_SOURCE_LENGTH_MAX}.
  *
  * @example
  * ```ts
@@ -61,7 +73,7 @@ export function analyzeFunction(source: string): FunctionAnalysis {
   return analysis;
 }
 
-/** By source: every task of a job is sent the same functions. */
+/** By source, because every task of a job receives the same functions. */
 const analyses = new Map<string, FunctionAnalysis>();
 
 function analysisOf(source: string): FunctionAnalysis {
@@ -84,7 +96,8 @@ function analysisOf(source: string): FunctionAnalysis {
     finder.visit(node, true);
     through = freeReferences(program);
   } catch (cause) {
-    // The parser bears deeper expressions than who walks its tree: a sum of thousands of terms, say.
+    // The parser handles deeper expressions than the tree walk: a sum of thousands of terms, for
+    // example.
     throw refuse(source, "it nests too deeply to be examined", cause);
   }
   const notGlobal = through.filter(({ identifier }) => !ALLOWED_GLOBALS.has(identifier.name));
@@ -102,32 +115,32 @@ function analysisOf(source: string): FunctionAnalysis {
   };
 }
 
-/** Whether a function's text is its source: that of native and bound functions is none. */
+/** Whether a function's text is its source; native and bound functions have none. */
 export function hasSource(text: string): boolean {
   return !/\{\s*\[native code\]\s*\}\s*$/.test(text);
 }
 
 /**
- * The script that gives a function. What is checked is this text, and what is evaluated is this text, by the same grammar. The bracket
- * comes on a line of its own because the source may end in a comment.
+ * The script that evaluates to a function. The same text is checked and evaluated, by the same
+ * grammar. The bracket is on its own line because the source may end in a comment.
  */
 export function functionScript(expression: string): string {
   return `${SCRIPT_START}${expression}\n)`;
 }
 
-/** Where a node of a parsed script begins or ends in the function's own source. */
+/** Converts an offset in the parsed script to one in the function's own source. */
 export function inSource(scriptOffset: number): number {
   return scriptOffset - SCRIPT_START.length;
 }
 
-/** A function as a tree. Offsets of its nodes are those of `functionScript(expression)`. */
+/** A parsed function. Offsets of its nodes are those in `functionScript(expression)`. */
 interface ParsedFunction {
   readonly expression: string;
   readonly program: Program;
   readonly node: AnyNode;
 }
 
-/** @throws {LeatError} `invalid_argument` as {@linkcode analyzeFunction}. */
+/** @throws {LeatError} `invalid_argument` like {@linkcode analyzeFunction}. */
 export function parseFunction(source: string): ParsedFunction {
   const direct = tryParse(source);
   if (direct.program === undefined) {
@@ -151,9 +164,11 @@ export function parseFunction(source: string): ParsedFunction {
 }
 
 /**
- * The source of a method, getter or setter as a `function` expression; `undefined` if it is none of these.
+ * The source of a method, getter or setter as a `function` expression; `undefined` for anything
+ * else.
  *
- * It is read as the only member of a class body, where, unlike in an object literal, private names (`#f() {}`) parse too.
+ * It is parsed as the only member of a class body, which, unlike an object literal, allows private
+ * names (`#f() {}`).
  */
 function methodAsFunction(source: string): string | undefined {
   const member = `class extends Object {${source}\n}`;
@@ -179,7 +194,8 @@ function tryParse(expression: string): { program?: Program; error?: unknown } {
     const program = parse(script, {
       ecmaVersion: "latest",
       sourceType: "script",
-      // `import.meta` is refused later, with a remedy. A script that holds one does not evaluate either.
+      // `import.meta` is refused later, with a remedy. A script that holds one does not evaluate
+      // anyway.
       allowImportExportEverywhere: true,
       ranges: true,
       onComment: (isBlock, _text, start) => {
@@ -195,7 +211,7 @@ function tryParse(expression: string): { program?: Program; error?: unknown } {
   }
 }
 
-/** The expression of `functionScript`; `undefined` where the source broke out of its brackets. */
+/** The expression of `functionScript`; `undefined` if the source closed its brackets early. */
 function onlyExpression(program: Program): Expression | undefined {
   const [directive, statement] = program.body;
   return program.body.length === 2 && directive?.type === "ExpressionStatement" &&
@@ -205,7 +221,8 @@ function onlyExpression(program: Program): Expression | undefined {
 }
 
 function freeReferences(program: Program): Reference[] {
-  // acorn's tree is ESTree with `ranges`, which is what the analyser asks for; the two packages type it apart.
+  // acorn's tree is ESTree with `ranges`, which the analyser requires; the two packages differ in
+  // types.
   const tree = program as unknown as Parameters<typeof analyze>[0];
   const scopes = analyze(tree, { ecmaVersion: 2025, sourceType: "script" });
   const through = scopes.globalScope?.through ?? [];
@@ -216,7 +233,7 @@ function startOf(reference: Reference): number {
   return (reference.identifier as unknown as AnyNode).start;
 }
 
-/** How a free reference reaches clock or luck; at most one description. */
+/** How a free reference uses a clock or random source; at most one description. */
 function ambientUse(
   reference: Reference,
   parentOfIdentifierAt: ReadonlyMap<number, AnyNode>,
@@ -232,16 +249,16 @@ function ambientUse(
     ? member.property.name
     : undefined;
   if (plain !== undefined && MATH_EXCEPT_RANDOM.has(plain)) return [];
-  // `Math` handed on as a value, or indexed by something computed, may end in `random` as well.
+  // `Math` passed as a value, or indexed by an expression, may also end in `random`.
   return [plain === "random" ? "Math.random" : "Math (used otherwise than as `Math.name`)"];
 }
 
-/** Walks a tree for what belongs to the place where the function was written, and notes identifiers' parents. */
+/** Finds what binds a function to its module or class, and records the parents of identifiers. */
 class PlaceFinder {
   readonly found: string[] = [];
   readonly parentOfIdentifierAt = new Map<number, AnyNode>();
 
-  /** @param outer whether `this` here is the function's own, or that of what surrounds it. */
+  /** @param outer whether `this` here is that of the function itself or of its surroundings. */
   visit(node: AnyNode, outer: boolean): void {
     this.#note(node, outer);
     for (const [key, child] of children(node)) {

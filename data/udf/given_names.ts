@@ -4,7 +4,7 @@
  * @module
  */
 
-/** What each is given without captures, which cannot have these names. */
+/** Names given to every function. Captures cannot use them. */
 export const GIVEN_NAMES: readonly string[] = [
   ...["Dataset", "tensor", "random", "index", "image", "audio", "example"],
 ];

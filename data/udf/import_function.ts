@@ -1,18 +1,16 @@
-/**
- * Importing a user function from the module that exports it.
- */
+/** Imports a user function from the module that exports it. */
 
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Host } from "../host.ts";
 import type { AnyFunction } from "./user_function.ts";
 
-/** How long the module of a function may take to load, in ms: one that waits for ever never does. */
+/** Time limit for loading the module of a function, in ms: a top-level `await` may never finish. */
 export const MODULE_LOAD_TIMEOUT_MS = 30_000;
 
-/** What making a function callable takes. */
+/** What making a function callable needs of the host. */
 export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate">;
 
-/** The function that a module exports by a name. Errors: as of `loadFunction`. */
+/** The function that a module exports under a name. Throws like `loadFunction`. */
 export async function importFunction(
   { module, name }: { readonly module: string; readonly name: string },
   host: ModuleHost,
@@ -61,7 +59,9 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
   }
 }
 
-/** A code of Node's is on what the loader throws; what a module throws while it runs fails it. */
+/**
+ * Errors of the loader carry Node's codes; an error that the module throws while it runs does not.
+ */
 function importCode(error: unknown): LeatErrorCode {
   if (error instanceof LeatError) return error.code;
   const { code, message } = error as { code?: unknown; message?: unknown };

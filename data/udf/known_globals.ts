@@ -1,12 +1,13 @@
 /**
- * Names that are bound nowhere in a function and still mean something: which of them go along with it
- * anywhere, and which only mean something where it is.
+ * Classifies free names that are globals: which ones every thread and host has, and which ones only
+ * the original place has.
  */
 
 /**
- * Globals that a self-contained function may name. The first group is the language's own, without `eval` (which could
- * name anything); the second is platform that keeps no state, asks for no permission and is the same in every
- * thread: without text codecs no function could read the bytes of a record, and none could wait without a timer.
+ * Globals that a self-contained function may use. The first group is the language's own, without
+ * `eval`, which could reach any name. The second group is of the platform: stateless, needs no
+ * permission, and the same in every thread. Functions need text codecs to read the bytes of a
+ * record, and timers to wait.
  */
 export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
   ...["globalThis", "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt"],
@@ -72,7 +73,7 @@ export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
   ...["setTimeout", "clearTimeout", "queueMicrotask"],
 ]);
 
-/** Names that stand for something of the host, or of the place, where nothing else is called so. */
+/** Names that usually mean something of the host or module. */
 const HOST_GLOBALS: ReadonlySet<string> = new Set([
   ...["Deno", "process", "require", "module", "exports", "Buffer", "global", "window", "self"],
   ...["fetch", "Request", "Response", "Headers", "WebSocket", "Worker", "BroadcastChannel"],
@@ -83,12 +84,12 @@ const HOST_GLOBALS: ReadonlySet<string> = new Set([
   ...["eval", "arguments"],
 ]);
 
-/** Whether a free name is one that no capture can stand for. */
+/** Whether a capture cannot replace this free name. */
 export function isHostGlobal(name: string): boolean {
   return HOST_GLOBALS.has(name);
 }
 
-/** Globals whose value differs from run to run, whatever is done with them. `globalThis` reaches all of them. */
+/** Globals whose value differs from run to run in every use. `globalThis` reaches all of them. */
 export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
   ...["Date", "Temporal", "performance", "crypto"],
   ...["globalThis", "WeakRef", "FinalizationRegistry", "Function"],

@@ -1,12 +1,10 @@
-/**
- * A function that arrived as text. The text is kept as text until the first call.
- */
+/** A function received as text. It stays text until the first call. */
 import { LeatError } from "../../core/error.ts";
 import type { Host } from "../host.ts";
 import { excerptOf, functionScript } from "./free_names.ts";
 import type { AnyFunction } from "./user_function.ts";
 
-/** Where text is evaluated. */
+/** The part of the host that evaluates text. */
 export type EvaluationHost = Pick<Host, "evaluate">;
 
 /** The text of a self-contained function, checked by `analyzeFunction`. */
@@ -22,14 +20,14 @@ export class SourceFunction {
   /**
    * The function. The first call evaluates the text.
    *
-   * @throws {LeatError} `invalid_argument` where the engine refuses what the parser accepted, and whatever the host
-   * refuses with.
+   * @throws {LeatError} `invalid_argument` where the engine refuses what the parser accepted, and
+   * the host's own errors.
    */
   load(host: EvaluationHost): AnyFunction {
     return this.#fn ??= this.#evaluate(host);
   }
 
-  /** The text, as `Function.prototype.toString` gives it of a function. */
+  /** The text, as `Function.prototype.toString` gives it. */
   toString(): string {
     return this.source;
   }
@@ -57,8 +55,9 @@ export class SourceFunction {
 }
 
 /**
- * Evaluates a script as it stands. An indirect `eval` parses exactly this text, by the grammar of scripts, and sees the global scope
- * alone. `new Function` would put more text around it, and a module has another grammar.
+ * Evaluates a script unchanged. Indirect `eval` parses exactly this text, by the grammar of
+ * scripts, and sees only the global scope. `new Function` would add text around it, and a module
+ * has another grammar.
  */
 function evaluateScript(script: string): unknown {
   const indirect = globalThis.eval;

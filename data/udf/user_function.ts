@@ -1,6 +1,7 @@
 /**
- * User functions that travel: how a function given to `map`, `filter`, … is written down, and how another thread or
- * host gets it back. Where a pipeline runs in the place it was made, the function itself is called and nothing here is needed.
+ * Serialises user functions: how a function given to `map`, `filter`, … is written, and how another
+ * thread or host rebuilds it. A pipeline that runs where it was made calls the function itself and
+ * needs none of this.
  */
 
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
@@ -12,26 +13,28 @@ import { importFunction, type ModuleHost } from "./import_function.ts";
 import { isHostGlobal } from "./known_globals.ts";
 import { SourceFunction } from "./source_function.ts";
 
-/** Any function; operators give the exact signature. */
+/** Any function; operators declare the exact signature. */
 // deno-lint-ignore no-explicit-any -- parameters are contravariant: nothing narrower accepts every function
 export type AnyFunction = (...args: any[]) => unknown;
 
-/** What operators hold: a function, a reference to one, or the text of one that travelled. */
+/**
+ * What operators hold: a function, a reference to an export, or the text of a received function.
+ */
 export type UserFunction<F extends AnyFunction = AnyFunction> =
   | F
   | ModuleFunction<F>
   | SourceFunction;
 
-/** What a function is given by name, in its last argument: plain data, tensors, and functions that travel themselves. */
+/** Named values for a function's last argument: plain data, tensors, and serialisable functions. */
 export type Captures = Readonly<Record<string, unknown>>;
 
-/** A function and its captures, rebuilt or about to travel. */
+/** A function and its captures, received or to be sent. */
 export interface BoundFunction<F extends AnyFunction = AnyFunction> {
   readonly fn: UserFunction<F>;
   readonly captures?: Captures;
 }
 
-/** A function that can be called, with the captures its last argument carries. */
+/** A function that can be called, with the captures for its last argument. */
 export interface LoadedFunction<F extends AnyFunction = AnyFunction> {
   readonly fn: F;
   readonly captures?: Captures;
@@ -42,10 +45,10 @@ export type WireFunction =
   & ({ readonly module: string; readonly name: string } | { readonly source: string })
   & { readonly captures?: WireCaptures };
 
-/** Captures with their functions taken out: the codec knows data and tensors, but no functions. */
+/** Captures without their functions: the codec handles data and tensors, but no functions. */
 export interface WireCaptures {
   readonly values: Readonly<Record<string, unknown>>;
-  /** Where in `values` (`null` stands there) each function belongs. */
+  /** The path in `values` (which has `null` there) of each function. */
   readonly functions: readonly { readonly path: Path; readonly fn: WireFunction }[];
 }
 
@@ -53,14 +56,17 @@ type Path = readonly (string | number)[];
 
 /** A reference to an exported function; made by {@linkcode udf}. */
 export class ModuleFunction<F extends AnyFunction = AnyFunction> {
-  /** Carries the signature in types alone. */
+  /** Carries the signature as a type only. */
   declare readonly signature: F;
   /** The module's absolute URL. */
   readonly module: string;
-  /** The name it exports the function by. */
+  /** The name of the export. */
   readonly name: string;
 
-  /** @throws {LeatError} `invalid_argument` where `module` is no absolute URL that others could import, or `name` is empty. */
+  /**
+   * @throws {LeatError} `invalid_argument` if `module` is no absolute URL that others could import,
+   * or `name` is empty.
+   */
   constructor(module: string, name: string) {
     if (typeof module !== "string" || !URL.canParse(module) || module.startsWith("blob:")) {
       throw new LeatError(
@@ -81,9 +87,11 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
 }
 
 /**
- * Names a function by the module that exports it, so that it can be imported wherever the pipeline runs.
+ * Refers to a function by the module that exports it, so that any host of the pipeline can import
+ * it.
  *
- * @param module Its absolute URL, which must mean the same module to every host: `import.meta.resolve("./f.ts")`.
+ * @param module Its absolute URL, which must name the same module on every host:
+ * `import.meta.resolve("./f.ts")`.
  * @param name The export; `"default"` for the default one.
  * @throws {LeatError} `invalid_argument` for a relative URL, a `blob:` URL or an empty name.
  *
@@ -95,20 +103,21 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
  */
 // deno-lint-ignore no-explicit-any -- what it takes and returns is known to the module alone
 export function udf(module: string, name: string): ModuleFunction<any>;
-/** The same, with the signature that the module's author vouches for. */
+/** The same, with a signature that the caller asserts; nothing checks it. */
 export function udf<F extends AnyFunction>(module: string, name: string): ModuleFunction<F>;
 export function udf(module: string, name: string): ModuleFunction {
   return new ModuleFunction(module, name);
 }
 
 /**
- * Writes a function down as plain data.
+ * Serialises a function as plain data.
  *
- * A reference is written as it is. Of any other function the source is written, so it must be self-contained: everything
- * it needs comes through its parameters, or through `captures` in its last one.
+ * A reference is written as it is. Any other function is written as its source, so it must be
+ * self-contained: its inputs are its parameters and the `captures` in the last one.
  *
- * @throws {LeatError} `failed_precondition` naming the free names, or `this`, `import.meta`, … where the function uses
- * them; `invalid_argument` for native and bound functions, classes, and captures that are not plain data.
+ * @throws {LeatError} `failed_precondition` naming free names, `this`, `import.meta`, … that the
+ * function uses; `invalid_argument` for native and bound functions, classes, and captures that are
+ * not plain data.
  *
  * @example
  * ```ts
@@ -122,11 +131,12 @@ export function serializeFunction(fn: UserFunction, captures?: Captures): WireFu
 }
 
 /**
- * Reads what {@linkcode serializeFunction} wrote. References stay references and text stays text: {@linkcode loadFunction} imports and
- * evaluates them. The text is checked here, because somebody else may have written it.
+ * Reads what {@linkcode serializeFunction} wrote. References stay references and text stays text:
+ * {@linkcode loadFunction} imports and evaluates them. The text is checked here, because it may
+ * come from an untrusted sender.
  *
- * @throws {LeatError} `invalid_argument` for what no `serializeFunction` wrote, `failed_precondition` for source that is not
- * self-contained.
+ * @throws {LeatError} `invalid_argument` for malformed input, `failed_precondition` for source that
+ * is not self-contained.
  */
 export function deserializeFunction(wire: unknown): BoundFunction {
   if (!isPlainObject(wire)) throw malformed("it is no object");
@@ -136,29 +146,30 @@ export function deserializeFunction(wire: unknown): BoundFunction {
     : { fn, captures: deserializeCaptures(wire.captures) };
 }
 
-/** A function as messages name it. */
+/** A function as messages show it. */
 export function functionText(fn: UserFunction): string {
   return fn instanceof ModuleFunction ? `"${fn.name}" of ${fn.module}` : excerptOf(sourceOf(fn));
 }
 
-/** The text of a function, as far as it has one. */
+/** The text of a function, if it has one. */
 function sourceOf(fn: AnyFunction | SourceFunction): string {
   return fn instanceof SourceFunction ? fn.source : Function.prototype.toString.call(fn);
 }
 
-/** Whether a value is what an operator holds as a user function. */
+/** Whether an operator accepts the value as a user function. */
 export function isUserFunction(value: unknown): value is UserFunction {
   return typeof value === "function" || value instanceof ModuleFunction ||
     value instanceof SourceFunction;
 }
 
 /**
- * Makes a function and the functions among its captures callable: at once where nothing has to be imported. Text is evaluated here, and
- * nowhere else.
+ * Makes a function and the functions among its captures callable; synchronously if no module has to
+ * be imported. This is the only place that evaluates text.
  *
- * @throws {LeatError} `not_found` where there is no such module, or it has no such export; `permission_denied` where it may not be
- * imported, or text not be evaluated; `failed_precondition` where it fails when it is loaded; `deadline_exceeded` where that takes longer than
- * `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` where the export is no function.
+ * @throws {LeatError} `not_found` if the module or the export does not exist; `permission_denied`
+ * if it may not be imported, or text may not be evaluated; `failed_precondition` if loading it
+ * fails; `deadline_exceeded` after `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` if the export is no
+ * function.
  */
 export function loadFunction<F extends AnyFunction>(
   bound: BoundFunction<F>,
@@ -180,8 +191,9 @@ export function loadFunction<F extends AnyFunction>(
 }
 
 /**
- * The clock and the ambient luck that a function's source names (`Date`, `Math.random`, …), its captured functions
- * included. They make a stream differ from run to run. Of functions in modules, native and bound ones nothing is known.
+ * Clocks and ambient random sources that a function's source names (`Date`, `Math.random`, …), with
+ * its captured functions. They make a stream differ from run to run. Functions in modules, native
+ * and bound functions are not examined.
  */
 export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
   const captured = functionsIn(captures).flatMap(({ fn }) => ambientNamesIn(fn));
@@ -245,7 +257,7 @@ function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
   );
 }
 
-/** How to hand over what a function takes from around it; for a short one, as it is to be written. */
+/** How to pass in the outer variables of a function; for a short one, the rewritten function. */
 function captureRemedy(analysis: FunctionAnalysis, names: string[], where: string): string {
   const list = names.join(", ");
   if (where !== "") return `give it ${list} as parameters`;
@@ -254,8 +266,8 @@ function captureRemedy(analysis: FunctionAnalysis, names: string[], where: strin
   const own = names.filter((name) => !GIVEN_NAMES.includes(name));
   const captures = own.length === 0 ? fn : `${fn}, { captures: { ${own.join(", ")} } }`;
   if (given.length === 0) return `pass what it needs by name: ${captures}`;
-  return `take ${given.join(", ")} from its last argument, as every function is given it` +
-    `${own.length === 0 ? "" : `, and pass what else it needs by name`}: ${captures}`;
+  return `take ${given.join(", ")} from its last argument, which every function gets` +
+    `${own.length === 0 ? "" : `, and pass the rest by name`}: ${captures}`;
 }
 
 function serializeCaptures(captures: Captures): WireCaptures {
@@ -326,7 +338,7 @@ function deserializeCaptures(wire: unknown): Captures {
   return values as Captures;
 }
 
-/** A copy of `tree` that holds `value` at `path`, which must lead to something there. */
+/** A copy of `tree` with `value` at `path`, which must exist. */
 function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unknown {
   const [key, ...rest] = path;
   if (path.length === 0) return value;
@@ -339,20 +351,20 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
   throw malformed(`its captures have nothing at ${JSON.stringify(path)}`);
 }
 
-/** A function that travelled, and its place among captures. */
+/** A received function, and its path in the captures. */
 interface Travelled {
   readonly path: Path;
   readonly fn: ModuleFunction | SourceFunction;
 }
 
-/** Every function among the captures that cannot be called yet. */
+/** Every function among the captures that has to be loaded first. */
 function travelledIn(captures: Captures): Travelled[] {
   return functionsIn(captures).flatMap(({ path, fn }) =>
     typeof fn === "function" ? [] : [{ path, fn }]
   );
 }
 
-/** Every function and reference among the captures with its place. */
+/** Every function and reference among the captures, with its path. */
 function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
   const found: { path: Path; fn: UserFunction }[] = [];
   const visit = (value: unknown, path: Path): void => {

@@ -115,11 +115,11 @@ Deno.test("serialize says of a name that every function is given that it is take
     )?.[1];
   assertEquals(
     remedyOf(Dataset.range(3).flatMap((x) => Dataset.range(x))),
-    "take Dataset from its last argument, as every function is given it: (x, { Dataset })=>Dataset.range(x)",
+    "take Dataset from its last argument, which every function gets: (x, { Dataset })=>Dataset.range(x)",
   );
   assertEquals(
     remedyOf(Dataset.range(3).flatMap((x) => Dataset.range(x + k))),
-    "take Dataset from its last argument, as every function is given it, and pass what else it needs " +
+    "take Dataset from its last argument, which every function gets, and pass the rest " +
       "by name: (x, { Dataset, k })=>Dataset.range(x + k), { captures: { k } }",
   );
   const followed = Dataset.range(3).flatMap((x, { Dataset, k }) => Dataset.range(x + k), {

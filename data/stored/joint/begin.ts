@@ -1,6 +1,4 @@
-/**
- * Beginning a save that several write together, or finding out how far an earlier one has come.
- */
+/** Begins a distributed save, or finds how far an earlier one has come. */
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { hashJson } from "../../../core/hash.ts";
@@ -12,13 +10,14 @@ import { readNote, runOfName, writtenIn } from "./run_writer.ts";
 import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
 
 /**
- * Begins a save of a dataset with the splits that are listed, or goes on with one. It may be done again,
- * also while others write for the same owner.
+ * Begins a save of a dataset with the listed splits, or resumes one. May be repeated, also while
+ * others write for the same owner.
  *
- * Errors: `already_exists` where a saved dataset is, or somebody saves by himself; `failed_precondition`
- * where the save of another dataset was not finished, or the same service was asked for one later;
- * `aborted` where somebody else has begun meanwhile: who is still wanted does it again. `overwrite` goes
- * past a saved dataset, and past the save of another.
+ * Errors: `already_exists` if there is a saved dataset, or a single writer is active;
+ * `failed_precondition` if the save of another dataset is unfinished, or the same service was asked
+ * for a save later; `aborted` if another owner has begun meanwhile, in which case a caller that is
+ * still needed retries. `overwrite` replaces a saved dataset and the unfinished save of another
+ * one.
  */
 export async function begin(
   folder: JointFolder,
@@ -27,7 +26,7 @@ export async function begin(
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
   let before: LedgerHead | undefined;
-  // Where nothing can be written, that is found out before splits are listed.
+  // Fail before splits are listed if the folder is not writable.
   await ledger.change((head) => {
     before = head;
     return Promise.resolve(undefined);
@@ -36,7 +35,7 @@ export async function begin(
   const joint = { owner, fingerprint, digest: hashJson(table) };
   let begun!: Begun;
   await ledger.change(async (head) => {
-    // Listing takes long, and whoever wanted it may have been lost: he takes over from nobody then.
+    // Listing takes long. The caller may be obsolete by now and must not take over from anybody.
     if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
     if (head?.joint !== undefined && isLater(head.joint.owner, owner)) throw begunSince(path);
     const unfinished = await unfinishedIn(folder, head);
@@ -55,7 +54,7 @@ function isSameOwner(head: LedgerHead | undefined, before: LedgerHead | undefine
     (head.id === before?.id && head.joint.owner === before.joint?.owner);
 }
 
-/** Whether it is the same cluster's, and was made later. */
+/** Whether it has the same cluster and a higher number. */
 function isLater(owner: string, than: string): boolean {
   const [[cluster, number], [other, before]] = [owner.split("/"), than.split("/")];
   return cluster === other && Number(number) > Number(before);
@@ -63,7 +62,7 @@ function isLater(owner: string, than: string): boolean {
 
 const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
 
-/** The save that nobody has finished, if there is one. */
+/** The unfinished save, if there is one. */
 async function unfinishedIn(
   folder: JointFolder,
   head: LedgerHead | undefined,
@@ -71,10 +70,10 @@ async function unfinishedIn(
   const { host, settings: { folder: path, overwrite } } = folder;
   const manifest = await readManifest(host, path);
   const isFinished = manifest !== undefined && manifest.id === head?.id;
-  // Its writer died between the two.
+  // Its writer died between committing the manifest and removing the head.
   if (isFinished) await tidy(folder, manifest);
   if (manifest !== undefined && !overwrite) throw savedAlready(path);
-  // One that writes alone holds the lock of the manifest for as long as it lives.
+  // A single writer holds the lock of the manifest while it lives.
   if (head?.joint === undefined) {
     (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
   }
@@ -91,7 +90,7 @@ async function progressOf(
     const entry = await folder.ledger.entry(id, entries);
     if (entry?.joint === undefined) break;
     ({ upTo, isLast } = entry.joint);
-    // Whoever is told to make the last one finds it, and makes a saved dataset of it.
+    // The worker that makes the last entry finds it and commits the saved dataset.
     if (!isLast) entries++;
     for (const chunk of entry.chunks) {
       elements += chunk.count;
@@ -131,14 +130,14 @@ function savedAlready(path: string): LeatError {
 function begunSince(path: string): LeatError {
   return new LeatError(
     "failed_precondition",
-    `distributedSave: this service has been asked later to save to ${path}: that save goes on.`,
+    `distributedSave: this service was asked again to save to ${path}: the later save continues.`,
   );
 }
 
 function begunMeanwhile(path: string): LeatError {
   return new LeatError(
     "aborted",
-    `distributedSave: somebody else has begun to save to ${path} meanwhile. Save to another folder, or wait.`,
+    `distributedSave: another service began to save to ${path} meanwhile. Save to another folder, or wait.`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * Entering runs in the ledger: what their splits have left over becomes batches, and what all of it is
- * in order is written down. The last time, a saved dataset is made of it.
+ * Enters runs in the ledger: rows left over from splits become batches, and the entry lists all
+ * chunks in order. The last entry also commits the saved dataset.
  */
 import { LeatError } from "../../../core/error.ts";
 import { specOf } from "../../components.ts";
@@ -24,18 +24,18 @@ import { type JointFolder, tidy } from "./folder.ts";
 import { readNote, readRest, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 
-/** What the elements are made by. */
+/** The pipeline that makes the elements. */
 export interface EntryPipeline {
   readonly node: DatasetNode;
-  /** Undefined: it is produced whole, and leaves nothing over. */
+  /** Undefined if the dataset is produced whole, and leaves no rows over. */
   readonly chain: OrderedChain | undefined;
   readonly seed: bigint;
 }
 
 /**
- * Enters runs, and says how much it wrote itself: batches that were joined. It may be done again.
+ * Enters runs, and returns how much it wrote itself: joined batches. May be repeated.
  *
- * Errors: `aborted` where somebody else has taken the save over, `data_loss` where files are missing.
+ * Errors: `aborted` if another owner has taken over the save, `data_loss` if files are missing.
  */
 export async function enter(
   folder: JointFolder,
@@ -47,7 +47,7 @@ export async function enter(
   try {
     return await enterRuns(folder, pipeline, work);
   } catch (error) {
-    // Somebody who was given up for dead was at the same, and has tidied up.
+    // A worker that was declared dead was doing the same, and has already removed the files.
     if (await isFinished(folder, work.id)) return nothing;
     throw error;
   }
@@ -63,14 +63,17 @@ async function enterRuns(
   expectOurs(folder, work, await ledger.head());
   const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
-  // With no runs there is nothing to enter but an end, which whoever had the save before may have made.
+  // With no runs there is only the end to enter, which the previous owner may have done.
   const made = work.runs.length === 0 ? await ledger.entry(id, number) : undefined;
   const entry = made ?? await enterOurs(folder, work, writer);
   if (work.isLast) await finish(folder, pipeline.node, entry, work);
   return writer.joined;
 }
 
-/** Enters what was made, and answers what is entered. Of what is not nothing stays: it may be late. */
+/**
+ * Enters what was made, and returns the entry that counts. If another one counts, removes its own
+ * files: this worker may be late.
+ */
 async function enterOurs(
   folder: JointFolder,
   work: WorkOf<"entry">,
@@ -90,12 +93,12 @@ async function enterOurs(
   }
 }
 
-/** Whether there is a saved dataset of it already. Nothing else of it is there then. */
+/** Whether the saved dataset is committed already. Then no other files of the save remain. */
 async function isFinished(folder: JointFolder, id: string): Promise<boolean> {
   const manifest = await manifestOf(folder, id);
   if (manifest === undefined) return false;
   await folder.ledger.change(async (head) => {
-    // What follows it may have begun.
+    // The next save may have begun.
     if (head?.id === id) await tidy(folder, manifest);
     return undefined;
   });
@@ -110,7 +113,9 @@ async function manifestOf(
   return manifest?.id === id ? manifest : undefined;
 }
 
-/** Makes the manifest of all that was entered; another that was given up for dead may have done so. */
+/**
+ * Commits the manifest of all entries; a worker that was declared dead may have done so already.
+ */
 async function finish(
   folder: JointFolder,
   node: DatasetNode,
@@ -124,7 +129,8 @@ async function finish(
       const made = await manifestOf(folder, work.id);
       if (made !== undefined) await tidy(folder, made);
       else {
-        // Taken by who saves alone, or only looks whether he may: whose the head is then is looked at again.
+        // The lock is held by a single writer, or by one that only checks; so look at the head
+        // again.
         const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
         await tidy(folder, await writeManifest(file, folder, node, last, work.id));
       }
@@ -162,13 +168,13 @@ class EntryWriter {
   readonly #folder: JointFolder;
   readonly #work: WorkOf<"entry">;
   readonly #join: RemainderJoin | undefined;
-  /** Of all splits with rows that may wait still. */
+  /** Leftover rows that may still wait, of all splits. */
   readonly #rests = new Map<number, Rest>();
   readonly #before: readonly CarriedRest[];
   readonly #chunks: Chunk[] = [];
   readonly #specs: ElementSpec[] = [];
   readonly #attempt: string;
-  /** The chunk that batches are joined in. */
+  /** The open chunk for joined batches. */
   #open: ChunkWriter | undefined;
   readonly #joined: string[] = [];
   /** How much it wrote itself. */
@@ -227,7 +233,9 @@ class EntryWriter {
     await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
   }
 
-  /** Batches of rows from several splits are in chunks of their own, where they belong. */
+  /**
+   * Writes batches of rows from several splits to chunks of their own, in their place in the order.
+   */
   async #writeJoined(joined: Joined | undefined): Promise<void> {
     if (joined === undefined) return;
     if ("error" in joined) throw joined.error;
@@ -268,6 +276,6 @@ function expectOurs(
   if (head?.id === id && head.joint?.owner === owner) return;
   throw new LeatError(
     "aborted",
-    `Somebody else saves to ${settings.folder} now, or has removed what was written: this save ends.`,
+    `Another service now saves to ${settings.folder}, or the files of this save were removed: this save ends.`,
   );
 }

@@ -1,12 +1,10 @@
-/**
- * The folder in which the writers of a save meet.
- */
+/** The folder that the writers of a distributed save share. */
 import type { Host } from "../../host.ts";
 import type { Ledger } from "../ledger.ts";
 import { type Manifest, nameOf, storedPaths } from "../manifest.ts";
 import type { JointSaveSettings } from "./work.ts";
 
-/** See the module. */
+/** The folder of a save and what is needed to work in it. */
 export interface JointFolder {
   readonly host: Host;
   readonly settings: JointSaveSettings;
@@ -14,9 +12,9 @@ export interface JointFolder {
 }
 
 /**
- * Removes whatever the manifest does not list, of writers that have died or came too late, and then
- * the ledger's head. The head goes last: if this writer dies first, the next one that finds the head
- * beside the manifest of the same save removes the rest.
+ * Removes all files that the manifest does not list, of writers that died or came too late, and
+ * then the ledger's head. The head goes last: if this writer dies first, the next one finds the
+ * head next to the manifest of the same save and removes the rest.
  */
 export async function tidy(
   { host, settings, ledger }: JointFolder,

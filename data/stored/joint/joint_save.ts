@@ -1,9 +1,9 @@
 /**
- * What each of several writers does of a save that they do together.
+ * What one of several workers does in a distributed save.
  *
- * The folder is the truth. A run of splits counts once its note is there, and is part of the dataset
- * once the ledger lists it; whatever is not noted is made again by somebody else, under names of its
- * own. So a writer may die at any moment, and one that was given up for dead may go on.
+ * The folder is the only truth. A run of splits counts once its note exists, and is part of the
+ * dataset once the ledger lists it; any run without a note is repeated by another worker, under
+ * other file names. So a worker may die at any moment, and one that was declared dead may continue.
  */
 import { LeatError } from "../../../core/error.ts";
 import { type DatasetIterator, openIterator } from "../../dataset_iterator.ts";
@@ -19,24 +19,24 @@ import type { JointFolder } from "./folder.ts";
 import { RunWriter } from "./run_writer.ts";
 import type { Begun, JointSaveSettings, RunReport, SaveWork, WorkOf, Written } from "./work.ts";
 
-/** The table of a dataset that is no chain of one source's splits: one writer produces all of it. */
+/** The table of a dataset that is not one chain over splits: one worker produces all of it. */
 const WHOLE: SplitTable = [[{ start: 0, stop: 1 }]];
 
-/** See the module. */
+/** A worker's part in a distributed save. */
 export class JointSave {
   readonly #pipeline: EntryPipeline;
   readonly #folder: JointFolder;
   #running: DatasetIterator<unknown> | undefined;
   #disposed = false;
 
-  /** @param seed what all luck depends on. */
+  /** @param seed determines all random draws. */
   constructor(node: DatasetNode, settings: JointSaveSettings, seed: bigint, host: Host) {
     const ordered = inOrder(node);
     this.#pipeline = { node: ordered, chain: chainOf(ordered), seed };
     this.#folder = { host, settings, ledger: new Ledger(host, settings.folder) };
   }
 
-  /** Does a piece of work. An element that fails ends it, and the save. */
+  /** Does a piece of work. A failing element ends it, and the save. */
   async do(work: SaveWork): Promise<Begun | RunReport | Written> {
     switch (work.work) {
       case "begin":
@@ -50,7 +50,7 @@ export class JointSave {
     }
   }
 
-  /** Stops what is being done; nothing of it counts. */
+  /** Stops the current work; none of it counts. */
   dispose(): void {
     this.#disposed = true;
     this.#running?.return();
@@ -86,7 +86,7 @@ export class JointSave {
     this.#running = running;
     for (;;) {
       const { done, value } = await running.next();
-      // What was stopped ends as if there was no more.
+      // A stopped iterator ends as if it had no more elements.
       if (this.#disposed) throw new LeatError("cancelled", "Saving was stopped");
       if (done) return;
       await writer.write(value);
@@ -103,7 +103,7 @@ export class JointSave {
     return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
   }
 
-  /** Tells who waits to read. */
+  /** Records the failure for readers that wait. */
   async #noteFailure({ id, owner, error }: WorkOf<"failure">): Promise<Written> {
     const { code, message } = error;
     await this.#folder.ledger.change((head) => {

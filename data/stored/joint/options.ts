@@ -1,32 +1,30 @@
-/**
- * What users say of how a service saves a dataset.
- */
+/** Options of `distributedSave()`. */
 import type { DistributeOptions } from "../../operators/distribute.ts";
 
-/** How far a service is with saving. */
+/** Progress of a distributed save. */
 export interface DistributedSaveProgress {
-  /** Splits of the dataset's source that are written, … */
+  /** Number of splits of the dataset's source that are written. */
   readonly splitsDone: number;
-  /** … of how many. */
+  /** Number of all splits. */
   readonly splitsTotal: number;
   readonly elements: number;
-  /** Bytes written, compressed if they are. */
+  /** Bytes written, after compression. */
   readonly sizeBytes: number;
 }
 
 /** How a service saves a dataset. */
 export interface DistributedSaveOptions extends Pick<DistributeOptions, "token" | "ca"> {
-  /** Not compressed by default. */
+  /** Default: no compression. */
   readonly compression?: "gzip";
   /**
-   * Whether what is there is replaced, a saved dataset or the unfinished save of another one; otherwise
-   * that is refused. What is there stays until all is written. Default false.
+   * Whether to replace a saved dataset, or the unfinished save of another one; otherwise that is an
+   * error. The old files stay until everything is written. Default false.
    */
   readonly overwrite?: boolean;
-  /** A file that has grown to so many bytes is followed by another. Default 256 MiB. */
+  /** Size in bytes after which a new file begins. Default 256 MiB. */
   readonly chunkBytesMax?: number;
-  /** Called when there is progress, about once a second. */
+  /** Called with the progress, about once a second. */
   readonly onProgress?: (progress: DistributedSaveProgress) => void;
-  /** Ends the save. What was written stays, and calling again goes on with it. */
+  /** Ends the save. What was written stays, and the next call continues from it. */
   readonly signal?: AbortSignal;
 }

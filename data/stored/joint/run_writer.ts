@@ -1,5 +1,5 @@
 /**
- * The files of one run of splits: chunks, rows that are left over, and a note of both, written last.
+ * Writes the files of one run of splits: chunks, leftover rows, and last a note that lists both.
  */
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -17,16 +17,16 @@ import type { JointFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
 const NOTE_FORMAT = "leat-run-1";
-/** Without another wish, a file that has grown to so many bytes is followed by another. */
+/** Default size in bytes after which a new file begins. */
 const CHUNK_BYTES_MAX = 256 << 20;
 
-/** What is written of a run, in order. */
+/** The contents of a run, in order. */
 export interface RunNote extends WrittenRun {
   readonly items: readonly ({ readonly chunk: Chunk } | { readonly rest: Rest })[];
   readonly spec: ElementSpec;
 }
 
-/** Writes a run. Nothing of it counts before its note is there. */
+/** Writes a run. Nothing of it counts before its note exists. */
 export class RunWriter {
   readonly #folder: JointFolder;
   readonly #id: string;
@@ -41,7 +41,7 @@ export class RunWriter {
   #isSpecKnown = false;
   #isFinished = false;
 
-  /** @param first the place of its first split in the order of splits. */
+  /** @param first the position of its first split in the order of splits. */
   constructor(folder: JointFolder, id: string, first: number, count: number) {
     this.#folder = folder;
     this.#run = { first, count, attempt: hex64(folder.host) };
@@ -57,7 +57,10 @@ export class RunWriter {
     if (chunk.sizeBytes >= chunkBytesMax) await this.#closeChunk();
   }
 
-  /** Keeps what a split has left over. What other splits add to it comes before what follows. */
+  /**
+   * Keeps the rows left over from a split. Other splits complete them before the following
+   * elements.
+   */
   async writeRest(sequence: number, index: number, rows: unknown): Promise<void> {
     await this.#closeChunk();
     const file = `${this.#name}.rest`;
@@ -67,7 +70,7 @@ export class RunWriter {
     this.#items.push({ rest: { sequence, index, file, record: this.#restCount++ } });
   }
 
-  /** Puts all of it in its place. */
+  /** Commits all files. */
   async finish(): Promise<Written & { readonly attempt: string }> {
     await this.#closeChunk();
     await this.#rests?.finish();
@@ -80,11 +83,12 @@ export class RunWriter {
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
-  /** Removes its files if the save was over before they were there: nobody else removes them then. */
+  /** Removes its files if the save ended before they were committed: nobody else would. */
   async removeIfLate(): Promise<void> {
     const { host, settings, ledger } = this.#folder;
     const head = await ledger.head();
-    // After the head: whoever finishes a save removes the head when the manifest is there.
+    // After the head: the writer that finishes a save commits the manifest before it removes the
+    // head.
     const manifest = await readManifest(host, settings.folder);
     if (head?.id === this.#id && manifest?.id !== this.#id) return;
     const kept = manifest?.chunks.map(({ name }) => name);
@@ -93,7 +97,7 @@ export class RunWriter {
     }
   }
 
-  /** Gives up, and leaves nothing; once it is finished, nothing happens. */
+  /** Abandons the run and removes its files; after `finish()` it does nothing. */
   abandon(): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
@@ -103,7 +107,7 @@ export class RunWriter {
     for (const name of this.#files) host.newFiles.remove(within(folder, name));
   }
 
-  /** Those that its note lists. */
+  /** The files that its note lists. */
   get #files(): ReadonlySet<string> {
     return new Set(
       this.#items.map((item) => "chunk" in item ? item.chunk.name : item.rest.file),
@@ -133,7 +137,7 @@ export class RunWriter {
   }
 }
 
-/** How much a run is. */
+/** The size of a run. */
 export function writtenIn({ items }: RunNote): Written {
   let [elements, sizeBytes] = [0, 0];
   for (const item of items) {
@@ -144,7 +148,7 @@ export function writtenIn({ items }: RunNote): Written {
   return { elements, sizeBytes };
 }
 
-/** The note of a run that is written. Errors: `data_loss` where it is missing. */
+/** The note of a finished run. Errors: `data_loss` if it is missing. */
 export async function readNote(
   { host, settings }: JointFolder,
   id: string,
@@ -154,10 +158,10 @@ export async function readNote(
   const remedy = "Save it again, with { overwrite: true }.";
   const note = await readDocument<RunNote>(host, path, NOTE_FORMAT, remedy);
   if (note !== undefined) return note;
-  throw new LeatError("data_loss", `${path} is missing: somebody has removed it. ${remedy}`);
+  throw new LeatError("data_loss", `${path} is missing: it was removed. ${remedy}`);
 }
 
-/** What the name of a note says of its run; `undefined` for other names. */
+/** Reads a run from the name of its note; `undefined` for other names. */
 export function runOfName(id: string, name: string): WrittenRun | undefined {
   const [, first, count, attempt] = /^-(\d+)-(\d+)-([0-9a-f]{16})\.run$/
     .exec(name.slice(id.length)) ?? [];
@@ -165,7 +169,7 @@ export function runOfName(id: string, name: string): WrittenRun | undefined {
   return { first: Number(first), count: Number(count), attempt };
 }
 
-/** Rows that a split has left over. Errors: `data_loss`, and those of reading files. */
+/** Rows left over from a split. Errors: `data_loss`, and those of reading files. */
 export async function readRest(
   { host, settings }: JointFolder,
   { file: name, record }: Rest,

@@ -1,38 +1,37 @@
 /**
- * A save that several write together: the pieces of work that it is cut into, and what comes of each.
- * All of it is plain data. Somebody hands the work out; whoever does it meets the others in the folder
- * alone.
+ * The pieces of work of a distributed save, and their results, as plain data. The dispatcher
+ * assigns the pieces; the workers share nothing but the folder.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { Split, SplitTable } from "../../splits.ts";
 
 /** What is saved, and how. */
 export interface JointSaveSettings {
-  /** All writers see the same files there. */
+  /** All workers must see the same files there. */
   readonly folder: string;
   readonly compression?: "gzip";
-  /** A file that has grown to so many bytes is followed by another. */
+  /** Size in bytes after which a new file begins. */
   readonly chunkBytesMax?: number;
-  /** Whether what is there is replaced. */
+  /** Whether existing contents are replaced. */
   readonly overwrite: boolean;
-  /** Of the dataset. */
+  /** The fingerprint of the dataset. */
   readonly fingerprint: string;
 }
 
-/** A piece of work. `owner`: who hands it out; `id`: that of the save, from its beginning. */
+/** A piece of work. `owner` assigns it; `id` identifies the save from its beginning. */
 export type SaveWork =
-  /** Look at the folder, and begin or go on. */
+  /** Look at the folder, and begin or resume. */
   | { readonly work: "begin"; readonly owner: string }
-  /** Write the elements of some splits that follow each other. */
+  /** Write the elements of consecutive splits. */
   | {
     readonly work: "run";
     readonly owner: string;
     readonly id: string;
-    /** The place of the first in the order of splits. */
+    /** Position of the first one in the order of splits. */
     readonly first: number;
     readonly splits: readonly (Split & { readonly index: number })[];
   }
-  /** Enter runs that were written in the ledger; the last time, make a saved dataset of it. */
+  /** Enter finished runs in the ledger; the last time, commit the saved dataset. */
   | {
     readonly work: "entry";
     readonly owner: string;
@@ -42,7 +41,7 @@ export type SaveWork =
     readonly upTo: number;
     readonly isLast: boolean;
   }
-  /** Note why the save ends, for who waits to read. */
+  /** Record why the save ends, for readers that wait. */
   | {
     readonly work: "failure";
     readonly owner: string;
@@ -50,36 +49,36 @@ export type SaveWork =
     readonly error: WireError;
   };
 
-/** The reason, among an error's details, where a folder holds a saved dataset already. */
+/** The reason, in an error's details, if the folder already holds a saved dataset. */
 export const IS_SAVED = "is_saved";
 
-/** A run that is written, and waits to be entered. */
+/** A finished run that waits to be entered. */
 export interface WrittenRun {
   readonly first: number;
   readonly count: number;
-  /** Tells its files from those that another writer may make of the same splits. */
+  /** Distinguishes its files from those of another worker with the same splits. */
   readonly attempt: string;
 }
 
 /** How much was written. */
 export interface Written {
   readonly elements: number;
-  /** Compressed, if they are. */
+  /** After compression. */
   readonly sizeBytes: number;
 }
 
-/** What came of a beginning: how far the save was already. */
+/** The result of a beginning: how far the save already was. */
 export interface Begun extends Written {
   readonly id: string;
   readonly table: SplitTable;
-  /** How many entries the ledger has, and which splits they do not have any more. */
+  /** Number of ledger entries, and the position of the first split that they do not contain. */
   readonly entries: number;
   readonly upTo: number;
-  /** Runs beyond them that are written. */
+  /** Finished runs after that position. */
   readonly runs: readonly WrittenRun[];
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface RunReport extends Written {
   readonly attempt: string;
 }
