@@ -1,6 +1,4 @@
-/**
- * Arrow's IPC files and streams, by record batches.
- */
+/** Reads Arrow's IPC files and streams, by record batches. */
 
 import {
   AsyncRecordBatchFileReader,
@@ -16,7 +14,7 @@ import { ByteRanges } from "./byte_ranges.ts";
 import { chosenColumns, ColumnRows } from "./column_rows.ts";
 import type { SourceFile } from "./format_reader.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
-// Before any message is read.
+// Must be imported before any message is read.
 import "./flatbuffer_lengths.ts";
 
 const MAGIC = "ARROW1";
@@ -26,10 +24,16 @@ const SMALLEST_FILE_BYTES = 8 + 4 + MAGIC.length;
 /** Bytes that a footer takes to name a record batch. */
 const BLOCK_BYTES = 24;
 
-/** Most bytes that the buffers of one record batch may decompress to: they are in memory together. */
+/**
+ * Maximum bytes that the buffers of one record batch may decompress to: they are in memory
+ * together.
+ */
 export const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
-/** What may be left of that for the batch that is decompressed now: the library does so without waiting for anything. */
+/**
+ * The rest of that limit for the current batch. A module variable, because the library decompresses
+ * synchronously and takes no context.
+ */
 let bytesLeft: number | undefined;
 
 function decoded(undo: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
@@ -52,8 +56,9 @@ type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
 /**
  * Reads the footer of a file, or the schema at the beginning of a stream.
  *
- * @param columns names at the top of the schema; all of them by default.
- * @throws {LeatError} `data_loss` for what is neither, or not whole; `not_found` for a column that the file does not have.
+ * @param columns names at the top of the schema; default: all.
+ * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
+ * a column that the file does not have.
  */
 export async function openArrow(
   source: SourceFile,
@@ -92,11 +97,14 @@ async function checkEnd(bytes: ByteRanges): Promise<void> {
   throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
 }
 
-/** What the library uses of Node's `FileHandle`. */
+/** The part of Node's `FileHandle` that the library uses. */
 class Handle {
   readonly fd = 0;
   readonly #bytes: ByteRanges;
-  /** In a stream, where the next read begins at the earliest: a damaged length would have the library read a part for ever. */
+  /**
+   * In a stream, the smallest allowed start of the next read: a damaged length could make the
+   * library read one part for ever.
+   */
   #from = 0;
   #isStream = false;
 
@@ -108,7 +116,7 @@ class Handle {
     return this as unknown as Parameters<typeof RecordBatchReader.from>[0];
   }
 
-  /** From now on no read may begin before the end of another. */
+  /** From now on no read may begin before the end of the previous one. */
   readForwards(): void {
     this.#isStream = true;
   }
@@ -132,8 +140,8 @@ class Handle {
 }
 
 /**
- * The record batches of a file or a stream. A row is an object of the chosen columns, in the order in which they were chosen. A batch is
- * read whole: its columns are views of it.
+ * The record batches of a file or a stream. A row is an object of the chosen columns, in the chosen
+ * order. A batch is read whole: its columns are views of it.
  */
 export class ArrowBlocks implements RowBlocks {
   readonly count: number;
@@ -141,7 +149,7 @@ export class ArrowBlocks implements RowBlocks {
   readonly #bytes: ByteRanges;
   readonly #reader: Reader;
   readonly #columns: readonly string[];
-  /** Of a stream, the number of the next batch; `undefined` once there is none. */
+  /** In a stream, the number of the next batch; `undefined` after the last one. */
   #next: number | undefined = 0;
 
   constructor(bytes: ByteRanges, reader: Reader, columns: readonly string[]) {
@@ -169,7 +177,7 @@ export class ArrowBlocks implements RowBlocks {
     const { numRows } = batch;
     const columns = this.#columns.map((name) => {
       const vector = batch.getChild(name)!;
-      // The library takes what is missing for null.
+      // The library treats missing bytes as null.
       const held = rowsHeld(vector.data[0]!);
       if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
       try {
@@ -182,7 +190,7 @@ export class ArrowBlocks implements RowBlocks {
     return new ColumnRows(numRows, columns, this.#bytes, `record batch ${block}`);
   }
 
-  /** The batch, after `undefined` for each one of a stream that is passed over. */
+  /** The batch, preceded by `undefined` for each skipped batch of a stream. */
   async *#batches(block: number): AsyncGenerator<RecordBatch | undefined> {
     const reader = this.#reader;
     if (reader instanceof AsyncRecordBatchFileReader) {
@@ -193,7 +201,7 @@ export class ArrowBlocks implements RowBlocks {
     }
     while (this.#next !== undefined && this.#next <= block) {
       const number = this.#next;
-      // A stream cannot be read on behind what cannot be read.
+      // A stream cannot continue after an error.
       this.#next = undefined;
       const { done, value } = await reader.next();
       if (done) return;

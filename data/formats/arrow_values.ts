@@ -1,18 +1,16 @@
-/**
- * From Arrow's vectors to values that have a place in elements.
- */
+/** Converts Arrow's vectors to values that elements can hold. */
 
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
-/** A vector of a type that has no form in elements. */
+/** A type that elements cannot hold. */
 export class UnsupportedType extends Error {}
 
-/** The value at an index, in memory of its own; `null` for what is absent. */
+/** The value at an index, in memory of its own; `null` if absent. */
 export type ValueAt = (index: number) => unknown;
 
-/** What is known of values of a type. Dictionaries are as the values that they stand for. */
+/** What is known about values of a type. Dictionaries have the type of their values. */
 export function valueTypeOf(type: DataType): ValueType {
   if (DataType.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
@@ -44,14 +42,14 @@ function isBinary(type: DataType): boolean {
     DataType.isFixedSizeBinary(type);
 }
 
-/** Integers whose type gives them a meaning in time. They are left as they are stored. */
+/** Integers that stand for a time. They stay as they are stored. */
 function isTime(type: DataType): boolean {
   return DataType.isDate(type) || DataType.isTime(type) || DataType.isTimestamp(type) ||
     DataType.isDuration(type);
 }
 
 /**
- * How the values of a vector are had.
+ * Access to the values of a vector.
  *
  * @throws {UnsupportedType} for unions and intervals.
  */
@@ -60,7 +58,7 @@ export function valuesOf(vector: Vector): ValueAt {
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
 }
 
-/** How many rows the buffers of a column have room for, whatever its header says. */
+/** Number of rows that the buffers of a column can hold, whatever its header says. */
 export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {
   if (DataType.isNull(type)) return Infinity;
   if (DataType.isFixedSizeList(type)) return Math.floor(children[0]!.length / stride);
@@ -89,7 +87,7 @@ function plainValuesOf(vector: Vector): ValueAt {
   return (index) => vector.get(index);
 }
 
-/** The one chunk that a column of a record batch is. */
+/** The single chunk of a column in a record batch. */
 function onlyData(vector: Vector): Data {
   return vector.data[0]!;
 }

@@ -1,6 +1,4 @@
-/**
- * Undoing compression of which nobody knows beforehand to how many bytes it comes: no further than to a limit.
- */
+/** Decompresses data of unknown decompressed size, up to a limit. */
 
 import { Decompress } from "fzstd";
 import lz4 from "lz4js";
@@ -11,9 +9,10 @@ const lz4Bound: (data: Uint8Array) => number = lz4.decompressBound;
 const decompressLz4: (data: Uint8Array, bytesMax: number) => Uint8Array = lz4.decompress;
 
 /**
- * What zstd frames decompress to. A block of four bytes may stand for 128 KiB.
+ * Decompresses zstd frames. A block of four bytes may become 128 KiB.
  *
- * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, which is called `limit`; otherwise what the library throws for damage.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, naming `limit`; otherwise the
+ * library's error for damage.
  */
 export function unzstd(data: Uint8Array, bytesMax: number, limit: string): Uint8Array {
   new ZstdFrames().push(data);
@@ -35,7 +34,7 @@ export function unzstd(data: Uint8Array, bytesMax: number, limit: string): Uint8
   return whole;
 }
 
-/** What an LZ4 frame decompresses to; errors as of {@linkcode unzstd}. */
+/** Decompresses an LZ4 frame; throws like {@linkcode unzstd}. */
 export function unlz4(data: Uint8Array, bytesMax: number, limit: string): Uint8Array {
   const bound = lz4Bound(data);
   if (!(bound <= bytesMax)) throw tooLong(bytesMax, limit);

@@ -1,16 +1,14 @@
-/**
- * Reading a file by ranges, for formats whose pieces are found by their offsets.
- */
+/** Reads a file by ranges, for formats whose parts are found by their offsets. */
 
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { SourceFile } from "./format_reader.ts";
 
-/** A file, or a run of bytes within one, whose ranges are read whole or not at all. */
+/** A file, or a run of bytes in one, whose ranges are read completely or not at all. */
 export class ByteRanges {
-  /** The format's name as messages have it: `"Parquet"`. */
+  /** The format's name in messages: `"Parquet"`. */
   readonly format: string;
-  /** The file as messages name it. */
+  /** The file's name in messages. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly #file: OpenFile;
@@ -24,7 +22,7 @@ export class ByteRanges {
     this.#start = start;
   }
 
-  /** All of a file. */
+  /** A whole file. */
   static of(format: string, { path, file }: SourceFile): ByteRanges {
     return new ByteRanges(format, path, file);
   }
@@ -37,7 +35,7 @@ export class ByteRanges {
   /**
    * The bytes from `start` up to `stop`, in memory of their own.
    *
-   * @throws {LeatError} `data_loss` where the file has no such range, or ends before it.
+   * @throws {LeatError} `data_loss` if the file has no such range, or ends before it.
    */
   async read(start: number, stop: number): Promise<Uint8Array<ArrayBuffer>> {
     if (!(start >= 0 && start <= stop && stop <= this.sizeBytes)) {
@@ -48,7 +46,7 @@ export class ByteRanges {
     return bytes;
   }
 
-  /** Fills `into` with the bytes from `start` on. Errors as `read()`. */
+  /** Fills `into` with the bytes from `start` on. Throws like `read()`. */
   async readInto(into: Uint8Array, start: number): Promise<void> {
     for (let at = 0; at < into.length;) {
       const read = await this.#file.read(into.subarray(at), this.#start + start + at);
@@ -59,17 +57,20 @@ export class ByteRanges {
     }
   }
 
-  /** The error of a file that is not as it was written. */
+  /** The error of a damaged file. */
   damaged(what: string, cause?: unknown): LeatError {
     return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
   }
 
-  /** The error of a file that is whole and still cannot be read. */
+  /** The error of a whole file that cannot be read. */
   unsupported(what: string): LeatError {
     return this.refused("unimplemented", `Cannot read ${this.format} file ${this.path}: ${what}.`);
   }
 
-  /** What a library threw about these bytes; errors of the file itself stay what they are, and those of a limit get its name. */
+  /**
+   * Wraps a library's error about these bytes. Errors of the file itself are kept; errors of a
+   * limit get its name.
+   */
   failed(place: string, error: unknown): LeatError {
     if (error instanceof LeatError) {
       if (error.details?.path !== undefined || error.code !== "resource_exhausted") return error;
@@ -79,7 +80,7 @@ export class ByteRanges {
     return this.damaged(`${place}: ${LeatError.from(error).message}`, error);
   }
 
-  /** An error that names this file to programs. */
+  /** An error whose details name this file. */
   refused(code: LeatErrorCode, message: string, cause?: unknown): LeatError {
     const { path } = this;
     return new LeatError(

@@ -1,6 +1,4 @@
-/**
- * Reading a file from its beginning to its end in chunks, decompressed on the way where it is compressed.
- */
+/** Reads a file sequentially in chunks, and decompresses it if necessary. */
 
 import type { OpenFile } from "../host.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
@@ -10,14 +8,14 @@ import { READ_BYTES } from "./plain_bytes.ts";
 
 export { READ_BYTES };
 
-/** Smallest buffer; that of a small file is as large as the file. */
+/** Smallest buffer; for a small file it has the size of the file. */
 const BUFFER_BYTES_MIN = 1024;
 
-/** A buffer that moves along a file. Answers at once where the file does. */
+/** A buffer that moves along a file. Returns synchronously where the file does. */
 export class ByteReader {
   /** The file, for messages. */
   readonly path: string;
-  /** Where offsets count, for messages: in the file, or in what it decompresses to. */
+  /** What offsets refer to, for messages: the file, or its decompressed contents. */
   readonly stream: string;
   readonly #source: ByteSource;
   readonly #sizeBytes: number;
@@ -28,7 +26,10 @@ export class ByteReader {
   #ended = false;
   #closed = false;
 
-  /** @param offset of the first byte to read: in the file, or in what it decompresses to, which is decompressed up to there. */
+  /**
+   * @param offset of the first byte to read, in the decompressed contents if the file is
+   * compressed; then everything before it is decompressed as well.
+   */
   constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
     this.path = path;
     this.stream = compression === undefined ? "" : " of its decompressed contents";
@@ -40,7 +41,7 @@ export class ByteReader {
     this.#source = byteSource(path, file, compression, offset);
   }
 
-  /** The bytes of a file from `offset` on, its compression undone. */
+  /** The contents of a file from `offset` on, decompressed. */
   static of({ path, file, compression }: SourceFile, offset = 0): ByteReader {
     return new ByteReader(path, file, compression, offset);
   }
@@ -50,7 +51,7 @@ export class ByteReader {
     return this.#position;
   }
 
-  /** How many bytes are in `buffer` from `start` on. */
+  /** Number of bytes in `buffer` from `start` on. */
   get available(): number {
     return this.#stop - this.#start;
   }
@@ -60,24 +61,25 @@ export class ByteReader {
     return this.#buffer;
   }
 
-  /** Where the next byte stands in `buffer`. */
+  /** Index of the next byte in `buffer`. */
   get start(): number {
     return this.#start;
   }
 
-  /** Bytes that were in the file, when it was opened, from here on; `Infinity` where it is compressed. */
+  /** Bytes left in the file, by its size when it was opened; `Infinity` if it is compressed. */
   get remaining(): number {
     return this.#sizeBytes - this.#position;
   }
 
-  /** Whether `close()` was called; then there is nothing more. */
+  /** Whether `close()` was called; then there are no more bytes. */
   get closed(): boolean {
     return this.#closed;
   }
 
   /**
-   * Buffers `count` bytes, fewer only at the end of the file, and answers `available`. The buffer grows to hold them, so the caller
-   * has compared `count` with a limit of its own. Where reading fails, what was buffered is given up and the file is over.
+   * Buffers `count` bytes, fewer only at the end of the file, and returns `available`. The buffer
+   * grows to hold them, so the caller must have checked `count` against a limit. If reading fails,
+   * the buffered bytes are dropped and the file ends.
    */
   fill(count: number): number | Promise<number> {
     while (this.available < count && !this.#ended) {
@@ -89,13 +91,13 @@ export class ByteReader {
     return this.available;
   }
 
-  /** Steps over `count` buffered bytes. */
+  /** Skips `count` buffered bytes. */
   skip(count: number): void {
     this.#start += count;
     this.#position += count;
   }
 
-  /** A copy of the next `count` buffered bytes, then stepped over: a view would keep the whole buffer alive. */
+  /** Copies and skips the next `count` buffered bytes. A view would keep the whole buffer alive. */
   take(count: number): Uint8Array<ArrayBuffer> {
     const bytes = this.#buffer.slice(this.#start, this.#start + count);
     this.skip(count);
@@ -103,7 +105,8 @@ export class ByteReader {
   }
 
   /**
-   * Fills `into` from here on, without the buffer where it can, and answers how many bytes there were; fewer only at the end.
+   * Fills `into` with the next bytes, bypassing the buffer if possible, and returns how many there
+   * were; fewer only at the end.
    */
   takeInto(into: Uint8Array): number | Promise<number> {
     let count = Math.min(into.length, this.available);
@@ -119,8 +122,8 @@ export class ByteReader {
   }
 
   /**
-   * Steps over `count` bytes, buffered or not, and answers how many there were; fewer only at the end. A file that is not compressed is
-   * not read for it.
+   * Skips `count` bytes, buffered or not, and returns how many there were; fewer only at the end.
+   * An uncompressed file is not read for it.
    */
   pass(count: number): number | Promise<number> {
     const buffered = Math.min(count, this.available);
@@ -179,7 +182,7 @@ export class ByteReader {
       if (read === 0) this.#ended = true;
       return read;
     } catch (error) {
-      // Nobody waits for what a closed file had to say.
+      // The result of a closed file is not needed any more.
       if (this.#closed) return 0;
       this.#end();
       throw error;
@@ -194,7 +197,7 @@ export class ByteReader {
   #makeRoom(count: number): void {
     const kept = this.#buffer.subarray(this.#start, this.#stop);
     if (count > this.#buffer.length) {
-      // Doubled, or a long line would be copied once for every chunk of it.
+      // Doubled; otherwise a long line would be copied once for every chunk of it.
       const grown = new Uint8Array(Math.max(count, 2 * this.#buffer.length));
       grown.set(kept);
       this.#buffer = grown;

@@ -1,31 +1,32 @@
-/**
- * Where a `ByteReader` gets its bytes: from a file as it is, or from a compressed one.
- */
+/** The bytes that a `ByteReader` reads: of a plain or a compressed file. */
 
 import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression.ts";
 import { PlainBytes } from "./plain_bytes.ts";
 import { zlibDecoder } from "./zlib_decoder.ts";
 
-/** Bytes in order. 0 is the end. */
+/** Bytes in order. `read` returns 0 at the end. */
 export interface ByteSource {
   read(into: Uint8Array): number | Promise<number>;
-  /** Steps over at most `count` bytes and answers how many, where that needs no reading. */
+  /** Skips at most `count` bytes without reading, and returns how many. */
   skip?(count: number): number;
   close(): void;
 }
 
 /**
- * Chunks of what a file decompresses to: all that can be had before any damage, which then is
+ * Decompressed chunks of a file. Gives everything before any damage; the damage itself is
  * `data_loss` naming the file and the offset.
  */
 export interface Decoder {
   next(): Promise<IteratorResult<Uint8Array, unknown>>;
-  /** Gives up what is going on; idempotent. */
+  /** Cancels pending work; idempotent. */
   destroy(): void;
 }
 
-/** The bytes of a file from `offset` on: in the file, or in what it decompresses to, which is decompressed up to there. */
+/**
+ * The contents of a file from `offset` on, which counts decompressed bytes; everything before it is
+ * decompressed as well.
+ */
 export function byteSource(
   path: string,
   file: OpenFile,
@@ -37,7 +38,7 @@ export function byteSource(
     : new DecompressedBytes(path, file, compression, offset);
 }
 
-/** Its program is loaded by those who read such files. */
+/** Loads the zstd decoder only when such a file is read. */
 function lateZstdDecoder(path: string, file: OpenFile): Decoder {
   let decoder: Decoder | undefined;
   return {
@@ -53,7 +54,7 @@ class DecompressedBytes implements ByteSource {
   readonly #file: OpenFile;
   readonly #decoder: Decoder;
   #chunk: Uint8Array = new Uint8Array(0);
-  /** Bytes before the first that is wanted. */
+  /** Bytes still to drop before the requested offset. */
   #unwanted: number;
 
   constructor(path: string, file: OpenFile, compression: Compression, offset: number) {

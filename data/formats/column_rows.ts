@@ -1,20 +1,18 @@
-/**
- * Rows of files that hold columns: choosing columns by their names, and putting their values side by side.
- */
+/** Rows of columnar files: selects columns by name, and combines their values. */
 
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
 
-/** Most columns that are read of a file: each row has them all. */
+/** Maximum number of columns read from a file. */
 export const COLUMNS_MAX = 65_536;
 
-/** Most names that a message lists. */
+/** Maximum number of names in a message. */
 const NAMES_LISTED_MAX = 20;
 
-/** Longest part of a name that a message has. */
+/** Maximum length of a name in a message. */
 const NAME_LENGTH_MAX = 100;
 
-/** Names for a message: the first of them. */
+/** The first names, for a message. */
 export function listNames(names: readonly string[]): string {
   const more = names.length - NAMES_LISTED_MAX;
   const listed = names.slice(0, NAMES_LISTED_MAX)
@@ -24,11 +22,11 @@ export function listNames(names: readonly string[]): string {
 }
 
 /**
- * The columns to read, in the order in which they were chosen: all that there are, unless some were.
+ * The columns to read, in the chosen order; default: all.
  *
  * @param what they are called in messages.
- * @throws {LeatError} `not_found` for one that the file does not have, naming the file, the column, and what there is;
- * `resource_exhausted` for more than {@linkcode COLUMNS_MAX}.
+ * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
+ * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX}.
  */
 export function chosenColumns(
   bytes: ByteRanges,
@@ -60,14 +58,14 @@ export interface LoadedColumn {
   valueAt(row: number): unknown;
 }
 
-/** Rows as objects of columns, in the order of these. */
+/** Rows as objects, with the columns in the given order. */
 export class ColumnRows implements Rows {
   readonly length: number;
   readonly #columns: readonly LoadedColumn[];
   readonly #bytes: ByteRanges;
   readonly #place: string;
 
-  /** @param place the rows, as messages name them: `"row group 3"`. */
+  /** @param place the rows in messages: `"row group 3"`. */
   constructor(
     length: number,
     columns: readonly LoadedColumn[],

@@ -1,11 +1,9 @@
-/**
- * How files are compressed.
- */
+/** Compression of files. */
 
 /** How one file is compressed. */
 export type Compression = "gzip" | "zlib" | "zstd";
 
-/** How files are compressed: all of them alike, or each as its name says. */
+/** How files are compressed: all the same way, or `"auto"`: each by its name. */
 export type FileCompression = Compression | "auto";
 
 /** The names of all compressions. */
@@ -20,7 +18,7 @@ const COMPRESSION_OF_SUFFIX: readonly (readonly [suffix: string, Compression])[]
   [".zz", "zlib"],
 ];
 
-/** How the file at `path` is compressed; `undefined` where it is not. */
+/** How the file at `path` is compressed; `undefined` if it is not. */
 export function compressionOf(
   path: string,
   compression: FileCompression | undefined,

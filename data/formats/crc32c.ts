@@ -1,16 +1,19 @@
 /**
  * CRC-32C (Castagnoli): the checksum of TFRecord files.
  *
- * Tables of our own rather than a library: `@node-rs/crc32` is native and would make every program that reads records ask for
- * `--allow-ffi`; `hash-wasm` is as fast on long inputs, but a call of it costs many times what the eight bytes
- * of a record's length do here, and a file of small records is mostly those.
+ * Our own tables instead of a library: `@node-rs/crc32` is native and would need `--allow-ffi` in
+ * every program that reads records; `hash-wasm` is as fast on long inputs, but slow on the eight
+ * bytes of a record's length, which dominate files of small records.
  */
 
 /** The polynomial, bits reversed. */
 const POLYNOMIAL = 0x82f63b78;
 const SLICES = 16;
 
-/** `TABLES[s * 256 + b]`: what byte `b` does to the checksum from `s` bytes before the end of a slice. */
+/**
+ * `TABLES[s * 256 + b]`: the effect of byte `b` on the checksum, `s` bytes before the end of a
+ * slice.
+ */
 const TABLES = makeTables();
 
 function makeTables(): Int32Array {
@@ -30,8 +33,9 @@ function makeTables(): Int32Array {
 /**
  * The CRC-32C of `bytes` from `start` to `stop`, from 0 to 2³² - 1.
  *
- * Slicing: sixteen bytes are looked up at once, each in its own table (Kounavis and Berry, "Novel Table Lookup-Based Algorithms for
- * High-Performance CRC Generation", IEEE Transactions on Computers 57, 2008).
+ * Slicing: looks up sixteen bytes together, each in its own table (Kounavis and Berry, "Novel Table
+ * Lookup-Based Algorithms for High-Performance CRC Generation", IEEE Transactions on Computers 57,
+ * 2008).
  *
  * @example
  * ```ts
@@ -57,7 +61,10 @@ export function crc32c(bytes: Uint8Array, start = 0, stop = bytes.length): numbe
   return ~crc >>> 0;
 }
 
-/** What TFRecord files store: the checksum rotated and offset, because the checksum of data that holds its own is weak. */
+/**
+ * The form that TFRecord files store: rotated and offset, because the CRC of data that contains its
+ * own CRC is weak.
+ */
 export function maskedCrc32c(bytes: Uint8Array, start = 0, stop = bytes.length): number {
   const crc = crc32c(bytes, start, stop);
   return ((crc >>> 15 | crc << 17) + 0xa282ead8) >>> 0;

@@ -1,6 +1,4 @@
-/**
- * CSV files: records of fields that delimiters part, quoted (RFC 4180) or not.
- */
+/** CSV files: records of delimited fields, quoted (RFC 4180) or not. */
 
 import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";
@@ -19,10 +17,10 @@ import {
   openLines,
 } from "./lines.ts";
 
-/** One more than a record may have: a longer one is refused for its number of fields. */
+/** One more than a record may have, so that longer records are detected. */
 const FIELDS_SPLIT_MAX = COLUMNS_MAX + 1;
 
-/** How fields and records are told apart. */
+/** How fields and records are separated. */
 export interface CsvDialect {
   /** One character. */
   readonly delimiter: string;
@@ -31,11 +29,11 @@ export interface CsvDialect {
 }
 
 /**
- * Reads the records of a file. Blank lines are left out, and a record that is damaged, or does not fit the schema, costs that record:
- * `data_loss`. A file whose header does not fit is not read at all.
+ * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit
+ * the schema is lost: `data_loss`. A file whose header does not fit is not read at all.
  *
- * Files whose fields are not quoted divide into parts of `partBytes`; those whose fields are do not, since nothing tells from the middle of
- * a file whether it is the middle of a field.
+ * Files with unquoted fields divide into parts of `partBytes`. Files with quoted fields do not:
+ * from the middle of a file nothing shows whether it is inside a field.
  */
 export async function openCsv(
   source: SourceFile,
@@ -65,11 +63,11 @@ export async function openCsv(
 
 interface FirstRecord {
   readonly fields: readonly string[];
-  /** Where the reader of it stands behind it. */
+  /** The position of the file's reader after it. */
   readonly behind: unknown;
 }
 
-/** The first record of a file, which stays open; `undefined` where there is none. */
+/** The first record of a file, which stays open; `undefined` if there is none. */
 async function readFirst(
   source: SourceFile,
   { delimiter, useQuoteDelim }: CsvDialect,
@@ -101,7 +99,7 @@ function openEmpty(source: SourceFile): FormatReader {
   return new QuotedCsvReader(ByteReader.of(source), ",", (fields) => fields, end);
 }
 
-/** The same file for a reader that closes it too early. */
+/** The same file, but `close()` does nothing: its reader must not close it yet. */
 function keptOpen(file: OpenFile): OpenFile {
   return {
     sizeBytes: file.sizeBytes,

@@ -1,6 +1,4 @@
-/**
- * Columns of CSV files: which fields of a record are read, as what, and what an element is made of.
- */
+/** Columns of CSV files: which fields are read, as which dtype, and how they become an element. */
 
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -25,7 +23,7 @@ export interface CsvColumn<D extends CsvDType = CsvDType> {
 
 type AnyColumn = { [D in CsvDType]: D | CsvColumn<D> }[CsvDType];
 
-/** Columns by name, or one after the other. */
+/** Columns by name, or by position. */
 export type CsvColumns = Readonly<Record<string, AnyColumn>> | readonly AnyColumn[];
 
 type DTypeOf<C> = C extends CsvDType ? C : C extends { readonly dtype: infer D } ? D : never;
@@ -35,22 +33,22 @@ export type CsvRow<C> = {
   -readonly [K in keyof C]: DTypeOf<C[K]> extends infer D extends CsvDType ? CsvValue<D> : never;
 };
 
-/** A column as nodes keep it: checked, and in its place. */
+/** A column as nodes keep it: checked and ordered. */
 export interface DeclaredColumn {
-  /** `undefined` for those of tuples. */
+  /** `undefined` for columns of tuples. */
   readonly name: string | undefined;
   readonly dtype: CsvDType;
   readonly default: unknown;
 }
 
-/** Where a record stands, for messages. */
+/** Describes a record, for messages. */
 export type DescribeRecord = () => { text: string; details: Record<string, unknown> };
 
-/** Makes an element of a record's fields. Throws `data_loss` where it cannot. */
+/** Makes an element from a record's fields. Throws `data_loss` if it cannot. */
 export type RecordConversion = (fields: readonly string[], describe: DescribeRecord) => unknown;
 
 /**
- * Columns that the user declared, or that a serialised node gives.
+ * Checks columns from the user or from a serialised node.
  *
  * @throws {LeatError} `invalid_argument` naming the column.
  */
@@ -90,20 +88,20 @@ export function columnsSpec(columns: readonly DeclaredColumn[]): ElementSpec {
   return elementOf(columns.map(({ name }) => name), specs) as ElementSpec;
 }
 
-/** One field of a record that is read. */
+/** A field that is read. */
 export interface ReadColumn extends DeclaredColumn {
-  /** Its place in the record. */
+  /** Its index in the record. */
   readonly index: number;
 }
 
 /** What is read of the records of one file. */
 export interface RecordPlan {
   readonly columns: readonly ReadColumn[];
-  /** How many fields a record has; `undefined` where only those that are read must be there. */
+  /** Number of fields of a record; `undefined` if only the fields that are read must exist. */
   readonly fieldCount: number | undefined;
-  /** What a missing field holds beside nothing. */
+  /** The text that means a missing value, besides the empty text. */
   readonly naValue: string;
-  /** What stands for fields that are not declared: their text, as it is. */
+  /** Whether undeclared fields are kept as text. */
   readonly isText: boolean;
 }
 
@@ -146,7 +144,7 @@ function elementOf(names: readonly (string | undefined)[], values: unknown[]): u
   return element;
 }
 
-/** A column for messages: by name, or by place. */
+/** A column in messages: by name, or by index. */
 function label({ name, index }: ReadColumn): string {
   return name === undefined ? `${index}` : show(name);
 }
@@ -156,7 +154,7 @@ function bad(describe: DescribeRecord, what: string): LeatError {
   return new LeatError("data_loss", `${text} ${what}.`, { details });
 }
 
-/** A column's name: any text that an object may have as a key of its own. */
+/** A column's name: any text that can be an own key of an object. */
 function checkName(operator: string, name: unknown): void {
   if (typeof name === "string" && name !== "__proto__") return;
   throw invalidArgument(operator, "a column's name", 'any text but "__proto__"', name);

@@ -1,6 +1,4 @@
-/**
- * CSV files whose fields may be quoted, and so contain delimiters, quotes and ends of line.
- */
+/** Reads CSV files with quoted fields, which may contain delimiters, quotes and ends of line. */
 
 import { Parser } from "csv-parse";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -11,18 +9,18 @@ import { COLUMNS_MAX } from "./column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "./format_reader.ts";
 
-/** Longest record. A longer one, such as a quote that is never closed makes, ends the file. */
+/** Longest record. A longer one ends the file: usually a quote is never closed. */
 export const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Bytes parsed at once; their records are held. */
+/** Bytes parsed together; their records are held in memory. */
 const CHUNK_BYTES = 64 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** Where a reader of records stands: behind a good record, and so many errors after it. */
+/** A position: after a good record, and after `errors` errors that follow it. */
 export interface CsvPosition {
   readonly offset: number;
-  /** How many lines there were before. */
+  /** Number of lines before. */
   readonly line: number;
   readonly errors: number;
   readonly ended: boolean;
@@ -31,16 +29,16 @@ export interface CsvPosition {
 /** Before the first record of a file. */
 export const BEGINNING: CsvPosition = { offset: 0, line: 0, errors: 0, ended: false };
 
-/** What the parser made of a stretch of the file. */
+/** A result of the parser. */
 type Outcome =
   | { readonly fields: readonly string[]; readonly stop: number; readonly line: number }
   | { readonly error: LeatError };
 
-/** What is wrong with a record, by the parser's code for it. */
+/** Error messages by the parser's error code. */
 const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   CSV_INVALID_CLOSING_QUOTE: [
     "data_loss",
-    "a quoted field goes on behind its closing quote; a quote within it is written twice",
+    "a quoted field continues after its closing quote; a quote within it is written twice",
   ],
   INVALID_OPENING_QUOTE: [
     "data_loss",
@@ -49,7 +47,7 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   CSV_QUOTE_NOT_CLOSED: ["data_loss", "the file ends within a quoted field"],
   CSV_MAX_RECORD_SIZE: [
     "resource_exhausted",
-    `a record is longer than ${CSV_RECORD_BYTES_MAX} bytes (CSV_RECORD_BYTES_MAX), perhaps since a ` +
+    `a record is longer than ${CSV_RECORD_BYTES_MAX} bytes (CSV_RECORD_BYTES_MAX), perhaps because a ` +
     `quote was never closed; the rest of the file is left out`,
   ],
   TOO_MANY_FIELDS: [
@@ -59,25 +57,25 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   ],
 };
 
-/** What the parser holds of the record that it is in, which its types leave out. */
+/** The parser's current record, which its types leave out. */
 interface ParserState {
   readonly state: { readonly record: readonly string[] };
 }
 
-/** Reads records. A damaged one costs itself, and what follows up to where quotes make sense again. */
+/** Reads records. A damaged record is lost, with what follows until quotes make sense again. */
 export class QuotedCsvReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: RecordConversion;
   readonly #from: CsvPosition;
   readonly #parser: Parser & ParserState;
-  /** Where the parser's own count of bytes began. */
+  /** The offset at which the parser began to count bytes. */
   #base: number | undefined;
   #outcomes: Outcome[] = [];
   #at = 0;
-  /** Behind the last good record that was given. */
+  /** The offset after the last good record that was given. */
   #stop: number;
   #line: number;
-  /** Errors given since, and those that were given before the reader was restored. */
+  /** Errors given since then, and errors given before the reader was restored. */
   #errors = 0;
   #errorsBefore: number;
   /** The parser's line of the last error: a record may have several. */
@@ -132,7 +130,7 @@ export class QuotedCsvReader implements FormatReader {
       offset: this.#stop,
       line: this.#line,
       errors: Math.max(this.#errors, this.#errorsBefore),
-      // What is held will be parsed again, up to the end.
+      // Buffered records will be parsed again, up to the end.
       ended: this.#ended && this.#at === this.#outcomes.length,
     };
   }
@@ -179,7 +177,10 @@ export class QuotedCsvReader implements FormatReader {
     return last !== undefined && "error" in last && last.error.code === "resource_exhausted";
   }
 
-  /** A record that goes on to the next chunk is looked at, too, so that no file fills the memory with one. */
+  /**
+   * Also checks a record that continues in the next chunk, so that one record cannot fill the
+   * memory.
+   */
   #boundFields({ length }: readonly string[], lines: number): void {
     if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
   }

@@ -1,6 +1,4 @@
-/**
- * What is read of CSV files: from the user's options and each file's header to the plan of its records.
- */
+/** Turns the user's options and each file's header into the plan for reading records. */
 
 import { LeatError } from "../../core/error.ts";
 import { checkArray, checkBoolean, invalidArgument, show } from "../check.ts";
@@ -14,7 +12,7 @@ import {
   type RecordPlan,
 } from "./csv_columns.ts";
 
-/** What is read of a file, as far as it is known before there is one. */
+/** What to read of files, as far as it is known before one is opened. */
 export class CsvSchema {
   /** Whether the first record of a file names its columns. */
   readonly header: boolean;
@@ -40,7 +38,7 @@ export class CsvSchema {
     this.#checkTogether(operator);
   }
 
-  /** Whether a file's first record has to be known to read the others. */
+  /** Whether a file's first record is needed to read the others. */
   get needsFirst(): boolean {
     return this.header || this.columns === undefined;
   }
@@ -72,7 +70,7 @@ export class CsvSchema {
     return this.header && this.columns?.[0]?.name !== undefined;
   }
 
-  /** How many fields records have that have no header; `undefined` where more may follow. */
+  /** Number of fields of records without a header; `undefined` if there may be more fields. */
   get #fieldCount(): number | undefined {
     if (this.select !== undefined) return undefined;
     return this.columns!.length + (this.exclude?.length ?? 0);
@@ -97,7 +95,7 @@ export class CsvSchema {
     return columns;
   }
 
-  /** The places of the fields that are read. */
+  /** The indices of the fields that are read. */
   #places(path: string, first: readonly string[] | undefined): number[] {
     const placesOf = (chosen: readonly (string | number)[]) =>
       chosen.map((place) => findPlace(path, this.header ? first! : undefined, place));

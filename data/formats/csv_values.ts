@@ -1,6 +1,4 @@
-/**
- * Values of text fields: numbers, booleans and text, by dtype.
- */
+/** Parses values of text fields, by dtype. */
 
 import type { DType } from "../../core/dtype.ts";
 
@@ -13,7 +11,7 @@ export type CsvValue<D extends CsvDType> = D extends "string" ? string
   : D extends "int64" | "uint64" ? bigint
   : number;
 
-/** The value of a text, or `undefined` where it has none. */
+/** The value of a text, or `undefined` if it is invalid. */
 type Parser = (text: string) => string | boolean | bigint | number | undefined;
 
 const INTEGER = /^\s*[+-]?\d+\s*$/;
@@ -51,12 +49,14 @@ export function isCsvDType(value: unknown): value is CsvDType {
 /** All dtypes of fields, for messages. */
 export const CSV_DTYPES: readonly CsvDType[] = Object.keys(PARSERS) as CsvDType[];
 
-/** The parser of a dtype's values. White space around numbers and booleans is nothing. */
+/** The parser of a dtype's values. It ignores white space around numbers and booleans. */
 export function csvParser(dtype: CsvDType): Parser {
   return PARSERS[dtype];
 }
 
-/** A default as a column of this dtype gives it; `undefined` for what is no value of the dtype. */
+/**
+ * Checks a default and converts it to the column's type; `undefined` if it does not fit the dtype.
+ */
 export function csvDefault(dtype: CsvDType, value: unknown): unknown {
   if (dtype === "string") return typeof value === "string" ? value : undefined;
   if (dtype === "bool") return typeof value === "boolean" ? value : undefined;

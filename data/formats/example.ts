@@ -1,6 +1,6 @@
 /**
- * Reading `tf.train.Example`s, which most TFRecord files hold. An example is a protocol buffer, a map from names to lists of bytes, floats or
- * integers.
+ * Reads `tf.train.Example`s, which most TFRecord files hold. An example is a protocol buffer: a map
+ * from names to lists of bytes, floats or integers.
  */
 
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
@@ -40,15 +40,15 @@ const KIND_NAMES: Readonly<Record<Kind, string>> = {
   [INT64_LIST]: "integers (int64_list)",
 };
 
-/** How many of an example's features a message names. */
+/** Maximum number of features that a message names. */
 const NAMED_MAX = 8;
 
 /**
- * The values of some features of a serialised example; others are not decoded. Single values are bigints, numbers, `Uint8Array`s (views of
- * `bytes`) or strings, everything else is a tensor.
+ * Parses some features of a serialised example; others are not decoded. Single values are bigints,
+ * numbers, `Uint8Array`s (views of `bytes`) or strings; everything else is a tensor.
  *
- * @throws {LeatError} `data_loss` where a feature is missing that has no default, is of another type or size, or where `bytes` are no
- * example; `invalid_argument` for `features` that cannot be read.
+ * @throws {LeatError} `data_loss` if a feature without a default is missing, a feature has another
+ * type or size, or `bytes` is no example; `invalid_argument` for invalid `features`.
  *
  * @example
  * ```ts
@@ -86,10 +86,10 @@ export function parseExample<const F extends Features>(
   return parsed as ParsedExample<F>;
 }
 
-/** What user functions are given of this, since a function that travels has no imports. */
+/** Passed to user functions, because serialised functions cannot import. */
 export const example = { parse: parseExample, encode: encodeExample } as const;
 
-/** The serialised features by name; of one that is there twice, the last. */
+/** The serialised features by name; the last one wins if a name occurs twice. */
 function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>();
   for (const features of fieldsOf(bytes, FEATURES)) {
@@ -109,7 +109,7 @@ function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
   return found;
 }
 
-/** The values of one field of a message that are messages themselves. */
+/** The values of one message-typed field. */
 function fieldsOf(bytes: Uint8Array, wanted: number): Uint8Array[] {
   const values: Uint8Array[] = [];
   const reader = new BinaryReader(bytes);

@@ -1,6 +1,4 @@
-/**
- * Writing `tf.train.Example`s.
- */
+/** Writes `tf.train.Example`s. */
 
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf, isTypedArray } from "../../core/dtype.ts";
@@ -19,7 +17,7 @@ import {
   VALUE,
 } from "./example_wire.ts";
 
-/** What a feature may be made of. */
+/** The values that a feature may have. */
 export type FeatureValue =
   | bigint
   | boolean
@@ -30,10 +28,12 @@ export type FeatureValue =
   | Tensor;
 
 /**
- * A serialised example. Numbers are written as floats: integers are bigints, booleans, or typed arrays and tensors of integers. Strings
- * are written as UTF-8, and a `Uint8Array` as one value of bytes.
+ * Serialises an example. Numbers are written as floats; for integers use bigints, booleans, or
+ * typed arrays and tensors of integers. Strings are written as UTF-8, and a `Uint8Array` as one
+ * bytes value.
  *
- * @throws {LeatError} `invalid_argument` naming the feature whose values are of no kind or of several.
+ * @throws {LeatError} `invalid_argument` naming a feature whose values are mixed or of no known
+ * kind.
  *
  * @example
  * ```ts
@@ -79,7 +79,7 @@ function writeFeature(writer: BinaryWriter, name: string, value: unknown): void 
   writer.join();
 }
 
-/** What list a feature's values make; `undefined` for an empty array, which says nothing of its kind. */
+/** The kind of a feature's list; `undefined` for an empty array, which has no kind. */
 function kindAndValues(name: string, value: unknown): [Kind | undefined, Iterable<unknown>] {
   if (value instanceof Tensor) {
     const { dtype, data } = value;

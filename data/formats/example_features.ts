@@ -1,5 +1,6 @@
 /**
- * Features of `tf.train.Example`s: which are read, as what, and what stands for those that are missing.
+ * Declares the features of `tf.train.Example`s: which are read, as which dtype, with which
+ * defaults.
  */
 
 import { type DType, dtypeOf, zerosOf } from "../../core/dtype.ts";
@@ -9,7 +10,9 @@ import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 
-/** What a feature may be read as: `int64_list`, `float_list`, or `bytes_list` as it is or as UTF-8. */
+/**
+ * The dtype of a feature: `int64_list`, `float_list`, or `bytes_list` as bytes or as UTF-8 text.
+ */
 export type FeatureDType = "int64" | "float32" | "bytes" | "string";
 
 /** A single value of a feature. */
@@ -22,11 +25,15 @@ export type FeatureScalar<D extends FeatureDType> = D extends "int64" ? bigint
 export interface Feature<D extends FeatureDType = FeatureDType> {
   readonly dtype: D;
   /**
-   * Lengths of its axes; `[]`, a single value, by default. The first may be null: then an example has as many values as it has, 0 where the
-   * feature is missing (`VarLenFeature`, `FixedLenSequenceFeature`).
+   * Lengths of its axes; default `[]`, a single value. The first may be null: then the number of
+   * values varies, and is 0 where the feature is missing (`VarLenFeature`,
+   * `FixedLenSequenceFeature`).
    */
   readonly shape?: readonly (number | null)[] | undefined;
-  /** What stands for a missing feature: all of its values, or one for each. Without it a feature of fixed shape is required. */
+  /**
+   * Replaces a missing feature: all of its values, or one value for each. Without it a feature of
+   * fixed shape is required.
+   */
   readonly default?: FeatureScalar<D> | readonly FeatureScalar<D>[] | number | readonly number[];
 }
 
@@ -45,14 +52,14 @@ export type ParsedExample<F> = {
     : never;
 };
 
-/** A feature as it is read: checked, with its default made. */
+/** A checked feature, with its default built. */
 export interface FeaturePlan {
   readonly name: string;
   readonly dtype: FeatureDType;
   readonly shape: readonly (number | null)[];
-  /** How many values there are for each step of a first axis that varies, or all of them. */
+  /** Number of values, or of values per step of a first axis that varies. */
   readonly valueCount: number;
-  /** `undefined` where the feature is required. */
+  /** `undefined` if the feature is required. */
   readonly default: unknown;
 }
 
@@ -61,7 +68,7 @@ const KINDS: readonly unknown[] = ["int64", "float32", "bytes", "string"];
 const plans = new WeakMap<Features, readonly FeaturePlan[]>();
 
 /**
- * The plan of reading features, made once for the same object.
+ * Plans how to read features; cached for the same object.
  *
  * @throws {LeatError} `invalid_argument` naming the feature.
  */
@@ -84,7 +91,7 @@ export function featuresSpec(features: Features): ElementSpec {
   );
 }
 
-/** Values of a feature: the single one as it is, others as a tensor. */
+/** Shapes the values of a feature: a single value as it is, others as a tensor. */
 export function shapeValues(plan: FeaturePlan, values: unknown): unknown {
   const { dtype, shape, valueCount } = plan;
   const data = values as ArrayLike<unknown>;

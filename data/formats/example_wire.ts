@@ -1,12 +1,10 @@
-/**
- * The numbers of the fields of `tf.train.Example` and of the messages in it.
- */
+/** Field numbers of `tf.train.Example` and its messages. */
 
 export const BYTES_LIST = 1;
 export const FLOAT_LIST = 2;
 export const INT64_LIST = 3;
 
-/** The lists that a feature can be; their numbers in `Feature`. */
+/** The kinds of lists, by their field numbers in `Feature`. */
 export type Kind = typeof BYTES_LIST | typeof FLOAT_LIST | typeof INT64_LIST;
 
 /** The features of an `Example`. */

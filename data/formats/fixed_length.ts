@@ -1,26 +1,24 @@
-/**
- * Files of records that all have one length, between a header and a footer that are left out.
- */
+/** Files of records of one length, with an optional header and footer that are skipped. */
 
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { ByteReader } from "./byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
 
-/** How the bytes of a file divide. */
+/** The layout of a file. */
 export interface RecordLayout {
   readonly recordBytes: number;
   readonly headerBytes: number;
   readonly footerBytes: number;
 }
 
-/** Where a reader of records stands. */
+/** A position of a record reader. */
 interface FixedLengthPosition {
   readonly offset: number;
   readonly ended: boolean;
 }
 
-/** How many records a file has that is not compressed. */
+/** Number of records of an uncompressed file. */
 export function countRecords({ path, file }: SourceFile, layout: RecordLayout): number {
   const { recordBytes, headerBytes, footerBytes } = layout;
   const bodyBytes = file.sizeBytes - headerBytes - footerBytes;
@@ -31,8 +29,8 @@ export function countRecords({ path, file }: SourceFile, layout: RecordLayout): 
 /**
  * Reads the records of a file, or `partRecords` of them.
  *
- * @throws {LeatError} `invalid_argument` naming all sizes where they do not add up: at once for a file that is not compressed, at its end
- * for one that is.
+ * @throws {LeatError} `invalid_argument` with all sizes if they do not add up: immediately for an
+ * uncompressed file, at its end for a compressed one.
  */
 export function openFixedLength(
   source: SourceFile,
@@ -74,7 +72,7 @@ export class FixedLengthReader implements FormatReader {
     this.#ended = true; // unless there is a record
     const { recordBytes, headerBytes, footerBytes } = this.#layout;
     const header = this.#bytes.position === 0 ? headerBytes : 0;
-    // A compressed file does not say where its footer begins; it is what is left when nothing follows.
+    // A compressed file's size is unknown, so the footer shows only when nothing follows it.
     const behind = this.#stop === Infinity ? footerBytes : 0;
     const filled = this.#bytes.fill(header + recordBytes + behind);
     return filled instanceof Promise

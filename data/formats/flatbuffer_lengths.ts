@@ -1,8 +1,9 @@
 /**
- * Importing this makes flatbuffers refuse the length of a vector that its buffer cannot hold.
+ * Patches flatbuffers, on import, to refuse the length of a vector that exceeds its buffer.
  *
- * Arrow's library believes what a message says: a damaged length has it make millions of objects, until memory is out and the process
- * is gone. A vector has at least a byte for each of its items, so no whole message is refused.
+ * Arrow's library trusts the lengths in a message: a damaged one makes it create millions of
+ * objects until the process runs out of memory. A vector has at least a byte per item, so no valid
+ * message is refused.
  */
 
 import { ByteBuffer } from "flatbuffers";

@@ -1,33 +1,34 @@
-/**
- * The seam between file formats and the sources that read files with them.
- */
+/** The interface between file formats and the sources that read files with them. */
 
 import type { OpenFile } from "../host.ts";
 import type { Stepping } from "../stepping.ts";
 import type { Compression } from "./compression.ts";
 
 /**
- * The elements of one open file, in order. A step that throws or rejects costs an element; the next one goes on as the format can, or is
- * the end. Once closed, steps answer the end.
+ * The elements of one open file, in order. A step that throws or rejects loses one element; the
+ * next step continues as far as the format can, or ends. Once closed, steps return the end.
  */
 export interface FormatReader extends Stepping {
-  /** Where it stands between two steps: small plain data from which another reader of the same file goes on. */
+  /**
+   * The position between two steps: small plain data from which another reader of the file can
+   * continue.
+   */
   save(): unknown;
-  /** Gives the file back; idempotent. */
+  /** Closes the file; idempotent. */
   close(): void;
 }
 
-/** A file that a source has opened; whoever reads it closes it. */
+/** An opened file; its reader closes it. */
 export interface SourceFile {
   readonly path: string;
   readonly file: OpenFile;
   readonly compression: Compression | undefined;
 }
 
-/** What to read of a file: all of it, unless these say otherwise. */
+/** Which part of a file to read; default: all of it. */
 export interface ReadFrom {
-  /** The number of the one part to read, of a file that its format divides. */
+  /** The number of the part to read, if the format divides the file. */
   readonly part?: number | undefined;
-  /** What a reader of the same file and part answered to `save()`. */
+  /** A position that `save()` of a reader of the same file and part returned. */
   readonly position?: unknown;
 }

@@ -9,9 +9,9 @@ import { describeLine, type Line, lineDetails } from "./lines.ts";
 const BLANK = /^[ \t\r]*$/;
 
 /**
- * The value of a line; `AGAIN` for a blank one.
+ * Parses a line; `AGAIN` for a blank one.
  *
- * @throws {LeatError} `data_loss` naming the file, the line and what the parser found.
+ * @throws {LeatError} `data_loss` with the file, the line and the parser's message.
  */
 export function parseJsonLine(line: Line, path: string): unknown {
   const { text } = line;

@@ -1,6 +1,4 @@
-/**
- * Lines of text files.
- */
+/** Reads lines of text files. */
 
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
@@ -8,40 +6,41 @@ import { AGAIN } from "../stepping.ts";
 import { ByteReader } from "./byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
 
-/** Longest line, in bytes without its end. A longer one is an error, and the line after it is read. */
+/** Longest line, in bytes without its end. A longer one is an error; reading continues after it. */
 export const LINE_BYTES_MAX = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** One line, without its end, and where it stands. */
+/** One line, without its end, and its location. */
 export interface Line {
   readonly text: string;
-  /** From 1; `null` in a part of a file that is not the first. */
+  /** From 1; `null` in any part of a file but the first. */
   readonly number: number | null;
-  /** Of its first byte. */
+  /** Offset of its first byte. */
   readonly offset: number;
 }
 
-/** Where a reader of lines stands. */
+/** A position of a line reader. */
 export interface LinePosition {
   readonly offset: number;
-  /** How many lines there were before; `null` where it began behind lines that nobody counted. */
+  /** Number of lines before; `null` if it began after lines that were not counted. */
   readonly number: number | null;
-  /** Whether what comes up to the next end of line is to be left out. */
+  /** Whether to skip everything up to the next end of line. */
   readonly skipping: boolean;
   readonly ended: boolean;
 }
 
 const BEGINNING: LinePosition = { offset: 0, number: 0, skipping: false, ended: false };
 
-/** Makes an element of a line; `AGAIN` leaves the line out. What it throws costs the line. */
+/** Makes an element from a line; `AGAIN` skips the line. If it throws, the line is lost. */
 export type LineConversion = (line: Line, path: string) => unknown;
 
 /**
- * Reads a file as UTF-8, line by line: `\n` and `\r\n` end a line and are left out, the last line needs no end, and a file that ends with
- * one has no empty line after it. What is not UTF-8 becomes U+FFFD; a byte order mark at the beginning of the file is left out.
+ * Reads a file as UTF-8, line by line. `\n` and `\r\n` end a line and are removed; the last line
+ * needs no end, and a file that ends with one has no empty line after it. Invalid UTF-8 becomes
+ * U+FFFD; a byte order mark at the beginning of the file is removed.
  */
 export class LineReader implements FormatReader {
   readonly #bytes: ByteReader;
@@ -49,14 +48,14 @@ export class LineReader implements FormatReader {
   readonly #stop: number;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #number: number | null;
-  /** Bytes of the present line that were looked at and have no end in them. */
+  /** Bytes of the current line that were searched and contain no end of line. */
   #searched = 0;
   #skipping: boolean;
   #ended: boolean;
 
   /**
    * @param bytes begin at `from`.
-   * @param stop lines that begin here or later are left out.
+   * @param stop lines that begin here or later are skipped.
    */
   constructor(
     bytes: ByteReader,
@@ -79,10 +78,10 @@ export class LineReader implements FormatReader {
   step(): unknown {
     if (this.#ended || this.disposed) return END;
     const { buffer, start, available, position } = this.#bytes;
-    // The next line that may begin before the stop follows an end of line that was not found yet.
+    // The next line that could begin before the stop needs an end of line that was not found.
     if (position + (this.#skipping ? this.#searched : 0) >= this.#stop) return END;
     const at = available > this.#searched ? buffer.indexOf(NEWLINE, start + this.#searched) : -1;
-    // What lies in the buffer beyond the available bytes is from earlier chunks.
+    // The buffer beyond the available bytes holds old data.
     if (at >= 0 && at < start + available) return this.#line(at - start, 1);
     this.#searched = available;
     if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
@@ -115,7 +114,7 @@ export class LineReader implements FormatReader {
     return this.#line(available, 0);
   }
 
-  /** Gives up what is buffered of a line that is too long, so that memory does not grow with it. */
+  /** Drops the buffered part of a line that is too long, so that memory does not grow with it. */
   #drop(): void {
     const wasSkipping = this.#skipping;
     this.#skipping = true;
@@ -163,7 +162,7 @@ export class LineReader implements FormatReader {
 /**
  * Reads the lines of a file, or those that begin in one of its parts of `partBytes` bytes.
  *
- * @param first where lines begin that count, in a file whose first ones are something else.
+ * @param first where the lines begin in a file that starts with something else, such as a header.
  */
 export function openLines(
   source: SourceFile,
@@ -177,7 +176,7 @@ export function openLines(
   return new LineReader(ByteReader.of(source, from.offset), convert, from, stop);
 }
 
-/** Behind the first end of line in or directly before the part. */
+/** The position after the first end of line in the part or directly before it. */
 function startOf(part: number, partBytes: number, first: LinePosition): LinePosition {
   const start = part * partBytes;
   return start <= first.offset
@@ -185,12 +184,12 @@ function startOf(part: number, partBytes: number, first: LinePosition): LinePosi
     : { offset: start - 1, number: null, skipping: true, ended: false };
 }
 
-/** Which line it is, for messages. */
+/** Names a line in messages. */
 export function describeLine({ number, offset }: Line, path: string): string {
   return number === null ? `The line at byte ${offset} of ${path}` : `Line ${number} of ${path}`;
 }
 
-/** Where it stands, for an error's details. */
+/** The location of a line, for an error's details. */
 export function lineDetails({ number, offset }: Line, path: string): Record<string, unknown> {
   return { path, offset, ...(number === null ? {} : { line: number }) };
 }

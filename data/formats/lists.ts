@@ -1,6 +1,4 @@
-/**
- * How lists and decimals of columnar files stand in elements.
- */
+/** Represents lists and decimals of columnar files in elements. */
 
 import {
   type DType,
@@ -13,20 +11,20 @@ import {
 import { Tensor } from "../../core/tensor.ts";
 import { copyInto, sameShape, shapeOf } from "../columns.ts";
 
-/** What is known of a column's values before they are looked at. */
+/** What is known about a column's values before they are read. */
 export interface ValueType {
-  /** What the scalars are at the bottom of lists; `undefined` where they are no scalars of one dtype. */
+  /** The dtype of the scalars at the bottom of lists; `undefined` if they have no single dtype. */
   readonly dtype: DType | undefined;
-  /** How many levels of lists are above the scalars. */
+  /** Number of list levels above the scalars. */
   readonly depth: number;
 }
 
 /**
- * A list as one leaf where it can be: numbers as a typed array; booleans, strings and byte strings as a tensor of shape [n]; lists of
- * equal shapes as a tensor of a shape with one axis more. Where lists differ in length, where a value is null, or where the items are
- * structure, it is the array of the items.
+ * Packs a list into one leaf if possible: numbers become a typed array; booleans, strings and byte
+ * strings a tensor of shape [n]; lists of equal shapes a tensor with one more axis. If lists differ
+ * in length, a value is null, or the items are structure, the result is the array of the items.
  *
- * @param items converted already; null where absent.
+ * @param items converted already; null if absent.
  * @param of the type of the items.
  */
 export function packList(items: readonly unknown[], { dtype, depth }: ValueType): unknown {

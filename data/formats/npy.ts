@@ -9,19 +9,19 @@ import type { SourceFile } from "./format_reader.ts";
 import { type NpyArray, readNpyHeader, rowBytesOf } from "./npy_header.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
 
-/** Bytes of rows that are read at once; more, where one row has more. */
+/** Bytes of rows that are read together; a single larger row is read whole. */
 const BLOCK_BYTES = 256 * 1024;
 
-/** About 4 MiB: large beside the header, which is read again for each part. */
+/** About 4 MiB: large compared with the header, which is read again for each part. */
 export const BLOCKS_PER_PART = 16;
 
-/** Reads the header of a file. Errors as {@linkcode readNpyHeader}. */
+/** Reads the header of a file. Throws like {@linkcode readNpyHeader}. */
 export async function openNpy(source: SourceFile): Promise<NpyBlocks> {
   const bytes = ByteRanges.of(".npy", source);
   return new NpyBlocks(new NpyFile(bytes, await readNpyHeader(bytes)));
 }
 
-/** An array whose rows are read where they stand. */
+/** An array whose rows are read directly from the file. */
 export class NpyFile {
   readonly array: NpyArray;
   readonly #bytes: ByteRanges;
@@ -60,7 +60,7 @@ export class NpyFile {
   }
 }
 
-/** In place. Of strings the characters are swapped. */
+/** Swaps bytes in place. For strings, swaps each character. */
 function swapToLittleEndian(
   { itemBytes, characterBytes, isBigEndian }: NpyArray,
   stored: Uint8Array,
@@ -70,7 +70,7 @@ function swapToLittleEndian(
   for (let at = 0; at < stored.length; at += width) stored.subarray(at, at + width).reverse();
 }
 
-/** Texts of a fixed length, of which zeros at the end are no part: UTF-8 (dtype S) or code points (U). */
+/** Texts of a fixed length without trailing zeros: UTF-8 (dtype S) or code points (U). */
 function texts(
   { itemBytes, characterBytes }: NpyArray,
   stored: Uint8Array<ArrayBuffer>,
@@ -87,7 +87,7 @@ function texts(
   });
 }
 
-/** The rows of an array: plain values of an array with one axis, tensors of one with more. */
+/** The rows of an array: plain values if it has one axis, otherwise tensors. */
 export class NpyBlocks implements RowBlocks {
   readonly blocksPerPart = BLOCKS_PER_PART;
   readonly count: number;
@@ -110,12 +110,12 @@ export class NpyBlocks implements RowBlocks {
   }
 }
 
-/** How many rows of `rowBytes` are read at once: one at least. */
+/** Number of rows of `rowBytes` bytes that are read together; at least one. */
 export function rowsPerBlock(rowBytes: number): number {
   return Math.max(1, Math.floor(BLOCK_BYTES / Math.max(1, rowBytes)));
 }
 
-/** The rows of a tensor, in memory of their own: a view would keep all of them alive. */
+/** The rows of a tensor, each copied: a view would keep all of them alive. */
 class TensorRows implements Rows {
   readonly #tensor: Tensor;
   readonly #rowShape: readonly number[];

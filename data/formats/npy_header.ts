@@ -1,8 +1,9 @@
 /**
  * The headers of NumPy's .npy files.
  *
- * A file is `\x93NUMPY`, two bytes of version, the length of the header (2 bytes in version 1, 4 in later ones), the header, which is a
- * Python dictionary of `descr`, `fortran_order` and `shape`, and the elements.
+ * A file has `\x93NUMPY`, two bytes of version, the length of the header (2 bytes in version 1, 4
+ * in later ones), the header (a Python dictionary of `descr`, `fortran_order` and `shape`), and the
+ * elements.
  */
 
 import type { DType } from "../../core/dtype.ts";
@@ -11,22 +12,22 @@ import type { ByteRanges } from "./byte_ranges.ts";
 /** Longest header that is read. */
 export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 
-/** Longest row: it is in memory whole. */
+/** Longest row: it must fit in memory. */
 export const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;
 
-/** What a header says of the elements. */
+/** The header's description of the elements. */
 export interface NpyArray {
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** Bytes of one element. */
   readonly itemBytes: number;
   readonly isBigEndian: boolean;
-  /** How strings are stored: 1 byte per character, or 4. */
+  /** How strings are stored: 1 or 4 bytes per character. */
   readonly characterBytes: number;
-  /** Where the elements begin in the file. */
+  /** Offset of the elements in the file. */
   readonly dataOffset: number;
 }
 
@@ -49,8 +50,9 @@ const DTYPE_OF_DESCR: Readonly<Record<string, DType>> = {
 /**
  * Reads a header.
  *
- * @throws {LeatError} `data_loss` for what is no whole .npy file; `unimplemented` for dtypes that have no place in a tensor, and for arrays
- * of several axes in Fortran's order, whose rows are not in one place; `invalid_argument` for a scalar, which has no rows.
+ * @throws {LeatError} `data_loss` for a damaged or truncated file; `unimplemented` for dtypes that
+ * tensors do not have, and for arrays of several axes in Fortran order, whose rows are not
+ * contiguous; `invalid_argument` for a scalar, which has no rows.
  */
 export async function readNpyHeader(bytes: ByteRanges): Promise<NpyArray> {
   if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");

@@ -1,6 +1,4 @@
-/**
- * NumPy's .npz archives: .npy files side by side in a zip file, whose rows belong together.
- */
+/** NumPy's .npz archives: several .npy files in a zip file; their rows are combined. */
 
 import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { ByteRanges, memoryFile } from "./byte_ranges.ts";
@@ -10,7 +8,10 @@ import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
 
-/** Most bytes that the chosen compressed arrays of one archive may have: they are in memory while it is read. */
+/**
+ * Maximum bytes of the chosen compressed arrays of one archive: they are in memory while it is
+ * read.
+ */
 export const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
 
 const STORED = 0;
@@ -18,7 +19,7 @@ const DEFLATED = 8;
 const LOCAL_HEADER_BYTES = 30;
 const SUFFIX = ".npy";
 
-/** The directory of an archive, and of it the chosen arrays. */
+/** The directory of an archive and the chosen arrays. */
 export class NpzArchive {
   readonly #bytes: ByteRanges;
   readonly #entries: readonly FileEntry[];
@@ -31,9 +32,9 @@ export class NpzArchive {
   /**
    * Reads the directory.
    *
-   * @param names of arrays, without `.npy`; all by default.
-   * @throws {LeatError} `data_loss` for what is no whole archive, `not_found` for an array that is not in it, `unimplemented` for one that is
-   * encrypted, or compressed by other means than deflate.
+   * @param names of arrays, without `.npy`; default: all.
+   * @throws {LeatError} `data_loss` for a damaged archive, `not_found` for a missing array,
+   * `unimplemented` for an array that is encrypted or not compressed with deflate.
    */
   static async open(source: SourceFile, names: readonly string[] | undefined): Promise<NpzArchive> {
     const bytes = ByteRanges.of(".npz", source);
@@ -58,7 +59,9 @@ export class NpzArchive {
     return archive;
   }
 
-  /** Whether the chosen arrays are stored as they are, so that rows are read where they stand. */
+  /**
+   * Whether the chosen arrays are uncompressed, so that rows can be read directly from the file.
+   */
   get isStored(): boolean {
     return this.#entries.every((entry) => entry.compressionMethod === STORED);
   }
@@ -66,8 +69,8 @@ export class NpzArchive {
   /**
    * The rows of the arrays.
    *
-   * @throws {LeatError} `invalid_argument` where the arrays are not equally long, `data_loss` for a damaged array, and otherwise as
-   * {@linkcode readNpyHeader}.
+   * @throws {LeatError} `invalid_argument` if the arrays differ in length, `data_loss` for a
+   * damaged array, and otherwise like {@linkcode readNpyHeader}.
    */
   async blocks(): Promise<NpzBlocks> {
     const arrays = new Map<string, NpyFile>();
@@ -109,7 +112,7 @@ export class NpzArchive {
     );
   }
 
-  /** One of the files in the archive. */
+  /** Opens one of the files in the archive. */
   async #open(entry: FileEntry): Promise<ByteRanges> {
     const path = `${entry.filename} in ${this.#bytes.path}`;
     if (entry.compressionMethod === STORED) {
@@ -126,7 +129,10 @@ export class NpzArchive {
     }
   }
 
-  /** Where a stored file begins: behind its local header, which ends with a name and fields of its own lengths. */
+  /**
+   * Offset of a stored file: after its local header, which ends with a name and fields of variable
+   * length.
+   */
   async #dataOffset({ offset }: FileEntry): Promise<number> {
     const header = await this.#bytes.read(offset, offset + LOCAL_HEADER_BYTES);
     const view = new DataView(header.buffer);
@@ -134,7 +140,7 @@ export class NpzArchive {
   }
 }
 
-/** The library's view of a file. */
+/** The file as the zip library reads it. */
 class RangesReader extends Reader<ByteRanges> {
   readonly #bytes: ByteRanges;
 
@@ -149,7 +155,7 @@ class RangesReader extends Reader<ByteRanges> {
   }
 }
 
-/** Rows of arrays that are equally long, as objects. */
+/** Rows of arrays of one length, as objects. */
 export class NpzBlocks implements RowBlocks {
   readonly count: number;
   readonly blocksPerPart: number;

@@ -1,6 +1,4 @@
-/**
- * Parquet files, by row groups, and of those the chosen columns alone.
- */
+/** Reads Parquet files by row groups, and only the chosen columns. */
 
 import {
   type ColumnMetaData,
@@ -25,13 +23,18 @@ import { thriftEnd } from "./thrift_check.ts";
 import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "./row_blocks.ts";
 
-/** Most bytes, decompressed, that the chosen columns of one row group may have: they are in memory together. */
+/**
+ * Maximum decompressed bytes of the chosen columns of one row group: they are in memory together.
+ */
 export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
-/** Bytes in memory of one value, whatever it is: a reference, or a number. A run of a billion may stand in a few bytes. */
+/**
+ * Bytes in memory of one value of any type: a reference, or a number. A run of a billion values may
+ * take only a few bytes in the file.
+ */
 const VALUE_BYTES = 8;
 
-/** Bytes read from the end of a file at first; more, where the footer turns out to be longer. */
+/** Bytes read first from the end of a file; more are read if the footer is longer. */
 export const FOOTER_BYTES = 64 * 1024;
 
 const MAGIC_BYTES = 4;
@@ -40,7 +43,7 @@ const FOOTER_END_BYTES = 8;
 /** A magic at each end, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** The library's for zstd has no bound. */
+/** The library's zstd codec has no limit. */
 const compressors: Compressors = {
   ...libraries,
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
@@ -49,7 +52,10 @@ const compressors: Compressors = {
 const utf8 = new TextDecoder();
 const asBytes = (bytes: Uint8Array) => bytes;
 
-/** Texts are decoded, and everything else is left as it is stored: the library's own choice would make `Date`s and the like. */
+/**
+ * Only texts are decoded; everything else stays as it is stored. The library's defaults would make
+ * `Date`s and the like.
+ */
 const PARSERS: ParquetParsers = {
   timestampFromMilliseconds: (time) => time,
   timestampFromMicroseconds: (time) => time,
@@ -71,9 +77,9 @@ interface Column {
 /**
  * Reads the footer of a file.
  *
- * @param columns names at the top of the schema; all of them by default.
- * @throws {LeatError} `data_loss` for what is no whole Parquet file, `unimplemented` for an encrypted one, `not_found` for a column that
- * the file does not have.
+ * @param columns names at the top of the schema; default: all.
+ * @throws {LeatError} `data_loss` for a damaged or truncated file, `unimplemented` for an encrypted
+ * one, `not_found` for a column that the file does not have.
  */
 export async function openParquet(
   source: SourceFile,
@@ -122,7 +128,7 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   }
 }
 
-/** The footer and what follows it; a short one is read at once. */
+/** Reads the footer and what follows it; a short one with the first read. */
 async function readTail(bytes: ByteRanges): Promise<Uint8Array<ArrayBuffer>> {
   const { sizeBytes } = bytes;
   const end = await bytes.read(Math.max(0, sizeBytes - FOOTER_BYTES), sizeBytes);
@@ -138,9 +144,10 @@ function bigMax(a: bigint, b: bigint): bigint {
 }
 
 /**
- * The row groups of a file. A row is an object of the chosen columns, in the order in which they were chosen.
+ * The row groups of a file. A row is an object of the chosen columns, in the chosen order.
  *
- * The bytes of the chosen columns are read together, then decoded column by column, and a long one piece by piece, giving way in between.
+ * The bytes of the chosen columns are read together, then decoded column by column. A long column
+ * is decoded in pieces, and other work may run in between.
  */
 export class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
@@ -224,7 +231,7 @@ export class ParquetBlocks implements RowBlocks {
     );
   }
 
-  /** What is to be decoded of a column, one after the other: a piece at a time, or all of its leaves together. */
+  /** The parts of a column to decode in order: one piece each, or all of its leaves together. */
   #partsOf(
     group: RowGroup,
     chunks: ReadonlyMap<number, ArrayBuffer>,
@@ -253,7 +260,7 @@ export class ParquetBlocks implements RowBlocks {
         slice: async (start, stop = this.#bytes.sizeBytes) =>
           bytesAt.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
       },
-      // Of these pages alone, so that rows are counted from their beginning.
+      // Only these pages, so that rows are counted from their beginning.
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
       compressors,
@@ -265,7 +272,7 @@ export class ParquetBlocks implements RowBlocks {
   }
 }
 
-/** What is decoded at once. */
+/** Pieces that are decoded together. */
 interface Part {
   readonly pieces: readonly Piece[];
   readonly rows: bigint;
@@ -275,7 +282,7 @@ interface Part {
 class Runs {
   length = 0;
   readonly #runs: DecodedArray[] = [];
-  /** The run that was read last, and the place of its first value. */
+  /** The run that was read last, and the index of its first value. */
   #current = 0;
   #start = 0;
 
@@ -294,7 +301,7 @@ class Runs {
   }
 }
 
-/** Where the pages of a column begin. An offset of 0 stands for none, because there the magic is. */
+/** Offset of the first page of a column. Offset 0 means none, because the magic is there. */
 function startOf(column: ColumnMetaData): number {
   return Number(column.dictionary_page_offset || column.data_page_offset);
 }

@@ -1,6 +1,7 @@
 /**
- * Looking over the pages of a column before they are decoded. The library believes what their headers say, and checks no checksum: a damaged
- * count would keep it busy for seconds, a missing one for ever, and damaged values would be given as if they were whole.
+ * Checks the pages of a column before they are decoded. The library trusts their headers and checks
+ * no checksum: a damaged count would keep it busy for seconds, a missing one for ever, and damaged
+ * values would pass as valid.
  */
 
 import type { ColumnMetaData } from "hyparquet";
@@ -9,10 +10,13 @@ import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
 import { crc32 } from "node:zlib";
 import { thriftEnd } from "./thrift_check.ts";
 
-/** A structure of the format, by the numbers that its definition gives to fields. Damaged, it may hold anything. */
+/** A Thrift structure by field numbers. A damaged one may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
 
-/** To how many bytes one of each compression can grow, where its format bounds that. The library makes room for what is claimed. */
+/**
+ * Largest expansion of each codec, where its format limits it. The library allocates the claimed
+ * size.
+ */
 const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> = {
   UNCOMPRESSED: 1,
   // A copy of 64 bytes takes 3.
@@ -22,23 +26,23 @@ const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> 
   LZ4_RAW: 255,
 };
 
-/** A page of a column: its header and what follows. */
+/** A page of a column: its header and its data. */
 export interface Page {
   readonly start: number;
   readonly stop: number;
-  /** How many values of the column it has. */
+  /** Number of values of the column in it. */
   readonly values: number;
-  /** How many entries, if it is a dictionary. */
+  /** Number of entries, if it is a dictionary. */
   readonly entries: number;
 }
 
 /**
- * The pages of a column, once it is checked that they are within it, that they have no more values than it, and their checksums, where
- * they have some.
+ * Checks and returns the pages of a column: they must be within the column, have no more values
+ * than it, and match their checksums if they have some.
  *
- * @param bytesMax most bytes that the pages may decompress to together.
+ * @param bytesMax maximum decompressed bytes of all pages together.
  * @throws {LeatError} `resource_exhausted` beyond that.
- * @throws {Error} that says which page is damaged.
+ * @throws {Error} that names the damaged page.
  */
 export function checkPages(
   chunk: ArrayBuffer,
@@ -88,7 +92,7 @@ export function checkPages(
   return pages;
 }
 
-/** How many values a page adds to the column; `undefined` where its header makes no sense. */
+/** Number of values that a page adds to the column; `undefined` if its header is invalid. */
 function valuesOf(header: Fields, bytes: number, decompressedBytes: number): number | undefined {
   const data = header.field_5 as Fields | undefined;
   if (data !== undefined) {

@@ -1,24 +1,23 @@
 /**
- * Cutting a column of a row group into pieces that are decoded one after the other, since nobody else has the thread while the library
- * decodes.
+ * Cuts a column of a row group into pieces, because decoding is synchronous and blocks the thread.
  */
 
 import type { ColumnMetaData } from "hyparquet";
 import type { Page } from "./parquet_pages.ts";
 
-/** Least values of a piece, where there are as many: some milliseconds of decoding. */
+/** Minimum values of a piece, if there are as many: some milliseconds of decoding. */
 const PIECE_VALUES_MIN = 16 * 1024;
 
-/** Least values of a piece for each entry of the dictionary, which is decoded again with every piece. */
+/** Minimum values of a piece per dictionary entry: every piece decodes the dictionary again. */
 const VALUES_PER_ENTRY = 4;
 
-/** A run of a column's pages, as if they were all that it has. */
+/** A run of a column's pages, presented as a whole column. */
 export interface Piece {
   readonly bytes: ArrayBuffer;
   readonly column: ColumnMetaData;
 }
 
-/** @param pages those of `chunk`, whose values have to be rows, too: a list may go on in the next page. */
+/** @param pages of `chunk`. Each value must be a row: a list could continue in the next page. */
 export function piecesOf(
   chunk: ArrayBuffer,
   column: ColumnMetaData,

@@ -1,18 +1,16 @@
-/**
- * From the values that hyparquet makes to values that have a place in elements.
- */
+/** Converts hyparquet's values to values that elements can hold. */
 
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
-/** How one column, or one part of it, becomes an element's component. */
+/** How a column, or a part of one, becomes an element's component. */
 export interface ParquetValues extends ValueType {
-  /** `null` for what is absent. Bytes are copied: the library's are views of a whole column. */
+  /** `null` if absent. Copies bytes: the library's are views of a whole column. */
   convert(value: unknown): unknown;
 }
 
-/** Annotations that are left for the library to understand. The others are dealt with here, or say nothing. */
+/** Annotations that the library interprets. The others are handled here, or ignored. */
 const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UINT_32", "UINT_64"]);
 const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
   ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
@@ -21,8 +19,9 @@ const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
 const utf8 = new TextDecoder();
 
 /**
- * The schema with fewer annotations, so that the library leaves times, decimals and JSON as they are stored: it would make `Date`s, which
- * are no elements, decimals that are off by a rounding, and one bad JSON text would cost a row group.
+ * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
+ * are stored. It would make `Date`s, which elements cannot hold, and decimals with rounding errors,
+ * and one bad JSON text would lose a row group.
  */
 export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
   return schema.map((element) => {
@@ -37,7 +36,7 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
   });
 }
 
-/** The conversion of a part of the schema as it stands in the file. */
+/** The conversion of a part of the file's schema. */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
   return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
@@ -49,7 +48,7 @@ function singleValuesOf(tree: SchemaTree): ParquetValues {
   if (children.length === 0) return scalarValues(element);
   const [inner] = children;
   if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
-    // Of three levels, as the format has it now, or of two, as it once had.
+    // Lists have three levels in the current format, two in an older one.
     const [item] = inner!.children;
     return listValues(item === undefined ? singleValuesOf(inner!) : valuesOf(item));
   }
@@ -136,14 +135,16 @@ function integerDType(
   return type === "INT32" ? "int32" : "int64";
 }
 
-/** An integer as it is stored for decimals: a number, a bigint, or big-endian bytes in two's complement. */
+/**
+ * The unscaled integer of a decimal: a number, a bigint, or big-endian bytes in two's complement.
+ */
 function unscaled(value: unknown): number | bigint {
   if (!(value instanceof Uint8Array)) return value as number | bigint;
   const magnitude = value.length === 0 ? 0n : BigInt(`0x${value.toHex()}`);
   return BigInt.asIntN(8 * value.length, magnitude);
 }
 
-/** As UUIDs are written: `00112233-4455-6677-8899-aabbccddeeff`. */
+/** The text form of a UUID: `00112233-4455-6677-8899-aabbccddeeff`. */
 function uuid(bytes: Uint8Array): string {
   return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }

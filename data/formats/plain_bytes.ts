@@ -1,15 +1,13 @@
-/**
- * The bytes of a file as they are.
- */
+/** Reads the bytes of an uncompressed file. */
 
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { ByteSource } from "./byte_source.ts";
 
-/** Bytes asked of a file at once; what is buffered beyond the wanted is at most as much. */
+/** Bytes per read, and so the most that is buffered too early. */
 export const READ_BYTES = 256 * 1024;
 
-/** Reads a file from an offset on, and notices where it has become shorter. */
+/** Reads a file from an offset on, and detects when it has become shorter. */
 export class PlainBytes implements ByteSource {
   readonly #path: string;
   readonly #file: OpenFile;
@@ -22,7 +20,7 @@ export class PlainBytes implements ByteSource {
   }
 
   read(into: Uint8Array): number | Promise<number> {
-    // The size is known: asking a far storage for the end would cost a journey for nothing.
+    // The size is known: asking remote storage for the end would cost a round trip.
     if (this.#offset >= this.#file.sizeBytes) return 0;
     const read = this.#file.read(into, this.#offset);
     return read instanceof Promise

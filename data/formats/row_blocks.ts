@@ -1,6 +1,4 @@
-/**
- * Files that are read a block of rows at a time: row groups, record batches, runs of an array.
- */
+/** Files that are read in blocks of rows: row groups, record batches, runs of an array. */
 
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
@@ -11,19 +9,19 @@ import type { FormatReader, ReadFrom } from "./format_reader.ts";
 /** Rows that are in memory. */
 export interface Rows {
   readonly length: number;
-  /** Makes an element of a row, in memory of its own. What it throws costs the row. */
+  /** Makes an element from a row, in memory of its own. If it throws, the row is lost. */
   at(index: number): unknown;
 }
 
 /** An open file as blocks of rows. */
 export interface RowBlocks {
-  /** How many there are; `Infinity` where only reading tells. */
+  /** Number of blocks; `Infinity` if only reading shows it. */
   readonly count: number;
-  /** How many blocks in a row make a part. */
+  /** Number of consecutive blocks in a part. */
   readonly blocksPerPart: number;
   /**
-   * Reads a block. It yields where others may have the thread, and returns nothing where there is no such block. What it throws costs
-   * the block, and the next one is read.
+   * Reads a block. Yields where other work may run, and returns `undefined` after the last block.
+   * If it throws, the block is lost, and the next one is read.
    */
   read(block: number): AsyncGenerator<void, Rows | undefined>;
 }
@@ -34,12 +32,15 @@ export interface BlockPosition {
   readonly row: number;
 }
 
-/** How many parts a file has that can be read each alone; 1 where it is empty, or its blocks are not known before reading. */
+/**
+ * Number of parts that can be read independently; 1 if the file is empty, or its blocks are not
+ * known before reading.
+ */
 export function countParts({ count, blocksPerPart }: RowBlocks): number {
   return count === Infinity ? 1 : Math.max(1, Math.ceil(count / blocksPerPart));
 }
 
-/** The rows of a file, or of a part of it. No more than one block is in memory. */
+/** The rows of a file, or of a part of it. At most one block is in memory. */
 export class BlockReader implements FormatReader {
   readonly #file: OpenFile;
   readonly #blocks: RowBlocks;
@@ -50,14 +51,14 @@ export class BlockReader implements FormatReader {
   #loading: AsyncGenerator<void, Rows | undefined> | undefined;
   #closed = false;
 
-  /** @throws {LeatError} `out_of_range` where there is no such part. */
+  /** @throws {LeatError} `out_of_range` if there is no such part. */
   constructor(file: OpenFile, blocks: RowBlocks, { part, position }: ReadFrom) {
     const parts = countParts(blocks);
     if (part !== undefined && !(Number.isInteger(part) && part >= 0 && part < parts)) {
       throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
     }
     const { count, blocksPerPart } = blocks;
-    // Of infinitely many blocks there is one part, which begins at 0, not at 0 times infinity.
+    // With infinitely many blocks there is one part, which begins at 0: 0 times Infinity is NaN.
     const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
     const { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;
     this.#file = file;
@@ -104,7 +105,7 @@ export class BlockReader implements FormatReader {
       this.#rows = value;
       return AGAIN;
     } catch (error) {
-      // Nobody waits for what a closed file had to say.
+      // The result of a closed file is not needed any more.
       if (this.#closed) return END;
       this.#advance();
       throw error;

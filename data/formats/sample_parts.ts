@@ -1,13 +1,11 @@
-/**
- * What the parts of a WebDataset sample are called, and what they are decoded to.
- */
+/** Names and decoders of the parts of a WebDataset sample. */
 
 import { LeatError } from "../../core/error.ts";
 
-/** The name of a sample, beside its parts. */
+/** The entry with the sample's name, next to its parts. */
 export const KEY = "__key__";
 
-/** How parts are decoded, by the end of their extension. */
+/** The decoders, by the end of the extension. */
 export const PART_DECODERS = { json: decodeJson, txt: decodeText, cls: decodeClass } as const;
 
 /** An extension whose parts can be decoded. */

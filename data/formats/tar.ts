@@ -1,6 +1,4 @@
-/**
- * Tar archives, read in order: POSIX ustar and pax, and GNU's long names.
- */
+/** Reads tar archives in order: POSIX ustar and pax, and GNU's long names. */
 
 import { Buffer } from "node:buffer";
 import { Header } from "tar/header";
@@ -10,14 +8,17 @@ import { END } from "../iterator.ts";
 import { AGAIN } from "../stepping.ts";
 import { type ByteReader, READ_BYTES } from "./byte_reader.ts";
 
-/** Largest number that a header may hold. */
+/** Largest number in a header. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Longest header that extends another: a name, or pax records. */
+/** Longest extended header: a name, or pax records. */
 export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
 
 const BLOCK_BYTES = 512;
-/** Where the checksum stands in a header; it is the sum of the header's bytes, with spaces in its own place. */
+/**
+ * Range of the checksum in a header; it is the sum of the header's bytes, with spaces in this
+ * range.
+ */
 const CHECKSUM = { start: 148, stop: 156 };
 const SPACE = 0x20;
 
@@ -32,7 +33,7 @@ const EMPTY: readonly string[] = [
   "FIFO",
 ];
 const LONG_NAMES: readonly string[] = ["NextFileHasLongPath", "OldGnuLongPath"];
-/** Headers that stand between another and its member, and say nothing that is needed. */
+/** Headers between another one and its member that are ignored. */
 const BESIDES: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
 const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 
@@ -40,11 +41,11 @@ const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 export interface TarMember {
   readonly name: string;
   readonly sizeBytes: number;
-  /** Where its first header begins. */
+  /** Offset of its first header. */
   readonly offset: number;
 }
 
-/** What headers before a member's own say of it. */
+/** What extended headers say about the next member. */
 interface Extension {
   readonly name?: string;
   readonly sizeBytes?: number;
@@ -53,19 +54,20 @@ interface Extension {
 type Found = TarMember | typeof AGAIN | typeof END;
 
 /**
- * Finds the regular files of an archive. Folders, links and devices are passed over. A block of zeros ends an archive, as does the end
- * of the file behind a member: an empty file is an empty archive.
+ * Finds the regular files of an archive. Folders, links and devices are skipped. A block of zeros
+ * ends an archive, and so does the end of the file after a member: an empty file is an empty
+ * archive.
  *
- * What it throws ends the archive: `data_loss` for damage, `resource_exhausted` beyond a limit, and `unimplemented` for sparse files;
- * messages name the file and the byte.
+ * An error ends the archive: `data_loss` for damage, `resource_exhausted` beyond a limit, and
+ * `unimplemented` for sparse files. Messages name the file and the byte.
  */
 export class TarReader {
   readonly #bytes: ByteReader;
-  /** Where the headers of the next member begin. */
+  /** Offset of the next member's headers. */
   #offset: number;
-  /** What was read of the next member already. */
+  /** Extended headers of the next member that were read already. */
   #extension: Extension | undefined;
-  /** Bytes that fill the last block of the member before. */
+  /** Padding after the previous member. */
   #padding = 0;
 
   constructor(bytes: ByteReader) {
@@ -73,7 +75,7 @@ export class TarReader {
     this.#offset = bytes.position;
   }
 
-  /** Where the headers of the member begin that `next()` will find. */
+  /** Offset of the headers of the member that `next()` will find. */
   get offset(): number {
     return this.#offset;
   }
@@ -83,8 +85,8 @@ export class TarReader {
   }
 
   /**
-   * The next file; `AGAIN` where something else was passed over. The caller takes its contents, or passes over them, before it asks for
-   * the next.
+   * The next file; `AGAIN` if something else was skipped. The caller must take or skip its contents
+   * before it asks for the next one.
    */
   next(): Found | Promise<Found> {
     const padding = this.#padding;
@@ -98,7 +100,7 @@ export class TarReader {
     });
   }
 
-  /** The contents of the member that `next()` found, as bytes of their own. */
+  /** The contents of the member that `next()` found, copied. */
   contents(member: TarMember): Uint8Array | Promise<Uint8Array> {
     const { sizeBytes } = member;
     if (sizeBytes > this.#bytes.remaining) throw this.#cut(member, this.#bytes.remaining);
@@ -117,7 +119,7 @@ export class TarReader {
     });
   }
 
-  /** Steps over the contents of the member that `next()` found. */
+  /** Skips the contents of the member that `next()` found. */
   pass(member: TarMember): void | Promise<void> {
     return then(this.#bytes.pass(member.sizeBytes), (count) => this.#end(member, count));
   }
@@ -189,7 +191,7 @@ export class TarReader {
     );
   }
 
-  /** Reads what a header says of the member behind it. */
+  /** Reads an extended header about the next member. */
   #extend(header: TarMember, isLongName: boolean): Found | Promise<Found> {
     if (header.sizeBytes > EXTENDED_HEADER_BYTES_MAX) {
       throw this.#damage(
@@ -213,13 +215,13 @@ export class TarReader {
     if (/^\d+ GNU\.sparse\./m.test(text)) throw this.#sparse();
     const { path, size } = Pax.parse(text);
     return {
-      // A name of digits alone comes as a number.
+      // A name of digits only arrives as a number.
       ...(path === undefined ? {} : { name: String(path) }),
       ...(size === undefined ? {} : { sizeBytes: Number(size) }),
     };
   }
 
-  /** `count` bytes of a member's contents were there. */
+  /** Ends a member; `count` bytes of its contents were there. */
   #end(member: TarMember, count: number): void {
     if (count < member.sizeBytes) throw this.#cut(member, count);
     this.#padding = (BLOCK_BYTES - member.sizeBytes % BLOCK_BYTES) % BLOCK_BYTES;
@@ -257,7 +259,7 @@ function checksumOf(block: Uint8Array): number {
   );
 }
 
-/** `fn` of a value: at once where it is there. */
+/** Applies `fn` to a value, synchronously if the value is no promise. */
 export function then<T, R>(
   value: T | Promise<T>,
   fn: (value: T) => R | Promise<R>,

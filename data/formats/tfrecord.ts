@@ -1,6 +1,7 @@
 /**
- * TFRecord files, both ways. A record is `uint64 length`, `uint32 masked CRC-32C of the length`, the data, `uint32 masked CRC-32C of
- * the data`, all little-endian; a file is nothing but records.
+ * Reads and writes TFRecord files. A record is `uint64 length`, `uint32 masked CRC-32C of the
+ * length`, the data, `uint32 masked CRC-32C of the data`, all little-endian. A file has only
+ * records.
  */
 
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -9,7 +10,9 @@ import { type ByteReader, READ_BYTES } from "./byte_reader.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 import type { FormatReader } from "./format_reader.ts";
 
-/** Longest record that is read or written: a length beyond it is refused before memory is taken for it. */
+/**
+ * Longest record that is read or written. A greater length is refused before memory is allocated.
+ */
 export const RECORD_BYTES_MAX = 1024 * 1024 * 1024;
 
 const LENGTH_BYTES = 8;
@@ -17,8 +20,8 @@ const CRC_BYTES = 4;
 const HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
 
 /**
- * The bytes of one record in a TFRecord file: data with its length and two checksums. A file is any number of these, one after the
- * other, for {@linkcode Dataset.tfRecords}.
+ * Encodes one record of a TFRecord file: data with its length and two checksums. A file is a
+ * concatenation of these, for {@linkcode Dataset.tfRecords}.
  *
  * @throws {LeatError} `invalid_argument` for data longer than {@linkcode RECORD_BYTES_MAX}.
  *
@@ -46,24 +49,24 @@ export function encodeTfRecord(data: Uint8Array): Uint8Array<ArrayBuffer> {
   return record;
 }
 
-/** Where a reader of records stands. */
+/** A position of a record reader. */
 export interface RecordPosition {
   readonly offset: number;
   readonly ended: boolean;
 }
 
 /**
- * Reads the records of a file in order, each as bytes of its own.
+ * Reads the records of a file in order, each copied.
  *
- * Damage is `data_loss` that names the file, the offset of the record and what is wrong. After a record whose data alone is damaged the
- * next one is read; where a length cannot be trusted, or the file stops within a record, the file is over.
+ * Damage is `data_loss` with the file, the record's offset and the reason. Reading continues after
+ * a record with damaged data; it ends where a length is damaged, or the file stops within a record.
  */
 export class RecordReader implements FormatReader {
   readonly #bytes: ByteReader;
   #header: DataView | undefined;
   #ended: boolean;
 
-  /** @param ended whether it has ended already, as one that is restored may have. */
+  /** @param ended whether a restored reader had already ended. */
   constructor(bytes: ByteReader, ended = false) {
     this.#bytes = bytes;
     this.#ended = ended;
@@ -116,7 +119,7 @@ export class RecordReader implements FormatReader {
       : this.#readSmall(offset, length, filled);
   }
 
-  /** The length at the beginning of the buffer, once it is known to be one. */
+  /** The length at the beginning of the buffer, after its checksum was verified. */
   #length(offset: number): number {
     const { buffer, start } = this.#bytes;
     if (this.#header?.buffer !== buffer.buffer) this.#header = new DataView(buffer.buffer);
@@ -137,7 +140,7 @@ export class RecordReader implements FormatReader {
     return length;
   }
 
-  /** A record that the buffer holds whole. */
+  /** Reads a record that is completely in the buffer. */
   #readSmall(offset: number, length: number, available: number): Uint8Array | typeof END {
     if (this.disposed) return END;
     if (available < length + CRC_BYTES) throw this.#truncated(offset, length, available);
@@ -148,7 +151,7 @@ export class RecordReader implements FormatReader {
     return data;
   }
 
-  /** A record that is read past the buffer into memory of its own. */
+  /** Reads a record past the buffer into memory of its own. */
   #readLarge(offset: number, length: number): unknown {
     const data = new Uint8Array(length);
     const taken = this.#bytes.takeInto(data);
@@ -178,7 +181,7 @@ export class RecordReader implements FormatReader {
     return data;
   }
 
-  /** Steps over the checksum of the data. Whatever it says, another record may follow. */
+  /** Checks and skips the checksum of the data. A mismatch does not end the file. */
   #checkData(offset: number, computed: number): void {
     const { buffer, start } = this.#bytes;
     const stored = (buffer[start]! | buffer[start + 1]! << 8 | buffer[start + 2]! << 16 |

@@ -1,6 +1,6 @@
 /**
- * Looking over structures of Thrift's compact protocol before a library reads them. It believes what a list says of its length: a few
- * bytes at the end of a file would make a billion empty structures.
+ * Validates structures of Thrift's compact protocol before a library reads them. The library trusts
+ * the lengths of lists: a few bytes at the end of a file would make a billion empty structures.
  */
 
 const TRUE = 1;
@@ -14,13 +14,13 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** Deeper than any that the format defines. */
+/** Deeper than any structure of the format. */
 const DEPTH_MAX = 32;
 
 /**
- * The place behind a structure that begins at `start`.
+ * The offset after a structure that begins at `start`.
  *
- * @throws {Error} that says that it is damaged: it ends too early, or a list in it is longer than what is left.
+ * @throws {Error} if the structure ends too early, or a list is longer than the remaining bytes.
  */
 export function thriftEnd(bytes: Uint8Array, start = 0): number {
   return new Walk(bytes, start).struct(0);
@@ -42,7 +42,7 @@ class Walk {
       const type = field & 0x0f;
       if (type === 0) return this.#at;
       if (field >> 4 === 0) this.#varint();
-      // A boolean is its field's type.
+      // The type of a boolean field is also its value.
       if (type !== TRUE && type !== FALSE) this.#value(type, depth);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * WebDataset's convention for tar archives: files that stand together and have the same name, up to the first dot of it, are the parts of
- * one sample.
+ * WebDataset's convention for tar archives: consecutive files with the same name, up to its first
+ * dot, are the parts of one sample.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -11,18 +11,18 @@ import type { FormatReader } from "./format_reader.ts";
 import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";
 import { type TarMember, TarReader, then } from "./tar.ts";
 
-/** What to make of an archive. */
+/** How samples are read. */
 export interface SampleOptions {
   /** The extensions that samples keep; `undefined` for all. */
   readonly extensions: ReadonlySet<string> | undefined;
   readonly decode: ReadonlySet<string>;
-  /** Most bytes of one sample's parts together. */
+  /** Maximum bytes of one sample's parts together. */
   readonly sampleBytesMax: number;
 }
 
-/** Where a reader stands in a file. */
+/** A position of a sample reader. */
 export interface SamplePosition {
-  /** Where the first header of the next sample begins. */
+  /** Offset of the first header of the next sample. */
   readonly offset: number;
   readonly ended: boolean;
 }
@@ -30,33 +30,34 @@ export interface SamplePosition {
 /** Names of WebDataset's own. */
 const META_NAME = /^__[^/]*__(\/|$)/;
 
-/** A sample that is being put together. */
+/** A sample that is being assembled. */
 interface Sample {
   readonly key: string;
   readonly offset: number;
   readonly parts: Map<string, Uint8Array>;
   bytes: number;
-  /** Why it is given up; its other parts are passed over. */
+  /** Why the sample is dropped; its other parts are skipped. */
   failure: LeatError | undefined;
 }
 
 /**
- * Reads samples as `{ __key__, jpg: Uint8Array, json: …, … }`: the key is the name with its folder, up to the first dot behind the last
- * slash; what follows the dot, in lower case, names the part. One sample is held at a time.
+ * Reads samples as `{ __key__, jpg: Uint8Array, json: …, … }`: the key is the name with its folder,
+ * up to the first dot after the last slash; the rest, in lower case, names the part. One sample is
+ * held at a time.
  *
- * A sample that is too large, has two parts of one name, or a part that cannot be decoded, costs that sample. Where the archive is damaged
- * it is over, and a sample that had begun is lost with it.
+ * A sample that is too large, has two parts of one name, or has a part that cannot be decoded, is
+ * lost. Damage ends the archive, and a started sample is lost with it.
  */
 export class WebDatasetReader implements FormatReader {
   readonly #tar: TarReader;
   readonly #path: string;
   readonly #options: SampleOptions;
   #sample: Sample | undefined;
-  /** The first part of the next sample, while the one before is given. */
+  /** The first part of the next sample, while the previous one is given. */
   #held: TarMember | undefined;
   #ended: boolean;
 
-  /** @param ended whether it has ended already, as one that is restored may have. */
+  /** @param ended whether a restored reader had already ended. */
   constructor(bytes: ByteReader, options: SampleOptions, ended = false) {
     this.#tar = new TarReader(bytes);
     this.#path = bytes.path;
@@ -145,7 +146,7 @@ export class WebDatasetReader implements FormatReader {
     );
   }
 
-  /** The sample, as it is whole; `undefined` for none, or one without parts. */
+  /** The complete sample; `undefined` if there is none, or it has no parts. */
   #finish(): Record<string, unknown> | undefined {
     const sample = this.#sample;
     this.#sample = undefined;
@@ -172,7 +173,7 @@ export class WebDatasetReader implements FormatReader {
       : contents;
   }
 
-  /** Errors of a sample leave the archive as it is; all others end it. */
+  /** Errors of a sample leave the archive readable; all others end it. */
   #broken(error: unknown): typeof END {
     if (this.disposed) return END;
     if (this.#held !== undefined || this.#ended) throw error;
@@ -183,7 +184,7 @@ export class WebDatasetReader implements FormatReader {
   }
 }
 
-/** The key and extension of a file; `undefined` for one that belongs to no sample. */
+/** The key and extension of a file; `undefined` for a file that belongs to no sample. */
 function splitName(name: string): { key: string; extension: string } | undefined {
   const base = name.lastIndexOf("/") + 1;
   const dot = name.indexOf(".", base);
@@ -191,7 +192,7 @@ function splitName(name: string): { key: string; extension: string } | undefined
   return { key: name.slice(0, dot), extension: name.slice(dot + 1).toLowerCase() };
 }
 
-/** The error of an archive that takes with it the sample that had begun. */
+/** The archive's error, which also names the lost sample. */
 function withLoss(error: unknown, key: string): LeatError {
   const { code, message, details, cause } = LeatError.from(error);
   return new LeatError(code, `${message} With it is lost sample ${JSON.stringify(key)}.`, {

@@ -1,6 +1,4 @@
-/**
- * Files that are one element each.
- */
+/** Reads files that are one element each. */
 
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
@@ -10,18 +8,18 @@ import type { FormatReader } from "./format_reader.ts";
 /** Largest file that is read whole. */
 export const WHOLE_FILE_BYTES_MAX = 1024 * 1024 * 1024;
 
-/** Where a reader stands in a file. */
+/** A position in such a file. */
 export interface WholeFilePosition {
   readonly ended: boolean;
 }
 
-/** Reads a file to its end and makes one element of it. What goes wrong costs the file, and is told with its name. */
+/** Reads a whole file and makes one element of it. An error loses the file and names it. */
 export class WholeFileReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: (contents: Uint8Array, path: string) => unknown;
   #ended: boolean;
 
-  /** @param convert makes the element, at once or later. */
+  /** @param convert makes the element, synchronously or not. */
   constructor(
     bytes: ByteReader,
     convert: (contents: Uint8Array, path: string) => unknown,
@@ -62,7 +60,7 @@ export class WholeFileReader implements FormatReader {
     }
   }
 
-  /** A file that is not compressed is read at once, another as far as it goes. */
+  /** Reads an uncompressed file in one read, another one to its end. */
   async #contents(): Promise<Uint8Array> {
     const { remaining } = this.#bytes;
     if (remaining < Infinity) {

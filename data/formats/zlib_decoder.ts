@@ -1,6 +1,4 @@
-/**
- * Undoing gzip and zlib, down to the last byte before any damage.
- */
+/** Decompresses gzip and zlib, up to the last byte before any damage. */
 
 import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
@@ -9,12 +7,12 @@ import type { Decoder } from "./byte_source.ts";
 import type { Compression } from "./compression.ts";
 import { PlainBytes, READ_BYTES } from "./plain_bytes.ts";
 
-/** Bytes decompressed at once. All that they decompress to is held: 1032 bytes for one at the most. */
+/** Bytes decompressed together. Their output is held: at most 1032 bytes for each. */
 const STEP_BYTES = 32 * 1024;
 
 type Zlib = Exclude<Compression, "zstd">;
 
-/** A file may be any number of members, one after the other; zeros behind gzip are filling. */
+/** A file may consist of several members; zeros after gzip members are padding. */
 export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
   const members = new Members(path, file, compression);
   const chunks = members.chunks();
@@ -47,8 +45,8 @@ class Members {
   }
 
   /**
-   * What the bytes from `start` on decompress to; answers the offset behind it. Where that fails, what
-   * was decompressed with the damaged bytes is lost in zlib: it is done again, byte by byte there.
+   * Decompresses from `start` on; returns the offset after it. When damaged bytes fail, zlib loses
+   * the output of its last step, so the step is repeated byte by byte.
    */
   async *#stream(start: number): AsyncGenerator<Uint8Array, number> {
     let given = 0;
@@ -74,7 +72,9 @@ class Members {
     }
   }
 
-  /** The bytes from `start` on, those behind the first `sound` ones one by one, and nothing at the end. */
+  /**
+   * The bytes from `start` on, then nothing; those after the first `sound` ones come one by one.
+   */
   async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
     const bytes = new PlainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
@@ -103,7 +103,7 @@ class Members {
   }
 
   #begin(): Inflation {
-    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was given up.`);
+    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was cancelled.`);
     return this.#inflation = new Inflation(this.#compression);
   }
 
@@ -117,9 +117,11 @@ class Members {
   }
 }
 
-/** One run of zlib. Node's, because the web's `DecompressionStream` does not say where it ended. */
+/**
+ * One run of zlib. Node's, because the web's `DecompressionStream` does not report where it ended.
+ */
 class Inflation {
-  /** Whether there is no more of it, whatever comes after. */
+  /** Whether the stream has ended, whatever follows. */
   ended = false;
   error: NodeJS.ErrnoException | undefined;
   readonly #stream: ReturnType<ReturnType<typeof nodeZlib>["createInflate" | "createGunzip"]>;
@@ -138,12 +140,12 @@ class Inflation {
     this.#stream.on("close", () => this.#settle());
   }
 
-  /** How many bytes of the input it took, without those that failed. */
+  /** Number of input bytes consumed, without those that failed. */
   get consumed(): number {
     return this.#stream.bytesWritten;
   }
 
-  /** What comes of more input, which may be changed afterwards; none is the end. */
+  /** Decompresses more input, which may be changed afterwards; no input ends the stream. */
   async take(input: Uint8Array): Promise<Uint8Array[]> {
     await new Promise<void>((resolve) => {
       this.#settle = resolve;

@@ -1,6 +1,4 @@
-/**
- * Undoing zstd.
- */
+/** Decompresses zstd. */
 
 import { Decompress } from "fzstd";
 import { LeatError } from "../../core/error.ts";
@@ -9,12 +7,12 @@ import type { Decoder } from "./byte_source.ts";
 import { PlainBytes, READ_BYTES } from "./plain_bytes.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
-/** Bytes given to zstd at once. All that they decompress to is held, at most 128 KiB for 4 of them. */
+/** Bytes given to zstd together. Their output is held: at most 128 KiB for 4 of them. */
 const PUSH_BYTES = 8 * 1024;
 
 /**
- * A library, because Deno's `node:zlib` takes the first frame of several for the whole, and a frame that is cut short for a whole one.
- * Neither checks the contents against their checksum. Damage costs the block that it is in, of at most 128 KiB.
+ * A library, because Deno's `node:zlib` stops after the first frame, and accepts a truncated frame.
+ * Neither verifies the checksum of the contents. Damage loses its block, of at most 128 KiB.
  */
 export function zstdDecoder(path: string, file: OpenFile): Decoder {
   const chunks = decode(path, file);

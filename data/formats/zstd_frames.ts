@@ -1,10 +1,10 @@
-/**
- * The headers of zstd frames (RFC 8878): how much memory they ask of whoever decompresses them.
- */
+/** Reads the headers of zstd frames (RFC 8878): how much memory decompression will need. */
 
 import { LeatError } from "../../core/error.ts";
 
-/** Largest window of a frame: as much as `zstd` itself decompresses unless it is told otherwise. It is memory taken at once. */
+/**
+ * Largest window of a frame, which is allocated immediately: the default limit of `zstd` itself.
+ */
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 
 const FRAME_MAGIC = 0xfd2fb528;
@@ -14,22 +14,25 @@ const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
 const RUN_LENGTH_BLOCK = 1;
 
-/** What is read next; the rest of a frame is stepped over. */
+/** What is read next; the rest of a frame is skipped. */
 type Part = "magic" | "skippable" | "descriptor" | "header" | "block";
 
 /**
- * Follows the frames of a file, in bytes that come in order. What is damaged is left for the library to tell: from there on nothing is
- * followed.
+ * Follows the frames of a file, in bytes that come in order. Damage is left for the library to
+ * report; after it nothing is followed.
  */
 export class ZstdFrames {
   #part: Part = "magic";
-  /** What was read of the part so far. */
+  /** The bytes of the current part so far. */
   #read: number[] = [];
   #wanted = MAGIC_BYTES;
   #skip = 0;
   #descriptor = 0;
 
-  /** @throws {LeatError} `resource_exhausted` for a frame with a window beyond {@linkcode ZSTD_WINDOW_BYTES_MAX}. */
+  /**
+   * @throws {LeatError} `resource_exhausted` for a window larger than {@linkcode
+   * ZSTD_WINDOW_BYTES_MAX}.
+   */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       if (this.#skip > 0) {
@@ -90,7 +93,7 @@ export class ZstdFrames {
   }
 }
 
-/** How many bytes the fields of a frame's header have. */
+/** Sizes of the fields of a frame's header, in bytes. */
 function fieldsOf(descriptor: number): { window: number; dictionary: number; size: number } {
   const isSingle = (descriptor >> 5 & 1) === 1;
   const sizeFlag = descriptor >> 6;

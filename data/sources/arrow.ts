@@ -14,7 +14,7 @@ export class ArrowNode extends RowFileNode {
   }
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
-    // Loaded by those who read such files.
+    // Loaded only when such files are read.
     const { openArrow } = await import("../formats/arrow.ts");
     return await openArrow(source, this.columns);
   }

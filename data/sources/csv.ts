@@ -15,26 +15,35 @@ import type { FileSourceOptions } from "./file_source.ts";
 /** How CSV files are read. */
 export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourceOptions {
   /**
-   * What columns hold. By name, elements are objects; as an array, tuples. With a header, named columns are found in it and others are
-   * left out; otherwise columns stand in this order. A column without a `default` is required: a missing field is an error. Left out, every
-   * field is a string as it stands.
+   * The columns to read. By name, elements are objects; as an array, tuples. With a header, named
+   * columns are found in it and others are skipped; otherwise columns are in this order. A column
+   * without a `default` is required: a missing field is an error. Without `columns`, every field is
+   * a string.
    */
   readonly columns?: C | undefined;
   /** Whether the first record of every file names its columns; default true. */
   readonly header?: boolean | undefined;
-  /** The columns to read, in this order: indices, from 0, or names in the header. Not with columns declared by name and a header. */
+  /**
+   * The columns to read, in this order: indices from 0, or names in the header. Not allowed with a
+   * header and columns declared by name.
+   */
   readonly select?: readonly (string | number)[] | undefined;
-  /** The columns to leave out; the opposite of `select`. */
+  /** The columns to skip; the opposite of `select`. */
   readonly exclude?: readonly (string | number)[] | undefined;
-  /** What stands between fields: one character; default `","`. */
+  /** The delimiter between fields: one character; default `","`. */
   readonly delimiter?: string | undefined;
-  /** Whether fields may stand in quotes, and then contain anything; default true. Without, large files are divided among workers. */
+  /**
+   * Whether fields may be quoted, and then contain anything; default true. If false, large files
+   * are divided among workers.
+   */
   readonly useQuoteDelim?: boolean | undefined;
-  /** What a field holds that is missing, beside nothing at all; default `""`. Only for declared columns. */
+  /**
+   * The text of a missing field, besides the empty text; default `""`. Only for declared columns.
+   */
   readonly naValue?: string | undefined;
 }
 
-/** Each record as an object or a tuple. Records and their errors are those of {@linkcode openCsv}. */
+/** Each record as an object or a tuple. Records and errors are those of {@linkcode openCsv}. */
 export class CsvNode extends DividedFilesNode {
   readonly schema: CsvSchema;
   readonly dialect: CsvDialect;
@@ -56,7 +65,7 @@ export class CsvNode extends DividedFilesNode {
   }
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
-    // Loaded by those who read such files.
+    // Loaded only when such files are read.
     const { openCsv } = await import("../formats/csv.ts");
     return await openCsv(source, from, this.schema, this.dialect, this.partBytes);
   }

@@ -1,18 +1,19 @@
-/**
- * Sources whose files divide into parts of a number of bytes.
- */
+/** Sources whose files divide into parts of a number of bytes. */
 
 import { checkInteger } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { Attributes } from "../node.ts";
 import { FileSourceNode } from "./file_source.ts";
 
-/** Bytes of one part of a file: long enough that opening it is nothing, short enough that many tasks share a large file. */
+/**
+ * Bytes of one part of a file: long enough to make opening it cheap, short enough for many tasks to
+ * share a large file.
+ */
 export const PART_BYTES = 64 * 1024 * 1024;
 
-/** A dataset of what is in files that divide anywhere. */
+/** A dataset over files that can be divided anywhere. */
 export abstract class DividedFilesNode extends FileSourceNode {
-  /** Recorded with the pipeline, because splits are numbered by it. */
+  /** Recorded with the pipeline, because split numbers depend on it. */
   readonly partBytes: number;
 
   constructor(

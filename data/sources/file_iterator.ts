@@ -1,5 +1,6 @@
 /**
- * What the iterators of file sources share: opening files and parts of them, from their beginning or from where a saved iterator stood.
+ * Shared by the iterators of file sources: opens files and parts of them, from the beginning or
+ * from a saved position.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -19,14 +20,14 @@ export interface OpenReading {
   readonly reader: FormatReader;
 }
 
-/** What is saved of a file that is being read. */
+/** The saved state of a file that is being read. */
 export interface SavedReading {
   readonly path: string;
   readonly sizeBytes: number;
   readonly position: unknown;
 }
 
-/** Opens the files of one source, and knows which are open. */
+/** Opens the files of one source, and tracks the open ones. */
 export abstract class FileSourceIterator extends UnaryIterator {
   readonly #node: FileSourceNode;
   readonly #meter: ReadingMeter;
@@ -40,8 +41,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 
   /**
-   * Opens what the input gave. `undefined` where this iterator was disposed meanwhile; rejects where the file, or the part of it, cannot be
-   * opened.
+   * Opens what the input gave. `undefined` if this iterator was disposed meanwhile; rejects if the
+   * file, or the part of it, cannot be opened.
    */
   protected openReading(given: unknown): Promise<OpenReading | undefined> {
     return this.#openFile(isFilePart(given) ? given.path : given, async (source) => {
@@ -51,7 +52,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
     });
   }
 
-  /** Opens a file again that was being read when the iterator was saved. Rejects where it has changed since. */
+  /** Reopens a file from a checkpoint. Rejects if the file has changed since. */
   protected reopen(saved: SavedReading): Promise<OpenReading | undefined> {
     const { path, sizeBytes, position } = wholeState(saved);
     return this.#openFile(path, ({ file }) => {
@@ -64,7 +65,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
     });
   }
 
-  /** Gives an element of a file, if it is what the user says. */
+  /** Gives an element of a file if it fits the user's spec. */
   protected give(element: unknown, { path }: OpenReading): unknown {
     const { check } = this.#node;
     if (check === undefined || check.fits(element)) return this.stats.gave(element);
@@ -104,7 +105,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
     const opened = await this.#node.openFile(this.context.host, path, signal);
     const file = new MeteredFile(opened.file, this.context);
     const source = { ...opened, file };
-    // What the format reads first may take long, too.
+    // The format's first reads may take long, too.
     const giveUp = () => file.close();
     signal.addEventListener("abort", giveUp, { once: true });
     let held: { close(): void } = file;
@@ -131,12 +132,12 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 }
 
-/** What is to be saved of a file between two steps. */
+/** The state of a file between two steps. */
 export function saveReading({ path, sizeBytes, reader }: OpenReading): SavedReading {
   return { path, sizeBytes, position: reader.save() };
 }
 
-/** Under splits the parts that are handed out, and otherwise the dataset of files. */
+/** With splits, the assigned parts; otherwise the dataset of files. */
 function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | undefined {
   const listing = node.inputs[0]!;
   if (!node.isDivided || !isFileListing(listing)) return undefined;

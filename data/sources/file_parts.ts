@@ -1,6 +1,7 @@
 /**
- * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers, of which its parts take the first; so a number tells
- * file and part without a table of how many parts each file has. The run of a file's last part reaches to the next file's first number.
+ * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers, and its parts
+ * take the first of them; so a number gives file and part without a table of part counts. The range
+ * of a file's last part ends at the next file's first number.
  */
 
 import { mapAtOnce } from "../../core/at_once.ts";
@@ -13,13 +14,13 @@ import { readsSplits, type Split, type SplitReader } from "../splits.ts";
 import type { FileSourceNode } from "./file_source.ts";
 import type { FileListing } from "./files.ts";
 
-/** How many parts a file may have. Beyond it: `resource_exhausted`. */
+/** Maximum number of parts of a file. Beyond it: `resource_exhausted`. */
 export const PARTS_PER_FILE_MAX = 2 ** 20;
 
-/** How many files are open at once to count their parts: far storage takes its time for each. */
+/** Number of files opened concurrently to count their parts, because remote storage is slow. */
 const COUNTED_AT_ONCE = 16;
 
-/** A part of a file, or all of it. */
+/** A part of a file, or a whole file. */
 export interface FilePart {
   readonly path: string;
   /** The number of the one part to read; `undefined` for the whole file. */
@@ -45,7 +46,9 @@ export async function listFileParts(
   );
 }
 
-/** A file that cannot be divided, or opened, is one part: whoever reads it is told what is wrong with it. */
+/**
+ * A file that cannot be divided or opened is one part: its reader reports what is wrong with it.
+ */
 async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
   let source: SourceFile | undefined;
   let count: number;
@@ -65,7 +68,7 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   );
 }
 
-/** The parts that a task is handed, one after the other, instead of the names of whole files. */
+/** The parts assigned to a task, in place of the names of whole files. */
 export class FileParts extends ElementIterator<FilePart> {
   readonly #context: IteratorContext;
   readonly #listing: FileListing;
@@ -107,7 +110,7 @@ export class FileParts extends ElementIterator<FilePart> {
       this.#paths = await this.#listing.list(this.#context.host, this.#closing.signal);
     } catch (error) {
       if (this.disposed) return END;
-      // Without a listing no split can be read, and taking them would keep them from other tasks.
+      // Without a listing no split can be read, and taking splits would keep them from other tasks.
       this.dispose();
       throw error;
     }

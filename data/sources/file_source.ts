@@ -1,6 +1,6 @@
 /**
- * What sources that read files have in common: they take names from the dataset below, open one file after the other, or several in turn,
- * and go on with the next where one cannot be read.
+ * Shared by sources that read files: they take names from their input, open one file after the
+ * other, or several in round-robin order, and continue with the next one if a file cannot be read.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -20,38 +20,43 @@ import { filesNode, isFileListing } from "./files.ts";
 import { ParallelFiles } from "./parallel_files.ts";
 import { SequentialFiles } from "./sequential_files.ts";
 
-/** Most files that one source reads at once; each holds a descriptor and a buffer. */
+/**
+ * Maximum number of files that one source reads concurrently; each has a descriptor and a buffer.
+ */
 export const PARALLEL_READS_MAX = 256;
 
-/** What `AUTOTUNE` stands for; recorded with the pipeline, because it decides on the order of elements. */
+/**
+ * The value of `AUTOTUNE`; recorded with the pipeline, because it determines the order of elements.
+ */
 const AUTOTUNE_PARALLEL_READS = 4;
 
 /** How files are read. */
 export interface FileSourceOptions {
   /**
-   * How every file is compressed, or `"auto"` to tell by its name (`.gz`, `.zst`, `.zz`); not at all by default. The checksums of zstd are
-   * not looked at.
+   * How every file is compressed, or `"auto"` to decide by its name (`.gz`, `.zst`, `.zz`);
+   * default: no compression. The checksums of zstd are not verified.
    */
   readonly compression?: FileCompression | undefined;
   /**
-   * How many files are read at once, their elements taken in turn, one of each; 1 by default, which reads them one after the other.
-   * `AUTOTUNE` is 4.
+   * Number of files read concurrently, taking one element from each in turn; default 1: one after
+   * the other. `AUTOTUNE` is 4.
    */
   readonly numParallelReads?: number | undefined;
 }
 
 /**
- * A dataset of what is in files.
+ * A dataset over files.
  *
- * For an iteration that reads splits it is divided into parts of files where its format can do that and the files are listed directly
- * below it; otherwise the dataset of files is divided, and files are read whole.
+ * When an iteration reads splits, the dataset divides into parts of files if its format can divide
+ * and its input is a file listing; otherwise the dataset of names is divided, and files are read
+ * whole.
  */
 export abstract class FileSourceNode extends UnaryNode implements Splittable {
   override readonly division = "split";
   readonly compression: FileCompression | undefined;
   readonly numParallelReads: number;
 
-  /** @param files a path, paths, or a dataset of paths; or the node of one. */
+  /** @param files a path, paths, or a dataset of paths; or its node. */
   constructor(
     kind: string,
     files: unknown,
@@ -63,8 +68,8 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Reads one file, or a part of it. What it throws costs the file, which the caller closes. `host` is the one that opened it, for what a
-   * format needs besides.
+   * Reads one file, or a part of it. If it throws, the file is lost; the caller closes it. `host`
+   * is the one that opened the file, for other services that a format needs.
    */
   abstract openReader(
     source: SourceFile,
@@ -73,17 +78,17 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   ): FormatReader | Promise<FormatReader>;
 
   /**
-   * How many parts a file divides into that can be read each alone, in the order of its elements. Left out by formats that divide no files,
-   * and not asked of compressed ones.
+   * Number of parts that can be read independently, in the order of the elements. Formats that
+   * cannot divide files omit it; it is not called for compressed files.
    */
   countParts?(source: SourceFile): number | Promise<number>;
 
-  /** What elements are held to, where the user says what they are. */
+  /** Checks elements against the user's spec, if there is one. */
   get check(): SpecCheck | undefined {
     return undefined;
   }
 
-  /** Whether some files divide. */
+  /** Whether some files can be divided. */
   protected get dividesFiles(): boolean {
     return this.countParts !== undefined &&
       (this.compression === undefined || this.compression === "auto");
@@ -100,9 +105,9 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Opens one file; the caller closes it. It is given up once `signal` is aborted.
+   * Opens one file; the caller closes it. Aborting `signal` cancels it.
    *
-   * @throws {LeatError} `invalid_argument` for what is no path, and whatever the host makes of the file.
+   * @throws {LeatError} `invalid_argument` for a value that is no path, and the host's errors.
    */
   async openFile(host: Host, path: unknown, signal?: AbortSignal): Promise<SourceFile> {
     if (typeof path !== "string") {
@@ -119,7 +124,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     }
   }
 
-  /** `countParts`, of any file. */
+  /** `countParts`, for any file. */
   async partsOf(source: SourceFile): Promise<number> {
     if (this.countParts === undefined || source.compression !== undefined) return 1;
     return await this.countParts(source);
@@ -141,7 +146,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 }
 
-/** What was thrown, with what to write instead where the path that was not found looks like a pattern. */
+/** Adds a hint to the error if the path that was not found looks like a pattern. */
 function hintAtPattern(error: unknown, path: string, kind: string): unknown {
   if (!(error instanceof LeatError) || error.code !== "not_found" || !/[*?]/.test(path)) {
     return error;

@@ -1,6 +1,6 @@
 /**
- * The `files` argument of file sources: names given one by one. It is a source of its own below them, so that their reading is divided
- * file by file, whatever the format.
+ * The `files` argument of file sources: names given one by one. It is an own source node below
+ * them, so that every format can be divided file by file.
  */
 
 import { invalidArgument } from "../check.ts";
@@ -14,7 +14,7 @@ import { cutFiles, type Split } from "../splits.ts";
 /** A dataset of names that can be listed without running it. */
 export interface FileListing {
   /**
-   * All names, in an order that depends on them alone. Fails where there are none to be found, and once
+   * All names, in an order that depends only on the names. Fails if there are none, and once
    * `signal` is aborted.
    */
   list(host: Host, signal?: AbortSignal): Promise<readonly string[]>;
@@ -81,7 +81,7 @@ class FilesIterator extends IndexedIterator {
 }
 
 /**
- * The dataset of names that `files` stands for: a name, an array of names, or a dataset of them (or its node).
+ * Makes the dataset of names from a name, an array of names, or a dataset of them (or its node).
  *
  * @throws {LeatError} `invalid_argument` for anything else, naming `operator`.
  */

@@ -1,6 +1,4 @@
-/**
- * `fixedLengthRecords`: the records of files whose records all have one length.
- */
+/** `fixedLengthRecords`: the records of files whose records all have one length. */
 
 import { checkInteger } from "../check.ts";
 import {
@@ -20,13 +18,13 @@ import type { FileSourceOptions } from "./file_source.ts";
 export interface FixedLengthRecordOptions extends FileSourceOptions {
   /** The length of every record, in bytes. */
   readonly recordBytes: number;
-  /** What is left out at the beginning of every file, in bytes; 0 by default. */
+  /** Bytes to skip at the beginning of every file; default 0. */
   readonly headerBytes?: number | undefined;
-  /** What is left out at the end of every file, in bytes; 0 by default. */
+  /** Bytes to skip at the end of every file; default 0. */
   readonly footerBytes?: number | undefined;
 }
 
-/** Each record as a `Uint8Array` of its own; one scalar, a byte string, as those of `tfRecords`. */
+/** Each record as a copied `Uint8Array`; one scalar, a byte string, like those of `tfRecords`. */
 export class FixedLengthRecordsNode extends DividedFilesNode {
   readonly layout: RecordLayout;
 

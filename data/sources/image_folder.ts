@@ -1,6 +1,4 @@
-/**
- * `imageFolder`: images that lie in a folder of each class, labelled by it.
- */
+/** `imageFolder`: images in one folder per class, labelled with the class. */
 
 import { LeatError } from "../../core/error.ts";
 import type { Tensor } from "../../core/tensor.ts";
@@ -15,31 +13,38 @@ import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { FileSourceNode } from "./file_source.ts";
 import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
 
-/** The names of files that are read, in lower case or upper case. */
+/** Extensions of the files that are read, in lower or upper case. */
 const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
 
 /** An image and the number of its class. */
 export interface LabelledImage<I = Tensor<"uint8">> {
   readonly image: I;
-  /** The place of the class among the names. */
+  /** Index of the class among the names. */
   readonly label: number;
 }
 
 /** How a folder of images is read. */
 export interface ImageFolderOptions extends ListFilesOptions {
-  /** The classes, in the order of their labels; others are left out. By default all folders that hold images, sorted by code units. */
+  /**
+   * The classes, in the order of their labels; others are skipped. Default: all folders that hold
+   * images, sorted by code units.
+   */
   readonly classNames?: readonly string[] | undefined;
-  /** How images are decoded; to RGB as they are by default. `false` leaves them as the bytes of their files. */
+  /**
+   * How images are decoded; default: to RGB at their own size. `false` keeps the bytes of the
+   * files.
+   */
   readonly decode?: ImageDecodeOptions | false | undefined;
   /** As for other sources of files. */
   readonly numParallelReads?: number | undefined;
 }
 
 /**
- * The names of the classes in a folder, in the order of their labels: its folders that hold images at any depth, sorted by code units.
+ * The names of the classes in a folder, in the order of their labels: its folders that hold images
+ * at any depth, sorted by code units.
  *
- * @param root the folder that holds a folder of each class.
- * @throws {LeatError} `not_found` where there is no image in a folder of `root`.
+ * @param root the folder with one folder per class.
+ * @throws {LeatError} `not_found` if no folder of `root` has an image.
  *
  * @example
  * ```ts
@@ -57,15 +62,15 @@ export async function imageClasses(
   return [...new Set(paths.map((path) => classOf(path, folder)))].sort();
 }
 
-/** Each image with its label, decoded by the host. An image that cannot be decoded costs that image. */
+/** Each image with its label, decoded by the host. An image that cannot be decoded is lost. */
 export class ImageFolderNode extends FileSourceNode {
   readonly root: string;
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;
-  /** Labels by class; listed once per host, so that they stay the same from epoch to epoch. */
+  /** Labels by class; listed once per host, so that they stay the same in every epoch. */
   readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
 
-  /** @param listing the node that lists the files, where there is one already. */
+  /** @param listing the node that lists the files, if it exists already. */
   constructor(
     root: unknown,
     options: { readonly [name in keyof ImageFolderOptions]?: unknown } = {},
@@ -129,7 +134,7 @@ export class ImageFolderNode extends FileSourceNode {
     if (labels === undefined) {
       labels = this.#listLabels(host);
       this.#labels.set(host, labels);
-      // One that fails costs who waits for it: storage may be back for the next image.
+      // Forget a failed listing: storage may be available again for the next image.
       labels.catch(() => this.#labels.delete(host));
     }
     return labels;
@@ -183,7 +188,7 @@ function checkDecode(value: unknown): ImageDecodeOptions | false {
   return value as ImageDecodeOptions;
 }
 
-/** What lists the images of all classes, or of these. */
+/** Patterns for the images of all classes, or of the given ones. */
 function patternsOf(root: string, classNames?: readonly string[]): string[] {
   const extensions = [...EXTENSIONS, ...EXTENSIONS.map((one) => one.toUpperCase())].join(",");
   const folder = root === "/" ? "" : escapeGlob(root);
@@ -191,12 +196,12 @@ function patternsOf(root: string, classNames?: readonly string[]): string[] {
   return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);
 }
 
-/** A name as a pattern that matches it alone. */
+/** Escapes a name, so that as a pattern it matches only itself. */
 function escapeGlob(name: string): string {
   return name.replace(/[\\*?[\]{},]/g, "\\$&");
 }
 
-/** The folder of `root` that a file lies in. */
+/** The folder of `root` that contains a file. */
 function classOf(path: string, root: string): string {
   const start = root === "/" ? 1 : root.length + 1;
   return path.slice(start, path.indexOf("/", start));

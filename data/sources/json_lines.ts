@@ -1,6 +1,4 @@
-/**
- * `jsonLines`: the values of files that have a JSON value on each line.
- */
+/** `jsonLines`: one JSON value per line. */
 
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { parseJsonLine } from "../formats/json_lines.ts";
@@ -9,7 +7,9 @@ import { registerNode } from "../node.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 
-/** Each value as `JSON.parse` makes it. Blank lines are left out; a line that is no JSON costs that line. */
+/**
+ * Each value as `JSON.parse` returns it. Blank lines are skipped; a line that is not JSON is lost.
+ */
 export class JsonLinesNode extends DividedFilesNode {
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("jsonLines", files, options);

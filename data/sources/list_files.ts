@@ -22,20 +22,20 @@ import { cutFiles, readsSplits, type Split, type SplitReader, type Splittable } 
 import { wholeState } from "../whole_state.ts";
 import { checkPaths, type FileListing } from "./files.ts";
 
-/** How many patterns are listed at once: far storage takes its time for each. */
+/** Number of patterns listed concurrently, because remote storage is slow. */
 const LISTED_AT_ONCE = 16;
 
 /** How files are listed. */
 export interface ListFilesOptions {
-  /** Whether the names come in random order, another one in every iteration; default true. */
+  /** Whether the names come in random order, drawn again for every iteration; default true. */
   readonly shuffle?: boolean | undefined;
-  /** Makes the orders repeat from run to run. */
+  /** Makes the orders the same in every run. */
   readonly seed?: number | bigint | undefined;
 }
 
 /**
- * Every file that matches one of the patterns, once. In an iteration that reads splits, a split is one file of the sorted listing, and
- * whoever hands them out decides on their order.
+ * Every file that matches one of the patterns, once. In an iteration that reads splits, a split is
+ * one file of the sorted listing, and the split provider decides the order.
  */
 export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
   readonly patterns: readonly string[];
@@ -79,9 +79,9 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   /**
-   * The listing, sorted. It is given up once `signal` is aborted.
+   * The sorted listing. Aborting `signal` cancels it.
    *
-   * @throws {LeatError} `not_found` naming the patterns where nothing matches.
+   * @throws {LeatError} `not_found` naming the patterns if nothing matches.
    */
   async list(host: Host, signal?: AbortSignal): Promise<string[]> {
     const { files } = host;
@@ -98,14 +98,14 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
 
 registerNode("listFiles", { fromWire: (a) => new ListFilesNode(a.patterns, a) });
 
-/** What is saved of a listing: where it stands, and what tells another listing from it. */
+/** The saved state of a listing: position, and a fingerprint of the listing. */
 interface ListFilesState {
   readonly position: number;
   /** `undefined` before the first `next()`. */
   readonly listing: ListingFingerprint | undefined;
 }
 
-/** Equal for equal listings, whatever order they are read in. */
+/** Equal for equal listings, in any order. */
 interface ListingFingerprint {
   readonly count: number;
   readonly digest: string;
@@ -118,11 +118,11 @@ class ListFilesIterator extends ElementIterator {
   readonly #closing = new AbortController();
   /** `undefined` before the first `next()`. */
   #paths: readonly string[] | undefined;
-  /** Of `#paths`, once somebody has asked for it: there may be a million. */
+  /** Fingerprint of `#paths`, computed on demand: there may be a million names. */
   #known: ListingFingerprint | undefined;
   #position = 0;
   #stop = 0;
-  /** The name given last: its own token, so that it is told whatever has become of the listing. */
+  /** The name given last. It is its own token, so it stays valid when the listing changes. */
   #given: string | undefined;
 
   constructor(context: IteratorContext, node: ListFilesNode) {
@@ -186,7 +186,7 @@ class ListFilesIterator extends ElementIterator {
     } catch (error) {
       if (this.disposed) return END;
       this.#context.stats.failed(error);
-      // Without a listing no split can be read, and taking them would keep them from other tasks.
+      // Without a listing no split can be read, and taking splits would keep them from other tasks.
       this.dispose();
       throw error;
     }

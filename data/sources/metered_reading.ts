@@ -1,6 +1,5 @@
 /**
- * Metering of files that are being read: how many bytes, how long for them, and how long for making
- * elements of them.
+ * Meters files that are being read: number of bytes, time waiting for them, and time decoding them.
  */
 import type { IteratorContext } from "../context.ts";
 import type { FormatReader } from "../formats/format_reader.ts";
@@ -10,7 +9,7 @@ import { Stopwatch } from "../stopwatch.ts";
 
 /** An open file that counts the bytes read of it. */
 export class MeteredFile implements OpenFile {
-  /** For how long reads were waited for, in milliseconds. */
+  /** How long reads were waited for, in ms. */
   waitedMs = 0;
   readonly #file: OpenFile;
   readonly #context: IteratorContext;
@@ -62,7 +61,7 @@ export class ReadingMeter {
     this.#watch = new Stopwatch(context.host, context.stats);
   }
 
-  /** The same reader, metered. `file` is what it reads. */
+  /** The same reader, metered. `file` is the file that it reads. */
   of(reader: FormatReader, file: MeteredFile): FormatReader {
     const step = () => reader.step();
     return {
@@ -84,7 +83,7 @@ export class ReadingMeter {
     }
   }
 
-  /** What a step takes beside its reads is decoding. Several at once share the time they take. */
+  /** The time of a step without its reads is decoding. Concurrent steps share the time. */
   async #later(pending: Promise<unknown>, file: MeteredFile): Promise<unknown> {
     const { host } = this.#context;
     const startedAtMs = host.nowMs();

@@ -7,13 +7,13 @@ import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object of the arrays' rows. Archives whose arrays are not compressed have parts. */
+/** Each row as an object of the arrays' rows. Archives with uncompressed arrays have parts. */
 export class NpzNode extends RowFileNode {
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("npz", files, options);
   }
 
-  /** A compressed archive is one part: reading any of it takes all of it. */
+  /** A compressed archive is one part: reading any of it means reading all of it. */
   override async countParts(source: SourceFile): Promise<number> {
     const archive = await this.#open(source);
     return archive.isStored ? await super.countParts(source) : 1;
@@ -25,7 +25,7 @@ export class NpzNode extends RowFileNode {
   }
 
   async #open(source: SourceFile) {
-    // Loaded by those who read such files.
+    // Loaded only when such files are read.
     const { NpzArchive } = await import("../formats/npz.ts");
     return await NpzArchive.open(source, this.columns);
   }

@@ -1,6 +1,4 @@
-/**
- * Reading several files in turn.
- */
+/** Reads several files in round-robin order. */
 
 import { LeatError, type WireError } from "../../core/error.ts";
 import { restoreError } from "../answer.ts";
@@ -17,20 +15,20 @@ import {
 } from "./file_iterator.ts";
 import type { FileSourceNode } from "./file_source.ts";
 
-/** One of the files that are read at once, and its next element, which is fetched before it is asked for. */
+/** One of the open files, and its next element, which is prefetched. */
 interface Lane {
   reading: OpenReading | undefined;
-  /** `undefined` where the lane has no file yet. */
+  /** `undefined` if the lane has no file yet. */
   pulled: Pulled<unknown> | undefined;
 }
 
-/** What is saved of a lane: its file as it stands behind the element that was fetched. */
+/** The saved state of a lane: its file at the position after the prefetched element. */
 interface SavedLane {
   readonly reading: SavedReading | undefined;
   readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
 }
 
-/** What is saved of all of it. */
+/** The saved state of all lanes. */
 interface ParallelState {
   readonly input: unknown;
   readonly lanes: readonly SavedLane[];
@@ -40,8 +38,8 @@ interface ParallelState {
 }
 
 /**
- * Several files in turn. Which file stands in which lane is decided in the order of turns, so the order of elements does not depend on
- * which file answered first.
+ * Several files in round-robin order. Files are assigned to lanes in that order, too, so the order
+ * of elements does not depend on which file responds first.
  */
 export class ParallelFiles extends FileSourceIterator {
   readonly #lanes: Lane[];
@@ -68,7 +66,7 @@ export class ParallelFiles extends FileSourceIterator {
     return this.#give(lane, pulled);
   }
 
-  /** Waits for every element that is being fetched: a file in the middle of a read has no position. */
+  /** Waits for every element in flight: a file in the middle of a read has no position. */
   protected override async saveState(): Promise<ParallelState> {
     const input = await this.input.save();
     const lanes: SavedLane[] = [];
@@ -110,10 +108,11 @@ export class ParallelFiles extends FileSourceIterator {
       idle = 0;
       const element = await this.#arrived(lane);
       if (element !== END) return this.disposed ? END : this.#give(lane, element);
-      // The end of a file takes its turn, as in `interleave`; the next file is opened meanwhile.
+      // The end of a file uses up its lane's turn, as in `interleave`; the next file is opened
+      // meanwhile.
       this.#leave(lane);
       await this.#enter(lane).catch((error) => {
-        // Whoever reads on finds the end of the file again.
+        // The next read finds the end of the file again.
         if (error instanceof ReadingFailure) lane.pulled = END;
         throw error;
       });
@@ -122,11 +121,11 @@ export class ParallelFiles extends FileSourceIterator {
     return END;
   }
 
-  /** Opens the first file of every lane at once. */
+  /** Opens the first file of every lane concurrently. */
   async #start(): Promise<void> {
     try {
       for (const lane of this.#lanes) {
-        // Those that have one were here before their names could not be read on.
+        // Lanes that have a file got it before a name could not be read.
         if (lane.pulled === undefined && !await this.#enter(lane)) break;
       }
       this.#started = true;
@@ -136,7 +135,7 @@ export class ParallelFiles extends FileSourceIterator {
     }
   }
 
-  /** Gives a lane its next file; false where there are no more. */
+  /** Gives a lane its next file; false if there are no more. */
   async #enter(lane: Lane): Promise<boolean> {
     if (this.#inputEnded) return false;
     const pulled = this.input.next();
@@ -154,7 +153,7 @@ export class ParallelFiles extends FileSourceIterator {
     return lane.reading === undefined ? END : await this.#pull(lane.reading);
   }
 
-  /** A lane's element; its error costs the element, and takes the lane's turn. */
+  /** A lane's element; an error loses the element, and uses up the lane's turn. */
   async #arrived(lane: Lane): Promise<unknown> {
     try {
       return await lane.pulled;
@@ -172,7 +171,7 @@ export class ParallelFiles extends FileSourceIterator {
     return this.give(element, reading!);
   }
 
-  /** Starts on a lane's next element; a file that could not be opened leaves its lane. */
+  /** Starts to fetch a lane's next element; a file that could not be opened leaves its lane. */
   #fetch(lane: Lane): void {
     lane.pulled = lane.reading === undefined ? undefined : this.#pull(lane.reading);
   }
@@ -219,7 +218,7 @@ function restorePulled(saved: SavedLane["pulled"]): Pulled<unknown> | undefined 
   return wholeState(saved).element;
 }
 
-/** A promise whose rejection may be looked at later, or never. */
+/** Marks a promise as handled: its rejection may be read later, or never. */
 function observed<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -14,7 +14,7 @@ export class ParquetNode extends RowFileNode {
   }
 
   protected override async openBlocks(source: SourceFile): Promise<RowBlocks> {
-    // Loaded by those who read such files.
+    // Loaded only when such files are read.
     const { openParquet } = await import("../formats/parquet.ts");
     return await openParquet(source, this.columns);
   }

@@ -1,6 +1,4 @@
-/**
- * What sources of rows have in common: files of columns or arrays, read a block of rows at a time.
- */
+/** Shared by sources of rows: files of columns or arrays, read in blocks of rows. */
 
 import { checkArray, invalidArgument } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
@@ -13,15 +11,15 @@ import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 /** How files of rows are read. */
 export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
   /**
-   * What a row is, for `elementSpec` and for the dtypes of batches; unknown by default. A row that is
-   * something else is an error; one where null stands for a value is not.
+   * The spec of a row, for `elementSpec` and for the dtypes of batches; default: unknown. A row
+   * that does not fit is an error; a null in place of a value is not.
    */
   readonly spec?: ElementSpec | undefined;
 }
 
 /** How files of columns are read. */
 export interface ColumnFileOptions extends RowFileOptions {
-  /** The columns that rows have, in this order; all by default. */
+  /** The columns of rows, in this order; default: all. */
   readonly columns?: readonly string[] | undefined;
 }
 
@@ -30,10 +28,13 @@ export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   readonly #spec: ElementSpec;
   readonly #check: SpecCheck | undefined;
-  /** Of open files, because whoever reads a part counts the parts first. */
+  /** Opened blocks by file, because the reader of a part counts the parts first. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
-  /** @throws {LeatError} `invalid_argument` for a `compression` too: these formats compress what they hold themselves. */
+  /**
+   * @throws {LeatError} `invalid_argument` also for a `compression`: these formats compress their
+   * own contents.
+   */
   constructor(
     kind: string,
     files: unknown,
@@ -45,7 +46,7 @@ export abstract class RowFileNode extends FileSourceNode {
       throw invalidArgument(
         kind,
         "compression",
-        "left out, because such files say themselves how they are compressed",
+        "left out, because these formats compress their own contents",
         compression,
       );
     }
@@ -54,7 +55,7 @@ export abstract class RowFileNode extends FileSourceNode {
     this.#check = SpecCheck.of(this.#spec, { nullable: true });
   }
 
-  /** Reads of one file what has to be known to read its blocks. */
+  /** Reads what is needed of a file before its blocks can be read. */
   protected abstract openBlocks(source: SourceFile): Promise<RowBlocks>;
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {

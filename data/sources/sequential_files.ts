@@ -1,6 +1,4 @@
-/**
- * Reading files one after the other.
- */
+/** Reads files one after the other. */
 
 import { END, type Pulled } from "../iterator.ts";
 import { AGAIN, stepOn, type Stepping } from "../stepping.ts";
@@ -11,7 +9,7 @@ import {
   saveReading,
 } from "./file_iterator.ts";
 
-/** What is saved of it. */
+/** The saved state. */
 interface SequentialState {
   readonly input: unknown;
   /** The file that is being read, if any. */

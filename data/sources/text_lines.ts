@@ -9,7 +9,7 @@ import { TensorSpec } from "../spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 
-/** Each line without its end, as a string. Lines and their errors are those of {@linkcode LineReader}. */
+/** Each line without its end, as a string. Lines and errors are those of {@linkcode LineReader}. */
 export class TextLinesNode extends DividedFilesNode {
   constructor(files: unknown, options?: FileSourceOptions & { partBytes?: unknown }) {
     super("textLines", files, options);

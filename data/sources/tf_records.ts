@@ -10,8 +10,8 @@ import { TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /**
- * The data of each record, as a `Uint8Array` of its own. A record is one scalar, a byte string: batches
- * stack records of any length. Damage is reported as {@linkcode RecordReader} does.
+ * The data of each record, as a copied `Uint8Array`. A record is one scalar, a byte string: batches
+ * stack records of any length. Damage is reported like {@linkcode RecordReader} does.
  */
 export class TfRecordsNode extends FileSourceNode {
   constructor(files: unknown, options?: FileSourceOptions) {

@@ -1,6 +1,4 @@
-/**
- * `wav`: the sound of WAV files.
- */
+/** `wav`: the audio of WAV files. */
 
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
@@ -10,12 +8,12 @@ import { registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
-/** The sound of one file, and the file. */
+/** The audio of one file, and its path. */
 export interface AudioFile extends DecodedAudio {
   readonly path: string;
 }
 
-/** Each file as its path, samples and sample rate. A file that the host cannot decode costs that file. */
+/** Each file as its path, samples and sample rate. A file that cannot be decoded is lost. */
 export class WavNode extends FileSourceNode {
   constructor(files: unknown, options?: FileSourceOptions) {
     super("wav", files, options);

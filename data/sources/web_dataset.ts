@@ -11,23 +11,26 @@ import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../spec.ts";
 import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
-/** Default limit of a sample's bytes. */
+/** Default maximum bytes of a sample. */
 export const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** How archives are read. */
 export interface WebDatasetOptions extends FileSourceOptions {
-  /** The extensions to keep, as `["jpg", "cls"]`; all by default. Other files are passed over. */
+  /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Other files are skipped. */
   readonly extensions?: readonly string[] | undefined;
   /**
-   * Which parts are decoded, by the end of their extension: `json` to its value, `txt` to a string, `cls` to a whole number. Others, and
-   * all by default, stay bytes.
+   * The extensions to decode, by their end: `json` to its value, `txt` to a string, `cls` to a
+   * whole number. All others stay bytes; default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
-  /** Most bytes of the parts of one sample; a larger one is an error. Default {@linkcode SAMPLE_BYTES_MAX}. */
+  /**
+   * Maximum bytes of the parts of one sample; a larger one is an error. Default {@linkcode
+   * SAMPLE_BYTES_MAX}.
+   */
   readonly sampleBytesMax?: number | undefined;
 }
 
-/** What a `WebDatasetNode` is made with; it is checked. */
+/** Unchecked constructor options. */
 interface Unchecked {
   readonly compression?: unknown;
   readonly numParallelReads?: unknown;
@@ -36,7 +39,10 @@ interface Unchecked {
   readonly sampleBytesMax?: unknown;
 }
 
-/** Each sample as an object of its key and its parts; errors are those of {@linkcode WebDatasetReader}. */
+/**
+ * Each sample as an object of its key and its parts; errors are those of {@linkcode
+ * WebDatasetReader}.
+ */
 export class WebDatasetNode extends FileSourceNode {
   readonly #samples: SampleOptions;
 
@@ -61,7 +67,7 @@ export class WebDatasetNode extends FileSourceNode {
     };
   }
 
-  /** Known where the extensions are. */
+  /** Known if the extensions are. */
   override get elementSpec(): ElementSpec {
     const { extensions, decode } = this.#samples;
     if (extensions === undefined) return undefined;
@@ -73,7 +79,7 @@ export class WebDatasetNode extends FileSourceNode {
     source: SourceFile,
     { position }: ReadFrom,
   ): Promise<WebDatasetReader> {
-    // Loaded by those who read such files.
+    // Loaded only when such files are read.
     const { WebDatasetReader } = await import("../formats/web_dataset.ts");
     const from = position as SamplePosition | undefined;
     const bytes = ByteReader.of(source, from?.offset);
@@ -83,7 +89,7 @@ export class WebDatasetNode extends FileSourceNode {
 
 registerNode("webDataset", { fromWire: (a, [files]) => new WebDatasetNode(files, a) });
 
-/** Checks an array of extensions, of which only some may be `known`. */
+/** Checks an array of extensions; if `known` is given, only those are allowed. */
 function checkNames(
   argument: string,
   value: unknown,
