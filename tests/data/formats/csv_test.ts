@@ -185,7 +185,7 @@ Deno.test("a damaged record costs itself, up to where quotes make sense again", 
   assertEquals(found[0], { a: "1", b: "2" });
   assertBad(found[1], "line 3", "a quote stands within a field");
   assertEquals(found[2], { a: "5", b: "6" });
-  assertBad(found[3], "line 5", "goes on behind its closing quote");
+  assertBad(found[3], "line 5", "continues after its closing quote");
   assertEquals(found[4], { a: "10", b: "11" });
   assertBad(found[5], "ends within a quoted field");
 });
