@@ -1,73 +1,84 @@
 /**
- * How fast an autoscaling run goes: its steps, turns and waits are as long as the times of scaling ask
- * for, so that workers come and go while trainers read, however slowly the dispatcher makes up its mind.
+ * The pace of an autoscaling run: its steps, phases and waits scale with the drawn times of
+ * scaling, so that workers come and go while trainers read, however slowly the dispatcher decides.
  *
  * @module
  */
 import type { ScalingOptions } from "../actors/dispatcher/autoscaler.ts";
 
-/** What an element costs a worker while trainers are now fast, now slow, in ms. */
+/** Work per element while trainers change their speed, in ms. */
 const WORK_MS = 1_000;
-/** Under the constant load a worker makes so many while rates are taken: of fewer, these would be rough. */
+/**
+ * Elements that a worker makes in one measure under the constant load; with fewer, rates would be
+ * rough.
+ */
 const STEADY_ELEMENTS = 8;
-/** A step of the constant load takes so much of what an element costs, and so wants so many workers. */
+/**
+ * A step of the constant load, as a share of the work per element, and so the workers that it
+ * needs.
+ */
 const STEADY_STEP_WORK = 0.5;
 export const STEADY_WORKERS = 3;
 
-/** How long a training step takes at most where all are fast, and where all are slow at least, in ms. */
+/**
+ * Limits of a training step: at most this while all are fast, at least this while all are slow, in
+ * ms.
+ */
 const FAST_STEP_MAX_MS = 300;
 const SLOW_STEP_MAX_MS = 5_000;
-/** The longest slow step is so large a part of the time after which fewer workers are wanted. */
+/** The longest slow step, as a share of the time after which fewer workers are wanted. */
 const SLOW_STEP_SHARE = 1 / 3;
-/** For how many measures all are fast. */
+/** Number of measures for which all are fast. */
 const FAST_MEASURES = 2;
-/** Beside the time after which fewer are wanted, all are slow for so long, in ms. */
+/** All are slow for the time after which fewer workers are wanted, and this much longer, in ms. */
 const SLOW_EXTRA_MS = 10_000;
 
 /**
- * The number has settled when it was as wanted in so many looks in a row, for as many measures (rates are
- * rough while clients fill their buffers), and for so many times the time after which fewer are wanted.
+ * The number of workers has settled after so many looks in a row without a change, so many measures
+ * (rates are rough while clients fill their buffers), and so many times `downAfterMs`.
  */
 const SETTLED_LOOKS = 16;
 const SETTLED_MEASURES = 4;
 const SETTLED_DOWNS = 2;
-/** A scaler that was answered looks again within so many of its intervals. */
+/** A scaler that got an answer must look again within this many intervals. */
 const LOOK_INTERVALS = 1.5;
-/** After a restart is looked for so many times what takes longest until something else is wanted. */
+/** After a restart the run checks for this many times the longest delay until a change. */
 const RESTART_TIMES = 2;
 /**
- * A worker that is stopped has so long, as by default, and so many of the longest steps beside that in
- * which clients fetch.
+ * Time to drain a stopping worker: the default, and this many of the longest steps, in which
+ * clients fetch.
  */
 const DRAIN_MS = 10_000;
 const DRAIN_STEPS = 0.6;
-/** A healed cluster has so many of them to get done. */
+/** Steps that a healed cluster has to finish. */
 const LIVENESS_STEPS = 60;
 
-/** See the module. Times are in ms. */
+/** The times of a run, in ms. */
 export interface AutoscalingPace {
-  /** What an element costs a worker: while trainers are now fast, now slow, and under the constant load. */
+  /** Work per element: while trainers change their speed, and under the constant load. */
   readonly workMs: { readonly changing: number; readonly steady: number };
   /** A step of the constant load. */
   readonly steadyStepMs: number;
-  /** How long another training step takes at most where all are fast, and where all are slow. */
+  /** Longest other training step, while all are fast and while all are slow. */
   readonly stepMaxMs: { readonly fast: number; readonly slow: number };
-  /** For how long they are each in turn. */
+  /** Length of each phase; the phases alternate. */
   readonly fastMs: number;
   readonly slowMs: number;
-  /** For how long a scaler changes nothing whose number of workers has settled. */
+  /** How long a settled scaler must change nothing. */
   readonly settledMs: number;
-  /** A scaler that was answered looks again within so long: what is wanted moves by steps. */
+  /**
+   * Time within which a scaler that got an answer must look again, because changes come in steps.
+   */
   readonly lookWithinMs: number;
   readonly describeTimeoutMs: number;
-  /** For how long is looked after a restart of the dispatcher. */
+  /** How long the run checks after a restart of the dispatcher. */
   readonly afterRestartMs: number;
   readonly drainMs: number;
-  /** Within which a healed cluster must get done. */
+  /** Time within which a healed cluster must finish. */
   readonly livenessMaxMs: number;
 }
 
-/** The pace for these times of scaling. */
+/** Computes the pace for the given times of scaling. */
 export function autoscalingPace(
   { intervalMs, measureMs, downAfterMs }: Required<ScalingOptions>,
 ): AutoscalingPace {

@@ -1,6 +1,6 @@
 /**
  * The canonical stream of a pipeline by its definition (docs/guarantees.md): every split run alone,
- * in order, in this process. What any cluster gives under DETERMINISTIC has to be equal to it.
+ * in order, in this process. Under DETERMINISTIC every cluster must give the same stream.
  *
  * @module
  */
@@ -13,10 +13,10 @@ import { splitOrder } from "../data/ordered/order.ts";
 import { openSplit } from "../data/ordered/split_run.ts";
 import { listSplitTable } from "../data/splits.ts";
 
-/** One answer of `next()` that was not the end. */
+/** One result of `next()` before the end. */
 export type Given = { readonly element: unknown } | { readonly error: unknown };
 
-/** What the stream depends on beside the dataset. */
+/** What determines the stream, besides the dataset. */
 export interface CanonicalOptions {
   readonly seed?: bigint;
   readonly epoch?: number;
@@ -27,7 +27,7 @@ export interface CanonicalOptions {
 /**
  * The canonical stream of a dataset that is one chain.
  *
- * @throws LeatError `invalid_argument` for one that is not.
+ * @throws LeatError `invalid_argument` for any other dataset.
  */
 export async function canonicalStream(
   dataset: Dataset<unknown>,

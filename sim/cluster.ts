@@ -1,5 +1,5 @@
 /**
- * A simulated cluster: nodes, the network between them, and what has happened.
+ * A simulated cluster: nodes, the network between them, and a record of what happened.
  *
  * @module
  */
@@ -16,9 +16,9 @@ import { type RunLimits, Scheduler } from "./scheduler.ts";
 import { Trace } from "./trace.ts";
 import type { SimLogLine } from "./world.ts";
 
-/** Log lines kept for people; beyond it the oldest are forgotten. */
+/** Maximum number of log lines kept; the oldest are dropped. */
 const LOG_LINES_MAX = 1_000;
-/** See {@linkcode RunLimits}, of runs whose messages are copied. */
+/** See {@linkcode RunLimits}; for runs whose messages are copied. */
 const EVENTS_PER_TURN = 128;
 
 /** How to set up a {@linkcode SimCluster}. */
@@ -26,16 +26,19 @@ export interface SimClusterOptions {
   readonly seed: bigint;
   /** Default: none. */
   readonly faults?: FaultOptions;
-  /** Keep a readable timeline, and the stacks of errors. The trace's hash holds those too. Default false. */
+  /**
+   * Keep a readable timeline and error stacks, which then enter the trace's hash, too. Default
+   * false.
+   */
   readonly readable?: boolean;
-  /** What nodes start at another's request. */
+  /** Actor kinds that nodes start at another node's request. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** See {@linkcode Wires}. Default: the faults' `bytesPerSecond` alone. */
   readonly wires?: Wires;
 }
 
 /**
- * See the module.
+ * A deterministic cluster in virtual time.
  *
  * @example
  * ```ts
@@ -60,16 +63,16 @@ export class SimCluster {
   readonly network: SimNetwork;
   readonly faultPoints: FaultPoints;
   readonly kinds: Readonly<Record<string, ActorKind>>;
-  /** What pipelines on all nodes read and write. */
+  /** The files that pipelines on all nodes read and write. */
   readonly files = new SharedFiles();
-  /** Called before each event, for whoever looks on. */
+  /** Called before each event. */
   onStep: () => void = () => {};
-  /** Called when a node has started, for whoever looks on. */
+  /** Called when a node has started. */
   onStart: (node: SimNode) => void = () => {};
   /** The names of nodes with training processes. */
   trainers: readonly string[] = [];
   readonly #nodes = new Map<string, SimNode>();
-  /** Nodes that run what another one did, by the name of that. */
+  /** Replacement nodes, by the name of the node that they replace. */
   readonly #moved = new Map<string, SimNode>();
   readonly #readable: boolean;
   #logs: SimLogLine[] = [];
@@ -100,7 +103,7 @@ export class SimCluster {
     return [...this.#nodes.values()];
   }
 
-  /** What actors have written for their operators, oldest first. */
+  /** The log lines of the actors, oldest first. */
   get logs(): readonly SimLogLine[] {
     return this.#logs.slice(-LOG_LINES_MAX);
   }
@@ -116,7 +119,7 @@ export class SimCluster {
     return node;
   }
 
-  /** What ran on a node that is down runs on a new one from now on, which is found by both names. */
+  /** Replaces a node that is down by a new one, which is found under both names. */
   moveNode(name: string, newName: string): void {
     const { boot, name: oldName } = this.node(name);
     this.counters.count("node_moved");
@@ -124,14 +127,14 @@ export class SimCluster {
     this.#moved.set(name, this.addNode(newName, boot));
   }
 
-  /** The node of that name, or the one that has taken its place. */
+  /** The node of that name, or its replacement. */
   node(name: string): SimNode {
     const node = this.#moved.get(name) ?? this.#nodes.get(name);
     if (node === undefined) throw new LeatError("not_found", `There is no node named "${name}"`);
     return node;
   }
 
-  /** Calls `fn` at that virtual time from now, whatever becomes of the nodes. */
+  /** Calls `fn` after that virtual time, whatever the state of the nodes. */
   after(delayMs: number, what: string, fn: () => void): void {
     this.scheduler.at(this.scheduler.nowUs + delayMs * 1_000, what, fn);
   }
@@ -139,7 +142,7 @@ export class SimCluster {
   /**
    * Lets time pass until `until()` holds. See {@linkcode Scheduler.run}.
    *
-   * @throws LeatError also for a promise that was rejected and that nobody has caught.
+   * @throws LeatError also for an unhandled rejection.
    */
   async run(limits: RunLimits): Promise<void> {
     let uncaught: unknown;
@@ -155,13 +158,15 @@ export class SimCluster {
       return limits.until();
     };
     globalThis.addEventListener("unhandledrejection", onUncaught);
-    // In the other runs what is caught late, by another event, is told of as well: such runs are slower.
+    // In the other runs a rejection handled late, by another event, is reported too; they are
+    // slower.
     const eventsPerTurn = this.network.copiesMessages ? EVENTS_PER_TURN : 1;
-    // Errors travel with their stacks, which name files of this machine: no business of a trace.
-    // Not taking them down saves a third of the time of some runs, too.
+    // Error stacks name files of this machine, so they must not enter the trace. Not recording them
+    // also saves a third of the time of some runs.
     const errors: { stackTraceLimit: number | undefined } = Error;
     const { stackTraceLimit } = errors;
-    // Without a limit there is no `stack`; with one of 0 there would be one, to be made and sent.
+    // `undefined` gives errors no `stack`; a limit of 0 would give an empty one, to be made and
+    // sent.
     if (!this.#readable) errors.stackTraceLimit = undefined;
     try {
       await this.scheduler.run({ ...limits, until, eventsPerTurn });
@@ -171,7 +176,7 @@ export class SimCluster {
     }
   }
 
-  /** Ends all trouble between nodes, and starts those that are down and should not be. */
+  /** Ends all faults between nodes, and starts the nodes that are down but wanted. */
   heal(): void {
     this.trace.mark(this.scheduler.nowUs, "healed");
     this.network.heal(NO_FAULTS);

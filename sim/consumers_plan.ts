@@ -1,5 +1,5 @@
 /**
- * What the consumers of a simulated DETERMINISTIC stream are, and what they read.
+ * The consumers of a simulated DETERMINISTIC stream, and what they read.
  *
  * @module
  */
@@ -11,43 +11,43 @@ import type { SimRandom } from "./random.ts";
 /** What is read, and how. */
 export interface ConsumersPlan {
   readonly pipeline: PipelineName;
-  /** Whether each epoch has an iterator of its own. */
+  /** Whether each epoch has its own iterator. */
   readonly areApart: boolean;
   /** Whether each start of all consumers has a name. */
   readonly areNamed: boolean;
   readonly epochs: readonly (readonly string[])[];
 }
 
-/** One of those that read the stream. */
+/** One reader of the stream. */
 export interface Consumer {
   readonly index: number;
-  /** Where it may run, and where it does. */
+  /** The nodes where it may run, and its current one. */
   readonly nodes: readonly string[];
   active: string;
   readonly stream: StreamChecker;
-  /** Tokens by their positions, in the order of these, on a disk that all its nodes reach. */
+  /** Its checkpoints by position, in order, on a disk that all its nodes share. */
   readonly saved: Map<number, Place>;
   hasEnded: boolean;
 }
 
-/** Where to go on. */
+/** A checkpoint. */
 export interface Place {
   readonly token: Uint8Array;
-  /** Of the iterators of one dataset. */
+  /** The epoch, if the iterators of one dataset are epochs. */
   readonly epoch: number;
 }
 
-/** One in which a consumer runs, on one of its nodes. */
+/** A process that runs a consumer on one of its nodes. */
 export interface Process {
   readonly node: SimNode;
-  /** Names it. */
+  /** Its name. */
   readonly who: string;
   readonly luck: SimRandom;
-  /** Whether it lives, and no other is in its stead. */
+  /** Whether it lives and was not replaced. */
   isActive(): boolean;
 }
 
-/** The canonical streams of the first so many. */
+/** The canonical streams of the first `count` epochs. */
 export async function epochsOf(pipeline: PipelineName, count: number): Promise<string[][]> {
   const epochs: string[][] = [];
   for (let before = 0; epochs.length < count;) {

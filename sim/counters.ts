@@ -1,11 +1,11 @@
 /**
- * How often each fault has happened. A run that stayed green proves little unless they did.
+ * Counts how often each fault happened: a green run proves little if no fault did.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 
-/** Every kind of fault that the simulator knows. */
+/** Every kind of fault that the simulator has. */
 export const FAULTS = [
   "message_lost",
   "message_duplicated",
@@ -41,7 +41,7 @@ export const FAULTS = [
 /** See {@linkcode FAULTS}. */
 export type Fault = typeof FAULTS[number];
 
-/** Counts faults, of one run or of many; other names (`crash of worker-1`) count beside them. */
+/** Counts faults, of one run or of many, and other events by name (`crash of worker-1`). */
 export class Counters {
   readonly #counts = new Map<string, number>();
 
@@ -49,7 +49,7 @@ export class Counters {
     this.tally(name);
   }
 
-  /** Counts something that is no fault of the list. */
+  /** Counts an event that is no listed fault. */
   tally(name: string, times = 1): void {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + times);
   }
@@ -58,20 +58,20 @@ export class Counters {
     return this.#counts.get(name) ?? 0;
   }
 
-  /** Adds the counts of another. */
+  /** Adds the counts of another instance. */
   add(other: Counters): void {
     for (const [name, times] of other.#counts) this.tally(name, times);
   }
 
-  /** Name and count, by name. */
+  /** Names and counts, by name. */
   entries(): [name: string, count: number][] {
     return [...this.#counts].sort(([a], [b]) => a < b ? -1 : 1);
   }
 
   /**
-   * Fails if one of these never happened.
+   * Checks that each of these happened.
    *
-   * @throws LeatError `failed_precondition`, naming them.
+   * @throws LeatError `failed_precondition` naming those that never did.
    */
   expectAll(names: Iterable<string>): void {
     const missing = [...names].filter((name) => this.get(name) === 0);

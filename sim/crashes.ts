@@ -1,6 +1,6 @@
 /**
- * Crashes that a run has planned: of nodes of some roles, while the work is under way, each by itself
- * or all at once, or of nodes of one role at counted messages.
+ * Planned crashes of a run: of nodes of some roles during the work, one by one or all together, or
+ * of the nodes of one role at counted messages.
  *
  * @module
  */
@@ -9,45 +9,45 @@ import type { SimCluster } from "./cluster.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 
-/** A crash comes after so many elements at the latest, so that it falls into the work… */
+/** A crash comes after at most so many elements, so that it falls into the work… */
 const AFTER_ELEMENTS_MAX = 12;
-/** …or, when elements come too slowly, after so long, in ms. */
+/** …or, if elements come too slowly, after so long, in ms. */
 export const CRASH_AFTER_MAX_MS = 8_000;
-/** How long after that the node goes, at most, in ms. */
+/** Longest delay between that and the crash, in ms. */
 const STEP_MAX_MS = 20;
-/** How long a crashed node stays down at most, in ms. */
+/** Longest downtime of a crashed node, in ms. */
 export const DOWN_MAX_MS = 1_000;
 
-/** What a node is in the cluster. */
+/** The role of a node in the cluster. */
 export type Role = "dispatcher" | "worker" | "client";
 
-/** All of them. */
+/** All roles. */
 export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
 
-/** How often a role crashes in a run in which it does. */
+/** Number of crashes of a role, in a run in which it crashes. */
 const CRASHES_OF_ROLE: [number, ...number[]] = [1, 1, 2, 4];
 
-/** Draws who crashes: each role in half of all runs, and then mostly once. */
+/** Draws the roles that crash: each in half of all runs, and then usually once. */
 export function drawCrashes(random: SimRandom): Role[] {
   return ROLES.filter(() => random.chance(0.5)).flatMap((role) =>
     Array<Role>(random.pick(CRASHES_OF_ROLE)).fill(role)
   );
 }
 
-/** A crash that comes with a message that the first node of a role is given, or is about to send. */
+/** A crash at a message that the first node of a role receives, or is about to send. */
 export interface CrashPoint {
   readonly role: Role;
-  /** Counts the messages of each of the node's lives from 1. */
+  /** The number of the message in the node's life, from 1. */
   readonly message: number;
-  /** How many of its lives end so. Default 1. */
+  /** Number of lives that end this way. Default 1. */
   readonly lives?: number;
 }
 
-/** What crashes. */
+/** The crashes of a run. */
 export interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;
-  /** For each of these one node of the role crashes; a role may be there several times. */
+  /** For each entry one node of the role crashes; roles may repeat. */
   readonly roles: readonly Role[];
   readonly point?: CrashPoint | undefined;
   readonly onCrash: (node: SimNode) => void;
@@ -56,19 +56,19 @@ export interface CrashesOptions {
 interface PlannedCrash {
   readonly role: Role;
   readonly name: string;
-  /** It comes once so many elements were delivered. */
+  /** It happens after so many delivered elements. */
   readonly after: number;
 }
 
-/** See the module. */
+/** Carries out the planned crashes. */
 export class Crashes {
   readonly #cluster: SimCluster;
   readonly #onCrash: (node: SimNode) => void;
-  /** Those that are still to come. */
+  /** The crashes still to come. */
   readonly #planned: PlannedCrash[] = [];
   #restarts = 0;
   #moves = 0;
-  /** All crashes come in one moment. */
+  /** Whether all crashes happen together. */
   readonly #together: boolean;
 
   constructor(cluster: SimCluster, { nodes, roles, point, onCrash }: CrashesOptions) {
@@ -90,12 +90,12 @@ export class Crashes {
     cluster.after(luck.between(0, CRASH_AFTER_MAX_MS), "crashes", () => this.delivered(Infinity));
   }
 
-  /** Whether all have come, and every node was started again. */
+  /** Whether all crashes have happened and every node has restarted. */
   get over(): boolean {
     return this.#planned.length + this.#restarts === 0;
   }
 
-  /** So many elements were delivered: those that are due happen now. */
+  /** Reports the number of delivered elements; due crashes happen now. */
   delivered(count: number): void {
     const dues = this.#planned.filter(({ after }) => after <= count);
     if (dues.length === 0) return;
@@ -136,8 +136,8 @@ export class Crashes {
           );
         }
       };
-      // Now: a message that would have left does not. Or while what it has caused is under way. A
-      // training loop is no actor: nothing would silence it in the turn in which its node is struck.
+      // Now, so that an outgoing message is not sent, or during the work that follows. A training
+      // loop is no actor: nothing would stop it within the event in which its node crashes.
       const delayMs = luck.pick([0, 0, 0.3, 1]);
       if (delayMs === 0 && role !== "client") crash();
       else this.#cluster.after(delayMs, "crash", crash);

@@ -1,6 +1,6 @@
 /**
- * The simulated disk of a node: it outlives the node's lives, takes time to make records durable, and
- * at a crash loses a suffix of what was not.
+ * The simulated disk of a node. It survives crashes, takes time to make records durable, and at a
+ * crash loses a suffix of those that are not.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { Life } from "./life.ts";
 import type { FaultOptions } from "./options.ts";
 import type { SimRandom } from "./random.ts";
 
-/** What a disk asks of the run it is in. */
+/** What a disk needs from its run. */
 export interface DiskSurroundings {
   readonly random: SimRandom;
   readonly counters: Counters;
@@ -23,15 +23,15 @@ export interface DiskSurroundings {
     | "diskSlowMaxMs"
     | "diskErrorProbability"
   >;
-  /** Beyond it, syncs fail with `resource_exhausted`. Default: no bound. */
+  /** Above it, syncs fail with `resource_exhausted`. Default: unlimited. */
   readonly capacityBytes?: number;
 }
 
-/** What is on disk of one log. */
+/** The durable content of one log. */
 interface Platter {
   snapshot: Uint8Array | undefined;
   records: Uint8Array[];
-  /** Size of both, counted as they change: it is asked for at each write. */
+  /** Size of both, updated with each change, because every write asks for it. */
   bytes: number;
 }
 
@@ -41,7 +41,7 @@ export class SimDisk {
   readonly #platters = new Map<string, Platter>();
   /** Logs open in the current life. */
   readonly #open = new Map<string, SimLog>();
-  /** Bytes that fit; may be changed while the disk is in use. */
+  /** Capacity in bytes; may change while the disk is in use. */
   capacityBytes: number;
 
   constructor(around: DiskSurroundings) {
@@ -56,7 +56,9 @@ export class SimDisk {
     return used;
   }
 
-  /** Opens a log for one life of the node. @throws LeatError `failed_precondition` if it is open. */
+  /**
+   * Opens a log for one life of the node. @throws LeatError `failed_precondition` if it is open.
+   */
   open(name: string, life: Life): Promise<DurableLog> {
     if (this.#open.get(name)?.isOpen === true) {
       const error = `The log "${name}" of ${life.node} is open already`;
@@ -72,16 +74,16 @@ export class SimDisk {
     return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));
   }
 
-  /** The power is cut: of what was not durable, a random prefix is. */
+  /** Cuts the power: of the records that were not durable, a random prefix is on disk. */
   crash(): void {
     for (const log of this.#open.values()) log.crash();
     this.#open.clear();
   }
 }
 
-/** Something written after which the log is durable up to there. */
+/** A write after which the log is durable up to a position. */
 interface Write {
-  /** Position in the log: records appended before it, since the log was opened. */
+  /** Number of records appended before it since the log was opened. */
   readonly upTo: number;
   readonly snapshot: Uint8Array | undefined;
   readonly resolve: () => void;
@@ -93,9 +95,9 @@ class SimLog implements DurableLog {
   readonly #platter: Platter;
   readonly #life: Life;
   readonly #around: DiskSurroundings;
-  /** Appended and not durable, oldest first. */
+  /** Appended but not durable records, oldest first. */
   #pending: Uint8Array[] = [];
-  /** Records that were appended before the first of `#pending`. */
+  /** Number of records appended before the first of `#pending`. */
   #settled = 0;
   readonly #queue: Write[] = [];
   #writing: Write | undefined;
@@ -152,7 +154,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** A write that was under way may have been done, or in part; a log that is closed has nothing to lose. */
+  /** A pending write may be on disk completely or in part; a closed log has nothing to lose. */
   crash(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -167,7 +169,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** Of what was appended and is not durable, some is on disk; answers how many records. */
+  /** Stores a random part of the pending records; returns how many. */
   #storeSome(): number {
     const survivors = this.#around.random.int(this.#pending.length + 1);
     this.#keep(survivors);
@@ -185,12 +187,12 @@ class SimLog implements DurableLog {
     });
   }
 
-  /** One write at a time; syncs that wait for it are answered together by the next. */
+  /** One write at a time; the next one completes all syncs that wait meanwhile. */
   #begin(): void {
     const write = this.#queue[0];
     if (this.#writing !== undefined || write === undefined) return;
     this.#writing = write;
-    // Everything appended by now goes with a sync that begins now.
+    // A sync that begins now covers every record appended so far.
     const upTo = write.snapshot === undefined ? this.#settled + this.#pending.length : write.upTo;
     this.#life.after(this.drawMs() + this.#slowMs(), "log write", () => {
       this.#writing = undefined;
@@ -199,7 +201,7 @@ class SimLog implements DurableLog {
     });
   }
 
-  /** What a write takes longer now and then. */
+  /** Additional time of a write, which is rarely more than 0. */
   #slowMs(): number {
     const { random, counters, faults } = this.#around;
     const { diskSlowProbability, diskSlowMaxMs } = faults();
@@ -211,7 +213,7 @@ class SimLog implements DurableLog {
   #finish(write: Write): void {
     const failure = this.#failure ?? this.#failureOf(write);
     if (failure !== undefined) {
-      // A full disk takes nothing, and later writes are tried anew.
+      // A full disk accepts nothing, but later writes are tried again.
       if (failure.code !== "resource_exhausted") this.#failure = failure;
       for (const { reject } of this.#queue.splice(0)) reject(failure);
       return;
@@ -226,7 +228,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** Why a write cannot be done, if it cannot: it is too large, or the disk is broken. */
+  /** Why a write fails, if it does: it is too large, or the disk is broken. */
   #failureOf(write: Write): LeatError | undefined {
     const { random, counters, faults } = this.#around;
     const wanted = (write.snapshot?.length ?? 0) +
@@ -240,7 +242,7 @@ class SimLog implements DurableLog {
     }
     if (!random.chance(faults().diskErrorProbability)) return undefined;
     counters.count("disk_error");
-    // Nobody can say what of it was written before.
+    // How much of it was written before is unknown.
     this.#storeSome();
     return new LeatError("data_loss", `The disk of ${this.#life.node} cannot be written`);
   }
@@ -250,14 +252,14 @@ class SimLog implements DurableLog {
     this.#keep(Math.max(0, upTo - this.#settled));
     this.#settled = Math.max(this.#settled, upTo);
     if (snapshot === undefined) return;
-    // A sync before it may have written what was appended after the snapshot was taken.
+    // An earlier sync may have written records appended after the snapshot was taken.
     const later = this.#settled - upTo;
     platter.snapshot = snapshot;
     platter.records = later === 0 ? [] : platter.records.slice(-later);
     platter.bytes = snapshot.length + sizeOf(platter.records);
   }
 
-  /** So many of the oldest that were pending are on disk. */
+  /** Moves the oldest pending records to disk. */
   #keep(count: number): void {
     const kept = this.#pending.splice(0, count);
     this.#platter.records.push(...kept);

@@ -1,5 +1,5 @@
 /**
- * Runners that die of what they run, as processes do that a limit ends.
+ * Runners that die of what they run, like processes that exceed a limit.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { OwnStep, RunnerSettings } from "../actors/worker/runner.ts";
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { RunnersAround } from "./runners_around.ts";
 
-/** How the ends of processes are told. */
+/** The error codes that report the end of a process. */
 const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
   "unavailable",
   "resource_exhausted",
@@ -17,14 +17,14 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 
 /** What kills runners. */
 export interface Poison {
-  /** Whether a runner is given it. */
+  /** Whether a runner gets the poison. */
   readonly isIn: (settings: RunnerSettings) => boolean;
-  /** Whether the runner dies at this step. @param steps How many came before it. */
+  /** Whether the runner dies at this step. @param steps Number of steps before it. */
   readonly kills: (steps: number, only: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
 }
 
-/** Runners that die of the poison; who is dead answers nothing else. */
+/** Runners that die of the poison; a dead runner answers nothing else. */
 export function dyingRunners(
   runners: RunnerFactory,
   { isIn, kills, onDeath }: Poison,

@@ -1,12 +1,12 @@
 /**
- * Fault points: places in production code that ask the world whether something rare shall happen now.
+ * Fault points: production code asks the world there whether a rare event shall happen now.
  *
  * @module
  */
 import type { Counters } from "./counters.ts";
 import type { SimRandom } from "./random.ts";
 
-/** Every point there is in production code. */
+/** All fault points of production code. */
 export const FAULT_POINTS = [
   "asks.repeat_at_once",
   "cache.later_at_once",
@@ -26,18 +26,18 @@ export const FAULT_POINTS = [
   "worker.skip_heartbeat",
 ] as const;
 
-/** What counts how often a point has fired. */
+/** The counter of a point's firings. */
 export function counterOf(point: string): string {
   return `point ${point}`;
 }
 
-/** Of a point being enabled for a run. */
+/** Probability that a point is enabled for a run. */
 const ENABLED_PROBABILITY = 0.5;
 
 /**
- * Decides at its first evaluation whether a point is enabled for the whole run; an enabled one fires
- * with a small probability each time. So in some runs a rare thing is common, and in others it never
- * happens.
+ * Decides at the first evaluation whether a point is enabled for the whole run. An enabled point
+ * fires with a small probability each time. So a rare event is common in some runs and absent in
+ * others.
  */
 export class FaultPoints {
   readonly #random: SimRandom;
@@ -64,7 +64,7 @@ export class FaultPoints {
     return fires;
   }
 
-  /** No point fires any more. */
+  /** From now on no point fires. */
   heal(): void {
     this.#probability = 0;
   }

@@ -1,6 +1,6 @@
 /**
- * The workers of a simulated cluster where they come and go: a fleet that can be told to start one or
- * to stop one in order, as `world/scaler.ts` or an operator does.
+ * The workers of a simulated cluster whose number changes: a fleet that starts workers or stops
+ * them gracefully, as `world/scaler.ts` or an operator does.
  *
  * @module
  */
@@ -9,33 +9,33 @@ import type { WorkerFleet } from "../world/scaler.ts";
 import type { SimCluster } from "./cluster.ts";
 import type { Boot, SimNode } from "./node.ts";
 
-/** Whoever stops workers asks from here. */
+/** The node from which workers are stopped. */
 export const OPERATOR_NODE = "operator";
-/** How long a new machine takes to be there at most, in ms. */
+/** Longest start of a new machine, in ms. */
 const START_MAX_MS = 300;
-/** How long clients have to fetch what a worker holds that is stopped, unless it is said, in ms. */
+/** Default time for clients to fetch what a stopping worker holds, in ms. */
 const DRAIN_MS = 8_000;
-/** For an answer beside that, in ms. */
+/** Additional time for the answer, in ms. */
 const ANSWER_MS = 1_000;
-/** After how long a worker is asked again that may not have heard, in ms. */
+/** Time after which an unanswered request to a worker is repeated, in ms. */
 const ATTEMPT_MS = 300;
-/** The longest time between two changes by {@linkcode SimFleet.changeNowAndThen}, in ms. */
+/** Longest time between two changes of {@linkcode SimFleet.changeNowAndThen}, in ms. */
 const BETWEEN_MAX_MS = 400;
 
-/** See the module. */
+/** A fleet of simulated workers. */
 export class SimFleet implements WorkerFleet {
   readonly #cluster: SimCluster;
   readonly #boot: Boot;
   readonly #drainMs: number;
-  /** Those that are being stopped. */
+  /** Workers that are being stopped. */
   readonly #stopping = new Set<string>();
   #count = 0;
-  /** One was stopped before clients had fetched what it held, or nobody knows. */
+  /** Whether a worker was stopped before clients had fetched everything, or that is unknown. */
   hasCutShort = false;
 
   /**
-   * @param workers How many there are from the beginning.
-   * @param drainMs How long clients have to fetch what a worker holds that is stopped, in ms.
+   * @param workers Initial number of workers.
+   * @param drainMs Time for clients to fetch what a stopping worker holds, in ms.
    */
   constructor(cluster: SimCluster, workers: number, boot: Boot, drainMs = DRAIN_MS) {
     this.#cluster = cluster;
@@ -45,7 +45,7 @@ export class SimFleet implements WorkerFleet {
     for (let i = 0; i < workers; i++) this.#add();
   }
 
-  /** All that there ever were. */
+  /** All workers that ever existed. */
   get all(): readonly string[] {
     return Array.from({ length: this.#count }, (_, i) => nameOf(i));
   }
@@ -57,7 +57,7 @@ export class SimFleet implements WorkerFleet {
     });
   }
 
-  /** One that was stopped begins again under its name, or there is a new one. */
+  /** Restarts a stopped worker under its name, or starts a new one. */
   async start(): Promise<void> {
     const operator = this.#cluster.node(OPERATOR_NODE);
     await operator.host.sleep(operator.world.random.fork("starts").between(0, START_MAX_MS));
@@ -85,7 +85,7 @@ export class SimFleet implements WorkerFleet {
     }
   }
 
-  /** Has clients fetch what a worker holds, and has it leave; whether they have fetched all of it. */
+  /** Drains a worker and stops it; whether clients fetched everything that it held. */
   async drain(name: string): Promise<boolean> {
     const { system } = this.#cluster.node(OPERATOR_NODE);
     const worker = workerAt(name);
@@ -97,7 +97,7 @@ export class SimFleet implements WorkerFleet {
     return isDrained;
   }
 
-  /** Starts one or stops one now and then, `until()` holds; there are so many of them meanwhile. */
+  /** Starts or stops a worker from time to time until `until()` holds, within `min` and `max`. */
   async changeNowAndThen(
     { min, max, until }: { min: number; max: number; until: () => boolean },
   ): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * What pipelines meet on a simulated node: its time and luck, the files that all nodes share, and
- * nothing else of a machine.
+ * The host of pipelines on a simulated node: its time and random numbers, and the files that all
+ * nodes share, but nothing of this machine.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host
 import type { SimRandom } from "./random.ts";
 import type { SimWorld } from "./world.ts";
 
-/** See the module. Files are those that the cluster shares; images, sound and modules there are none. */
+/** A host with shared files, and without images, audio and modules. */
 export class SimHost implements Host {
   readonly files: Files;
   readonly newFiles: NewFiles;
@@ -67,7 +67,7 @@ export class SimHost implements Host {
     return BigInt(`0x${this.#luck.hex64()}`);
   }
 
-  /** Nobody watches a simulated machine. */
+  /** A simulated machine has no console. */
   warn(): void {}
 
   importModule(url: string): Promise<Record<string, unknown>> {

@@ -1,22 +1,22 @@
 /**
- * Checks that nothing is left of what is over: all training processes are gone without a word, and some
- * time later no node has an actor, a message or an open ask that is there for them.
+ * Checks for leaks: some time after all training processes vanished, no node may have an actor, a
+ * message or an open ask left for them.
  *
  * @module
  */
 import type { SimCluster } from "./cluster.ts";
 import { journalOf } from "./service.ts";
 
-/** What a node has of its own. */
+/** The permanent actors of a node. */
 const OWN_ACTORS: readonly string[] = ["/node", "/dispatcher", "/worker"];
 
-/** Whether anything is left in a cluster of training processes that are gone; see {@linkcode leftovers}. */
+/** Whether vanished training processes left anything in a cluster; see {@linkcode leftovers}. */
 export function hasLeftovers(cluster: SimCluster): boolean {
   for (const _ of each(cluster)) return true;
   return false;
 }
 
-/** What is left in a cluster of training processes that are gone: a list of it, or nothing. */
+/** Lists what vanished training processes left in a cluster. */
 export function leftovers(cluster: SimCluster): string[] {
   return [...each(cluster)];
 }

@@ -1,16 +1,16 @@
 /**
- * One life of a simulated node, from its start to its crash. Everything that happens on a node is an
- * event of its life, so that ending the life silences it: no timer fires, no disk answers, no message
- * arrives, and what its promises wait for never comes.
+ * One life of a simulated node, from its start to its crash. Everything that happens on a node is
+ * an event of its life. So when the life ends, no timer fires, no disk completes, no message
+ * arrives, and its promises never settle.
  *
  * @module
  */
 import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 
-/** See the module. */
+/** The state of one life. */
 export class Life {
   readonly node: string;
-  /** Counts the lives of the node from 1. */
+  /** Numbers the lives of the node from 1. */
   readonly number: number;
   readonly #scheduler: Scheduler;
   readonly #ended = Promise.withResolvers<void>();
@@ -33,7 +33,7 @@ export class Life {
     return this.#ended.promise;
   }
 
-  /** Until when the node does nothing, as if its thread were busy; what happens meanwhile waits. */
+  /** The node does nothing until then, as if its thread were busy; its events wait. */
   get pausedUntilUs(): number {
     return this.#pausedUntilUs;
   }
@@ -49,17 +49,17 @@ export class Life {
     this.#pausedUntilUs = Math.max(this.#pausedUntilUs, untilUs);
   }
 
-  /** From now on each event takes so much of the node's time, and the next one waits; left out: none. */
+  /** From now on each event takes node time and delays the next one; `undefined` ends that. */
   slow(turnMs: (() => number) | undefined): void {
     this.#turnMs = turnMs;
   }
 
-  /** An event of this life happens now. */
+  /** Spends the time of an event that happens now. */
   spend(): void {
     if (this.#turnMs !== undefined) this.pause(this.#turnMs());
   }
 
-  /** Schedules an event that happens only if this life lasts till then. */
+  /** Schedules an event that happens only if this life still lasts. */
   at(timeUs: number, what: string, run: () => void): ScheduledEvent {
     return this.#scheduler.at(timeUs, what, run, this);
   }

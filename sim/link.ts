@@ -1,6 +1,6 @@
 /**
- * One end of a simulated link. Every envelope becomes bytes here and an envelope again at the other
- * end, as on a socket; or, where the run has it so, it is copied, which comes to the same.
+ * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other
+ * end, as on a socket. In runs with copied messages it is copied instead, which is equivalent.
  *
  * @module
  */
@@ -23,34 +23,34 @@ interface Arrival {
   readonly content: Content;
 }
 
-/** A message on its way. */
+/** A message in transit. */
 type Content = Uint8Array | MessageCopy;
 
-/** See the module. */
+/** An end of a link between two nodes. */
 export class LinkEnd implements Link {
   readonly remote: NodeId;
   readonly identity = ANYONE;
   readonly life: Life;
   readonly closed: Promise<LeatError>;
-  /** The direction from here to there, as the trace names it. */
+  /** The direction from here to the other end, as the trace names it. */
   readonly name: string;
   readonly #network: SimNetwork;
   readonly #random: SimRandom;
   readonly #settle: (error: LeatError) => void;
   readonly #buffered: WaterMarks;
-  /** What has arrived before anybody receives; its bytes count as buffered at the other end. */
+  /** Messages that arrived before a receiver; their bytes count as buffered at the other end. */
   readonly #early: Arrival[] = [];
   #peer!: LinkEnd;
   #receive: ((envelope: Envelope) => void) | undefined;
   #isClosed = false;
   #isSevered = false;
   #expectsSign = false;
-  /** When the newest message sent in order arrives: the next arrives no earlier. */
+  /** Arrival time of the newest in-order message: the next one arrives no earlier. */
   #lastArrivalUs = 0;
-  /** When all that was sent has left, where that takes time. */
+  /** When all sent messages have left, if sending takes time. */
   #sentUs = 0;
   #cloggedUntilUs = 0;
-  /** What messages meet here, and of which faults of the whole network it is a share. */
+  /** The share of the network's faults on this link, and the faults that it was computed from. */
   #ownFaults: FaultOptions | undefined;
   #faultsInForce: FaultOptions | undefined;
 
@@ -75,12 +75,12 @@ export class LinkEnd implements Link {
     return this.#peer;
   }
 
-  /** Whether nothing passes from here to there. */
+  /** Whether nothing passes from here to the other end. */
   get isCut(): boolean {
     return this.#isSevered || this.#network.isCut(this.name);
   }
 
-  /** What messages from here to there meet. */
+  /** The faults of messages from here to the other end. */
   get #faults(): FaultOptions {
     const { faults } = this.#network;
     if (this.#faultsInForce !== faults) {
@@ -90,7 +90,7 @@ export class LinkEnd implements Link {
     return this.#ownFaults!;
   }
 
-  /** From now on nothing passes over this link, in either direction, and neither end is told. */
+  /** Breaks the link in both directions without notice to either end. */
   sever(): void {
     for (const end of [this, this.#peer]) {
       end.#isSevered = true;
@@ -125,7 +125,7 @@ export class LinkEnd implements Link {
     this.resetPeer(LeatError.fromWire(reason.toWire()));
   }
 
-  /** Closes the other end, as soon as word of it gets there. */
+  /** Closes the other end as soon as a message could arrive there. */
   resetPeer(reason: LeatError): void {
     const network = this.#network;
     const peer = this.#peer;
@@ -135,7 +135,7 @@ export class LinkEnd implements Link {
     });
   }
 
-  /** Gives the link up if by the end of the time that allows there is still no sign of the other end. */
+  /** Closes the link if the other end gives no sign of life in time. */
   expectSign(): void {
     if (this.#expectsSign || this.#isClosed || !this.life.alive) return;
     this.#expectsSign = true;
@@ -182,7 +182,7 @@ export class LinkEnd implements Link {
     if (luck.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
-      // Of its own: what is decoded from a message are views of it.
+      // With its own content: decoding makes views of it.
       this.#carry({ envelope, content: this.#contentOf(envelope) }, this.#stragglerUs());
     }
   }
@@ -195,7 +195,7 @@ export class LinkEnd implements Link {
     this.sever();
   }
 
-  /** Somebody between closes it: each end is told, as if the other one had. */
+  /** Closes the link from between: each end sees the other one close it. */
   #closeBetween({ linkCloseProbability }: FaultOptions): void {
     if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
     const network = this.#network;
@@ -243,7 +243,7 @@ export class LinkEnd implements Link {
     }
   }
 
-  /** Hands over what the other end has sent, or keeps it until somebody receives. */
+  /** Delivers what the other end sent, or keeps it until there is a receiver. */
   #deliver(arrival: Arrival): void {
     if (this.#isClosed) return;
     const { scheduler, trace } = this.#network;
@@ -260,12 +260,12 @@ export class LinkEnd implements Link {
     this.#receive!(message as Envelope);
   }
 
-  /** A message that was sent from here is not under way any more. */
+  /** A message that was sent from here is no longer in transit. */
   #left({ content }: Arrival): void {
     if (!this.#isClosed) this.#buffered.remove(content.byteLength);
   }
 
-  /** When the message has been sent, and those before it. */
+  /** When the message, and those before it, have been sent. */
   #sendUs(envelope: Envelope, bytes: number): number {
     const { scheduler: { nowUs }, wires, faults: { bytesPerSecond } } = this.#network;
     if (wires !== undefined) {
@@ -276,7 +276,7 @@ export class LinkEnd implements Link {
     return this.#sentUs;
   }
 
-  /** When the next message gets there: after the one before it, unless it is held back. */
+  /** When the next message arrives: after the one before it, unless it is reordered. */
   #arrivalOfNextUs(sentUs: number): number {
     const { counters } = this.#network;
     if (!this.#random.chance(this.#faults.reorderProbability)) return this.#arrivalUs(sentUs);

@@ -1,6 +1,6 @@
 /**
- * What a receiver reads of a message, without its being written: a copy, and how long its bytes would
- * be. Most of a run's time would go into writing and reading otherwise.
+ * What a receiver reads of a message, computed by copying instead of encoding: the copy and the
+ * size that the bytes would have. Encoding and decoding would otherwise take most of a run's time.
  *
  * @module
  */
@@ -13,38 +13,39 @@ import {
 import type { MessageSlab } from "../transport/codec.ts";
 import { Payload } from "../transport/payload.ts";
 
-/** A message as its receiver will have it. */
+/** A message as its receiver gets it. */
 export interface MessageCopy {
   readonly value: unknown;
-  /** As long as the codec would make it, where all text is ASCII. */
+  /** Size according to the codec, if all text is ASCII. */
   readonly byteLength: number;
-  /** What the numbers in it come to: messages of one length mostly differ in some. */
+  /** A digest of its numbers, which distinguishes most messages of one size. */
   readonly mark: number;
 }
 
-/** Above it the codec writes lengths of text and of maps in more bytes. */
+/** Above it the codec needs more bytes for the length of texts and maps. */
 const SHORT_TEXT_MAX = 31;
 const SHORT_MAP_MAX = 15;
 
-/** A reference as receivers have it, and how many bytes it has in a message. */
+/** A reference as receivers get it, and its encoded size. */
 interface RefCopy {
   readonly copy: object;
   readonly bytes: number;
 }
 
-/** An actor is named in all that it sends and gets: its reference is copied once. */
+/** An actor's reference is in all its messages, so it is copied only once. */
 const refs = new WeakMap<object, RefCopy>();
 
-/** Of the message that is being copied: one for all, as a message is copied in one go. */
+/** State of the current copy; global, because a message is copied synchronously. */
 let envelopeBytes = 0;
 let mark = 0;
 let payloadBytes: number[] = [];
 let payloadSlab: MessageSlab;
 
 /**
- * What `decodeMessage(encodeMessage(value))` gives, of a message of plain data and payloads.
+ * Equals `decodeMessage(encodeMessage(value))` for a message of plain data and payloads.
  *
- * @returns Undefined for any other, and for what cannot travel: the codec knows what comes of it.
+ * @returns `undefined` for any other message, and for one that cannot be sent: the codec handles
+ * these.
  */
 export function copyMessage(value: object, slab: MessageSlab): MessageCopy | undefined {
   envelopeBytes = MESSAGE_HEADER_BYTES;
@@ -81,7 +82,7 @@ function copyObject(value: object, depth: number): object | undefined {
   return copy;
 }
 
-/** What says from whom a message is and to whom, all of it text. Nobody writes to one. */
+/** Copies a reference, which is all text. Receivers do not modify it. */
 function copyRef(ref: unknown): unknown {
   if (typeof ref !== "object" || ref === null) return copyItem(ref, 0);
   let known = refs.get(ref);
@@ -109,7 +110,7 @@ function copyArray(array: readonly unknown[], depth: number): unknown[] | undefi
   return copy;
 }
 
-/** The item, if it is plain data; undefined where it is not. */
+/** The item if it is plain data; otherwise `undefined`. */
 function copyItem(item: unknown, depth: number): unknown {
   switch (typeof item) {
     case "string":
@@ -132,7 +133,7 @@ function copyItem(item: unknown, depth: number): unknown {
   }
 }
 
-/** It gets bytes of its own, which lie in a larger buffer, as those in a message do. */
+/** The copy gets its own bytes within a larger buffer, as in a decoded message. */
 function copyPayload({ bytes }: Payload): Payload {
   envelopeBytes += PAYLOAD_EXTENSION_BYTES;
   payloadBytes.push(bytes.length);
@@ -149,11 +150,11 @@ function addText({ length }: string): void {
 
 function addNumber(value: number): void {
   envelopeBytes += numberBytes(value);
-  // Times differ behind the point.
+  // Times often differ only in their fractions.
   mark = Math.imul(mark, 31) + value * 1_024 | 0;
 }
 
-/** As msgpackr writes it. */
+/** The encoded size according to msgpackr. */
 function numberBytes(value: number): number {
   if (value !== Math.trunc(value) || Object.is(value, -0)) return 9;
   if (value >= 0) {

@@ -1,63 +1,69 @@
 /**
- * What a cluster of some size would do: how fast, what holds it up, what stands idle. See
- * {@linkcode ModelledCluster} for what is real in it.
+ * Predicts the throughput, bottleneck and utilisation of a cluster. See {@linkcode ModelledCluster}
+ * for what is real in the model.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 import { ModelledCluster, type ModelledOptions } from "./modelled_cluster.ts";
 
-/** How long is waited and measured unless told otherwise, in times of what takes longest. */
+/** Default times to warm up and to measure, in multiples of the longest operation. */
 const WARM_UP_TURNS = 20;
 const MEASURE_TURNS = 40;
 const MEASURE_MIN_MS = 1_000;
 
-/** How long to look. */
+/** How long to run. */
 export interface ModelledSpan {
-  /** Virtual time from when all trainers have had a batch until measuring begins. Default: twenty turns. */
+  /**
+   * Virtual time between every trainer's first batch and the measurement. Default: 20 times the
+   * longest of batch, step and transfer.
+   */
   readonly warmUpMs?: number;
-  /** Virtual time that is measured. Default: 40 turns of the longest of batch, step and transfer. */
+  /** Virtual time of the measurement. Default: 40 times the longest of batch, step and transfer. */
   readonly measureMs?: number;
 }
 
-/** What most of the cluster waits for. */
+/** What limits the cluster. */
 export type ModelledBottleneck = "workers" | "network" | "trainers";
 
-/** What came of it. Shares are from 0 to 1, and those of the time that was measured. */
+/** The result. Shares are from 0 to 1, of the measured time. */
 export interface ModelledOutcome {
   /** Of all trainers together. */
   readonly batchesPerSecond: number;
-  /** Of the trainers' time, what they waited for batches. */
+  /** Share of the trainers' time spent waiting for batches. */
   readonly stallFraction: number;
-  /** Of the workers' core time, what they used. */
+  /** Share of the workers' core time in use. */
   readonly workerBusyFraction: number;
-  /** Of the time, for how long the cards of workers sent batches, and those of trainers received them. */
+  /**
+   * Share of the time in which workers' network cards sent batches, and trainers' cards received
+   * them.
+   */
   readonly workerNetworkFraction: number;
   readonly trainerNetworkFraction: number;
-  /** Trainers, where they do not wait; else what is nearest to its limit. */
+  /** `trainers` if they do not wait; otherwise what is nearest to its limit. */
   readonly bottleneck: ModelledBottleneck;
   /** Virtual time from the start until the first trainer had a batch, and until all had. */
   readonly timeToFirstBatchMs: number;
   readonly timeToAllBatchesMs: number;
   /** Virtual time measured, in ms. */
   readonly measuredMs: number;
-  /** Events simulated in all. */
+  /** Number of simulated events. */
   readonly events: number;
 }
 
-/** Trainers that wait less of their time are not held up by anything else. */
+/** Trainers that wait for a smaller share of their time are themselves the bottleneck. */
 const STALLED_FRACTION_MIN = 0.02;
 
 /**
- * Runs a modelled cluster until it is warm, and measures it. The same options have the same outcome.
+ * Runs a modelled cluster until it is warm, and measures it. Equal options give equal results.
  *
- * @throws LeatError `invalid_argument` for options that are none.
+ * @throws LeatError `invalid_argument` for invalid options.
  *
  * @example
  * ```ts
  * import { simulateCluster } from "./modelled.ts";
  *
- * // A trainer that takes a batch each 100 ms, and workers that make one in 250 ms each.
+ * // A trainer that needs a batch every 100 ms, and workers that make one in 250 ms each.
  * const { batchesPerSecond, bottleneck } = await simulateCluster({
  *   workers: 2,
  *   trainers: 1,
@@ -101,9 +107,9 @@ export async function simulateCluster(
   };
 }
 
-/** Lets time pass until every trainer has had a batch. */
+/** Runs until every trainer has had a batch. */
 async function untilAllHaveBatches(cluster: ModelledCluster): Promise<void> {
-  // Those that have one are not looked at again: this is asked before every event.
+  // Trainers with a batch are not checked again: this runs before every event.
   const left = [...cluster.trainers];
   await cluster.runUntil(() => {
     while (left.at(-1)?.firstBatchMs !== undefined) left.pop();
@@ -122,7 +128,7 @@ function usageOf(cluster: ModelledCluster): Usage {
   };
 }
 
-/** What takes longest is a turn: what goes on in a cluster is seen when there were many. */
+/** Many times the longest operation shows the steady state. */
 function spanOf(
   { settings }: ModelledCluster,
   { warmUpMs, measureMs }: ModelledSpan,

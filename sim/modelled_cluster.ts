@@ -1,8 +1,8 @@
 /**
- * A modelled cluster: one dispatcher, workers and trainers on a calm network. The actors are those of
- * production and all that lies between them is done: registering, heartbeats, splits, requests,
- * buffers, backpressure. Only the work of pipelines and the training steps are virtual time, and a few
- * bytes travel in the place of a batch, which count as many.
+ * A modelled cluster: one dispatcher, workers and trainers on a network without faults. The actors
+ * are those of production, with registration, heartbeats, splits, requests, buffers and
+ * backpressure. Only pipelines and training steps are virtual time, and a few bytes stand for a
+ * batch and count with the batch's size.
  *
  * Every trainer of a job reads every worker that may serve it, as in production. A large cluster
  * therefore has pools of workers, each for the jobs with its tag.
@@ -32,45 +32,47 @@ import {
   type WrapDispatcher,
 } from "./service.ts";
 
-/** Splits of a repetition for each worker of a job, at least: few enough to list, and more than workers. */
+/**
+ * Minimum splits of a repetition per worker of a job: few enough to list, and more than workers.
+ */
 const SPLITS_PER_WORKER = 16;
 const SPLITS_MIN = 256;
-/** How long the first answer of a dispatcher may take that hears of all at once, in ms. */
+/** Timeout of the first answer of a dispatcher that gets all requests together, in ms. */
 const FIRST_ANSWER_TIMEOUT_MS = 600_000;
-/** Events beyond which something must be wrong. */
+/** Maximum number of events; more means a fault of the model. */
 const STEPS_MAX = 1e9;
 
-/** What a cluster is made of, and what things cost in it. */
+/** The size of a cluster, and the costs in it. */
 export interface ModelledOptions {
   readonly workers: number;
   readonly trainers: number;
   /** Cores of a worker's host. Default 8. */
   readonly coresPerWorker?: number;
-  /** Core time that a batch takes, in ms. */
+  /** Core time of a batch, in ms. */
   readonly batchMs: number;
-  /** How much less or more of it a batch takes at most, 0 to 1. Default 0.2. */
+  /** Maximum deviation of that time, as a share from 0 to 1. Default 0.2. */
   readonly batchSpread?: number;
-  /** On how many cores a batch is made at once. Default: on all of a host. */
+  /** Number of cores that make a batch in parallel. Default: all of a host. */
   readonly parallelCalls?: number;
   /** Size of a batch, in bytes. Default 1 MiB. */
   readonly batchBytes?: number;
-  /** How long a training step takes, in ms. */
+  /** Time of a training step, in ms. */
   readonly stepMs: number;
-  /** What the network card of each host carries in each direction. Default: any amount. */
+  /** Bandwidth of each host's network card, per direction. Default: unlimited. */
   readonly networkBytesPerSecond?: number;
-  /** How long a message travels, in ms, beside the time that it is being sent. Default 0.2 to 1. */
+  /** Latency of a message besides the time to send it, in ms. Default 0.2 to 1. */
   readonly delayMinMs?: number;
   readonly delayMaxMs?: number;
-  /** How many jobs the trainers are divided among. Default 1. */
+  /** Number of jobs that share the trainers. Default 1. */
   readonly jobs?: number;
-  /** How many pools the workers are divided among, and the jobs with them. Default 1. */
+  /** Number of pools that share the workers, and the jobs with them. Default 1. */
   readonly pools?: number;
-  /** How many batches come of a split. Default 10. */
+  /** Batches per split. Default 10. */
   readonly batchesPerSplit?: number;
   /** Requests in flight and batches waiting per trainer. Default: the client's own choice. */
   readonly maxOutstandingRequests?: number;
   readonly dispatcher?: DispatcherConfig;
-  /** Sees what the dispatcher does. */
+  /** Wraps the dispatcher, for observers. */
   readonly wrapDispatcher?: WrapDispatcher;
   /** Default 1. */
   readonly seed?: bigint;
@@ -81,7 +83,7 @@ type Settings =
   & Pick<ModelledOptions, "maxOutstandingRequests" | "wrapDispatcher">;
 
 /**
- * See the module.
+ * A cluster to run step by step. {@linkcode simulateCluster} measures one.
  *
  * @example
  * ```ts
@@ -104,7 +106,7 @@ export class ModelledCluster {
   readonly #table: SplitTable;
   #failure: unknown;
 
-  /** @throws LeatError `invalid_argument` for a number that is none of these. */
+  /** @throws LeatError `invalid_argument` for an invalid number. */
   constructor(options: ModelledOptions) {
     this.settings = check(options);
     const { workers, trainers, pools, seed, networkBytesPerSecond, batchBytes } = this.settings;
@@ -126,7 +128,7 @@ export class ModelledCluster {
     return this.cluster.scheduler.nowUs / 1_000;
   }
 
-  /** What all trainers count together. */
+  /** The sums of all trainers' counts. */
   get counts(): TrainerCounts {
     const sum = { batches: 0, waitedMs: 0 };
     for (const { counts } of this.trainers) {
@@ -141,12 +143,12 @@ export class ModelledCluster {
     return this.#cores.busyMs;
   }
 
-  /** For how long all workers together have sent batches, in ms. */
+  /** Time that all workers together have spent sending batches, in ms. */
   get workersSendingMs(): number {
     return this.#wires.sendingMs(this.#workerNames);
   }
 
-  /** For how long all trainers together have received batches, in ms. */
+  /** Time that all trainers together have spent receiving batches, in ms. */
   get trainersReceivingMs(): number {
     return this.#wires.receivingMs(this.#trainerNames);
   }
@@ -159,7 +161,7 @@ export class ModelledCluster {
     return this.cluster.node(this.#trainerNames[index]!);
   }
 
-  /** Lets so much virtual time pass. @throws LeatError what a trainer failed with. */
+  /** Runs for that virtual time. @throws LeatError the failure of a trainer. */
   async runFor(ms: number): Promise<void> {
     let isOver = false;
     this.cluster.after(ms, "end of a run", () => isOver = true);
@@ -167,10 +169,10 @@ export class ModelledCluster {
   }
 
   /**
-   * Lets virtual time pass until something holds.
+   * Runs until `holds()` is true.
    *
-   * @throws LeatError `deadline_exceeded` when it does not within `timeMaxMs` (default: an hour), and
-   * what a trainer failed with.
+   * @throws LeatError `deadline_exceeded` after `timeMaxMs` of virtual time (default: an hour), and
+   * the failure of a trainer.
    */
   async runUntil(holds: () => boolean, timeMaxMs = 3_600_000): Promise<void> {
     const until = () => {
@@ -215,7 +217,7 @@ export class ModelledCluster {
   }
 }
 
-/** Its splits are those that the runners list; what else it says of its elements nobody reads. */
+/** Runners list its splits; nothing reads its elements. */
 const DATASET = Dataset.range(SPLITS_MIN).repeat();
 const DEFINITION = {
   graph: serializeGraph(DATASET.node),
@@ -238,7 +240,7 @@ const DEFAULTS = {
   seed: 1n,
 };
 
-/** What must be whole and 1 or more. */
+/** Must be integers of at least 1. */
 const COUNTS = [
   "workers",
   "trainers",
@@ -247,7 +249,7 @@ const COUNTS = [
   "pools",
   "batchesPerSplit",
 ] as const;
-/** What must be above 0. */
+/** Must be positive. */
 const AMOUNTS = ["batchMs", "parallelCalls", "batchBytes", "networkBytesPerSecond"] as const;
 
 function check(options: ModelledOptions): Settings {
@@ -276,7 +278,7 @@ function check(options: ModelledOptions): Settings {
   return settings;
 }
 
-/** As much of what travels as holds as many batches as so many bytes would, had they their size. */
+/** Converts bytes of batches to bytes of the frames that stand for them. */
 function inFrames(bytes: number, batchBytes: number): number {
   return bytes * BATCH_FRAME_BYTES / batchBytes;
 }

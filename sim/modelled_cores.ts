@@ -4,13 +4,13 @@
  * @module
  */
 
-/** What the cores of several lives of a host, or of several hosts, have done together. */
+/** Total work of the cores of several lives of a host, or of several hosts. */
 export interface CoresMeter {
   /** Core time used, in ms. */
   busyMs: number;
 }
 
-/** See the module. */
+/** The cores of one host. */
 export class ModelledCores {
   readonly #count: number;
   readonly #sleep: (ms: number) => Promise<void>;
@@ -27,9 +27,9 @@ export class ModelledCores {
   }
 
   /**
-   * Does work of so much core time.
+   * Does work of that much core time.
    *
-   * @param coresMax On how many cores at once; all that there are if that is less.
+   * @param coresMax Maximum number of cores to use in parallel.
    */
   async work(coreMs: number, coresMax: number): Promise<void> {
     const cores = Math.min(coresMax, this.#count);
@@ -51,7 +51,9 @@ export class ModelledCores {
     });
   }
 
-  /** Work that wants many cores is not overtaken by such that wants few, or it might wait for ever. */
+  /**
+   * In order: work that needs few cores does not overtake work that needs many, which could starve.
+   */
   #settle(): void {
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
       if (first.cores > this.#free) return;

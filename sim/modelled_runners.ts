@@ -1,6 +1,6 @@
 /**
- * Runners whose pipelines take the cores of a modelled host instead of this machine's: a batch comes
- * after so much virtual time, and a few bytes stand in its place.
+ * Runners whose pipelines use the cores of a modelled host instead of this machine's: a batch takes
+ * virtual time, and a few bytes stand for it.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { encodeMessage } from "../transport/codec.ts";
 import type { ModelledCores } from "./modelled_cores.ts";
 import type { SimRandom } from "./random.ts";
 
-/** What travels in the place of a batch. */
+/** The bytes that are sent for a batch. */
 function batchFrame(): Uint8Array {
   return encodeMessage(null, { roomForEnvelope: true });
 }
@@ -25,31 +25,31 @@ function batchFrame(): Uint8Array {
 /** Its size, in bytes. */
 export const BATCH_FRAME_BYTES = batchFrame().byteLength;
 
-/** What making batches costs. */
+/** The cost of batches. */
 export interface ModelledPipeline {
-  /** Core time of a batch, in ms, on average. */
+  /** Average core time of a batch, in ms. */
   readonly batchMs: number;
-  /** How much of that a batch takes less or more at most, 0 to 1; drawn evenly. */
+  /** Maximum deviation from it, as a share from 0 to 1; uniform. */
   readonly batchSpread: number;
-  /** On how many cores a batch is made at once, at most: the pipeline's parallel calls. */
+  /** Maximum number of cores that make a batch in parallel: the pipeline's parallel calls. */
   readonly parallelCalls: number;
-  /** DYNAMIC: how many batches come of a split. */
+  /** DYNAMIC: batches per split. */
   readonly batchesPerSplit: number;
 }
 
-/** What runners of a host need. */
+/** What runners need of a host. */
 export interface ModelledHost {
   readonly cores: ModelledCores;
   readonly random: SimRandom;
 }
 
-/** See the module. The stream has no end: after the last split of a repetition comes the next. */
+/** Runners of an endless stream: after the last split of a repetition comes the next repetition. */
 export class ModelledRunners implements RunnerFactory {
   readonly #host: ModelledHost;
   readonly #pipeline: ModelledPipeline;
   readonly #table: SplitTable;
 
-  /** @param table What listing the splits gives. */
+  /** @param table The splits of the dataset. */
   constructor(host: ModelledHost, pipeline: ModelledPipeline, table: SplitTable) {
     this.#host = host;
     this.#pipeline = pipeline;
@@ -87,7 +87,7 @@ class ModelledRunner implements Runner {
     this.#splits = splits;
   }
 
-  /** Batches are made side by side, as far as they are asked for and there are cores for them. */
+  /** Makes batches in parallel, as far as there are requests and cores. */
   next(): Promise<RunnerOutcome> {
     if (this.#splits !== undefined && this.#batches % this.#pipeline.batchesPerSplit === 0) {
       this.#split = this.#split.then(() => this.#nextSplit());

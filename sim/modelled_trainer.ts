@@ -1,5 +1,5 @@
 /**
- * A modelled trainer: takes a batch, takes a step of so much virtual time, takes the next.
+ * A modelled trainer: takes a batch, takes a step of virtual time, takes the next.
  *
  * @module
  */
@@ -7,14 +7,14 @@ import type { Feed } from "../actors/client/feed.ts";
 import { LeatError } from "../core/error.ts";
 import type { SimHost } from "./host.ts";
 
-/** What trainers count. */
+/** The counts of trainers. */
 export interface TrainerCounts {
   batches: number;
-  /** Time spent waiting for batches. */
+  /** Time spent waiting for batches, in ms. */
   waitedMs: number;
 }
 
-/** See the module. */
+/** The training loop of a modelled trainer. */
 export class ModelledTrainer {
   readonly #host: SimHost;
   readonly #feed: Feed;
@@ -31,17 +31,17 @@ export class ModelledTrainer {
     this.#stepMs = stepMs;
   }
 
-  /** When it was given its first batch, in ms of its host's time; undefined before that. */
+  /** When it received its first batch, in ms of its host's time; undefined before that. */
   get firstBatchMs(): number | undefined {
     return this.#firstBatchMs;
   }
 
-  /** The same of its newest. */
+  /** When it received its newest batch. */
   get newestBatchMs(): number | undefined {
     return this.#newestBatchMs;
   }
 
-  /** What it counts up to now, the wait that goes on included. */
+  /** Its counts so far, including a wait in progress. */
   get counts(): Readonly<TrainerCounts> {
     const waitingMs = this.#waitingSinceMs === undefined
       ? 0
@@ -49,7 +49,7 @@ export class ModelledTrainer {
     return { batches: this.#batches, waitedMs: this.#waitedMs + waitingMs };
   }
 
-  /** Trains for ever. @throws LeatError when a batch fails, or there are no more. */
+  /** Trains for ever. @throws LeatError when a batch fails, or the stream ends. */
   async train(): Promise<never> {
     const host = this.#host;
     for (;;) {

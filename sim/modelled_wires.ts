@@ -1,6 +1,6 @@
 /**
- * The network cards of modelled hosts: each sends and receives so many bytes per second, whichever
- * links they go over. What stands for a batch counts as many bytes as the batch would have.
+ * The network cards of modelled hosts: each has a bandwidth for all its links together. The bytes
+ * that stand for a batch count with the batch's size.
  *
  * @module
  */
@@ -18,44 +18,44 @@ interface Lane {
   busyUs: number;
 }
 
-/** See the module. */
+/** The network cards of all hosts. */
 export class ModelledWires implements Wires {
   readonly #bytesPerSecond: number;
   readonly #batchBytes: number;
   readonly #out = new Map<string, Lane>();
   readonly #in = new Map<string, Lane>();
 
-  /** @param bytesPerSecond In each direction; infinite: nothing takes time. */
+  /** @param bytesPerSecond Per direction; infinite: sending takes no time. */
   constructor(bytesPerSecond: number, batchBytes: number) {
     this.#bytesPerSecond = bytesPerSecond;
     this.#batchBytes = batchBytes;
   }
 
   /**
-   * Batches wait in line at either end. Other messages are short, and pass between the packets of
-   * batches; the link keeps them in order with its own.
+   * Batches queue at either end. Other messages are short and pass between the packets of batches;
+   * the link keeps them in order with its own.
    */
   sentUs(nowUs: number, { from, to, envelope, bytes }: OnWire): number {
     const isBatch = carriesBatch(envelope);
     const takesUs = US_PER_SECOND * (isBatch ? this.#batchBytes : bytes) / this.#bytesPerSecond;
     if (!isBatch) return nowUs + takesUs;
     const outUs = pass(laneOf(this.#out, from), nowUs, takesUs);
-    // The first packet arrives when the first is sent, not the last.
+    // The first packet arrives when it is sent, not when the last is.
     return pass(laneOf(this.#in, to), outUs - takesUs, takesUs);
   }
 
-  /** For how long some hosts together have sent batches, in ms. */
+  /** Time that these hosts together have spent sending batches, in ms. */
   sendingMs(hosts: Iterable<string>): number {
     return busyMs(this.#out, hosts);
   }
 
-  /** For how long some hosts together have received batches, in ms. */
+  /** Time that these hosts together have spent receiving batches, in ms. */
   receivingMs(hosts: Iterable<string>): number {
     return busyMs(this.#in, hosts);
   }
 }
 
-/** When something that takes so long has passed, where it may begin no sooner than that. */
+/** When a transfer of that length has passed, if it may not begin before `fromUs`. */
 function pass(lane: Lane, fromUs: number, takesUs: number): number {
   lane.freeUs = Math.max(lane.freeUs, fromUs) + takesUs;
   lane.busyUs += takesUs;

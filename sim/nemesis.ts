@@ -1,6 +1,6 @@
 /**
- * Trouble that comes by itself: partitions, ways that are clogged one by one, nodes that stand still,
- * are slow or sleep, wall clocks that jump, disks that are full for a while.
+ * Faults that happen at random times: partitions, links clogged one by one, nodes that pause, are
+ * slow or sleep, wall clocks that jump, and disks that are full for a while.
  *
  * @module
  */
@@ -8,10 +8,10 @@ import type { SimCluster } from "./cluster.ts";
 import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 
-/** The longest time between two troubles of one kind, in ms. */
+/** Longest time between two faults of one kind, in ms. */
 const BETWEEN_MAX_MS = 2_000;
 
-/** Makes trouble from `start()` to `stop()`, as the cluster's fault options say. */
+/** Causes faults from `start()` to `stop()`, by the cluster's fault options. */
 export class Nemesis {
   readonly #cluster: SimCluster;
   readonly #random: SimRandom;
@@ -99,8 +99,8 @@ export class Nemesis {
   }
 
   /**
-   * Clogs some nodes, or some directions between them, one by one, and frees them in another order: so
-   * what waits for one another comes loose in an order of its own.
+   * Clogs some nodes or directions one by one, and frees them in another order, so that waiting
+   * messages arrive in an unusual order.
    */
   #swizzle(luck: SimRandom, durationMs: number): void {
     const { network, counters, nodes } = this.#cluster;

@@ -1,6 +1,6 @@
 /**
- * The simulated network: finds nodes by name and opens links between them that lose, delay,
- * duplicate, reorder and cut what they carry. Faults act below the runtime's numbering of envelopes.
+ * The simulated network: finds nodes by name and opens links that lose, delay, duplicate, reorder
+ * and cut messages. Faults act below the runtime's numbering of envelopes.
  *
  * @module
  */
@@ -17,18 +17,18 @@ import type { SimRandom } from "./random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Trace } from "./trace.ts";
 
-/** A message on its way from one node to another. */
+/** A message between two nodes. */
 export interface OnWire {
   readonly from: string;
   readonly to: string;
   readonly envelope: Envelope;
-  /** Its size, encoded. */
+  /** Its encoded size. */
   readonly bytes: number;
 }
 
-/** How long messages are being sent, where that depends on more than the link that they go over. */
+/** The time to send messages, if it depends on more than their link. */
 export interface Wires {
-  /** When a message that is sent now has been sent whole, in µs of virtual time. */
+  /** When a message that is sent now has been sent completely, in µs of virtual time. */
   sentUs(nowUs: number, message: OnWire): number;
 }
 
@@ -40,43 +40,43 @@ export interface NetworkSurroundings {
   readonly counters: Counters;
   readonly faults: FaultOptions;
   readonly limits?: Partial<LinkLimits>;
-  /** Default: links alone, which carry `bytesPerSecond` of the faults in each direction. */
+  /** Default: the links only, with the faults' `bytesPerSecond` in each direction. */
   readonly wires?: Wires;
 }
 
-/** A node that can be dialled. */
+/** A node that accepts links. */
 interface Listener {
   readonly life: Life;
   readonly id: NodeId;
   readonly accept: (link: Link) => void;
 }
 
-/** See the module. */
+/** The network of a simulated cluster. */
 export class SimNetwork {
   readonly scheduler: Scheduler;
   readonly trace: Trace;
   readonly counters: Counters;
   readonly limits: LinkLimits;
-  /** Where messages lie: one behind the other, since none is moved to another thread. */
+  /** Holds messages in one shared buffer, because none moves to another thread. */
   readonly slab = new MessageSlab();
-  /** See {@linkcode FaultOptions}; the same for the whole run. */
+  /** See {@linkcode FaultOptions}; constant for a run. */
   readonly copiesMessages: boolean;
   readonly wires: Wires | undefined;
   readonly #random: SimRandom;
-  /** Every name ever listened at; undefined while nobody does. */
+  /** Every name ever listened at; undefined while its node is down. */
   readonly #listeners = new Map<string, Listener | undefined>();
-  /** Nodes whose machine is gone: nobody answers there, not even with a refusal. */
+  /** Nodes whose machine is gone: it does not even refuse links. */
   readonly #vanished = new Set<string>();
   readonly #ends = new Set<LinkEnd>();
-  /** Directions, as `from>to`, in which nothing passes. */
+  /** Cut directions, as `from>to`. */
   #cut: ReadonlySet<string> = new Set();
-  /** Nodes, and directions, in which all waits. */
+  /** Clogged nodes and directions. */
   readonly #clogged = new Set<string>();
-  /** What has come to the end of a clogged way, in the order in which it did. */
+  /** Messages held by clogs, in the order of arrival. */
   #held: { readonly from: string; readonly to: string; readonly pass: () => void }[] = [];
-  /** What messages meet in each direction, where they are not alike. */
+  /** The faults of each direction, if they differ. */
   readonly #faultsOf = new Map<string, FaultOptions>();
-  /** Why nodes could not be reached and links were closed, by what it says. */
+  /** Errors of unreachable nodes and closed links, by message. */
   readonly #errors = new Map<string, LeatError>();
   #faults: FaultOptions;
   #opened = 0;
@@ -92,12 +92,12 @@ export class SimNetwork {
     this.copiesMessages = around.faults.copiesMessages;
   }
 
-  /** The faults in force. */
+  /** The current faults. */
   get faults(): FaultOptions {
     return this.#faults;
   }
 
-  /** What messages from one node to another meet. */
+  /** The faults of messages from one node to another. */
   faultsOf(from: string, to: string): FaultOptions {
     const { directionShareMin } = this.#faults;
     if (directionShareMin === 1) return this.#faults;
@@ -117,12 +117,12 @@ export class SimNetwork {
     this.#listeners.set(life.node, { life, id, accept });
   }
 
-  /** What one life of a node opens links with. */
+  /** The connector of one life of a node. */
   connector(life: Life): Connector {
     return { connect: (node, local) => this.#connect(life, node, local) };
   }
 
-  /** The life is over: its links are reset, or, if the whole machine is gone, fall silent. */
+  /** Ends a life: its links are reset, or, if the whole machine is gone, become silent. */
   crash(life: Life, silent: boolean): void {
     this.#listeners.set(life.node, undefined);
     if (silent) this.#vanished.add(life.node);
@@ -135,32 +135,32 @@ export class SimNetwork {
     }
   }
 
-  /** From now on nothing passes in these directions (`from>to`), and everything in all others. */
+  /** From now on exactly these directions (`from>to`) are cut. */
   partition(cut: ReadonlySet<string>): void {
     this.#cut = cut;
     for (const end of this.#ends) if (end.isCut || end.peer.isCut) end.expectSign();
   }
 
-  /** From now on all waits that goes from or to a node, or in a direction (`from>to`). */
+  /** From now on all messages from or to a node, or in a direction (`from>to`), are held. */
   clog(way: string): void {
     this.trace.mark(this.scheduler.nowUs, `${way} clogged`);
     this.#clogged.add(way);
   }
 
-  /** What waits there goes on, if no other clog holds it. */
+  /** Frees messages that no other clog holds. */
   free(way: string): void {
     if (!this.#clogged.delete(way)) return;
     this.trace.mark(this.scheduler.nowUs, `${way} free`);
     this.#passHeld();
   }
 
-  /** Something has come to the end of a clogged way: `pass` is called when that is free again. */
+  /** Holds a message; `pass` is called when its way is free again. */
   hold(from: string, to: string, pass: () => void): void {
     this.counters.count("message_held");
     this.#held.push({ from, to, pass });
   }
 
-  /** Ends all trouble: no cuts, no clogs, and only these faults. */
+  /** Ends all cuts and clogs, and sets the faults. */
   heal(faults: FaultOptions): void {
     this.partition(new Set());
     this.#clogged.clear();
@@ -177,36 +177,36 @@ export class SimNetwork {
     }
   }
 
-  /** Whether all waits in that direction. */
+  /** Whether messages in that direction are held. */
   isClogged(from: string, to: string): boolean {
     const clogged = this.#clogged;
     return clogged.size > 0 &&
       (clogged.has(from) || clogged.has(to) || clogged.has(`${from}>${to}`));
   }
 
-  /** Whether nothing passes in that direction (`from>to`). */
+  /** Whether that direction (`from>to`) is cut. */
   isCut(way: string): boolean {
     return this.#cut.size > 0 && this.#cut.has(way);
   }
 
-  /** Whether the machine of that name is there to answer for links that it knows nothing of. */
+  /** Whether the machine of that name exists and can answer for unknown links. */
   answersFor(node: string): boolean {
     return !this.#vanished.has(node);
   }
 
-  /** Bytes that are on their way, or wait at their receiver's. */
+  /** Bytes in transit or waiting at their receiver. */
   get bufferedBytes(): number {
     let bytes = 0;
     for (const end of this.#ends) bytes += end.bufferedBytes;
     return bytes;
   }
 
-  /** A link end is closed for good. */
+  /** Forgets a closed link end. */
   forget(end: LinkEnd): void {
     this.#ends.delete(end);
   }
 
-  /** How long one message takes, if nothing holds it up. */
+  /** The latency of one message without further faults. */
   delayUs(random: SimRandom, { delayMinMs, delayMaxMs } = this.#faults): number {
     return 1_000 * random.between(delayMinMs, delayMaxMs);
   }
@@ -245,12 +245,12 @@ export class SimNetwork {
     return promise;
   }
 
-  /** Why a link is closed that a node, or its machine, knows nothing of any more. */
+  /** Why a link is closed that a node, or its machine, does not know any more. */
   resetBy(node: string): LeatError {
     return this.#unavailable(`${node} has reset the link`, closedThere);
   }
 
-  /** Why a link is given up whose other end gives no sign. */
+  /** Why a link is closed whose other end gives no sign of life. */
   silenceOf(node: string): LeatError {
     return this.#unavailable(`${node} has fallen silent`);
   }
@@ -259,7 +259,7 @@ export class SimNetwork {
     return this.#unavailable(`Cannot reach ${node}: ${why}`);
   }
 
-  /** One for all of the same words: making an error takes as long as a few messages. */
+  /** One error per message: making an error takes as long as a few messages. */
   #unavailable(message: string, marked = (error: LeatError) => error): LeatError {
     let error = this.#errors.get(message);
     if (error === undefined) {
@@ -268,7 +268,7 @@ export class SimNetwork {
     return error;
   }
 
-  /** Whether nothing gets there now. */
+  /** Whether no message arrives there now. */
   #isMute(from: string, to: string): boolean {
     return this.isCut(`${from}>${to}`) || this.isClogged(from, to);
   }
@@ -293,7 +293,7 @@ export class SimNetwork {
   }
 }
 
-/** A part of all that messages meet. */
+/** A share of all message faults. */
 function shareOf(faults: FaultOptions, share: number): FaultOptions {
   return {
     ...faults,

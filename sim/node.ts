@@ -1,6 +1,6 @@
 /**
- * A simulated node: the same actor system as in production, in a simulated world, that can crash and
- * come back with the same disk.
+ * A simulated node: the same actor system as in production, in a simulated world, that can crash
+ * and restart with the same disk.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { SimWorld } from "./world.ts";
 /** Starts a node's actors; runs at each start. */
 export type Boot = (node: SimNode) => void;
 
-/** How long whoever looks after a node takes to start it again when its actors have given up, in ms. */
+/** Time until a node is restarted whose actors gave up, in ms. */
 const OPERATOR_MS = 1_000;
 
 interface Running {
@@ -26,7 +26,7 @@ interface Running {
   readonly system: ActorSystem;
 }
 
-/** See the module. */
+/** A machine of the cluster. */
 export class SimNode {
   readonly name: string;
   readonly disk: SimDisk;
@@ -34,9 +34,9 @@ export class SimNode {
   readonly #random: SimRandom;
   /** Starts its actors. */
   readonly boot: Boot;
-  /** Which nodes it dials; what is started on it says so. */
+  /** Which nodes it dials, as its actors declare. */
   mayDial: (node: string) => boolean = () => true;
-  /** Of its clocks, in parts per million: it belongs to the machine, so it outlives a crash. */
+  /** Clock drift in parts per million. It belongs to the machine, so it survives a crash. */
   readonly #driftPpm: number;
   readonly #clockGrainMs: number;
   #running: Running | undefined;
@@ -62,23 +62,23 @@ export class SimNode {
     return this.#running !== undefined;
   }
 
-  /** Whether it should run: one that was stopped is not started again by whoever looks after it. */
+  /** Whether it should run: a stopped node is not restarted automatically. */
   get isWanted(): boolean {
     return this.#isWanted;
   }
 
-  /** How often it was started. */
+  /** Number of starts. */
   get lives(): number {
     return this.#lives;
   }
 
-  /** Tells, then and later, whether the life in which the node is now goes on. */
+  /** A function that tells whether the node's current life still lasts. */
   lifetime(): () => boolean {
     const life = this.#running;
     return () => life !== undefined && this.#running === life;
   }
 
-  /** @throws LeatError `unavailable` while the node is down, as have `world` and `host`. */
+  /** @throws LeatError `unavailable` while the node is down; `world` and `host` do the same. */
   get system(): ActorSystem {
     return this.#up().system;
   }
@@ -87,12 +87,12 @@ export class SimNode {
     return this.#up().world;
   }
 
-  /** What pipelines on this node meet. */
+  /** The host of pipelines on this node. */
   get host(): SimHost {
     return this.#up().host;
   }
 
-  /** Starts the node, for the first time, after a crash, or once it was stopped. */
+  /** Starts the node, for the first time, after a crash, or after a stop. */
   start(): void {
     if (this.#running !== undefined) {
       throw new LeatError("failed_precondition", `${this.name} runs already`);
@@ -127,7 +127,7 @@ export class SimNode {
   }
 
   /**
-   * Ends the node as a power cut would: memory is lost, and of the disk what was not durable.
+   * Crashes the node like a power cut: memory is lost, and everything on disk that was not durable.
    *
    * @param options `silent`: the machine vanishes and resets no link. Default false.
    */
@@ -143,8 +143,8 @@ export class SimNode {
   }
 
   /**
-   * Ends the node in order, as a process that is asked to; it stays away until it is started. Resolves
-   * when it has ended, and be it by a crash.
+   * Stops the node gracefully, like a process that gets a signal; it stays down until it is
+   * started. Resolves when it has ended, even by a crash.
    */
   async stop(): Promise<void> {
     this.#isWanted = false;
@@ -160,13 +160,15 @@ export class SimNode {
     network.crash(life, false);
   }
 
-  /** The node does nothing for so long; what happens to it meanwhile waits. */
+  /** Pauses the node; its events wait. */
   pause(durationMs: number): void {
     this.#cluster.counters.count("node_paused");
     this.#up().life.pause(durationMs);
   }
 
-  /** For so long, every event of this life takes up to so much of the node's time, and others wait. */
+  /**
+   * For that time every event of this life takes up to `turnMaxMs` of the node's time; others wait.
+   */
   slowDown(durationMs: number, turnMaxMs: number): void {
     const { counters } = this.#cluster;
     const { life } = this.#up();
@@ -176,7 +178,7 @@ export class SimNode {
     this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
   }
 
-  /** The machine sleeps for so long, and its monotonic clock with it: only the wall clock knows. */
+  /** The machine sleeps, and its monotonic clock stops: only the wall clock shows it. */
   suspend(durationMs: number): void {
     this.#cluster.counters.count("node_suspended");
     const { life, world } = this.#up();
@@ -190,7 +192,7 @@ export class SimNode {
     this.#up().world.stepWallClock(byMs);
   }
 
-  /** Its actors died too often: in production the process ends, and is started again. */
+  /** Its actors died too often: in production the process exits and is restarted. */
   #gaveUp(life: Life): void {
     if (!life.alive || !this.#isWanted) return;
     this.#cluster.counters.tally("node_gave_up");

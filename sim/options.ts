@@ -1,90 +1,90 @@
 /**
- * Which faults a run has, and how often: drawn from its seed, so that a batch of seeds covers many
- * kinds of trouble ("swarm testing"), with some of it absent in each run.
+ * The faults of a run and their probabilities, drawn from its seed. So a batch of seeds covers many
+ * kinds of faults ("swarm testing"), with some of them absent in each run.
  *
  * @module
  */
 import type { SimRandom } from "./random.ts";
 
-/** The faults of one run. Probabilities are per message unless they say otherwise. */
+/** The faults of one run. Probabilities are per message unless stated otherwise. */
 export interface FaultOptions {
   readonly lossProbability: number;
   readonly duplicateProbability: number;
-  /** Of being held back so long that later messages overtake it. */
+  /** Probability of a delay so long that later messages overtake it. */
   readonly reorderProbability: number;
   readonly delayMinMs: number;
   readonly delayMaxMs: number;
-  /** How much one direction of a link carries, in bytes per second; left out: any amount at once. */
+  /** Bandwidth per direction of a link, in bytes per second; default: unlimited. */
   readonly bytesPerSecond?: number;
-  /** How much longer a reordered or duplicated message takes at most. */
+  /** Longest additional delay of a reordered or duplicated message. */
   readonly reorderDelayMaxMs: number;
-  /** Of a link standing still for up to `clogMaxMs`. */
+  /** Probability that a link stalls for up to `clogMaxMs`. */
   readonly clogProbability: number;
   readonly clogMaxMs: number;
-  /** Of the link breaking, with no word to either end. */
+  /** Probability that the link breaks without notice to either end. */
   readonly linkBreakProbability: number;
-  /** Of both ends of the link being closed, as by a proxy between that is restarted. */
+  /** Probability that both ends of the link are closed, as when a proxy between them restarts. */
   readonly linkCloseProbability: number;
-  /** Bytes in flight per direction of a link; what is sent beyond it is lost. */
+  /** Maximum bytes in flight per direction of a link; more is lost. */
   readonly inFlightBytesMax: number;
   /** Per attempt to open a link. */
   readonly connectFailureProbability: number;
-  /** How long a dialler waits for a node that says nothing. */
+  /** How long a dialler waits for a silent node. */
   readonly connectTimeoutMs: number;
-  /** After how long a link that says nothing is given up. */
+  /** Time after which a silent link is closed. */
   readonly silenceMs: number;
-  /** Per crash: the node vanishes without a word, instead of its links being reset. */
+  /** Per crash: the node vanishes without resetting its links. */
   readonly silentCrashProbability: number;
   readonly partition: "none" | "isolate_one" | "halves";
   /** Whether a partition cuts both directions. */
   readonly partitionSymmetric: boolean;
   readonly partitionMaxMs: number;
-  /** How long a node stands still when it does; 0: never. */
+  /** Longest pause of a node; 0: never. */
   readonly pauseMaxMs: number;
-  /** How much faster or slower than true time a node's clocks run at most, in parts per million. */
+  /** Largest deviation of a node's clocks from true time, in parts per million. */
   readonly clockDriftPpmMax: number;
-  /** How far a node's wall clock jumps when it does; 0: never. */
+  /** Largest jump of a node's wall clock; 0: never. */
   readonly wallClockStepMaxMs: number;
-  /** How long a disk stays full when it is; 0: never. */
+  /** Longest time for which a disk is full; 0: never. */
   readonly diskFullMaxMs: number;
   readonly diskSyncMinMs: number;
   readonly diskSyncMaxMs: number;
-  /** Of a fault point firing, once it is enabled for the run. */
+  /** Probability that an enabled fault point fires. */
   readonly faultPointProbability: number;
   /**
-   * Each direction between two nodes has a share of its own of what messages meet (loss, delay and all
-   * else), drawn between this and 1. 1: all are alike.
+   * Each direction between two nodes has its own share of the message faults (loss, delay and all
+   * others), drawn between this and 1. 1: all are equal.
    */
   readonly directionShareMin: number;
-  /** How long it takes to clog some nodes or directions one by one and to free them again; 0: never. */
+  /** Time to clog some nodes or directions one by one and to free them again; 0: never. */
   readonly swizzleMaxMs: number;
-  /** How long each event of a node takes while it is slow, at most; 0: no node is ever slow. */
+  /** Longest time of an event on a slow node; 0: no node is slow. */
   readonly slowTurnMaxMs: number;
-  /** How long it stays slow, at most. */
+  /** Longest time for which a node is slow. */
   readonly slowForMaxMs: number;
-  /** How long a machine sleeps when it does, its monotonic clock with it; 0: never. */
+  /** Longest sleep of a machine, with its monotonic clock; 0: never. */
   readonly suspendMaxMs: number;
-  /** In what steps the monotonic clocks of some nodes go on; 0: in the finest. */
+  /** Resolution of the monotonic clocks of some nodes; 0: the finest. */
   readonly clockGrainMs: number;
-  /** Per write: it takes so much longer. */
+  /** Per write: it takes longer. */
   readonly diskSlowProbability: number;
   readonly diskSlowMaxMs: number;
-  /** Per write: it fails, in part or as a whole, and the log with it. */
+  /** Per write: it fails, in part or completely, and the log with it. */
   readonly diskErrorProbability: number;
-  /** That all crashes of a run come in one moment, as of nodes of one machine. */
+  /** Probability that all crashes of a run happen together, as of nodes on one machine. */
   readonly crashTogetherProbability: number;
-  /** Per crash of a worker: it comes back under another name, as on another machine. */
+  /** Per crash of a worker: it restarts under another name, as on another machine. */
   readonly moveProbability: number;
-  /** When all trouble ends, at the latest; left out: as the workload has it. */
+  /** Latest end of all faults; default: the workload's. */
   readonly healAfterMaxMs?: number;
   /**
-   * Messages are copied, instead of being written as bytes and read: no fault, but drawn with them. The
-   * run is the same, in less time.
+   * Whether messages are copied instead of encoded and decoded. This is no fault, but is drawn with
+   * them: the run is the same, in less time.
    */
   readonly copiesMessages: boolean;
 }
 
-/** A calm network and disk: nothing is lost, and everything takes a little time. */
+/** No faults: nothing is lost, and everything takes a little time. */
 export const NO_FAULTS: FaultOptions = {
   lossProbability: 0,
   duplicateProbability: 0,
@@ -125,7 +125,7 @@ export const NO_FAULTS: FaultOptions = {
   copiesMessages: false,
 };
 
-/** Of so many runs messages are copied; in the others they go through the codec. */
+/** Share of runs that copy messages; the others use the codec. */
 const COPIED_SHARE = 31 / 32;
 
 /** Draws the faults of a run. */
@@ -172,7 +172,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
   };
 }
 
-/** One line that shows a run's options, to stand beside its seed. */
+/** One line with a run's options, to print next to its seed. */
 export function formatOptions(options: FaultOptions): string {
   return Object.entries(options).map(([name, value]) => `${name}=${value}`).join(" ");
 }

@@ -1,13 +1,13 @@
 /**
- * Pipelines with everything that could go wrong under DETERMINISTIC: luck, splits that give nothing
- * or much, remainders, functions that fail. Their canonical streams are computed once.
+ * Pipelines with everything that could go wrong under DETERMINISTIC: random numbers, splits with
+ * few or many elements, remainders, functions that fail. Their canonical streams are computed once.
  *
  * @module
  */
 import { Dataset } from "../data/dataset.ts";
 import { referenceStream } from "./reference_stream.ts";
 
-/** Sources of so few elements are cut into splits of one element, or of one batch. */
+/** Such small sources are cut into splits of one element, or of one batch. */
 const PIPELINES = {
   "luck, a filter and remainders": () =>
     Dataset.range(16)
@@ -30,13 +30,13 @@ const PIPELINES = {
   "no elements": () => Dataset.range(0).map((x) => x).batch(4),
 };
 
-/** Names one of them. */
+/** The name of a pipeline. */
 export type PipelineName = keyof typeof PIPELINES;
 
-/** All of them. */
+/** All names. */
 export const PIPELINE_NAMES = Object.keys(PIPELINES) as [PipelineName, ...PipelineName[]];
 
-/** One of them. */
+/** The pipeline of that name. */
 export function pipelineOf(name: PipelineName): Dataset<unknown> {
   return PIPELINES[name]() as Dataset<unknown>;
 }

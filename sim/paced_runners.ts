@@ -1,6 +1,6 @@
 /**
- * Runners that take their time: each element of a pipeline costs virtual time, one after the other, as
- * on a host with one core for it.
+ * Runners that take time: each element of a pipeline costs virtual time, one after the other, as on
+ * one core.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { SimHost } from "./host.ts";
 import type { SimRandom } from "./random.ts";
 import { RunnersAround } from "./runners_around.ts";
 
-/** The runners of a simulated host, where each element costs up to so much. */
+/** The runners of a simulated host whose elements take up to `workMaxMs` each. */
 export function pacedBy(workMaxMs: number, luck: SimRandom): (host: SimHost) => RunnerFactory {
   return (host) => {
     const runners = new PipelineRunners(host);
@@ -19,7 +19,7 @@ export function pacedBy(workMaxMs: number, luck: SimRandom): (host: SimHost) => 
   };
 }
 
-/** See the module. @param work Passes the time that an element costs. */
+/** Adds work to each element. @param work Lets the time of an element pass. */
 export function pacedRunners(runners: RunnerFactory, work: () => Promise<void>): RunnerFactory {
   return new RunnersAround(runners, (next) => {
     let last: Promise<unknown> = Promise.resolve();

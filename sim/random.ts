@@ -1,16 +1,18 @@
 /**
- * Seeded luck for everything that is simulated.
+ * Seeded random numbers for everything that is simulated.
  *
  * @module
  */
 import type { Random } from "../actors/runtime/world.ts";
 import { RandomStream } from "../core/philox.ts";
 
-/** A stream of luck named by a seed and a path of labels; a fork never shifts another's draws. */
+/**
+ * A stream of random numbers named by a seed and a path of labels; forks do not affect each other.
+ */
 export class SimRandom implements Random {
   readonly #stream: RandomStream;
 
-  /** @param seed A stream is drawn from itself, so that nobody else may draw from it. */
+  /** @param seed A stream is drawn from directly, so nothing else may draw from it. */
   constructor(seed: bigint | RandomStream) {
     this.#stream = typeof seed === "bigint" ? new RandomStream(seed) : seed;
   }
@@ -31,7 +33,7 @@ export class SimRandom implements Random {
     return new SimRandom(this.#stream.fork(label));
   }
 
-  /** True with that probability; draws even when the answer is certain, so that nothing shifts. */
+  /** True with that probability; always draws, so that later draws do not shift. */
   chance(probability: number): boolean {
     return this.#stream.next() < probability;
   }

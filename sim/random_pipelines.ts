@@ -1,6 +1,6 @@
 /**
- * Pipelines drawn at random from the operators, each with what it must give by the plain definition
- * of its operators: how often each value comes, over arrays, with nothing of the engine.
+ * Random pipelines of operators, each with its expected result by the plain definition of its
+ * operators: how often each value comes, computed over arrays without the engine.
  *
  * @module
  */
@@ -8,31 +8,34 @@ import { Dataset } from "../data/dataset.ts";
 import { Tensor } from "../core/tensor.ts";
 import type { SimRandom } from "./random.ts";
 
-/** Operators in a pipeline, from its source on, at most. */
+/** Maximum number of operators in a pipeline, including its source. */
 const DEPTH_MAX = 6;
-/** Elements that a source has: none, one, fewer than there are workers, more. */
+/** Number of elements of a source: none, one, fewer than workers, more. */
 const SIZES: [number, ...number[]] = [0, 1, 2, 7, 30];
-/** Elements that an operator may make of them, beyond which nothing is added that makes more. */
+/** Above so many elements, no operator is added that makes more. */
 const VALUES_MAX = 150;
 
 /** How often each value comes. */
 export type Bag = ReadonlyMap<number, number>;
 
-/** See the module. */
+/** A pipeline with its expected values. */
 export interface RandomPipeline {
-  /** Its operators, in a line. */
+  /** Its operators, on one line. */
   readonly text: string;
   readonly make: () => Dataset<unknown>;
-  /** The values that a run of the whole gives, batches taken apart. */
+  /** The values of a complete run, with batches flattened. */
   readonly bag: Bag;
-  /** The same if nothing were left out by operators that count elements. */
+  /** The same, if operators that count elements dropped nothing. */
   readonly pool: Bag;
   /**
-   * Whether the values are the same when several workers divide the sources: not behind an operator
+   * Whether the values stay the same when several workers share the sources: not after an operator
    * that counts elements.
    */
   readonly isDivisible: boolean;
-  /** Whether a run of the whole gives just the bag: not where luck or order decides what is left out. */
+  /**
+   * Whether a complete run gives exactly the bag: not if random numbers or order decide what is
+   * dropped.
+   */
   readonly isExact: boolean;
 }
 
@@ -45,11 +48,11 @@ interface Draft {
   /** Whether `values` is in the order of a run. */
   readonly isOrdered: boolean;
   readonly isExact: boolean;
-  /** Whether elements are numbers still, and no batches. */
+  /** Whether elements are still numbers, not batches. */
   readonly isFlat: boolean;
 }
 
-/** Draws one. */
+/** Draws a pipeline. */
 export function drawPipeline(luck: SimRandom): RandomPipeline {
   let draft = drawSource(luck);
   for (let left = luck.int(DEPTH_MAX); left > 0; left--) {
@@ -60,14 +63,14 @@ export function drawPipeline(luck: SimRandom): RandomPipeline {
   return { text, make, bag: bagOf(values), pool: bagOf(pool), isDivisible, isExact };
 }
 
-/** How often each of some values comes. */
+/** Counts the values. */
 export function bagOf(values: readonly number[]): Bag {
   const bag = new Map<number, number>();
   for (const value of values) bag.set(value, (bag.get(value) ?? 0) + 1);
   return bag;
 }
 
-/** The values of an element: of a number itself, of a batch its rows. */
+/** The values of an element: a number, or the rows of a batch. */
 export function valuesOf(element: unknown): number[] {
   if (typeof element === "number") return [element];
   if (element instanceof Tensor) return (element.toArray() as unknown[]).flatMap(valuesOf);
@@ -94,7 +97,7 @@ function drawSource(luck: SimRandom): Draft {
   };
 }
 
-/** What becomes of the values and of the pool, where that is alike. */
+/** Computes the values and the pool with one function. */
 function both(make: (of: "values" | "pool") => readonly number[]) {
   return { values: make("values"), pool: make("pool") };
 }
@@ -104,7 +107,7 @@ interface Operator {
   after(draft: Draft, luck: SimRandom): Draft;
 }
 
-/** A flat one: its elements are numbers. */
+/** A flat pipeline: its elements are numbers. */
 function numbersOf({ make }: Draft): Dataset<number> {
   return make() as Dataset<number>;
 }
@@ -201,7 +204,7 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
     after: (draft, luck) => {
       const other = drawSource(luck);
       const length = Math.min(draft.values.length, other.values.length);
-      // Each side's values are told apart, so that both are in the bag.
+      // Marks the values of each side, so that the bag has both.
       return {
         text: `zip(${draft.text}, ${other.text})`,
         make: () => Dataset.zip([draft.make(), numbersOf(other).map((x) => x + 100_000)]),

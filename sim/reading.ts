@@ -1,5 +1,5 @@
 /**
- * Reading a distributed dataset on a simulated node as programs do: through `distribute()`.
+ * Reads a distributed dataset on a simulated node like programs do: through `distribute()`.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import type { SimNode } from "./node.ts";
 import type { SimRandom } from "./random.ts";
 import { DISPATCHER_NODE } from "./service.ts";
 
-// What mod.ts does for programs: a simulation does without the rest of it.
+// What mod.ts does for programs; a simulation needs nothing else of it.
 registerServed((node, context) => {
   const { inputs: [input], options } = node as DistributeNode;
   return distributedIterator(input!, options, context, accessFrom(openHome));
@@ -27,17 +27,17 @@ registerServed((node, context) => {
 
 let services = 0;
 
-/** Timings of clients; by default those of production. */
+/** Timings of clients; default: those of production. */
 export type Timings = NonNullable<ClientHome["timings"]>;
 
-/** A dataset of a program on a simulated node: opens its next iterator. */
+/** Opens the next iterator of a program's dataset on a simulated node. */
 export type NextIterator<T> = () => DatasetIterator<T>;
 
 /** Opens iterators on simulated nodes. */
 export class Readings implements Disposable {
   readonly #homes: (() => void)[] = [];
 
-  /** @param make makes what is read, of the address of the service. */
+  /** @param make Makes the dataset from the address of the service. */
   dataset<T>(
     { system, host }: SimNode,
     make: (service: string) => Dataset<T>,
@@ -70,10 +70,11 @@ export class Readings implements Disposable {
 }
 
 /**
- * What comes next; `undefined` at the end, "lost" where the dispatcher knows this reader no more.
+ * The next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
+ * more.
  *
- * @param isRestored Whether it takes over from whoever reads.
- * @throws where it was restored, and is refused because another one reads.
+ * @param isRestored Whether it replaces the current reader.
+ * @throws if it was restored, and is refused because of another reader.
  */
 export async function take(
   iterator: DatasetIterator<unknown>,
@@ -92,8 +93,8 @@ export async function take(
 /**
  * A training loop that reads to the end.
  *
- * @param step Takes an element, and a step with it.
- * @throws what reading fails with.
+ * @param step Takes an element and performs a step.
+ * @throws the failure of reading.
  */
 export async function takeAll(
   iterator: DatasetIterator<unknown>,
@@ -106,7 +107,7 @@ export async function takeAll(
   }
 }
 
-/** The training programs of a run: which of them have come to their end, and that none fails. */
+/** The training programs of a run: tracks which have ended, and that none fails. */
 export class Trainings {
   readonly #findings: Findings;
   readonly #ended = new Set<string>();
@@ -115,17 +116,17 @@ export class Trainings {
     this.#findings = findings;
   }
 
-  /** Whether these have come to their end in the life in which their nodes are. */
+  /** Whether these have ended in the current lives of their nodes. */
   haveEnded(names: readonly string[]): boolean {
     return names.every((name) => this.#ended.has(name));
   }
 
-  /** A node was crashed: it has everything before it again. */
+  /** A crashed node has to start its program again. */
   crashed({ name }: SimNode): void {
     this.#ended.delete(name);
   }
 
-  /** Begins a program on a node; to be called at each of its starts. */
+  /** Starts a program on a node; call it at each start of the node. */
   begin(node: SimNode, program: (who: string, luck: SimRandom) => Promise<void>): void {
     const who = `${node.name} (life ${node.lives})`;
     program(who, node.world.random.fork("training")).catch((error) => {

@@ -1,6 +1,6 @@
 /**
- * What a DETERMINISTIC dataset gives by its definition: the canonical streams of its chains, and over
- * them in this process what is no chain.
+ * The stream of a DETERMINISTIC dataset by its definition: the canonical streams of its chains, and
+ * the other operators over them in this process.
  *
  * @module
  */
@@ -19,10 +19,10 @@ import type { ElementSpec } from "../data/spec.ts";
 import { canonicalStream, type Given } from "./canonical_stream.ts";
 import { SimCluster } from "./cluster.ts";
 
-/** Longest time for a reference, in ms of virtual time. */
+/** Time limit of a reference run, in ms of virtual time. */
 const TIME_MAX_MS = 10_000;
 
-/** The stream of some epochs of a dataset as texts, on a node of its own, where nothing goes wrong. */
+/** The stream of some epochs of a dataset as texts, computed on a node without faults. */
 export async function referenceStream(
   make: () => Dataset<unknown>,
   epochs: number,
@@ -32,7 +32,7 @@ export async function referenceStream(
   return texts;
 }
 
-/** Gives everything of it. @throws LeatError where the dataset cannot be read. */
+/** Gives the whole stream. @throws LeatError if the dataset cannot be read. */
 export async function referenceRun(
   make: () => Dataset<unknown>,
   epochs: number,
@@ -60,13 +60,13 @@ export async function referenceRun(
       system.stop();
     });
   });
-  // Something has to happen for time to pass.
+  // Time passes only if an event is scheduled.
   cluster.after(1_000, "reference", () => {});
   await cluster.run({ until: () => done, timeMaxMs: TIME_MAX_MS });
   if (failure !== undefined) throw failure;
 }
 
-/** A text that tells what was given from everything else. */
+/** A text that identifies a result. */
 export function textOf(given: Given): string {
   if (!("error" in given)) return JSON.stringify(given.element, asPlain);
   const { code, message } = LeatError.from(given.error);
@@ -78,7 +78,7 @@ function asPlain(_key: string, value: unknown): unknown {
   return { dtype: value.dtype, shape: value.shape, data: value.toArray() };
 }
 
-/** Stands where `distribute()` stands. */
+/** Takes the place of `distribute()`. */
 class ReferenceNode extends UnaryNode {
   override readonly division = "whole";
   readonly #host: Host;
@@ -110,7 +110,7 @@ class ReferenceNode extends UnaryNode {
   }
 }
 
-/** A chain: gives its canonical stream of the epoch that it is asked in. */
+/** A chain: gives its canonical stream for the current epoch. */
 class CanonicalNode extends ReferenceNode {
   readonly #open: (epoch: number) => Promise<Given[]>;
 

@@ -1,5 +1,5 @@
 /**
- * Runners with something around each of their steps.
+ * Runners with a wrapper around each of their steps.
  *
  * @module
  */
@@ -14,12 +14,12 @@ import type { SplitTable } from "../data/splits.ts";
 /** A step of a runner. */
 export type Step = Runner["next"];
 
-/** See the module. */
+/** Wraps the steps of other runners. */
 export class RunnersAround implements RunnerFactory {
   readonly #runners: RunnerFactory;
   readonly #around: (next: Step, settings: RunnerSettings) => Step;
 
-  /** @param around is called once for each runner. */
+  /** @param around Called once for each runner. */
   constructor(runners: RunnerFactory, around: (next: Step, settings: RunnerSettings) => Step) {
     this.#runners = runners;
     this.#around = around;
@@ -45,7 +45,7 @@ export class RunnersAround implements RunnerFactory {
   }
 }
 
-/** Runners of which each element is seen as it is made. */
+/** Runners that report each element when it is made. */
 export function watchedRunners(
   runners: RunnerFactory,
   onMade: (frame: Uint8Array) => void,

@@ -1,6 +1,6 @@
 /**
  * Virtual time: an event heap that runs one event at a time, with `now` at that event's time, and
- * lets everything the event has started come to rest before the next one.
+ * waits until everything that the event has started is at rest before the next one.
  *
  * @module
  */
@@ -8,33 +8,36 @@ import process from "node:process";
 import { LeatError } from "../core/error.ts";
 import type { Life } from "./life.ts";
 
-/** Below this many events a heap is not worth sweeping for cancelled ones. */
+/** With fewer events, cancelled ones are not swept from the heap. */
 const SWEEP_EVENTS_MIN = 64;
-/** How many kinds of pending events the end of a run that went on too long lists. */
+/** Maximum number of kinds of pending events listed when a run takes too long. */
 const PENDING_KINDS_MAX = 12;
 
-/** Something that is to happen. */
+/** A scheduled event. */
 export interface ScheduledEvent {
   sequence: number;
   readonly what: string;
-  /** The life of a node it belongs to: it does not happen once that is over, and waits while it is paused. */
+  /**
+   * The life of a node that it belongs to: it is dropped when the life ends, and waits while it is
+   * paused.
+   */
   readonly life: Life | undefined;
   timeUs: number;
   /** Undefined: cancelled, or past. */
   run: (() => void) | undefined;
 }
 
-/** When a run ends, and when it has gone on too long. */
+/** When a run ends, and when it has taken too long. */
 export interface RunLimits {
-  /** Asked before each event, and once more at the end. */
+  /** Called before each event, and once more at the end. */
   readonly until: () => boolean;
-  /** Virtual time beyond which the run fails, in ms from now. */
+  /** Maximum virtual time of the run, in ms from now. */
   readonly timeMaxMs: number;
-  /** Events beyond which the run fails. Default 10 million. */
+  /** Maximum number of events. Default 10 million. */
   readonly stepsMax?: number;
   /**
-   * How many events happen in one turn of the event loop, which takes longer than most of them. What
-   * nobody has caught by the end of a turn is told of. Default 1.
+   * Number of events per turn of the event loop, because a turn takes longer than most events.
+   * Rejections unhandled at the end of a turn are reported. Default 1.
    */
   readonly eventsPerTurn?: number;
 }
@@ -58,12 +61,12 @@ export class Scheduler {
     return this.#steps;
   }
 
-  /** Events that are still to happen. */
+  /** Number of events still to run. */
   get pending(): number {
     return this.#heap.length - this.#cancelled;
   }
 
-  /** Schedules an event; one of the past happens now, after what was scheduled for now before. */
+  /** Schedules an event; if its time is past, it runs now, after other events scheduled for now. */
   at(timeUs: number, what: string, run: () => void, life?: Life): ScheduledEvent {
     const event: ScheduledEvent = {
       sequence: ++this.#sequence,
@@ -88,17 +91,17 @@ export class Scheduler {
   /**
    * Runs events until `until()` holds.
    *
-   * Between two events the microtasks that the first has started, however many and however nested,
-   * are all done. (A fixed number of microtask turns would be a guess, and waiting for a handler that
-   * itself waits for virtual time would be for ever.) Nothing inside may therefore wait for real I/O,
+   * Between two events all microtasks that the first one started run to completion, however many
+   * and however nested. (A fixed number of microtask turns would be a guess, and awaiting a handler
+   * that itself waits for virtual time would deadlock.) So nothing inside may wait for real I/O,
    * threads or modules.
    *
-   * That is what `process.nextTick` does where it is called from a microtask: a tick waits for all of
-   * those. It takes two thirds of the time of a turn of the event loop by `setImmediate`, but only
-   * such a turn, and the end, tells of rejections that nobody has caught.
+   * `process.nextTick`, called from a microtask, does that: a tick waits for all microtasks. It
+   * takes two thirds of the time of a turn of the event loop by `setImmediate`, but only such a
+   * turn, and the end, reports unhandled rejections.
    *
-   * @throws LeatError `failed_precondition` when nothing is left to happen before that,
-   * `deadline_exceeded` beyond the limits (both say what is pending), and whatever an event threw.
+   * @throws LeatError `failed_precondition` if no event is left before that, `deadline_exceeded`
+   * beyond the limits (both list what is pending), and the error of an event.
    */
   async run(
     { until, timeMaxMs, stepsMax = 10_000_000, eventsPerTurn = 1 }: RunLimits,
@@ -122,7 +125,7 @@ export class Scheduler {
           left = eventsPerTurn;
           setImmediate(step);
         };
-        // Asked once more: what nobody has caught has been told of by now.
+        // Checked once more: unhandled rejections have been reported by now.
         const end = () => {
           try {
             until();
@@ -138,7 +141,7 @@ export class Scheduler {
     }
   }
 
-  /** Runs the next event there is. */
+  /** Runs the next event. */
   #next(endUs: number, endSteps: number): void {
     if (this.#steps >= endSteps) {
       throw this.#stuck("deadline_exceeded", `The run is not done after ${this.#steps} events`);
@@ -154,10 +157,10 @@ export class Scheduler {
         throw this.#stuck("deadline_exceeded", `The run is not done at ${timeMs} ms`);
       }
       if (event.life !== undefined) {
-        // Nothing runs for a node that is gone, so there is nothing to settle either.
+        // Nothing runs on a node that is down, so nothing has to settle either.
         if (!event.life.alive) continue;
         if (event.life.pausedUntilUs > event.timeUs) {
-          // With a new number, so that what came in one order happens in that order.
+          // With a new number, so that delayed events keep their order.
           event.timeUs = event.life.pausedUntilUs;
           event.sequence = ++this.#sequence;
           this.#push(event);
@@ -198,7 +201,7 @@ export class Scheduler {
     heap[at] = event;
   }
 
-  /** The first event that was not cancelled. */
+  /** Removes and returns the first event that was not cancelled. */
   #pop(): ScheduledEvent | undefined {
     const heap = this.#heap;
     while (heap.length > 0) {

@@ -22,18 +22,18 @@ import type { SimHost } from "./host.ts";
 import { copyMessage } from "./message_copy.ts";
 import type { Boot, SimNode } from "./node.ts";
 
-/** The node that the dispatcher of a simulated cluster runs on. */
+/** The node of the dispatcher in a simulated cluster. */
 export const DISPATCHER_NODE = "dispatcher";
 
-/** Longer than any trouble lasts, and so short that what is over is forgotten within a run. */
+/** Longer than any fault lasts, and short enough that finished jobs are forgotten within a run. */
 const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
 
-/** Puts something around the dispatcher's handlers. */
+/** Wraps the dispatcher's handlers. */
 export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<DispatcherProtocol>;
 
 const journals = new WeakMap<SimNode, JournalChecker>();
 
-/** What has been seen of the journal of the dispatcher on that node, if one has run there. */
+/** The checked journal of the dispatcher on that node, if one has run there. */
 export function journalOf(node: SimNode): JournalChecker | undefined {
   return journals.get(node);
 }
@@ -54,7 +54,7 @@ export function bootDispatcher(
   };
 }
 
-/** Passes what the dispatcher journals to somebody who looks on. */
+/** Passes journaled records to an observer. */
 export function watchedJournal(
   onRecord: (record: JournalRecord) => void,
 ): NonNullable<DispatcherConfig["wrapJournal"]> {
@@ -68,12 +68,12 @@ export function watchedJournal(
   });
 }
 
-/** The same without the check, which keeps all that was ever journaled and writes it once more. */
+/** The same without the check, which keeps the whole journal and encodes it again. */
 export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
   return (node) => spawnDispatcher(node, config, wrap);
 }
 
-/** Records as they come back from the disk, most of them without their being written. */
+/** Records as read back from disk, mostly without encoding them. */
 function recordsAsRead(): (record: JournalRecord) => JournalRecord {
   const slab = new MessageSlab();
   return (record) => {
@@ -94,7 +94,7 @@ function spawnDispatcher(
   });
 }
 
-/** What workers may be told otherwise. */
+/** The settings of workers. */
 export type WorkerSettings =
   & Pick<
     WorkerOptions,
@@ -110,7 +110,7 @@ export type WorkerSettings =
     readonly name?: string;
   };
 
-/** A node with a worker, which runs its pipelines in the node's own thread: others there are none. */
+/** A node with a worker, which runs pipelines in the node's own thread, the only one. */
 export function bootWorker(
   config: WorkerSettings = {},
   runnersOf: (host: SimHost) => RunnerFactory = (host) => new PipelineRunners(host),
@@ -133,7 +133,7 @@ export function bootWorker(
   };
 }
 
-/** Starts a client actor on a node. What it reads comes out of the feed. */
+/** Starts a client actor on a node. Its elements come out of the feed. */
 export function startClient(
   { system }: SimNode,
   options: Omit<ClientOptions, "dispatcher">,

@@ -1,6 +1,6 @@
 /**
- * Files that all nodes of a simulated cluster share, as on a network's storage: they outlive every
- * node, and a file in the making is given free when its maker's life ends.
+ * Files that all nodes of a simulated cluster share, like network storage: they survive every node.
+ * An unfinished file is unlocked when its writer's life ends.
  *
  * @module
  */
@@ -9,37 +9,37 @@ import type { Files, NewFile, NewFiles, OpenFile } from "../data/host.ts";
 import { PARTIAL_SUFFIX } from "../world/new_files.ts";
 import type { Life } from "./life.ts";
 
-/** How long beginning, committing and opening a file take at least, in ms. */
+/** Minimum time to begin, commit or open a file, in ms. */
 const LATENCY_MS = 0.4;
 
-/** A file that a life of a node is making. */
+/** An unfinished file of one life of a node. */
 interface Making {
   readonly life: Life;
   readonly parts: Uint8Array[];
 }
 
-/** See the module. */
+/** The shared storage of a cluster. */
 export class SharedFiles {
   readonly #files = new Map<string, Uint8Array>();
   readonly #making = new Map<string, Making>();
   readonly #matchers = new Map<string, RegExp>();
-  /** Why files could not be opened, by path. */
+  /** Errors of files that do not exist, by path. */
   readonly #missing = new Map<string, LeatError>();
-  /** How much longer each step takes for the file that it is for, in ms. */
+  /** Additional time of each operation on a file, in ms. */
   delayMs: (path: string) => number = () => 0;
 
-  /** The names of all files, those in the making included, which have a name of their own meanwhile. */
+  /** The names of all files; unfinished files have names with a suffix. */
   get names(): readonly string[] {
     const partial = [...this.#making.keys()].map((path) => path + PARTIAL_SUFFIX);
     return [...this.#files.keys(), ...partial].sort();
   }
 
-  /** Puts a file there, as if it had always been. */
+  /** Puts a file there without delay. */
   put(path: string, bytes: Uint8Array): void {
     this.#files.set(path, bytes);
   }
 
-  /** The files as a life of a node meets them; nothing of it happens after that life. */
+  /** The files for one life of a node; operations end with the life. */
   of(life: Life): { readonly files: Files; readonly newFiles: NewFiles } {
     const later = (path: string) =>
       new Promise<void>((resolve) => life.after(LATENCY_MS + this.delayMs(path), "file", resolve));
@@ -72,13 +72,13 @@ export class SharedFiles {
     };
   }
 
-  /** What is written so far of a file in the making, by its name meanwhile. */
+  /** The content so far of an unfinished file, by its temporary name. */
   #partOf(path: string): Uint8Array | undefined {
     const making = this.#making.get(makingOf(path) ?? "");
     return making && concat(making.parts);
   }
 
-  /** One error for each path: files are looked for again and again until somebody has made them. */
+  /** One error per path, because readers poll for files. */
   #absent(path: string): never {
     let error = this.#missing.get(path);
     if (error === undefined) {
@@ -115,7 +115,7 @@ export class SharedFiles {
   }
 }
 
-/** Of the name of a file in the making, the one that it is to have. */
+/** The final name of a file with this temporary name. */
 function makingOf(path: string): string | undefined {
   return path.endsWith(PARTIAL_SUFFIX) ? path.slice(0, -PARTIAL_SUFFIX.length) : undefined;
 }
@@ -142,7 +142,7 @@ function concat(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** Of patterns it knows `*` and `?`. */
+/** Patterns may contain `*` and `?`. */
 function matcher(pattern: string): RegExp {
   const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`^${escaped.replaceAll("*", "[^/]*").replaceAll("?", "[^/]")}$`);

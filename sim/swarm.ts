@@ -1,5 +1,5 @@
 /**
- * Many seeds of a workload, each with faults of its own.
+ * Runs many seeds of a workload, each with its own faults.
  *
  * @module
  */
@@ -9,21 +9,21 @@ import { drawFaults, formatOptions, NO_FAULTS } from "./options.ts";
 import { SimRandom } from "./random.ts";
 import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
 
-/** A seed that has broken a promise. */
+/** A seed that broke a promise. */
 export interface FailedSeed {
   readonly options: RunOptions;
   readonly violations: readonly string[];
 }
 
-/** What came of many seeds. */
+/** The result of many seeds. */
 export interface SwarmOutcome {
   readonly counters: Counters;
   readonly failed: readonly FailedSeed[];
-  /** Events in all. */
+  /** Number of events of all seeds. */
   readonly events: number;
 }
 
-/** The faults of a seed, all drawn from it: on the network, on disks, and who crashes. */
+/** Draws all faults of a seed: network, disks, and crashing roles. */
 export function drawOptions(seed: bigint): RunOptions {
   const random = new SimRandom(seed).fork("options");
   const crashes = drawCrashes(random);
@@ -31,10 +31,10 @@ export function drawOptions(seed: bigint): RunOptions {
 }
 
 /**
- * The same run again and again, in which nothing goes wrong but that a node of a role crashes: at its
- * first message, at its second, and so on to its last.
+ * Repeats one run without faults, except that a node of a role crashes: at its first message, at
+ * its second, and so on to its last.
  *
- * @param stride Crashes at every so many messages only.
+ * @param stride Distance between tried messages.
  */
 export async function crashPoints(
   workload: Workload,
@@ -50,7 +50,7 @@ export async function crashPoints(
   return points;
 }
 
-/** One line: everything about a run that its seed does not say by itself. */
+/** One line with everything about a run that its seed does not determine. */
 export function formatRun({ seed, crashes = [], crashPoint, faults }: RunOptions): string {
   const roles = crashes.join(",") || "none";
   const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;

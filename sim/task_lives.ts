@@ -1,5 +1,6 @@
 /**
- * Of which life of a worker's node tasks are: what a task held is lost with that.
+ * Tracks in which life of a worker's node each task runs: the task's elements are lost with that
+ * life.
  *
  * @module
  */
@@ -9,12 +10,12 @@ import type { SimNode } from "./node.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 
-/** See the module. */
+/** The lives of all tasks of a run. */
 export class TaskLives {
-  /** By task, whether the life goes on in which it is. */
+  /** For each task, whether its life still lasts. */
   readonly #lives = new Map<number, () => boolean>();
 
-  /** Looks at which tasks of a node that boots ask for splits. */
+  /** Watches which tasks of a starting node request splits. */
   watch(node: SimNode): void {
     const goesOn = node.lifetime();
     node.system.inspect((event) => {
@@ -24,7 +25,7 @@ export class TaskLives {
     });
   }
 
-  /** Whether the life is over in which a task has asked for splits. */
+  /** Whether the life has ended in which a task requested splits. */
   isOver(taskId: number): boolean {
     return this.#lives.get(taskId)?.() === false;
   }

@@ -1,6 +1,6 @@
 /**
- * Which workers were given tasks: one of which a dispatcher heard nothing before a job was over has
- * no part in it.
+ * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
+ * ended has no part in the job.
  *
  * @module
  */
@@ -10,16 +10,16 @@ import type { SimNode } from "./node.ts";
 
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See the module. */
+/** The workers of a run that received tasks. */
 export class TaskedWorkers {
   readonly #names = new Set<string>();
 
-  /** How many there are. */
+  /** Number of these workers. */
   get count(): number {
     return this.#names.size;
   }
 
-  /** Looks at what the worker of a node that boots is told. */
+  /** Watches the tasks that the worker of a starting node receives. */
   watch({ name, system }: SimNode): void {
     system.inspect((event) => {
       if (event.type !== "deliver" || event.envelope.kind !== "reply") return;

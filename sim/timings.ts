@@ -1,7 +1,7 @@
 /**
- * How often the service's actors are heard of in a run, and how long they wait for each other. Most
- * runs have quick timings, so that much happens, and so short ones that nodes are thought lost that
- * are not. The others have those of production, in which lost news waits for half a minute.
+ * Heartbeat intervals and timeouts of the service's actors in a run. Most runs have quick timings,
+ * so that much happens, and so short ones that living nodes are declared lost. The other runs have
+ * those of production, in which a lost notification delays the next step by half a minute.
  *
  * @module
  */
@@ -13,10 +13,10 @@ import type { WorkerSettings } from "./service.ts";
 
 const PRODUCTION_PROBABILITY = 1 / 4;
 
-/** Longer than any trouble lasts: a client that has given up by right would show nothing. */
+/** Longer than any fault lasts: a client that rightly timed out would prove nothing. */
 export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 
-/** What each kind of actor is told; what it is not told is as in production. */
+/** The settings of each kind of actor; others are as in production. */
 export interface ServiceTimings {
   readonly dispatcher: Pick<
     DispatcherConfig,
@@ -26,7 +26,7 @@ export interface ServiceTimings {
   readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
 }
 
-/** The quick ones of a workload, or those of production. */
+/** The workload's quick timings, or those of production. */
 export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>): ServiceTimings {
   const isQuick = !cluster.random.fork("timings of production").chance(PRODUCTION_PROBABILITY);
   if (!isQuick) cluster.counters.tally("timings_of_production");
@@ -38,7 +38,10 @@ export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>)
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 
-/** Of DETERMINISTIC streams, the quick ones are so short that workers are thought lost that are not. */
+/**
+ * Timings for DETERMINISTIC streams; the quick ones are so short that living workers are declared
+ * lost.
+ */
 export function drawStreamTimings(cluster: SimCluster, luck: SimRandom): ServiceTimings {
   return drawTimings(cluster, {
     dispatcher: {

@@ -1,6 +1,6 @@
 /**
- * What happened between the nodes of a run: as a hash that tells whether two runs were the same, and
- * as lines that people can read.
+ * Records what happened between the nodes of a run: as a hash that shows whether two runs were
+ * equal, and as readable lines.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import { createHash, type Hash } from "node:crypto";
 import type { Envelope } from "../actors/runtime/envelope.ts";
 import type { MessageCopy } from "./message_copy.ts";
 
-/** Lines kept for people; beyond it the oldest are forgotten. */
+/** Maximum number of lines kept; the oldest are dropped. */
 const LINES_MAX = 20_000;
 /**
- * Bytes gathered before they are hashed: a call of the hash costs more than most envelopes. (More of
- * them would have to be cleared for every run, and many runs are short.)
+ * Bytes gathered before they are hashed: a call of the hash costs more than most envelopes. (A
+ * larger buffer would have to be cleared for every run, and many runs are short.)
  */
 const CHUNK_BYTES = 1 << 13;
-/** What stands before the bytes of an envelope: time, link, fate, number and length. */
+/** Bytes before an envelope's: time, link, fate, number and length. */
 const RECORD_BYTES = 19;
 
-/** What became of an envelope. */
+/** What happened to an envelope. */
 export const FATES = [
   "sent",
   "lost",
@@ -35,8 +35,9 @@ export type Fate = typeof FATES[number];
 const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Record<Fate, number>;
 
 /**
- * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope (of
- * one that is copied, its length and mark); it holds nothing of the machine, so that a seed has the same one everywhere.
+ * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope
+ * (for a copied one, its length and mark). It covers nothing of the machine, so a seed has one hash
+ * everywhere.
  */
 export class Trace {
   readonly #hash: Hash = createHash("sha256");
@@ -53,9 +54,9 @@ export class Trace {
   }
 
   /**
-   * An envelope has met its fate.
+   * Records the fate of an envelope.
    *
-   * @param content The whole message; left out once a trace has seen it.
+   * @param content The whole message; omitted if the trace has recorded it before.
    */
   envelope(
     timeUs: number,
@@ -77,7 +78,7 @@ export class Trace {
     if (this.#lines !== undefined) this.#line(timeUs, `${link} ${fate} ${describe(envelope)}`);
   }
 
-  /** Something has happened to a node or a link. */
+  /** Records an event of a node or a link. */
   mark(timeUs: number, what: string): void {
     this.#reserve(8);
     this.#view.setFloat64(this.#used, timeUs);
@@ -86,7 +87,7 @@ export class Trace {
     if (this.#lines !== undefined) this.#line(timeUs, `*** ${what}`);
   }
 
-  /** The hash of everything so far, in hexadecimal; nothing can be added after it. */
+  /** The hash of everything so far, in hexadecimal; nothing can be recorded after it. */
   get hash(): string {
     if (this.#digest === undefined) {
       this.#flush();
@@ -95,7 +96,7 @@ export class Trace {
     return this.#digest;
   }
 
-  /** The newest lines, oldest first; none unless asked for. */
+  /** The newest lines, oldest first; none unless `readable`. */
   get lines(): readonly string[] {
     return this.#lines?.slice(-LINES_MAX) ?? [];
   }
@@ -111,12 +112,12 @@ export class Trace {
     if (known !== undefined) return known;
     const id = this.#links.size;
     this.#links.set(link, id);
-    // Once by name, so that runs between other nodes have another hash.
+    // Writes the name once, so that runs between other nodes have another hash.
     this.#writeText(link);
     return id;
   }
 
-  /** Unit by unit: for a few words that takes less than an encoder. */
+  /** Unit by unit: for a few words that is faster than an encoder. */
   #writeText(text: string): void {
     for (let i = 0; i < text.length; i++) {
       this.#reserve(2);

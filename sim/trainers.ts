@@ -1,6 +1,6 @@
 /**
- * A dispatcher, workers and training programs that read one job by `distribute()`, and begin again where
- * their nodes crash: what several workloads set up alike.
+ * Shared by several workloads: a dispatcher, workers, and training programs that read one job
+ * through `distribute()` and start again when their nodes crash.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { DISPATCHER_NODE, type WorkerSettings } from "./service.ts";
 import { drawTimings, type ServiceTimings } from "./timings.ts";
 import { type RunOptions, runThroughTrouble } from "./workload.ts";
 
-/** How long a training step takes, unless it is said, in ms. */
+/** Default of the longest training step, in ms. */
 const STEP_MAX_MS = 20;
 const QUICK = {
   worker: { heartbeatMs: 1_000 },
@@ -27,36 +27,38 @@ const QUICK = {
 /** A life of a training program. */
 export interface Trainer {
   readonly node: SimNode;
-  /** Names this life. */
+  /** The name of this life. */
   readonly who: string;
   readonly luck: SimRandom;
   /** Reads the job: each iterator is an epoch. */
   dataset<T>(make: () => Dataset<T>): NextIterator<T>;
-  /** The first epoch of it. */
+  /** Opens its first epoch. */
   open<T>(make: () => Dataset<T>): DatasetIterator<T>;
-  /** A training step. @param delivered Elements that were delivered in all: crashes come after so many. */
+  /**
+   * A training step. @param delivered Number of delivered elements, which triggers planned crashes.
+   */
   step(delivered: number, stepMaxMs?: number): Promise<void>;
 }
 
-/** See the module. */
+/** The cluster to set up. */
 export interface TrainersOptions {
   readonly cluster: SimCluster;
   readonly violations: Violations;
   readonly run: RunOptions;
   readonly dispatcher: Boot;
-  /** Names of nodes with workers, and of those that never crash. */
+  /** The names of nodes with workers, and of those that never crash. */
   readonly workers: readonly string[];
   readonly spared?: readonly string[];
   /** Called once for each of these names. */
   readonly worker: (settings: WorkerSettings, name: string) => Boot;
   readonly clients: readonly string[];
-  /** What runs on these from each start on. */
+  /** The program that runs on each client node, from each start on. */
   readonly train: (trainer: Trainer) => Promise<void>;
   readonly processingMode: ShardingPolicy;
   readonly maxOutstandingRequests: number;
 }
 
-/** See the module. */
+/** The cluster with its training programs. */
 export class Trainers implements Disposable {
   readonly #options: TrainersOptions;
   readonly #timings: ServiceTimings;
@@ -90,7 +92,7 @@ export class Trainers implements Disposable {
     return clients.every((name) => cluster.node(name).lives === 1);
   }
 
-  /** Through all trouble, until each client has come to its end. */
+  /** Runs through all faults until each client has reached its end. */
   async toTheEnd(): Promise<void> {
     const { cluster, clients } = this.#options;
     const haveEnded = () => this.#trainings.haveEnded(clients);

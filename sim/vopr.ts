@@ -1,7 +1,8 @@
 /**
- * Crashes simulated clusters, seed after seed, on all cores, until the seeds or a promise are broken:
+ * Crashes simulated clusters, seed after seed, on all cores, until the seeds end or a promise
+ * breaks:
  *
- *     deno task vopr --seeds 1000000
+ * deno task vopr --seeds 1000000
  *
  * Everything that happens in a run is drawn from its seed. A seed that fails is printed with the
  * command that repeats it. See docs/simulation.md.
@@ -45,16 +46,19 @@ import { Tally } from "./vopr/tally.ts";
 import type { RunOptions } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
-/** So many seeds over all workloads must have shown every fault. */
+/** Number of seeds, over all workloads, after which every fault must have happened. */
 const COVERAGE_SEEDS_MIN = 2_000;
-/** Within so many seeds a mutant has to be noticed. */
+/** Maximum number of seeds until a mutant must be noticed. */
 const MUTANT_SEEDS_MAX = 500;
-/** Failures that are shrunk, each of another checker or workload; and how far each is. */
+/**
+ * Maximum number of failures to shrink, each of another checker or workload, and of runs to shrink
+ * one.
+ */
 const SHRUNK_MAX = 3;
 const SHRINK_RUNS_MAX = 200;
 const SHRINK_TIME_MAX_MS = 60_000;
 
-/** What it takes and says of itself. */
+/** The program's usage and options. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task vopr",
   summary:
@@ -71,9 +75,9 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   }),
 };
 
-/** What a campaign runs, and what it counts. */
+/** The runs of a campaign. */
 interface Runs {
-  /** What one is, as `seed`. */
+  /** The noun for one run, such as `seed`. */
   readonly noun: string;
   readonly total: number;
   readonly runs: Iterable<SeedRun>;
@@ -99,7 +103,7 @@ async function main(settings: Settings): Promise<void> {
   Deno.exitCode = await campaign(settings, runs);
 }
 
-/** What is to be run. */
+/** The runs that the settings ask for. */
 async function runsOf(settings: Settings): Promise<Runs> {
   const { seed, crash, mutant } = settings;
   const first = BigInt(seed);
@@ -118,9 +122,9 @@ async function runsOf(settings: Settings): Promise<Runs> {
 }
 
 /**
- * The runs in which it crashes at each message, or at the one that is wished.
+ * The runs in which the node crashes at each message, or at the given one.
  *
- * @throws {UsageError} where a run has no such message.
+ * @throws {UsageError} if a run has no such message.
  */
 async function pointsOf(
   run: Omit<SeedRun, "options">,
@@ -173,7 +177,7 @@ function drawWorkload(seed: bigint): string {
   return new SimRandom(seed).fork("workload").pick([first!, ...others]);
 }
 
-/** Runs them all, tells what came of them, and says with which status that ends. */
+/** Runs them all, prints the results, and returns the exit status. */
 async function campaign(settings: Settings, { runs, noun, total }: Runs): Promise<number> {
   const { minutes = Infinity, hashes } = settings;
   const tally = new Tally(noun);
@@ -210,11 +214,11 @@ async function campaign(settings: Settings, { runs, noun, total }: Runs): Promis
   return verdict(tally, { elapsedMs, isInterrupted, total, due: dueIn(settings) });
 }
 
-/** Shrinks the first failure of each kind, and prints what is left of it. */
+/** Shrinks the first failure of each kind, and prints the result. */
 async function reportFailures(tally: Tally, pool: SeedPool): Promise<void> {
   const kinds = new Map<string, SeedOutcome>();
   for (const failed of tally.failed) {
-    // What has no outcome of its own ends no sooner when less goes wrong.
+    // A run without its own outcome does not end sooner with fewer faults.
     if (failed.hash === "" || failed.run.options.crashPoint !== undefined) continue;
     const kind = `${failed.run.workload} ${failed.checkers[0]}`;
     if (!kinds.has(kind) && kinds.size < SHRUNK_MAX) kinds.set(kind, failed);
@@ -260,13 +264,13 @@ async function huntMutants(settings: Settings): Promise<number> {
       progress[Symbol.dispose]();
       if (hunted.length > 0) console.log(mutantTable(hunted));
       return `Interrupted: ${hunted.length} of ${counted(mutants.length, "mutant")} were run; ` +
-        `nobody has noticed ${hunted.filter(isUnseen).length} of them`;
+        `${hunted.filter(isUnseen).length} of them were not noticed`;
     });
   }
   console.log(mutantTable(hunted));
   const unseen = hunted.filter(isUnseen);
   for (const { mutant } of unseen) {
-    console.log(`Nobody has noticed ${mutant.name}: ${mutant.wrong}`);
+    console.log(`Not noticed: ${mutant.name}: ${mutant.wrong}`);
   }
   console.log(
     `${hunted.length - unseen.length} of ${counted(hunted.length, "mutant")} were noticed`,
@@ -274,14 +278,14 @@ async function huntMutants(settings: Settings): Promise<number> {
   return unseen.length === 0 ? 0 : EXIT_FAILURE;
 }
 
-/** All of them, or those of the workload that is named. @throws {UsageError} where it has none. */
+/** All mutants, or those of the given workload. @throws {UsageError} if it has none. */
 function mutantsOf({ workload }: Settings): readonly Mutant[] {
   const all = [...MUTANTS.values()];
   const mutants = all.filter((mutant) => workload === ALL || mutant.workload === workload);
   if (mutants.length > 0) return mutants;
   const names = new Set(all.map(({ workload }) => workload));
   throw new UsageError(
-    `--mutants: no mutant is looked for in --workload ${workload}; there are some for ` +
+    `--mutants: --workload ${workload} has no mutants; there are some for ` +
       [...names].join(", "),
   );
 }
@@ -297,11 +301,11 @@ function jobsOf({ jobs = navigator.hardwareConcurrency }: Settings): number {
   if (jobs === 0 || Deno.permissions.querySync({ name: "read", path }).state === "granted") {
     return jobs;
   }
-  console.error("Seeds run in one thread, as modules may not be read: use `deno task vopr`");
+  console.error("Seeds run in one thread, because modules may not be read: use `deno task vopr`");
   return 0;
 }
 
-/** What must have happened in a long campaign: everything, where all is drawn, also the workload. */
+/** What must have happened in a long campaign: everything, if workload and faults are drawn. */
 function dueIn({ workload, faults, crashes, crash, mutant }: Settings): readonly string[] {
   const isDrawn = workload === ALL && mutant === NO_MUTANT && faults === undefined &&
     crashes === undefined && crash === undefined;
@@ -331,7 +335,7 @@ function verdict(
   return isInterrupted ? EXIT_INTERRUPTED : 0;
 }
 
-/** Lines that become known in any order, and are printed in theirs. */
+/** Prints lines in their order, although they become known in any order. */
 class InOrder {
   readonly #print: (line: string) => void;
   readonly #waiting = new Map<number, string>();

@@ -1,6 +1,6 @@
 /**
- * What all workloads have in common: how a run is set up, that first everything goes wrong that its
- * options say, then the cluster heals and must finish, and what came of it.
+ * Shared by all workloads: sets up a run, first applies all faults of its options, then heals the
+ * cluster, which must finish, and reports the result.
  *
  * @module
  */
@@ -21,18 +21,18 @@ import { FenceChecker } from "./checkers/fences.ts";
 import { MemoryChecker } from "./checkers/memory.ts";
 import { journalOf } from "./service.ts";
 
-/** When the cluster heals, at the latest, in ms. */
+/** Latest time at which the cluster heals, in ms. */
 const HEAL_AFTER_MAX_MS = 20_000;
-/** Virtual time within which a healed cluster must have finished, unless it is said, in ms. */
+/** Default virtual time within which a healed cluster must finish, in ms. */
 const LIVENESS_MAX_MS = 300_000;
-/** Events within which each half of a run must be over. */
+/** Maximum number of events of each half of a run. */
 const STEPS_MAX = 500_000;
 
 /** One run. */
 export interface RunOptions {
   readonly seed: bigint;
   readonly faults: FaultOptions;
-  /** For each of these a node of the role crashes; a role may be there several times. Default: none. */
+  /** For each entry a node of the role crashes; roles may repeat. Default: none. */
   readonly crashes?: readonly Role[];
   /** A crash at a counted message. Default: none. */
   readonly crashPoint?: CrashPoint;
@@ -40,14 +40,14 @@ export interface RunOptions {
   readonly readable?: boolean;
 }
 
-/** What came of it. */
+/** The result. */
 export interface RunOutcome {
-  /** Broken promises, each with its checker before it; empty when all was well. */
+  /** Broken promises, each with its checker's name before it; empty if there are none. */
   readonly violations: readonly string[];
-  /** The checkers that have seen one. */
+  /** The checkers that found one. */
   readonly checkers: readonly string[];
   readonly hash: string;
-  /** Elements delivered. */
+  /** Number of elements delivered. */
   readonly delivered: number;
   readonly cluster: SimCluster;
 }
@@ -62,14 +62,14 @@ export interface Run {
   toTheEnd(): Promise<void>;
 }
 
-/** In so many runs it is seen to that nothing is left at the end: that takes a while. */
+/** Share of runs that check for leaks at the end, which takes a while. */
 const LEFTOVERS_PROBABILITY = 1 / 2;
-/** Virtual time after which nothing is left, in ms: clients and jobs are given up by then. */
+/** Virtual time after which nothing may be left, in ms: by then clients and jobs have timed out. */
 const LEFT_MAX_MS = 600_000;
-/** It is looked for once in so many events, on average. */
+/** Average number of events between two checks for leaks. */
 const LEFT_EVERY = 16;
 
-/** Runs it, and says what came of it; an error of its own is a broken promise too. */
+/** Runs it and returns the result; an error counts as a broken promise, too. */
 export async function outcomeOf<R extends Run>(
   run: R,
   delivered: (run: R) => number,
@@ -106,14 +106,14 @@ export async function outcomeOf<R extends Run>(
   };
 }
 
-/** Ends all training processes as power cuts would, and waits until nothing is left of what they wanted. */
+/** Crashes all training processes like power cuts, and waits until nothing of theirs is left. */
 async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
   for (const name of cluster.trainers) {
     const node = cluster.node(name);
     if (node.isUp) node.crash();
   }
   try {
-    // Not at regular places: a heartbeat might be under way at each of them.
+    // At irregular intervals: at regular ones, a heartbeat could be in transit every time.
     const luck = cluster.random.fork("looks");
     const until = () => luck.int(LEFT_EVERY) === 0 && !hasLeftovers(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
@@ -124,7 +124,7 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
   }
 }
 
-/** What the faults of a run are where they are not drawn: a tenth of all messages is lost. */
+/** The faults of a run that does not draw them: a tenth of all messages is lost. */
 export const WORKLOAD_FAULTS: FaultOptions = {
   ...NO_FAULTS,
   lossProbability: 0.1,
@@ -138,10 +138,10 @@ export const WORKLOAD_FAULTS: FaultOptions = {
 };
 
 /**
- * Trouble for a while, then none.
+ * Runs with faults for a while, then without.
  *
- * @param livenessMaxMs Virtual time within which the healed cluster must get done.
- * @throws LeatError `deadline_exceeded` when it does not.
+ * @param livenessMaxMs Virtual time within which the healed cluster must finish.
+ * @throws LeatError `deadline_exceeded` if it does not.
  */
 export async function runThroughTrouble(
   cluster: SimCluster,
@@ -166,9 +166,9 @@ export async function runThroughTrouble(
 }
 
 /**
- * Lets time pass in a healed cluster until something holds.
+ * Runs a healed cluster until a condition holds.
  *
- * @throws LeatError `deadline_exceeded`, naming it, when it does not come to hold.
+ * @throws LeatError `deadline_exceeded`, naming the condition, if it never does.
  */
 export async function runUntil(
   cluster: SimCluster,

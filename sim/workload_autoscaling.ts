@@ -1,11 +1,11 @@
 /**
- * A cluster whose number of workers follows what its dispatcher wants: the scaler of production starts
- * and stops the workers of a simulated fleet, while trainers read now fast, now slowly.
+ * A cluster whose number of workers follows the dispatcher's wish: the scaler of production starts
+ * and stops the workers of a simulated fleet, while trainers read at changing speed.
  *
- * What must hold: what the mode promises (`DYNAMIC`: nothing twice, and all of it where workers leave in
- * order and nobody crashes; `DETERMINISTIC`: the canonical stream); there are never fewer or more workers
- * than allowed; and in a healed cluster with a constant load the scaler looks regularly, their number
- * settles, and stays when the dispatcher is restarted.
+ * Promises: those of the mode (`DYNAMIC`: no element twice, and all of them if workers stop
+ * gracefully and no node crashes; `DETERMINISTIC`: the canonical stream); the number of workers
+ * stays within its limits; and in a healed cluster with a constant load the scaler looks regularly,
+ * the number settles, and it stays when the dispatcher restarts.
  *
  * @module
  */
@@ -45,19 +45,19 @@ const SPLITS = 30;
 const WORKERS_MIN: [number, ...number[]] = [0, 1, 2];
 const WORKERS_MAX: [number, ...number[]] = [2, 3, 5];
 
-/** How often a trainer of a DETERMINISTIC stream puts down its place. */
+/** How often a trainer of a DETERMINISTIC stream saves its position. */
 const SAVE_PROBABILITY = 0.3;
-/** How long one waits that the dispatcher knows no more, in ms. */
+/** Delay before a reader that the dispatcher does not know any more tries again, in ms. */
 const LOST_PAUSE_MS = 300;
 
-/** How long a dispatcher is away that is restarted, in ms. */
+/** Downtime of a restarting dispatcher, in ms. */
 const AWAY_MS = 500;
 
 /** Quick timings. */
 const SCALING = { intervalMs: 1_000, measureMs: 3_000, downAfterMs: 4_000 };
 const WORKER = { heartbeatMs: 1_000 };
 const CLIENT = { refreshMs: 1_000, requestTimeoutMs: 2_000 };
-/** In so many of the runs with the timings of production an operator has it scale sooner. */
+/** Probability that an operator of a run with the timings of production makes scaling faster. */
 const SOONER_PROBABILITY = 0.5;
 const SOONER = { intervalMs: 1_000, downAfterMs: 4_000 };
 
@@ -72,17 +72,17 @@ export async function runAutoscaling(options: RunOptions): Promise<RunOutcome> {
   return await outcomeOf(run, ({ delivered }) => delivered);
 }
 
-/** What trainers read while workers come and go. */
+/** What trainers read while the number of workers changes. */
 interface Job {
   readonly trainers: readonly string[];
-  /** After how much silence the dispatcher gives one up where timings are quick, in ms. */
+  /** Timeout of a client with quick timings, in ms. */
   readonly clientTimeoutMs: number;
   readonly delivered: number;
   /** A training program: reads to the end. */
   train(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom): Promise<void>;
-  /** Everybody has come to the end. @param isWhole Nothing may have been lost. */
+  /** Called when all have reached the end. @param isWhole Whether nothing may be lost. */
   ended(isWhole: boolean): void;
-  /** Told before anything begins. */
+  /** Called before anything begins. */
   watch(violations: Violations): void;
 }
 
@@ -94,20 +94,20 @@ class AutoscalingRun implements Disposable {
   readonly #crashes: Crashes;
   readonly #fleet: SimFleet;
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
-  /** No trainer and no worker crashes. */
+  /** Whether no trainer and no worker crashes. */
   readonly #losesNothing: boolean;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #scaler: Scaler;
   readonly #timings: ServiceTimings;
   readonly #scaling: Required<ScalingOptions>;
   readonly #pace: AutoscalingPace;
-  /** How much of the first turn is over when the run begins, in ms. */
+  /** How much of the first phase has passed when the run begins, in ms. */
   readonly #aheadMs: number;
-  /** Looks of the scaler since it has changed the number of workers, or was not answered. */
+  /** Looks of the scaler since it changed the number of workers, or got no answer. */
   #looks = 0;
-  /** How many workers the dispatcher said are there when it was last asked. */
+  /** Number of workers according to the dispatcher's last answer. */
   #counted = 0;
-  /** When the look before was answered, if it was, in a healed cluster. */
+  /** When the previous look got an answer, if it did, in a healed cluster. */
   #answeredUs: number | undefined;
   #hasHealed = false;
   #stops = 0;
@@ -150,7 +150,7 @@ class AutoscalingRun implements Disposable {
       point: crashPoint,
       onCrash: (node) => {
         this.#trainings.crashed(node);
-        // Nobody starts a worker that has ended but the scaler.
+        // Only the scaler starts a worker that has ended.
         if (this.#fleet.all.includes(node.name)) void node.stop();
       },
     });
@@ -161,7 +161,7 @@ class AutoscalingRun implements Disposable {
     return this.#job.delivered;
   }
 
-  /** How the trainers of the job read: so little ahead that workers hold elements while they are slow. */
+  /** Trainers buffer so little that workers hold elements while trainers are slow. */
   get reading(): Timings {
     return { ...this.#timings.client, bufferBytesMax: 1 };
   }
@@ -241,7 +241,7 @@ class AutoscalingRun implements Disposable {
     );
   }
 
-  /** Under a constant load, and then while the dispatcher is restarted. */
+  /** Checks under a constant load, and then while the dispatcher restarts. */
   async #expectSettled(): Promise<void> {
     const { scheduler } = this.cluster;
     const { settledMs, afterRestartMs, livenessMaxMs } = this.#pace;
@@ -253,7 +253,7 @@ class AutoscalingRun implements Disposable {
     this.#loadConstantly(node, () => isOver).catch((error) =>
       this.violations.by("training").add(LeatError.from(error).message)
     );
-    // A dispatcher that is restarted keeps as many as it counts: none of them may be dead.
+    // A restarted dispatcher keeps the workers that it counts: none of them may be dead.
     const hasSettled = () =>
       this.#looks > settledLooks && this.#counted === this.#fleet.names.length;
     const what = "the number of workers has settled";
@@ -266,7 +266,8 @@ class AutoscalingRun implements Disposable {
     const isLate = () => scheduler.nowUs >= untilUs;
     await runUntil(this.cluster, isLate, "the time is over", livenessMaxMs);
     isOver = true;
-    // A dispatcher forgets at a restart that fewer were too few for a while: it finds anew what is enough.
+    // A restart loses the dispatcher's knowledge that fewer workers were too few: it has to find
+    // the number again.
     const { length: left } = this.#fleet.names;
     const isEnough = left >= Math.min(size, STEADY_WORKERS);
     if (isEnough && left <= size && this.#stops - stops === size - left) return;
@@ -325,12 +326,15 @@ class DynamicJob implements Job {
 
 class OrderedJob implements Job {
   readonly trainers = TRAINERS.slice(0, 1);
-  /** One that is given up reads on from its place, and is not refused for long because of its life before. */
+  /**
+   * A reader that timed out continues from its position, and is not refused for long because of its
+   * previous life.
+   */
   readonly clientTimeoutMs = 10_000;
   #stream!: StreamChecker;
   readonly #wanted: readonly string[];
   readonly #make: () => Dataset<unknown>;
-  /** What the trainer has on its disk. */
+  /** The trainer's checkpoint on its disk. */
   #saved: { readonly token: Uint8Array; readonly position: number } | undefined;
 
   constructor(make: () => Dataset<unknown>, wanted: readonly string[]) {
@@ -350,10 +354,10 @@ class OrderedJob implements Job {
     while (!await this.#readOn(run, node, who, luck)) await node.host.sleep(LOST_PAUSE_MS);
   }
 
-  /** Whoever has come to the end has had all of it. */
+  /** A reader that has reached the end has received everything. */
   ended(): void {}
 
-  /** Reads from where it was saved last; true at the end of the stream. */
+  /** Reads from the last checkpoint; true at the end of the stream. */
   async #readOn(run: AutoscalingRun, node: SimNode, who: string, luck: SimRandom) {
     const dataset = (service: string) =>
       this.#make().distribute({

@@ -1,17 +1,18 @@
 /**
  * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
- * saves its place now and then; when one crashes, it or another node in its stead goes on from there,
- * and the others, whom that is told, go on from theirs. In some runs, in which none is thought lost,
- * they read several epochs, to the next of which each goes on by itself: those of a `repeat`, or of
- * the iterators that a program opens of one dataset. When one crashes there, all are begun again from
- * the last step that all have saved, as what launches training programs does it. In half of all runs
- * each such start has a `runId`; then readers of the last one may live on for a while, and before some
- * starts there is one that comes to nothing, of one consumer alone.
+ * saves its position from time to time. When one crashes, it or another node continues from there,
+ * and the others learn of that and continue from their positions.
  *
- * What must hold: whatever happens, and however many workers there are by then, consumer i of n is
- * given every n-th element of the canonical stream of each epoch from the i-th on, each in its place;
- * and once the cluster has healed all of them reach the end. Consumers that name their runs are never
- * refused, but where their run was followed by another one.
+ * In some runs, in which no client is declared lost, they read several epochs, each of a `repeat`
+ * or of an iterator of one dataset, and each consumer moves to the next epoch by itself. When one
+ * crashes there, all restart from the last step that all have saved, as a launcher of training
+ * programs does it. In half of all runs each such start has a `runId`. Then readers of the previous
+ * start may live on for a while, and some starts follow a failed start of one consumer.
+ *
+ * Promises: whatever happens, and however many workers there are, consumer i of n receives every
+ * n-th element of the canonical stream of each epoch from the i-th on, in order. Once the cluster
+ * has healed, all of them reach the end. Consumers that name their runs are refused only if a later
+ * run replaced theirs.
  *
  * @module
  */
@@ -37,33 +38,37 @@ import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "
 const CONSUMERS_MAX = 3;
 const EPOCHS: [number, ...number[]] = [1, 1, 2, 3];
 const WORKERS_MAX = 5;
-/** For how long they come and go, in ms. */
+/** How long workers come and go, in ms. */
 const CHANGES_MS = 5_000;
-/** A dispatcher that starts has a snapshot and some records to read. */
+/** A starting dispatcher reads a snapshot and some records. */
 const JOURNAL_RECORDS_MAX = 20;
 
 const STEP_MAX_MS = 20;
 const SAVE_PROBABILITY = 0.3;
-/** Where all save at the same steps: at every so manieth. */
+/** Number of steps between checkpoints, if all save at the same steps. */
 const SAVE_EVERY_STEPS = 3;
-/** How often a consumer goes on in another process though nothing has happened, after saving. */
+/** Probability that a consumer moves to another process without a crash, after saving. */
 const MOVE_PROBABILITY = 0.05;
-/** How often the launcher starts one consumer alone, in vain, before it starts all of them. */
+/** Probability that the launcher first starts one consumer alone, in vain. */
 const STRAY_PROBABILITY = 0.5;
-/** How often a reader lives on when its run is over, and how long that start which comes to nothing takes. */
+/**
+ * Probability that a reader survives the end of its run; and the time of a start in vain, in ms.
+ */
 const LINGER_PROBABILITY = 0.5;
 const STRAY_MS = 1_000;
-/** How many epochs it tries to read. */
+/** Number of epochs that a surviving reader tries to read. */
 const LINGER_EPOCHS = 3;
-/** After how long without an element for anybody one that has ended comes again, in ms. */
+/** Time without an element for any consumer after which one that has ended restarts, in ms. */
 const STUCK_MS = 8_000;
-/** How long a consumer waits before it comes again, and looks whether others have, in ms. */
+/** Delay before a consumer restarts, or checks again whether others have, in ms. */
 const PAUSE_MS = 300;
 
-/** Of a dispatcher that is not to think consumers lost: longer than any trouble lasts, in ms. */
+/**
+ * Timeouts of a dispatcher that must not declare clients lost: longer than any fault lasts, in ms.
+ */
 const CLIENT_PATIENCE = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
 
-/** How far beyond what all consumers have splits are handed out. */
+/** How far beyond the slowest consumer splits are assigned. */
 const WINDOW_SPLITS = 8;
 
 /** Runs one seed. */
@@ -87,7 +92,7 @@ class ConsumersRun implements Disposable {
   readonly #epochs: number;
   readonly #areApart: boolean;
   readonly #areNamed: boolean;
-  /** All begin again when one crashes. */
+  /** Whether all restart when one crashes. */
   readonly #areOneGroup: boolean;
   #starts = 1;
   #launch = Promise.resolve();
@@ -100,9 +105,9 @@ class ConsumersRun implements Disposable {
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
   readonly #runs = new RunsChecker(this.violations.by("runs"));
-  /** What is settled when all have to begin again; another one from then on. */
+  /** Resolves when all have to restart; then it is replaced. */
   #restart = Promise.withResolvers<"restarted">();
-  /** When anybody was given anything last. */
+  /** When any consumer last received an element. */
   #progressUs = 0;
 
   constructor(
@@ -168,7 +173,7 @@ class ConsumersRun implements Disposable {
     this.#readings[Symbol.dispose]();
   }
 
-  /** The others wait, for one that has ended, perhaps: of a stream begun anew it has to read its end. */
+  /** The others may wait for one that has ended: after a restart it has to read the end again. */
   get #isStuck(): boolean {
     return !this.#isDone && this.cluster.scheduler.nowUs - this.#progressUs > 1_000 * STUCK_MS;
   }
@@ -177,7 +182,7 @@ class ConsumersRun implements Disposable {
     return this.#consumers.every(({ hasEnded }) => hasEnded);
   }
 
-  /** Another node goes on in the stead of one that has crashed, or it does itself when it is back. */
+  /** Another node replaces a crashed one, or the node itself continues when it is back. */
   #crashed(node: SimNode, luck: SimRandom): void {
     this.#trainings.crashed(node);
     const consumer = this.#consumers.find(({ active }) => active === node.name);
@@ -187,7 +192,10 @@ class ConsumersRun implements Disposable {
     if (luck.chance(0.5)) this.#move(consumer);
   }
 
-  /** From the last step that all have saved, or the first; what they have saved beyond it is forgotten. */
+  /**
+   * Restarts from the last step that all have saved, or from the beginning; later checkpoints are
+   * dropped.
+   */
   #restartAll(): void {
     const all = this.#consumers.map(({ saved }) => new Set(saved.keys()));
     const step = Math.max(0, ...all.reduce((common, other) => common.intersection(other)));
@@ -200,7 +208,7 @@ class ConsumersRun implements Disposable {
     this.#launch = this.#launch.then(() => this.#start());
   }
 
-  /** All are started anew; in some runs one of them alone before, in vain. */
+  /** Starts all; in some runs one of them alone before, in vain. */
   async #start(): Promise<void> {
     const luck = this.cluster.random.fork(`start ${++this.#starts}`);
     if (!this.#areNamed || !luck.chance(STRAY_PROBABILITY)) return;
@@ -219,13 +227,13 @@ class ConsumersRun implements Disposable {
     if (place !== undefined) await iterator.restore(place.token);
     const given = await Promise.race([take(iterator).catch(() => undefined), this.#wait()]);
     this.cluster.counters.tally("started_in_vain");
-    // One that has not come by then does not come any more: its process was ended.
+    // A reader that has received nothing by then ends: its process was killed.
     const lingers = given !== undefined && luck.chance(LINGER_PROBABILITY);
     if (lingers) this.#linger(iterator, next).catch(() => {});
     else await Promise.race([iterator.return(), this.#wait()]);
   }
 
-  /** Its process reads on for a while, whatever it is told, and goes on to other epochs. */
+  /** Its process continues to read for a while, despite errors, and also other epochs. */
   async #linger(iterator: DatasetIterator<unknown>, next: NextIterator<unknown>): Promise<void> {
     for (let epoch = 0; epoch < LINGER_EPOCHS; epoch++) {
       const reading = epoch === 0 ? iterator : next();
@@ -237,14 +245,14 @@ class ConsumersRun implements Disposable {
     }
   }
 
-  /** Whatever becomes of the nodes. */
+  /** Independent of the state of the nodes. */
   #wait(): Promise<undefined> {
     return new Promise((resolve) =>
       this.cluster.after(STRAY_MS, "started in vain", () => resolve(undefined))
     );
   }
 
-  /** Who is started while the launcher starts all begins with them. */
+  /** A program that starts while the launcher starts all waits for them. */
   async #launched(): Promise<void> {
     for (let launch; launch !== this.#launch;) await (launch = this.#launch);
   }
@@ -267,7 +275,7 @@ class ConsumersRun implements Disposable {
     );
   }
 
-  /** Reads to the end, from wherever it has to go on; then it stays, for the others may begin anew. */
+  /** Reads to the end from its position; then it stays, because the others may restart. */
   async #train(consumer: Consumer, process: Process): Promise<void> {
     const { node, luck } = process;
     let next: NextIterator<unknown> | undefined;
@@ -275,7 +283,7 @@ class ConsumersRun implements Disposable {
       await this.#launched();
       if (!process.isActive()) return;
       const restart = this.#restart;
-      // A program may go on with the dataset that it has; not where each start of it has a name.
+      // A program may continue with the same dataset, unless each start has a name.
       const isSame = this.#areApart && !this.#areNamed && consumer.saved.size > 0 &&
         luck.chance(0.5);
       if (next === undefined || !isSame) next = this.#dataset(consumer, node);
@@ -285,7 +293,7 @@ class ConsumersRun implements Disposable {
       if (outcome === "lost") {
         if (this.#areNamed && this.#restart === restart) {
           this.violations.by("runs").add(
-            `${process.who} was put out, and no run has followed its own`,
+            `${process.who} was fenced, and no later run replaced its own`,
           );
         }
         this.cluster.counters.tally("consumer_lost");
@@ -293,7 +301,7 @@ class ConsumersRun implements Disposable {
         continue;
       }
       consumer.hasEnded = true;
-      // Also when all have ended: one that crashes then may need the others again.
+      // Even if all have ended: one that crashes then may need the others again.
       while ((this.#areNamed || !this.#isStuck) && this.#restart === restart) {
         await node.host.sleep(PAUSE_MS);
       }
@@ -317,14 +325,14 @@ class ConsumersRun implements Disposable {
     else saved.set(0, { token: await iterator.save(), epoch });
     for (;;) {
       const taken = take(iterator, place !== undefined).catch((error) => {
-        // Who is of a run that was followed is refused.
+        // A reader of a replaced run is refused.
         if (!this.#areNamed || this.#restart.promise === restart) throw error;
         return "restarted" as const;
       });
       const given = await Promise.race([taken, restart]);
       if (given === "restarted" && !isActive()) return given;
       if (given === "lost" || given === undefined || given === "restarted") {
-        // Of those that have not come yet the launcher has seen to it that they do not come any more.
+        // The launcher has ended the processes that have received nothing.
         const hasCome = this.#areNamed && position > begin;
         const lingers = hasCome && given === "restarted" && luck.chance(LINGER_PROBABILITY);
         if (lingers) this.#linger(iterator, next).catch(() => {});
@@ -343,7 +351,7 @@ class ConsumersRun implements Disposable {
       this.#crashes.delivered(this.delivered);
       if (this.#isSaving(position, luck)) {
         const token = await iterator.save();
-        // Whoever is to begin again has no step after that.
+        // A consumer that must restart keeps no later step.
         if (this.#restart.promise === restart) saved.set(position, { token, epoch });
         if (!this.#areOneGroup && luck.chance(MOVE_PROBABILITY)) {
           await iterator.return();

@@ -1,13 +1,15 @@
 /**
- * A small cluster that reads one dataset under `DYNAMIC` sharding, or `OFF`: a dispatcher, three workers
- * and two clients of one job.
+ * A small cluster that reads one dataset under `DYNAMIC` sharding, or `OFF`: a dispatcher, three
+ * workers and two clients of one job.
  *
- * What must hold: no element is taken twice, whatever happens (under `OFF`: more often than there were
- * workers' lives); what one task gives to one client comes in the task's order; nothing is lost of what
- * living workers have made, but for what clients that crashed had asked for; every element is taken once
- * if no client has crashed, or else made at least under `DYNAMIC`, but for those that a worker held which
- * has (`OFF`: once of each worker that has a part in it and has not); and once the cluster has healed,
- * every client reaches the end.
+ * Promises:
+ * - No element is received twice (under `OFF`: more often than there were lives of workers).
+ * - A client receives a task's elements in the task's order.
+ * - Of what living workers made, only what crashed clients had requested may be lost.
+ * - If no client has crashed, every element is received once, except those that a crashed worker
+ *   held (`OFF`: once from each worker that took part and did not crash). If one has crashed, every
+ *   element is at least made under `DYNAMIC`.
+ * - Once the cluster has healed, every client reaches the end.
  *
  * @module
  */
@@ -41,36 +43,41 @@ const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const CLIENTS = ["client-1", "client-2"] as const;
 const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CLIENTS } as const;
 
-/** How long a training step takes at most, in ms. */
+/** Longest training step, in ms. */
 const STEP_MAX_MS = 20;
-/** What an element costs a worker at most, in ms: in some runs clients wait for workers. */
+/** Longest time of a worker per element, in ms: in some runs clients wait for workers. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
-/** Requests of a client to all workers together: in some runs fewer than there are workers. */
+/**
+ * Maximum requests of a client to all workers together: in some runs fewer than there are workers.
+ */
 const OUTSTANDING: [number, ...number[]] = [Infinity, Infinity, 1, 2];
 
-/** Timings that the actors offer to be set. */
+/** Timings that the actors allow to set. */
 const WORKER_HEARTBEAT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 1_000;
 
-/** How often a dispatcher crashes that does so again and again, and at which of its messages, at most. */
+/**
+ * Maximum number of crashes of a repeatedly crashing dispatcher, and of the message at which it
+ * crashes.
+ */
 const RESTARTS_MAX = 20;
 const RESTART_MESSAGES_MAX = 12;
-/** How long its journal may get, in records. */
+/** Maximum length of its journal, in records. */
 const JOURNAL_RECORDS_MAX: [number, ...number[]] = [1, 5, 20];
 
 /** One run. */
 export interface DynamicOptions extends RunOptions {
-  /** Puts something before the dispatcher's journal, to see what comes of it. */
+  /** Wraps the dispatcher's journal, to observe it. */
   readonly wrapJournal?: (node: SimNode) => NonNullable<DispatcherConfig["wrapJournal"]>;
   /** Default DYNAMIC. */
   readonly mode?: "DYNAMIC" | "OFF";
-  /** Records after which the dispatcher compacts its journal. Default: its own. */
+  /** Number of records after which the dispatcher compacts its journal. Default: its own. */
   readonly journalRecordsMax?: number;
-  /** Clients have the dataset by its id, under which they register it first. Default false. */
+  /** Clients register the dataset first and then use its id. Default false. */
   readonly registered?: boolean;
 }
 
-/** A dispatcher that compacts its journal every few records, and crashes again and again. */
+/** A dispatcher that compacts its journal every few records, and crashes repeatedly. */
 export async function runRestarts(options: DynamicOptions): Promise<RunOutcome> {
   const luck = new SimRandom(options.seed).fork("restarts");
   const point = { message: 1 + luck.int(RESTART_MESSAGES_MAX), lives: 1 + luck.int(RESTARTS_MAX) };
@@ -103,7 +110,7 @@ class DynamicRun {
   readonly #options: DynamicOptions;
   readonly #ledger = new SplitLedger(this.violations.by("splits"));
   readonly #handover = new HandoverChecker(this.violations.by("handover"));
-  /** Splits are handed out in their order, so that under DYNAMIC a task's numbers grow as well. */
+  /** Splits are assigned in order, so a task's numbers also increase under DYNAMIC. */
   readonly #order = new TaskOrderChecker(this.violations.by("order"));
   readonly #crashes: Crashes;
   readonly #ended = new Set<string>();
@@ -156,14 +163,14 @@ class DynamicRun {
     );
     this.#handover.expectAll();
     if (this.#crashesOf("client") > 0) return this.#expectAllMade();
-    // A dispatcher that crashes loses nothing: what it had not journaled it had told nobody.
+    // A crashing dispatcher loses nothing: what it had not journaled, it had not answered.
     const crashes = this.#crashesOf("worker");
     if (this.#isOff) this.deliveries.expectAll(Math.max(0, this.#tasked.count - crashes));
     else if (crashes === 0) this.deliveries.expectAll();
     else this.#expectLost(this.deliveries.missing());
   }
 
-  /** What is missing may have been given to a client that crashed; under DYNAMIC it was made for somebody. */
+  /** Missing elements may have gone to a crashed client; under DYNAMIC they must have been made. */
   #expectAllMade(): void {
     if (this.#isOff) return;
     const elements = Array.from({ length: SPLITS }, (_, element) => element);

@@ -1,10 +1,10 @@
 /**
- * A small cluster that reads some epochs of one DYNAMIC job: a dispatcher, three workers, and two or three
- * clients, each in an epoch of its own at times. In some runs clients leave epochs before their end.
+ * A small cluster that reads some epochs of one DYNAMIC job: a dispatcher, three workers, and two
+ * or three clients, which may be in different epochs. In some runs clients leave epochs early.
  *
- * What must hold: no element of an epoch is taken twice, whatever happens; if no client has crashed or
- * left early, each is taken once in every epoch but for those that a worker held which has crashed; and
- * once the cluster has healed, every client reaches the end of the last epoch.
+ * Promises: no element of an epoch is received twice. If no client has crashed or left early, each
+ * element is received once in every epoch, except those that a crashed worker held. Once the
+ * cluster has healed, every client reaches the end of the last epoch.
  *
  * @module
  */
@@ -28,16 +28,19 @@ const EPOCHS_MAX = 3;
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const CLIENTS = ["client-1", "client-2", "client-3"] as const;
 
-/** How long a training step takes at most, in ms: in some runs clients are epochs apart. */
+/** Longest training step, in ms: in some runs clients are epochs apart. */
 const STEP_MAX_MS: [number, ...number[]] = [20, 20, 100];
-/** What an element costs a worker at most, in ms. */
+/** Longest time of a worker per element, in ms. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
 const OUTSTANDING: [number, ...number[]] = [1, 2, 16];
-/** How many epochs of a hundred a client leaves early, and after how many elements at most. */
+/** Percentage of epochs that a client leaves early, and the latest element at which it does. */
 const LEFT_EARLY_PERCENT: [number, ...number[]] = [0, 30];
 const LEFT_AFTER_MAX = 4;
 
-/** Longer than a run: who crashes begins with the first epoch again, which is over and not to be given anew. */
+/**
+ * Longer than a run: a crashed client starts with the first epoch again, which must not be given
+ * twice.
+ */
 const JOB_GC_TIMEOUT_MS = 120_000;
 
 /** Runs one seed. */

@@ -1,13 +1,13 @@
 /**
- * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three workers
- * and a trainer, which saves its iterator now and then and goes on from there when it has crashed,
- * when somebody else was thought to be the reader, or just so; now and then from a place long before it,
- * while the iterator that it had is open still. Epochs are those of a `repeat`, or of the iterators that a
- * program opens of one dataset, each when the one before has ended.
+ * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three
+ * workers and a trainer. The trainer saves its iterator from time to time and continues from there
+ * after a crash, when another reader replaced it, or without a reason; sometimes from a much
+ * earlier checkpoint, while its previous iterator is still open. Epochs are those of a `repeat`, or
+ * of the iterators that a program opens of one dataset, one after the other.
  *
- * What must hold: whatever happens, the training loop is given the canonical stream, each element
- * once and in its place; no split is produced beyond the window; and once the cluster has healed the
- * loop reaches the end, and nothing of the job is left anywhere.
+ * Promises: the training loop receives the canonical stream, each element once and in order. No
+ * split is produced beyond the window. Once the cluster has healed, the loop reaches the end, and
+ * nothing of the job is left anywhere.
  *
  * @module
  */
@@ -39,29 +39,32 @@ const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const TRAINER = "trainer";
 const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
 
-/** How long a training step takes at most, in ms. */
+/** Longest training step, in ms. */
 const STEP_MAX_MS = 20;
-/** How often the loop saves its iterator, per element, and how often it then goes on in a new one. */
+/**
+ * Probabilities, per element, that the loop saves its iterator, and that it then restores a new
+ * one.
+ */
 const SAVE_PROBABILITY = 0.3;
 const RESTORE_PROBABILITY = 0.1;
-/** How often the loop goes back to one of all the places that were saved, per element, and at most. */
+/** Probability, per element, that the loop goes back to any checkpoint, and how often it may. */
 const GO_BACK_PROBABILITY = 0.1;
 const GO_BACKS_MAX = 3;
-/** How long the loop waits before it tries again to be the reader, in ms. */
+/** Delay before the loop tries again to be the reader, in ms. */
 const LOST_PAUSE_MS = 500;
-/** Of asks for the dispatcher's state, in ms. */
+/** Timeouts of requests for the dispatcher's state, in ms. */
 const DESCRIBE_TIMEOUT_MS = 60_000;
 const DESCRIBE_ATTEMPT_MS = 500;
-/** How far beyond its mark the reader's splits are handed out. */
+/** How far beyond its mark the reader's splits are assigned. */
 const WINDOW_SPLITS = 8;
-/** What the reader keeps out of order: about one batch, a few, or all there is. */
+/** Buffer of the reader for elements out of order: about one batch, a few, or all. */
 const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
 
-/** What is read, and what it has to give. */
+/** What is read, and its expected stream. */
 export interface OrderedStream {
   readonly make: () => Dataset<unknown>;
   readonly epochs: number;
-  /** Whether each epoch has an iterator of its own. */
+  /** Whether each epoch has its own iterator. */
   readonly areApart: boolean;
   /** All epochs, as texts. */
   readonly wanted: readonly string[];
@@ -87,16 +90,16 @@ export async function runOrderedOver(
   return await outcomeOf(run, ({ stream }) => stream.furthest);
 }
 
-/** Where an iterator begins. */
+/** The start of an iterator. */
 interface Beginning {
   readonly position: number;
-  /** Of those that have iterators of their own. */
+  /** The epoch, if each has its own iterator. */
   readonly epoch: number;
   /** Whether it, or the one before it, was restored. */
   readonly isRestored: boolean;
 }
 
-/** What the trainer has on its disk. */
+/** The trainer's checkpoint on its disk. */
 interface Saved extends Beginning {
   readonly token: Uint8Array;
 }
@@ -108,7 +111,7 @@ class OrderedRun implements Disposable {
   readonly cluster: SimCluster;
   readonly stream: StreamChecker;
   readonly #make: () => Dataset<unknown>;
-  /** How many iterators read all, and how often each of them repeats it. */
+  /** Number of iterators that read everything, and of repetitions in each. */
   readonly #iterators: number;
   readonly #repeats: number;
   readonly #windowBytes: number;
@@ -119,7 +122,7 @@ class OrderedRun implements Disposable {
   readonly #readings = new Readings();
   readonly #saves: Saved[] = [];
   #goneBack = 0;
-  /** Where the trainer goes on. */
+  /** Where the trainer continues. */
   #saved: Saved | undefined;
 
   constructor(
@@ -190,13 +193,13 @@ class OrderedRun implements Disposable {
       }
       counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
       begin = this.#saved ?? START;
-      // One that is not restored would be the next epoch's.
+      // An iterator that is not restored would be the next epoch's.
       const isSame = this.#iterators > 1 && "token" in begin && luck.chance(0.5);
       if (!isSame) next = this.#dataset(node);
     }
   }
 
-  /** Reads until it is to be restored, or at its end. */
+  /** Reads until it is to be restored, or to its end. */
   async #readOn(
     iterator: DatasetIterator<unknown>,
     begin: Beginning | Saved,
@@ -244,7 +247,10 @@ class OrderedRun implements Disposable {
     });
   }
 
-  /** No task, no reader and no job is left of what is over, once those that vanished are missed. */
+  /**
+   * Nothing of finished jobs may be left: no task, reader or job, once vanished clients have timed
+   * out.
+   */
   async #expectNothingLeft(): Promise<void> {
     // From a node that does not crash any more.
     const { host, system } = this.cluster.node(WORKERS.at(-1)!);

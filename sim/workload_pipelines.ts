@@ -1,14 +1,15 @@
 /**
- * A small cluster that reads a pipeline drawn at random from the operators, in a mode drawn as well:
- * DYNAMIC, OFF or DETERMINISTIC, by one to five workers and one or two clients.
+ * A small cluster that reads a random pipeline in a random mode (DYNAMIC, OFF or DETERMINISTIC)
+ * with one to five workers and one or two clients.
  *
- * What must hold: under DETERMINISTIC, what must of the ordered workload, tokens included, and the
- * stream has the values that the plain definitions of the operators give. Otherwise no value comes
- * more often than by these definitions (under OFF: from each worker's life), and no element more often
- * than tasks have made it; nothing is lost of what living workers have made, but for what clients that
- * crashed had asked for; where no operator counts elements each value is made as often as it has to be,
- * if no worker has crashed, and comes as often, if no client has either; and once the cluster has
- * healed every client reaches the end.
+ * Promises under DETERMINISTIC: those of the ordered workload, including checkpoints, and the
+ * stream has the values that the plain definitions of the operators give. In the other modes:
+ * - No value comes more often than by these definitions (under OFF: per life of a worker), and no
+ *   element more often than tasks have made it.
+ * - Of what living workers made, only what crashed clients had requested may be lost.
+ * - If no operator counts elements and no worker has crashed, each value is made as often as
+ *   defined; if no client has crashed either, it is received as often.
+ * - Once the cluster has healed, every client reaches the end.
  *
  * @module
  */
@@ -36,7 +37,7 @@ import { type Trainer, Trainers } from "./trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 
-/** Names may hold anything. */
+/** Names may contain any characters. */
 const WORKERS = ["worker-1", "wörker 2", "worker/3?x=#", "4", "worker|5"] as const;
 const CLIENTS = ["client-1", "client 2 ☂"] as const;
 
@@ -63,7 +64,7 @@ async function runWithoutOrder(
   return await outcomeOf(run, ({ bag }) => bag.delivered);
 }
 
-/** The reference is itself checked, against the plain definitions. */
+/** Also checks the reference itself against the plain definitions. */
 async function runInOrder(
   { make, bag, isExact }: RandomPipeline,
   epochs: number,
@@ -98,7 +99,7 @@ class PipelineRun implements Disposable {
   readonly cluster: SimCluster;
   readonly bag: BagChecker;
   readonly #handover = new HandoverChecker(this.violations.by("handover"));
-  /** The values of all that tasks have made. */
+  /** The values of everything that tasks have made. */
   readonly #made: number[] = [];
   readonly #pipeline: RandomPipeline;
   readonly #mode: ShardingPolicy;
@@ -145,7 +146,7 @@ class PipelineRun implements Disposable {
     if (this.#trainers.haveLived) {
       return this.bag.expectAll(bag, isOff ? this.#tasked.count : 1);
     }
-    // Under OFF it is not known which worker came to the job when its last client was at the end.
+    // Under OFF it is unknown which workers joined before the last client reached the end.
     if (isOff || isSame(bagOf(this.#made), bag, 1)) return;
     this.violations.by("values").add(
       `tasks have made ${this.#made.length} values that differ from what operators say`,

@@ -1,12 +1,13 @@
 /**
- * A job whose runners die of what they run, beside a healthy one on the same workers: an OFF or DYNAMIC
- * pipeline that ends its runner after a few elements, or a DETERMINISTIC one with a split that does. In
- * some runs it does so once or twice, in the others for ever.
+ * A job that kills its runners, next to a healthy one on the same workers: an OFF or DYNAMIC
+ * pipeline that ends its runner after a few elements, or a DETERMINISTIC one with a fatal split. In
+ * some runs it kills once or twice, in the others always.
  *
- * What must hold, however often workers and dispatcher crash: what kills for ever fails its job, whose
- * trainer is told so, before another runner is allowed than those that it takes, and no worker is given
- * a task of it after that; what kills once or twice does not fail the job, and costs a DETERMINISTIC
- * stream nothing; and the healthy DYNAMIC job gives each element, as if it were alone.
+ * Promises, however often workers and dispatcher crash: a pipeline that always kills fails its job,
+ * its trainer gets the error, no more new runners are allowed than the limit, and no worker gets a
+ * task of it afterwards. A pipeline that kills once or twice does not fail its job, and a
+ * DETERMINISTIC stream loses nothing. The healthy DYNAMIC job gives every element, as if it were
+ * alone.
  *
  * @module
  */
@@ -37,11 +38,11 @@ const [VICTIM, BYSTANDER] = ["victim", "bystander"];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
 /** How often the poison kills. */
 const KILLS: [number, ...number[]] = [Infinity, Infinity, 2, 1];
-/** So many deaths fail a job. */
+/** Number of deaths that fail a job. */
 const DEATHS_MAX = 3;
-/** Steps that a runner takes before it dies, at most. */
+/** Maximum number of steps before a runner dies. */
 const STEPS_MAX = 4;
-/** A dispatcher that starts has a snapshot and some records to read. */
+/** A starting dispatcher reads a snapshot and some records. */
 const JOURNAL_RECORDS_MAX = 20;
 const STEP_MAX_MS = 20;
 const WORK_MAX_MS = 20;
@@ -57,7 +58,7 @@ export async function runPoison(options: RunOptions): Promise<RunOutcome> {
 }
 
 const HEALTHY = Dataset.range(ELEMENTS);
-/** Its tasks are told from the others' by a name in its graph. */
+/** A name in its graph distinguishes its tasks from the others'. */
 const POISONED = Dataset.range(ELEMENTS).map((x, { poison }) => x + poison, {
   captures: { poison: 0 },
 });
@@ -83,7 +84,7 @@ class PoisonRun implements Disposable {
     this.#mode = luck.pick(MODES);
     this.#kills = luck.pick(KILLS);
     const place = luck.int(ELEMENTS);
-    // A job that its trainer opens again begins anew: trainers live.
+    // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
     this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
     this.#timings = drawTimings(this.cluster, QUICK);
@@ -110,7 +111,7 @@ class PoisonRun implements Disposable {
   async toTheEnd(): Promise<void> {
     const haveEnded = () => this.#trainings.haveEnded([VICTIM!, BYSTANDER!]);
     await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
-    // What a worker that crashed held of a DYNAMIC job is lost.
+    // What a crashed worker held of a DYNAMIC job is lost.
     if (!this.#workersCrash) this.#bystander.expectAll();
   }
 

@@ -1,11 +1,11 @@
 /**
- * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers and
- * three consumers of one job, of which one may lag behind. In some runs schedulers are on a node of
- * their own, which may crash as well; in some the dataset ends after all.
+ * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers
+ * and three consumers of one job, of which one may be slow. In some runs schedulers are on their
+ * own node, which may crash as well; in some the dataset ends.
  *
- * What must hold, whatever happens: in every step that consumers take together, each is given its own
- * part of one round of one task; a consumer that is restarted too soon is told who holds its index; and
- * once the cluster has healed, all of them read on together, or all who are under way come to one end.
+ * Promises: in every step that consumers take together, each receives its own part of one round of
+ * one task. A consumer that restarts too soon is told who holds its index. Once the cluster has
+ * healed, all of them continue together, or all active ones reach one end.
  *
  * @module
  */
@@ -30,26 +30,29 @@ import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "
 
 const WORKERS = ["worker-1", "worker-2"] as const;
 const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
-/** Where schedulers are in some runs, so that what they wait for is lost, too. */
+/** The node of the schedulers in some runs, so that their queues are lost, too. */
 const FRONT = "front";
 
-/** How often that crashes, in runs in which workers do. */
+/** Probability that it crashes, in runs in which workers do. */
 const FRONT_CRASH_PROBABILITY = 0.5;
 
-/** Everybody has met all others, and taken so many steps since it came last, when a run is over. */
+/**
+ * The run ends when every consumer has met all others and has taken this many steps since its last
+ * start.
+ */
 const STEPS = 10;
-/** How long a training step takes at most, in ms. */
+/** Longest training step, in ms. */
 const STEP_MAX_MS: [number, ...number[]] = [10, 50, 200];
-/** How much longer the steps of a consumer take that lags behind, in runs that have one. */
+/** How much longer the steps of a slow consumer take, in runs that have one. */
 const STRAGGLER_TIMES = 5;
 const STRAGGLER_PROBABILITY = 0.3;
-/** How long a consumer waits that is not let in, before it tries again, in ms. */
+/** Delay before a refused consumer tries again, in ms. */
 const REFUSED_PAUSE_MS = 300;
-/** Bytes that a consumer reads ahead: a round, or as much as it likes. */
+/** Bytes that a consumer reads ahead: one round, or any number. */
 const BUFFER_BYTES: [number, ...number[]] = [1, 2 ** 20];
 const ROUNDS_AHEAD: [number, ...number[]] = [1, 4, 10];
 
-/** Timings that the actors offer to be set: so short that some are thought lost that are not. */
+/** Timings that the actors allow to set: so short that some living nodes are declared lost. */
 const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
@@ -58,15 +61,15 @@ const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
 const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
 const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 
-/** Endless; every element says which task has made it. */
+/** Endless; every element names the task that made it. */
 const ENDLESS = Dataset.zip([
   Dataset.range(1_000_000).repeat(),
   Dataset.random().take(1).cache().repeat(),
 ]);
-/** Of each task so many rounds, and a part of one; nobody can tell before. */
+/** Ends in the middle of a round of each task; the end is not known before. */
 const ENDING = ENDLESS.takeWhile(([number]) => number < 50);
 const ENDING_PROBABILITY = 0.3;
-/** Of a dataset whose size is not known. */
+/** The cardinality of a dataset of unknown size. */
 const UNKNOWN = -2;
 
 /** Runs one seed. */
@@ -87,9 +90,9 @@ class RoundsRun {
   /** The newest life of each consumer's client. */
   readonly #lives = new Map<string, string>();
   readonly #definition: Omit<DatasetDefinition, "datasetId">;
-  /** The dataset ends after all. */
+  /** Whether the dataset ends. */
   readonly #isEnding: boolean;
-  /** Consumers that have come to the end in the life in which their nodes are. */
+  /** Consumers that have reached the end in the current lives of their nodes. */
   readonly #ended = new Set<string>();
   #clients = 0;
 
@@ -156,7 +159,7 @@ class RoundsRun {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
   }
 
-  /** What schedulers wait for is lost with their node. */
+  /** What schedulers hold is lost with their node. */
   #planCrash(front: SimNode): void {
     const luck = this.cluster.random.fork("front");
     if (!luck.chance(FRONT_CRASH_PROBABILITY)) return;
@@ -176,12 +179,12 @@ class RoundsRun {
       lives.every((life) => this.rounds.stepsOf(life) >= STEPS) && this.rounds.haveMet(lives);
   }
 
-  /** One that comes again when others have ended hears of the end, too. */
+  /** A consumer that restarts when others have ended also receives the end. */
   get #haveEnded(): boolean {
     return this.#ended.size === CONSUMERS.length;
   }
 
-  /** A training loop: whoever is not let in, or was thought dead, comes again. */
+  /** A training loop: restarts if it is refused, or was declared dead. */
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;

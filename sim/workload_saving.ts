@@ -1,15 +1,15 @@
 /**
- * A small cluster that saves a dataset together (`distributedSave`): a dispatcher, three workers, and a
- * program that asks for it, and asks again when it has crashed; another that wants the same saved there,
- * or another dataset, or saves one there by itself; and one that reads the folder while it is written
- * (`Dataset.load({ wait })`). In some runs the save is given up, once or again and again, or an element
- * of it fails. In some the disk is slow, so that much happens while a file is put in its place; saves are
- * given up just then.
+ * A small cluster that saves a dataset (`distributedSave`): a dispatcher, three workers, and a
+ * program that asks for the save, and asks again after a crash. Another program wants the same
+ * dataset or another one saved there, by the service or by itself; and a third reads the folder
+ * while it is written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or
+ * repeatedly, or one of its elements fails. In some the disk is slow, so that much happens while a
+ * file is committed; saves are cancelled just then.
  *
- * What must hold: whatever happens, once the cluster has healed the folder holds the canonical stream of
- * the dataset, each element once and in its place. Of two datasets it holds one, whole, and whoever
- * wanted the other is told so. Whoever reads meanwhile is given the stream in order, its end only when
- * all of it is there, and an error where the save is given up or fails.
+ * Promises: once the cluster has healed, the folder holds the canonical stream of the dataset, each
+ * element once and in order. Of two datasets it holds one, complete, and the program that wanted
+ * the other gets an error. The reader receives the stream in order, its end only when the save is
+ * complete, and an error if the save is cancelled or fails.
  *
  * @module
  */
@@ -45,7 +45,7 @@ const RIVAL = "rival";
 const READER = "reader";
 const FOLDER = "/saved";
 
-/** A function that fails would end the save. */
+/** A failing function would end the save. */
 const PIPELINES: [PipelineName, ...PipelineName[]] = [
   "luck, a filter and remainders",
   "whole batches",
@@ -54,13 +54,15 @@ const PIPELINES: [PipelineName, ...PipelineName[]] = [
 ];
 const FAILING: PipelineName = "functions that fail";
 
-/** Luck is not the service's where somebody saves by himself: these have none. */
+/**
+ * A program that saves by itself has another seed than the service, so these use no random numbers.
+ */
 const LUCKLESS: PipelineName = "mostly empty splits";
 
 /**
- * Who saves: one alone, one that gives up, one that gives up and asks again, a few times, one with a
- * function that fails; or a second one, too, the same dataset, with the first giving up or not, another
- * one, or another one in place of what is there, by the service or by itself.
+ * Who saves: one program; one that cancels; one that cancels and asks again, a few times; one with
+ * a failing function; or two programs: for the same dataset, with the first cancelling or not; for
+ * another one; or for another one in place of the existing one, by the service or by itself.
  */
 const PLOTS = [
   "alone",
@@ -75,7 +77,7 @@ const PLOTS = [
 ] as const;
 type Plot = typeof PLOTS[number];
 
-/** Reading may end with an error in these: nobody goes on with a save, or what was there is replaced. */
+/** Reading may fail in these: nobody continues the save, or the existing dataset is replaced. */
 const READING_MAY_FAIL: readonly Plot[] = [
   "given_up",
   "same_given_up",
@@ -84,42 +86,45 @@ const READING_MAY_FAIL: readonly Plot[] = [
   "replaced_by_one",
 ];
 
-/** How long programs wait at most before they begin, and before the save is given up, in ms. */
+/** Longest delay before programs begin, and before the save is cancelled, in ms. */
 const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
 const GIVE_UP_MAX_MS = 1_500;
 const GIVE_UP_IN_TURN_MAX_MS = 6_000;
-/** How often it is given up in turn at most. */
+/** Maximum number of cancellations. */
 const TURNS_MAX = 6;
-/** How often one that is to be given up is just then. */
+/** Probability that a save to be cancelled is cancelled while a file is committed. */
 const GIVE_UP_PROBABILITY = 0.7;
-/** How much longer a step of the disk takes at most, in ms. */
+/** Longest additional time of a disk operation, in ms. */
 const DISK_DELAY_MAX_MS: [number, ...number[]] = [0, 0, 20, 100];
-/** The same where a save is given up in turn, which is of little interest on a quick disk. */
+/** The same for repeated cancellations, which are of little interest on a quick disk. */
 const SLOW_DISK_DELAY_MAX_MS: [number, ...number[]] = [20, 100];
-/** How often it takes much longer where an entry or the manifest is put in its place, and how long at most, in ms. */
+/**
+ * Probability that committing an entry or the manifest takes much longer, and the longest such
+ * time, in ms.
+ */
 const STALL_PROBABILITY = 0.3;
 const STALL_MAX_MS = 2_000;
-/** How often what may be replaced is read. */
+/** How often a dataset that may be replaced is read. */
 const READINGS = 3;
-/** How soon somebody asks again who was refused, in ms. */
+/** Delay before a refused program asks again, in ms. */
 const AGAIN_MS = 300;
-/** How often a reader puts down its place. */
+/** Probability that a reader saves its position. */
 const SAVE_PROBABILITY = 0.2;
-/** How often it looks, in ms. */
+/** Its polling interval, in ms. */
 const POLL_MS: [number, ...number[]] = [100, 500];
 /**
- * How long it waits for a writer: longer than any trouble lasts, and than a worker is waited for that
- * had something to write. In production that is a minute.
+ * Timeout of the reader: longer than any fault lasts, and than the dispatcher waits for a worker
+ * that has something to write. In production that is a minute.
  */
 const SILENCE_MAX_MS = 40_000;
 const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
 
-/** What tells somebody that he may not save there. */
+/** Error codes of a refused save. */
 const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
-/** What somebody is told whose files another one has removed to save by itself. */
+/** Error codes of a program whose files another one removed to save by itself. */
 const TAKEN: readonly LeatErrorCode[] = ["already_exists", "aborted", "not_found", "data_loss"];
 
-/** Timings that the actors offer to be set. */
+/** Timings that the actors allow to set. */
 const WORKER_HEARTBEAT_MS = 500;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
 const CLIENT_TIMINGS = { refreshMs: 200 };
@@ -150,7 +155,7 @@ interface Saver {
   readonly name: string;
   readonly pipeline: PipelineName;
   readonly overwrite: boolean;
-  /** It writes the files itself. Default: the service's workers do. */
+  /** Whether it writes the files itself. Default: the service's workers do. */
   readonly isByItself?: boolean;
 }
 
@@ -163,14 +168,14 @@ class SavingRun {
   readonly #streams: readonly (readonly string[])[];
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
-  /** Programs whose data was saved as they wanted it, as they were told. */
+  /** Programs that were told that their dataset is saved. */
   readonly #saved = new Set<string>();
   readonly #lateMaxMs: number;
   readonly #timings: ServiceTimings;
   readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
-  /** Called when it takes long to put an entry or the manifest in its place. */
+  /** Called when committing an entry or the manifest takes long. */
   #onStall: () => void = () => {};
-  /** What the reader has on its disk. */
+  /** The reader's checkpoint on its disk. */
   #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
 
   constructor(
@@ -233,7 +238,7 @@ class SavingRun {
     return this.cluster.files.names.includes(within(FOLDER, MANIFEST_NAME));
   }
 
-  /** How slow it is in this run. */
+  /** Draws the slowness of the disk in this run. */
   #drawDisk(): void {
     const { files, random, counters } = this.cluster;
     const luck = random.fork("disk of the folder");
@@ -253,7 +258,7 @@ class SavingRun {
     }
   }
 
-  /** A program that wants a dataset saved, or, where that is the plot, does not want it any more. */
+  /** A program that wants a dataset saved, and in some plots cancels that. */
   async #save(node: SimNode, saver: Saver, luck: SimRandom): Promise<void> {
     const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
     if (isGivenUp && node.lives > 1) return;
@@ -268,7 +273,7 @@ class SavingRun {
     }
   }
 
-  /** Wants a dataset saved, for as long as it is not given up. */
+  /** Saves a dataset until the save is cancelled. */
   async #saveFor(
     node: SimNode,
     saver: Saver,
@@ -287,7 +292,7 @@ class SavingRun {
     }
   }
 
-  /** After a while a save is given up, or when something is being put in its place. */
+  /** Aborts after a while, or when a file is being committed. */
   #givingUp({ world }: SimNode, luck: SimRandom): AbortSignal {
     const giveUp = new AbortController();
     const end = () => giveUp.abort(new Error("given up"));
@@ -301,7 +306,10 @@ class SavingRun {
     return giveUp.signal;
   }
 
-  /** Whether somebody who saves may be told so: it is there, or was ended, or another one is being saved. */
+  /**
+   * Whether a saver may get this error: the dataset exists, the save was ended, or another one is
+   * active.
+   */
   #mayRefuse(code: LeatErrorCode): boolean {
     if (this.#plot === "replaced_by_one" && TAKEN.includes(code)) return true;
     if (code === "already_exists") return this.#isWhole;
@@ -330,7 +338,7 @@ class SavingRun {
     await saveByService(graph, "simulated", { save, signal }, () => home);
   }
 
-  /** A program that reads what is saved while it is, and once more what is put in its place. */
+  /** A program that reads the dataset while it is saved, and again when it is replaced. */
   async #read(node: SimNode, who: string, luck: SimRandom): Promise<void> {
     await node.host.sleep(luck.between(0, this.#lateMaxMs));
     const isReplaced = this.#plot.startsWith("replaced");
@@ -368,7 +376,7 @@ class SavingRun {
     return openIterator(saved.node, { host });
   }
 
-  /** What was given up is gone on with by whoever wants it. */
+  /** Continues a cancelled save. */
   async #saveAgain(): Promise<void> {
     let isOver = false;
     this.#ask(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
@@ -376,7 +384,7 @@ class SavingRun {
       if (code === "already_exists" && this.#isWhole) return;
       this.violations.by("training").add(`Saving again failed: ${message}`);
     }).finally(() => isOver = true);
-    await runUntil(this.cluster, () => isOver, "the save that was given up is finished");
+    await runUntil(this.cluster, () => isOver, "the cancelled save is finished");
   }
 
   #expectNothingSaved(): void {

@@ -1,12 +1,12 @@
 /**
- * A small cluster whose trainers share one stream per worker, of an OFF or a DYNAMIC job: a dispatcher,
- * two workers, and trainers of which one is fast, one slow, one leaves and comes back under its id, and
- * one does not read on.
+ * A small cluster whose trainers share one stream per worker, of an OFF or a DYNAMIC job: a
+ * dispatcher, two workers, and trainers of which one is fast, one slow, one leaves and comes back
+ * under its id, and one stops reading.
  *
- * What must hold, whatever happens: each trainer sees a subsequence of what each worker produces, in
- * order, and misses nothing that is still in the window: it begins at the back of that, and goes on where
- * it was when it has been away; windows keep to their bounds; and once the cluster has healed every
- * trainer that reads gets on, whoever else does not.
+ * Promises: each trainer receives a subsequence of what each worker produces, in order, and misses
+ * nothing that is still in the window. It starts at the back of the window, and after an absence at
+ * its old position. Windows keep to their bounds. Once the cluster has healed, every trainer that
+ * reads makes progress, whatever the others do.
  *
  * @module
  */
@@ -30,16 +30,16 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 
 /** How a trainer reads. */
 interface Habits {
-  /** The training loop is done after so many elements, all its lives together. */
+  /** Number of elements after which the training loop is done, all its lives together. */
   readonly elements: number;
-  /** How long a training step takes at most, in ms. */
+  /** Longest training step, in ms. */
   readonly stepMaxMs: number;
-  /** How often it leaves after a step, and for how long it is away at most, in ms. */
+  /** Probability that it leaves after a step, and its longest absence, in ms. */
   readonly leaveProbability: number;
   readonly awayMaxMs: number;
-  /** How long it waits before it comes, at most, in ms. */
+  /** Longest delay before it joins, in ms. */
   readonly lateMaxMs: number;
-  /** After its elements it stays, and takes no more. */
+  /** Whether it stays after its elements without reading. */
   readonly stays: boolean;
 }
 
@@ -65,14 +65,14 @@ const NODES = {
   client: Object.keys(TRAINERS),
 } as const;
 
-/** Timings that the actors offer to be set. */
+/** Timings that the actors allow to set. */
 const WORKER_HEARTBEAT_MS = 500;
 const CLIENT_TIMINGS = { requestTimeoutMs: 1_000 };
-/** The bytes of a worker's windows: a few elements, some, or more than there will be. */
+/** Size of a worker's windows in bytes: for a few elements, some, or all. */
 const WINDOW_BYTES: [number, ...number[]] = [4_000, 16_000, 2 ** 20];
-/** Requests in flight and elements waiting, of one trainer. */
+/** Requests in flight and buffered elements of one trainer. */
 const OUTSTANDING: [number, ...number[]] = [1, 2, 8];
-/** What an element costs a worker at most, in ms: in some runs trainers wait for workers. */
+/** Longest time of a worker per element, in ms: in some runs trainers wait for workers. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 30];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = [ShardingPolicy.OFF, ShardingPolicy.DYNAMIC];
 
@@ -84,7 +84,7 @@ export async function runSharing(options: RunOptions): Promise<RunOutcome> {
   return outcome;
 }
 
-/** Each task draws a number for its stream, and counts: elements of some 100 to 1,600 bytes. */
+/** Each task draws a number for its stream, and counts: elements of about 100 to 1,600 bytes. */
 const DATASET = Dataset.range(1)
   .map((_, { random }) => random.int(2 ** 31))
   .flatMap((stream, { Dataset }) =>
@@ -109,7 +109,7 @@ class SharingRun {
   readonly #maxOutstandingRequests: number;
   readonly #timings: ServiceTimings;
   readonly #mode: ShardingPolicy;
-  /** Elements that each trainer still wants. */
+  /** Number of elements that each trainer still wants. */
   readonly #wanted = new Map(Object.entries(TRAINERS).map(([id, { elements }]) => [id, elements]));
 
   constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {

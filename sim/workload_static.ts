@@ -1,10 +1,10 @@
 /**
  * A small cluster that reads one dataset under a static policy (FILE, DATA, FILE_OR_DATA, HINT): a
- * dispatcher with a list of workers, these, one that is not on it, and one or two clients of one job.
+ * dispatcher with a list of workers, these workers, an unlisted one, and one or two clients of one
+ * job.
  *
- * What must hold: each listed worker gives its own share and nobody else any of it, in its order, once
- * for each of its lives at most; without a client's crash all of it comes; and once the cluster has
- * healed every client reaches the end.
+ * Promises: each listed worker gives only its own share, in order, at most once per life. If no
+ * client crashes, all shares arrive. Once the cluster has healed, every client reaches the end.
  *
  * @module
  */
@@ -19,20 +19,20 @@ import { bootDispatcher, bootWorker } from "./service.ts";
 import { type Trainer, Trainers } from "./trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
-/** Names may hold anything but what an address is made of. */
+/** Names may contain any characters that addresses do not use. */
 const LISTED = ["worker-1", "wörker 2", "worker,3"] as const;
 const UNLISTED = "worker-4";
 const CLIENTS = ["client-1", "client-2"] as const;
 
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
-/** How many lines files have: none, one, some; there are more files than workers, or as many. */
+/** Lines per file: none, one, some. There are more files than workers, or as many. */
 const FILES: [readonly number[], ...(readonly number[])[]] = [
   [5, 1, 0, 7, 3],
   [4, 4, 4],
   [0, 12, 1, 1],
 ];
-/** Of a source that is no file: none, one, fewer than workers, more. */
+/** Number of elements of a source without files: none, one, fewer than workers, more. */
 const ELEMENTS: [number, ...number[]] = [0, 1, 2, 25];
 const FOLDER = "/data";
 const LINES_MAX = 100;
@@ -43,11 +43,11 @@ export async function runStatic(options: RunOptions): Promise<RunOutcome> {
   return await outcomeOf(run, ({ shares }) => shares.delivered);
 }
 
-/** What is read, and whose which part of it is, by the definitions of the policies. */
+/** What is read, and each worker's share by the definition of the policy. */
 interface Plan {
   readonly mode: ShardingPolicy;
   readonly dataset: () => Dataset<number>;
-  /** Numbers of lines of files, if it reads any. */
+  /** Number of lines of each file, if there are files. */
   readonly files: readonly number[];
   readonly shares: readonly (readonly number[])[];
 }

@@ -1,5 +1,5 @@
 /**
- * Everything that a simulated cluster can be made to do.
+ * All workloads of the simulator.
  *
  * @module
  */
@@ -25,16 +25,16 @@ const ALL = {
   restarts: [runRestarts, "a DYNAMIC job whose dispatcher crashes and compacts again and again"],
   epochs: [
     runEpochs,
-    "two or three clients of one DYNAMIC job, epoch after epoch, that leave some of them early in some runs",
+    "two or three clients of one DYNAMIC job, epoch after epoch, some of which they leave early",
   ],
   static: [
     runStatic,
-    "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and one beside it",
+    "FILE, DATA, FILE_OR_DATA and HINT over a list of workers, and an unlisted one",
   ],
   pipelines: [runPipelines, "pipelines drawn at random, DYNAMIC, OFF or DETERMINISTIC"],
   ordered: [
     runOrdered,
-    "a DETERMINISTIC stream, saved and restored now and then, epoch after epoch",
+    "a DETERMINISTIC stream, saved and restored from time to time, epoch after epoch",
   ],
   consumers: [
     runConsumers,
@@ -42,11 +42,11 @@ const ALL = {
   ],
   autoscaling: [
     runAutoscaling,
-    "DYNAMIC and DETERMINISTIC jobs whose workers follow what is wanted",
+    "DYNAMIC and DETERMINISTIC jobs whose number of workers follows the autoscaler",
   ],
   poison: [
     runPoison,
-    "a job whose runners die of what they run, beside a healthy DYNAMIC one",
+    "a job that kills its runners, next to a healthy DYNAMIC one",
   ],
   rounds: [
     runRounds,
@@ -58,14 +58,14 @@ const ALL = {
   ],
   saving: [
     runSaving,
-    "a dataset saved by all workers together (distributedSave), some that want to or give it up, one that saves by itself, and one that reads meanwhile",
+    "a dataset saved by all workers together (distributedSave), programs that cancel it or save by themselves, and one that reads meanwhile",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 
 /** Workloads by name. */
 export const WORKLOADS: Readonly<Record<string, Workload>> = tableOf(0);
 
-/** What each of them does, in a line. */
+/** One line about each workload. */
 export const WORKLOAD_LINES: Readonly<Record<string, string>> = tableOf(1);
 
 function tableOf<C extends 0 | 1>(column: C): Record<string, (readonly [Workload, string])[C]> {

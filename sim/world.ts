@@ -1,5 +1,5 @@
 /**
- * The world of the actors on one simulated node, for one life of it.
+ * The world of the actors on a simulated node, for one life.
  *
  * @module
  */
@@ -11,10 +11,10 @@ import type { Life } from "./life.ts";
 import type { SimRandom } from "./random.ts";
 import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 
-/** 2026-01-01, when every run begins. */
+/** 2026-01-01, the start of every run. */
 const WALL_ORIGIN_MS = 1_767_225_600_000;
 
-/** A line that an actor has written for its operator. */
+/** A line that an actor logged. */
 export interface SimLogLine {
   readonly timeMs: number;
   readonly node: string;
@@ -23,21 +23,21 @@ export interface SimLogLine {
   readonly fields: Record<string, unknown> | undefined;
 }
 
-/** What a {@linkcode SimWorld} is made of. */
+/** The parts of a {@linkcode SimWorld}. */
 export interface SimWorldOptions {
   readonly scheduler: Scheduler;
   readonly life: Life;
   readonly random: SimRandom;
   readonly disk: SimDisk;
   readonly faultPoints: FaultPoints;
-  /** How much faster than true time the node's clocks run, in parts per million. */
+  /** Deviation of the node's clocks from true time, in parts per million. */
   readonly driftPpm: number;
-  /** In what steps its monotonic clock goes on. Default 0: in the finest. */
+  /** Resolution of its monotonic clock, in ms. Default 0: the finest. */
   readonly grainMs?: number;
   readonly onLog: (line: SimLogLine) => void;
 }
 
-/** One of many: nearly all of them are cancelled. */
+/** A plain class, because there are many and nearly all are cancelled. */
 class SimTimer implements Timer {
   readonly #world: SimWorld;
   readonly #dueMs: number;
@@ -60,19 +60,19 @@ class SimTimer implements Timer {
   }
 
   #fire(): void {
-    // Before a sleep it was due that much earlier.
+    // It was scheduled before a sleep, which stopped the clock; so it waits for the rest.
     if (this.#world.nowMs() < this.#dueMs) this.#event = this.#set();
     else this.#fn();
   }
 }
 
-/** See the module. */
+/** Clocks, timers, random numbers and storage of one life of a node. */
 export class SimWorld implements World {
   readonly random: SimRandom;
   readonly #options: SimWorldOptions;
   readonly #rate: number;
   #wallOffsetMs = 0;
-  /** For how long the machine has slept. */
+  /** Total sleep of the machine, in µs. */
   #sleptUs = 0;
 
   constructor(options: SimWorldOptions) {
@@ -91,12 +91,12 @@ export class SimWorld implements World {
     return WALL_ORIGIN_MS + this.#wallOffsetMs + Math.floor(this.nowMs());
   }
 
-  /** The wall clock jumps, forwards or backwards. */
+  /** Makes the wall clock jump, forwards or backwards. */
   stepWallClock(byMs: number): void {
     this.#wallOffsetMs += Math.round(byMs);
   }
 
-  /** The machine will have slept for so long when next something happens on it. */
+  /** Adds a sleep, which takes effect at the machine's next event. */
   slept(durationUs: number): void {
     this.#sleptUs += durationUs;
     this.#wallOffsetMs += Math.round(durationUs * this.#rate);
@@ -106,7 +106,7 @@ export class SimWorld implements World {
     return new SimTimer(this, this.nowMs() + delayMs, fn);
   }
 
-  /** Schedules an event for when this node's clock has reached that time, if the machine does not sleep. */
+  /** Schedules an event at a time of this node's clock, if the machine does not sleep. */
   at(localMs: number, run: () => void): ScheduledEvent {
     return this.#options.life.at(this.#trueUs(localMs), "timer", run);
   }

@@ -1,11 +1,11 @@
 /**
- * Checks how often values come: no more often than they may, and as often as they must.
+ * Checks how often each value is delivered: within its bounds.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** Watches what all training loops are given together. */
+/** Watches the deliveries to all training loops together. */
 export class BagChecker {
   readonly #most: ReadonlyMap<number, number>;
   readonly #timesMax: () => number;
@@ -14,8 +14,8 @@ export class BagChecker {
   #delivered = 0;
 
   /**
-   * @param most How often each value comes in one run of the whole, at most.
-   * @param timesMax How many runs of the whole there were at most, by now.
+   * @param most How often each value occurs in one complete run, at most.
+   * @param timesMax Upper bound on the number of complete runs so far.
    */
   constructor(most: ReadonlyMap<number, number>, timesMax: () => number, findings: Findings) {
     this.#most = most;
@@ -23,7 +23,7 @@ export class BagChecker {
     this.#findings = findings;
   }
 
-  /** Values that were given in all. */
+  /** Number of values delivered. */
   get delivered(): number {
     return this.#delivered;
   }
@@ -37,7 +37,7 @@ export class BagChecker {
     this.#findings.add(`${consumer} took ${value} for the ${times}th time, of ${most}`);
   }
 
-  /** Everything is over: each value came as often, so many times. */
+  /** At the end: every value must have come as often as in `times` complete runs. */
   expectAll(bag: ReadonlyMap<number, number>, times: number): void {
     const wrong = [...bag].filter(([value, count]) =>
       (this.#taken.get(value) ?? 0) !== count * times

@@ -1,25 +1,25 @@
 /**
- * Checkers watch a run and say what was promised and not kept. They know nothing of how the code
- * under test works.
+ * Checkers watch a run and report broken promises. They know nothing about how the code under test
+ * works.
  *
  * @module
  */
 
-/** Violations that are listed; the rest are counted. */
+/** Maximum number of violations listed; the rest are counted. */
 const VIOLATIONS_MAX = 10;
 
-/** Where a checker puts down what it has found. */
+/** Collects the findings of one checker. */
 export interface Findings {
   add(what: string): void;
 }
 
-/** A list of broken promises, of all checkers of a run. */
+/** The broken promises of a run, of all checkers. */
 export class Violations {
   readonly #found: string[] = [];
   readonly #checkers = new Set<string>();
   #count = 0;
 
-  /** Where the checker of that name puts down what it finds. */
+  /** The findings of the checker with that name. */
   by(checker: string): Findings {
     return { add: (what) => this.#add(checker, what) };
   }
@@ -28,12 +28,12 @@ export class Violations {
     return this.#count;
   }
 
-  /** Those that have found something, in the order in which they did. */
+  /** The checkers with findings, in the order of their first finding. */
   get checkers(): readonly string[] {
     return [...this.#checkers];
   }
 
-  /** The first few, each with its checker's name before it, and how many more there are. */
+  /** The first violations, each with its checker's name, and the number of the others. */
   list(): string[] {
     const more = this.#count - this.#found.length;
     return more === 0 ? [...this.#found] : [...this.#found, `… and ${more} more`];

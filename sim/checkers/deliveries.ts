@@ -1,18 +1,22 @@
 /**
- * Checks what training loops were given: each element of a range at most so often, or exactly so often.
+ * Checks what training loops received: each element of a range at most a number of times, or
+ * exactly that often.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** One element that a training loop took. */
+/** One element that a training loop received. */
 export interface DeliveredElement {
   readonly element: unknown;
   readonly consumer: string;
   readonly timeMs: number;
 }
 
-/** Watches the deliveries of one iteration over `Dataset.range(count)`, to all its consumers together. */
+/**
+ * Watches the deliveries of one iteration over `Dataset.range(count)` to all its consumers
+ * together.
+ */
 export class DeliveryChecker {
   readonly #count: number;
   readonly #timesMax: number;
@@ -26,12 +30,12 @@ export class DeliveryChecker {
     this.#findings = findings;
   }
 
-  /** Elements delivered so far, repetitions not counted. */
+  /** Number of different elements delivered so far. */
   get delivered(): number {
     return this.#taken.size;
   }
 
-  /** An element has reached a training loop. */
+  /** Records that a training loop received an element. */
   took(delivery: DeliveredElement): void {
     const { element } = delivery;
     if (
@@ -45,13 +49,13 @@ export class DeliveryChecker {
     this.#findings.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
   }
 
-  /** Elements that were not delivered so often. */
+  /** Elements that were delivered less often. */
   missing(times = 1): number[] {
     const elements = Array.from({ length: this.#count }, (_, element) => element);
     return elements.filter((element) => (this.#taken.get(element)?.length ?? 0) < times);
   }
 
-  /** Everything is over: every element must have been delivered so often. */
+  /** At the end: every element must have been delivered that often. */
   expectAll(times = 1): void {
     const missing = this.missing(times);
     if (missing.length === 0) return;

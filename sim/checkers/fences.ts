@@ -1,6 +1,6 @@
 /**
- * Checks that no actor takes what was meant for one that lived at its path before: a reference with an
- * incarnation names one life.
+ * Checks that no actor receives a message meant for an earlier actor at its path: a reference with
+ * an incarnation names one life of an actor.
  *
  * @module
  */
@@ -10,14 +10,15 @@ import { formatRef, keyOf } from "../../actors/runtime/ref.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { Findings } from "./checker.ts";
 
-/** Compares what senders have said with who takes it, on all nodes of a run. */
+/** Compares the intended receiver of each message with the actual one, on all nodes of a run. */
 export class FenceChecker {
   readonly #findings: Findings;
   /** The newest life at each path. */
   readonly #lives = new Map<string, string>();
   /**
-   * For which life each message was that is still to be taken: by the sender's life, the name of the
-   * receiver and the number between the two. (One text of the three would have to be made for each.)
+   * The intended life of each message in flight: by the sender's life, the receiver's name, and the
+   * message's number between the two. (Joining the three into one key would cost a string per
+   * message.)
    */
   readonly #meant = new Map<string, Map<string, Map<number, string>>>();
 
@@ -25,7 +26,7 @@ export class FenceChecker {
     this.#findings = findings;
   }
 
-  /** A node has started, and these are its actors. */
+  /** Watches a node that has started. */
   watch(system: Pick<ActorSystem, "actors" | "inspect">): void {
     for (const { ref } of system.actors()) this.#lives.set(keyOf(ref), ref.incarnation);
     system.inspect((event) => this.#observe(event));

@@ -1,6 +1,7 @@
 /**
- * Checks that what tasks make reaches training loops: nothing that no task has made, nothing more often
- * than it was made, and of what living workers have made all but what dead clients had asked for.
+ * Checks that the elements that tasks make reach training loops: none that no task made, none more
+ * often than it was made, and of those made by living workers all, except what dead clients had
+ * requested.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { formatRef } from "../../actors/runtime/ref.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
 import type { Findings } from "./checker.ts";
 
-/** Whether a life of a node goes on. */
+/** Whether a life of a node still lasts. */
 type GoesOn = () => boolean;
 
 interface Worker {
@@ -18,12 +19,12 @@ interface Worker {
   readonly made: Map<string, number>;
 }
 
-/** Watches one iteration. Elements are texts; tasks may make the same one several times. */
+/** Watches one iteration. Elements are texts; several tasks may make the same one. */
 export class HandoverChecker {
   readonly #findings: Findings;
   readonly #workers: Worker[] = [];
   readonly #consumers: HandedOver[] = [];
-  /** How often each element was made and taken. */
+  /** How often each element was made and received. */
   readonly #made = new Map<string, number>();
   readonly #taken = new Map<string, number>();
 
@@ -36,7 +37,7 @@ export class HandoverChecker {
     return this.#made.has(element);
   }
 
-  /** A life of a worker begins; the answer is told of each element that a task of it has made. */
+  /** Registers a life of a worker; call the result with each element that its tasks make. */
   worker(goesOn: GoesOn): (element: string) => void {
     const made = new Map<string, number>();
     this.#workers.push({ goesOn, made });
@@ -46,7 +47,7 @@ export class HandoverChecker {
     };
   }
 
-  /** A life of a consumer begins. */
+  /** Registers a life of a consumer. */
   consumer(name: string, goesOn: GoesOn): HandedOver {
     const consumer = new HandedOver(goesOn, (element) => {
       const times = add(this.#taken, element);
@@ -61,8 +62,8 @@ export class HandoverChecker {
   }
 
   /**
-   * Everything is over: each request of a client gets one element at most, so that a dead one has cost
-   * as many as it had asked for and not taken.
+   * At the end: each request of a client gets at most one element, so a dead client may have lost
+   * as many as it had requested and not received.
    */
   expectAll(): void {
     const living = new Map<string, number>();
@@ -85,13 +86,13 @@ export class HandoverChecker {
   }
 }
 
-/** What one life of a consumer asks for and takes. */
+/** What one life of a consumer requests and receives. */
 export class HandedOver {
   readonly goesOn: GoesOn;
   readonly #onTaken: (element: string) => void;
-  /** What was asked for, by asker and ask. */
+  /** The requests, by asker and ask. */
   readonly #requestOf = new Map<string, string>();
-  /** Requests that may have been given an element. */
+  /** Requests that may have received an element. */
   readonly #requests = new Set<string>();
   #taken = 0;
 
@@ -100,12 +101,12 @@ export class HandedOver {
     this.#onTaken = onTaken;
   }
 
-  /** How many elements it may have been given and not taken. */
+  /** How many elements it may have been sent but did not receive. */
   get owed(): number {
     return Math.max(0, this.#requests.size - this.#taken);
   }
 
-  /** Give this to `ActorSystem.inspect` of its node. */
+  /** An observer for `ActorSystem.inspect` of its node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "send" && event.envelope.kind === "ask") {
       const { source, target, id, method, body } = event.envelope;
@@ -121,7 +122,7 @@ export class HandedOver {
     }
   };
 
-  /** Its training loop has taken an element. */
+  /** Records that its training loop received an element. */
   took(element: string): void {
     this.#taken++;
     this.#onTaken(element);

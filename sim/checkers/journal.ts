@@ -1,7 +1,7 @@
 /**
- * Checks what a dispatcher has on disk: the state it works with is what its journal gives, each life
- * goes on from a state that the one before has written, with all in it that anybody was told of, and
- * no split belongs to two tasks.
+ * Checks what a dispatcher has on disk. Its state must equal what its journal gives; each life must
+ * start from a state that the previous life wrote and that contains everything acknowledged to
+ * anybody; and no split may belong to two tasks.
  *
  * @module
  */
@@ -15,36 +15,38 @@ import { SplitOwners } from "./split_owners.ts";
 
 /** One life of a dispatcher. */
 interface Life {
-  /** The state that it began with, and has now. */
+  /** The snapshot of its first state, and its current state. */
   readonly began: Uint8Array;
   readonly state: DispatcherState;
-  /** What it has appended, as a reader of the disk would find it. */
+  /** The records that it appended, as a reader of the disk would get them. */
   readonly records: JournalRecord[];
-  /** So many of them it was told are on disk. */
+  /** How many of them were reported to be on disk. */
   durable: number;
 }
 
 /** Watches the journal of one node's dispatcher, life after life. */
 export class JournalChecker {
-  /** What was not as it should be. */
+  /** The violations. */
   readonly found: string[] = [];
-  /** What is known to be on disk of the lives before. */
+  /** Records of earlier lives that are known to be on disk. */
   readonly #kept: JournalRecord[] = [];
   #owners = new SplitOwners();
   #life: Life | undefined;
   readonly #asRead: (record: JournalRecord) => JournalRecord;
 
-  /** @param asRead A record as it comes back from the disk: a quicker way to what the codec makes of it. */
+  /**
+   * @param asRead Returns a record as it is read back from disk; a faster equivalent of the codec.
+   */
   constructor(asRead: (record: JournalRecord) => JournalRecord = byCodec) {
     this.#asRead = asRead;
   }
 
-  /** The state that the newest life works with. */
+  /** The state of the newest life. */
   get state(): DispatcherState | undefined {
     return this.#life?.state;
   }
 
-  /** A life begins with that state: answers the journal that it is to use. */
+  /** Starts a life with that state; returns the journal that it must use. */
   begin(journal: Journal, state: DispatcherState): Journal {
     const began = encodeSnapshot(state.snapshot());
     if (this.#life !== undefined) this.#take(this.#life, began);
@@ -70,14 +72,14 @@ export class JournalChecker {
   }
 
   /**
-   * Everything is over: what the dispatcher works with must be what its journal gives. Answers how many
-   * bytes a snapshot of it has.
+   * At the end: the dispatcher's state must equal what its journal gives. Returns the size of its
+   * snapshot in bytes.
    */
   end(): number {
     return this.#life === undefined ? 0 : this.#replay(this.#life).bytes;
   }
 
-  /** The life is over, and the next one has begun with this state. */
+  /** Ends the life; the next one has started with this state. */
   #take(life: Life, next: Uint8Array): void {
     const { records, durable } = life;
     const { count } = this.#replay(life, next);
@@ -90,17 +92,17 @@ export class JournalChecker {
     }
     for (const record of records.slice(0, count)) this.#kept.push(record);
     if (count === records.length) return;
-    // What was not written has not been: splits belong to whom they belong on disk.
+    // Records that were not written are void: splits belong to their owners on disk.
     this.#owners = new SplitOwners();
     for (const record of this.#kept) this.#owners.note(record);
   }
 
   /**
-   * Compares what a life's records give with its state at the end.
+   * Compares the state that a life's records give with its state at the end.
    *
-   * @param next The state that the next life has begun with.
-   * @returns How many of its records give that: those that were said to be on disk at least. And how
-   * many bytes a snapshot of its state has.
+   * @param next The state that the next life started with.
+   * @returns The number of records that give `next`, at least those reported to be on disk, and the
+   * size of a snapshot of its state in bytes.
    */
   #replay(life: Life, next?: Uint8Array): { readonly count?: number; readonly bytes: number } {
     const { began, records, durable } = life;

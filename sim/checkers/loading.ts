@@ -1,18 +1,18 @@
 /**
- * Checks what a reader of a folder is given that is still being written: one of the streams that are
- * saved there, each element in its place, and its end only when all of it is there.
+ * Checks what a reader of a growing folder receives: one of the streams saved there, in order, and
+ * its end only after the save is complete.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** How far a reader is: which streams it may be at, as numbers, and at which place of theirs. */
+/** The position of a reader, and the indices of the streams that it may be reading. */
 export interface LoadingPlace {
   readonly position: number;
   readonly streams: readonly number[];
 }
 
-/** See the module. */
+/** Watches the readers of one folder. */
 export class LoadingChecker {
   readonly #streams: readonly (readonly string[])[];
   readonly #isWhole: () => boolean;
@@ -20,8 +20,8 @@ export class LoadingChecker {
   #delivered = 0;
 
   /**
-   * @param streams What may be saved there, each element by a text that tells it from others.
-   * @param isWhole Whether there is a saved dataset now.
+   * @param streams The streams that may be saved there; each element is a text that identifies it.
+   * @param isWhole Whether the saved dataset is complete now.
    */
   constructor(
     streams: readonly (readonly string[])[],
@@ -33,17 +33,17 @@ export class LoadingChecker {
     this.#findings = findings;
   }
 
-  /** Elements that were given in all. */
+  /** Number of elements delivered. */
   get delivered(): number {
     return this.#delivered;
   }
 
-  /** Where all begin. */
+  /** The initial position. */
   get start(): LoadingPlace {
     return { position: 0, streams: this.#streams.map((_, number) => number) };
   }
 
-  /** A reader at a place has taken an element; answers where it is then. */
+  /** Records that a reader at a position received an element; returns its next position. */
   took({ position, streams }: LoadingPlace, element: string, reader: string): LoadingPlace {
     this.#delivered++;
     const left = streams.filter((number) => this.#streams[number]![position] === element);
@@ -54,7 +54,7 @@ export class LoadingChecker {
     return { position: position + 1, streams: left };
   }
 
-  /** A reader has come to the end. */
+  /** Records that a reader reached the end. */
   ended({ position, streams }: LoadingPlace, reader: string): void {
     const what = `${reader} came to the end after ${position} elements`;
     if (!this.#isWhole()) this.#findings.add(`${what}, though the save is not finished`);

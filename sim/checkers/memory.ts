@@ -1,8 +1,8 @@
 /**
- * Checks, while a run goes on, that no node holds ever more: what waits in mailboxes, what was asked and
- * not answered, by others and by its own actors, the answers that are kept for whoever asks again, and
- * what has arrived at a client and was not taken, stay within what a cluster so small has a use for. At
- * its end, that what a dispatcher knows is small.
+ * Checks during a run that no node's memory grows without bound: messages in mailboxes, unanswered
+ * asks in both directions, answers kept for repeated requests, and elements buffered at clients
+ * must stay within the needs of a small cluster. At the end, checks the size of the dispatcher's
+ * state.
  *
  * @module
  */
@@ -12,21 +12,23 @@ import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { Findings } from "./checker.ts";
 
-/** Bounds per node: far more than its few peers have reason to send or ask at a time. */
+/** Bounds per node: far more than its few peers have reason to send or ask together. */
 export const WAITING_MAX = 500;
 export const OPEN_ASKS_MAX = 500;
 export const KEPT_ANSWERS_MAX = 1_000;
 export const BEING_ANSWERED_MAX = 300;
-/** So many may be kept longer than it takes to find out that who has asked for them is gone. */
+/**
+ * More answers than this may be kept only as long as it takes to detect that their asker is gone.
+ */
 export const KEPT_ANSWERS_LASTING_MAX = 200;
 export const KEPT_LONG_MS = 10_000;
-/** Where nothing happens at all for longer, it counts as so long: who is not asked forgets nothing. */
+/** A longer time without any event counts as this much: an idle node cannot forget anything. */
 export const SILENCE_MS = 1_000;
-/** Of one client: more than the few elements that it may have asked for. */
+/** Per client: more than the few elements that it may have requested. */
 export const FEED_BYTES_MAX = 65_536;
-/** Of a dispatcher's state, as a snapshot has it. */
+/** Size of a snapshot of the dispatcher's state. */
 export const STATE_BYTES_MAX = 65_536;
-/** It looks once in so many calls. */
+/** The checker looks once in so many calls. */
 export const EVERY = 64;
 
 interface Node {
@@ -35,22 +37,24 @@ interface Node {
   readonly system: Pick<ActorSystem, "held" | "inspect">;
 }
 
-/** See the module. */
+/** Watches all nodes of a run. */
 export class MemoryChecker {
   readonly #findings: Findings;
   readonly #found = new Set<string>();
-  /** Since when nodes have kept more answers than may be kept for long, in virtual ms without silence. */
+  /**
+   * Since when nodes have kept more answers than allowed for long, in virtual ms without idle time.
+   */
   readonly #manyKeptMs = new Map<string, number>();
   #calls = 0;
   #calledMs = 0;
-  /** What of the time was silence beyond `SILENCE_MS`. */
+  /** Idle time beyond `SILENCE_MS`. */
   #silentMs = 0;
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** A node with a client has started: what that says of itself is heard. */
+  /** Watches a started node with a client, by the client's heartbeats. */
   watch({ name, system }: Node): void {
     system.inspect((event: InspectionEvent) => {
       if (event.type !== "send" || event.envelope.kind !== "ask") return;
@@ -61,7 +65,7 @@ export class MemoryChecker {
     });
   }
 
-  /** Something has happened, at a virtual time in ms. */
+  /** Call it at every event, with the virtual time in ms. */
   look(nodes: () => readonly Node[], nowMs: number): void {
     this.#silentMs += Math.max(0, nowMs - this.#calledMs - SILENCE_MS);
     this.#calledMs = nowMs;
@@ -82,7 +86,7 @@ export class MemoryChecker {
     }
   }
 
-  /** A job that is begun again and again leaves many, but not for long. */
+  /** Restarting a job again and again leaves many answers, but not for long. */
   #expectFew(name: string, keptAnswers: number, busyMs: number): void {
     if (keptAnswers <= KEPT_ANSWERS_LASTING_MAX) {
       this.#manyKeptMs.delete(name);
@@ -95,7 +99,7 @@ export class MemoryChecker {
     this.#expect(name, what, keptAnswers, KEPT_ANSWERS_LASTING_MAX);
   }
 
-  /** The run is over, and a snapshot of what the dispatcher of that node knows has so many bytes. */
+  /** At the end of the run: the size of a snapshot of that node's dispatcher. */
   ended(name: string, stateBytes: number): void {
     this.#expect(name, "bytes are in the state", stateBytes, STATE_BYTES_MAX);
   }

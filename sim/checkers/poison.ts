@@ -1,6 +1,6 @@
 /**
- * Checks that work which kills its runners comes to an end: tasks are allowed another runner less often
- * than it takes to fail the job, through all restarts, and no worker is given a task of what has failed.
+ * Checks that a task that kills its runners is stopped: it gets fewer new runners than it takes
+ * deaths to fail the job, across all restarts, and no worker gets a task of a failed job.
  *
  * @module
  */
@@ -14,23 +14,23 @@ import type { Findings } from "./checker.ts";
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
-/** See the module. One job alone has runners that die. */
+/** Watches the one job of a run whose runners die. */
 export class PoisonChecker {
   readonly #findings: Findings;
   readonly #deathsMax: number;
   /** Reports of deaths, by asker and ask. */
   readonly #asked = new Map<string, DeathRequest>();
-  /** Deaths after which a task was allowed another runner. */
+  /** Deaths after which a task got another runner. */
   readonly #allowed = new Set<string>();
   readonly #failed = new Set<number>();
 
-  /** @param deathsMax So many deaths are to fail the job. */
+  /** @param deathsMax Number of deaths that fail the job. */
   constructor(findings: Findings, deathsMax: number) {
     this.#findings = findings;
     this.#deathsMax = deathsMax;
   }
 
-  /** Looks at what the dispatcher hears and says. */
+  /** Watches what the dispatcher receives and answers. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "deliver" && event.envelope.kind === "ask") {
       const { source, id, method, body } = event.envelope;
@@ -42,7 +42,7 @@ export class PoisonChecker {
     }
   };
 
-  /** Looks at what is journaled. */
+  /** Watches the journal. */
   journaled(record: JournalRecord): void {
     if (record.type === "iteration_failed") this.#failed.add(record.iterationId);
     if (record.type !== "task_created" || !this.#failed.has(record.iterationId)) return;

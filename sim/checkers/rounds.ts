@@ -1,29 +1,29 @@
 /**
- * Checks what the training loops of a coordinated read were given: all of one step from one round of
- * one task, each its own part, in every step that they take together; and that those who do come to
- * the end after one round.
+ * Checks what the training loops of a coordinated read received: in every step that they take
+ * together, each gets its own part of one round of one task; and consumers that reach the end do so
+ * after the same round.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** One element: its number in the stream of its task, and what tells that from other tasks. */
+/** One element: its number in the stream of its task, and the identity of the task. */
 export interface RoundElement {
   readonly index: number;
   readonly task: unknown;
 }
 
-/** Watches one job. Each life of a consumer's client has a name of its own. */
+/** Watches one job. Each life of a consumer's client has its own name. */
 export class RoundsChecker {
   readonly #numConsumers: number;
   readonly #findings: Findings;
-  /** Of each life, the rounds that it was given, in order. */
+  /** The rounds that each life received, in order. */
   readonly #steps = new Map<string, string[]>();
-  /** Of two lives, how many steps more the first had taken at the same round. */
+  /** For two lives: how many more steps the first had taken at the same round. */
   readonly #ahead = new Map<string, number>();
-  /** Rounds by task and number, and who was given them at which step. */
+  /** By task and round: which life received it at which step. */
   readonly #taken = new Map<string, Map<string, number>>();
-  /** Who has come to the end, and after which round. */
+  /** The lives that reached the end, with their last round. */
   readonly #last = new Map<string, string>();
 
   constructor(numConsumers: number, findings: Findings) {
@@ -31,12 +31,12 @@ export class RoundsChecker {
     this.#findings = findings;
   }
 
-  /** Elements that were given in all. */
+  /** Number of elements delivered. */
   get delivered(): number {
     return [...this.#steps.values()].reduce((sum, steps) => sum + steps.length, 0);
   }
 
-  /** How many steps that life has taken. */
+  /** Number of steps that the life has taken. */
   stepsOf(life: string): number {
     return this.#steps.get(life)?.length ?? 0;
   }
@@ -57,7 +57,9 @@ export class RoundsChecker {
     for (const other of this.#steps.keys()) if (other !== life) this.#compare(life, other, round);
   }
 
-  /** That life has come to the end: whoever has trained with it ends after the same round. */
+  /**
+   * Records that the life reached the end: all that trained with it must end after the same round.
+   */
   ended(life: string): void {
     const last = this.#steps.get(life)?.at(-1);
     if (last === undefined) return;
@@ -68,7 +70,7 @@ export class RoundsChecker {
     this.#last.set(life, last);
   }
 
-  /** Whether each two of these lives have met in some step. */
+  /** Whether every two of these lives shared a step. */
   haveMet(lives: readonly string[]): boolean {
     return lives.every((life, i) =>
       lives.slice(i + 1).every((other) => this.#ahead.has(`${life} ${other}`))

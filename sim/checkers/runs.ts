@@ -1,25 +1,25 @@
 /**
- * Checks that readers of two starts of a training program never read one iteration, and that none of an
- * earlier start comes once a later one has.
+ * Checks that readers of two starts of a training program never read one iteration, and that no
+ * reader of an earlier start joins after a later one.
  *
  * @module
  */
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import type { Findings } from "./checker.ts";
 
-/** See the module. All readers name their runs, or none does. */
+/** Watches one job. Either all readers name their runs, or none does. */
 export class RunsChecker {
   readonly #findings: Findings;
-  /** Of iterations, the run of the first reader. */
+  /** The run of each iteration's first reader. */
   readonly #runs = new Map<number, string>();
-  /** Runs by their first appearance. */
+  /** Runs in the order of their first appearance. */
   readonly #seen: string[] = [];
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** Looks at what is journaled. */
+  /** Watches the journal. */
   journaled(record: JournalRecord): void {
     if (record.type !== "client_opened" || record.runId === undefined) return;
     const { runId, clientId, iterationId } = record;

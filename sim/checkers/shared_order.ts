@@ -1,30 +1,33 @@
 /**
- * Checks of ephemeral data sharing what a trainer can see by itself: it is given a subsequence of what
- * each worker produces, in order and nothing twice, whatever happens to it in between.
+ * Checks for ephemeral data sharing what a trainer can see itself: it receives a subsequence of
+ * what each worker produces, in order and without duplicates, whatever happens.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** What an element of the shared job says of itself. */
+/** The content of an element of the shared job. */
 export interface SharedElement {
-  /** Which worker's stream it is of: a number that each task draws. */
+  /** Identifies the stream: a number that each task draws. */
   readonly stream: number;
-  /** Its place there. */
+  /** Its position in the stream. */
   readonly place: number;
 }
 
-/** See the module. */
+/** Watches all trainers of a job. */
 export class SharedOrderChecker {
   readonly #findings: Findings;
-  /** The place that each trainer has taken last, by trainer and stream. */
+  /** The last position that each trainer received, by trainer and stream. */
   readonly #last = new Map<string, number>();
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** A training loop has taken an element; answers the place it had taken last of that stream, or -1. */
+  /**
+   * Records that a training loop received an element; returns its previous position in that stream,
+   * or -1.
+   */
   took(trainer: string, { stream, place }: SharedElement): number {
     const key = `${trainer} ${stream}`;
     const last = this.#last.get(key) ?? -1;

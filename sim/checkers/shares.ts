@@ -1,6 +1,6 @@
 /**
- * Checks what is given under a static policy: each worker gives its own share, in its order, and
- * begins it anew in a new life alone.
+ * Checks deliveries under a static policy: each worker gives its own share, in order, and starts it
+ * again only in a new life.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { Findings } from "./checker.ts";
 
-/** Watches one iteration. Elements are numbers, and no two are the same. */
+/** Watches one iteration. Elements are different numbers. */
 export class SharesChecker {
   readonly #shares: readonly (readonly number[])[];
-  /** Of each share, whether each life of its worker has said that it has made all of it. */
+  /** For each share and each life of its worker: whether it reported the share as complete. */
   readonly #isMade: boolean[][];
   readonly #findings: Findings;
   readonly #places = new Map<number, { readonly share: number; readonly place: number }>();
   readonly #times = new Map<number, number>();
-  /** Of each consumer and share, the place that it was given last. */
+  /** By consumer and share: the last position delivered. */
   readonly #last = new Map<string, number>();
-  /** Of each consumer and share, how often it began anew. */
+  /** By consumer and share: how often it started again. */
   readonly #anew = new Map<string, number>();
 
   constructor(shares: readonly (readonly number[])[], findings: Findings) {
@@ -33,12 +33,12 @@ export class SharesChecker {
     }
   }
 
-  /** Elements delivered so far, repetitions not counted. */
+  /** Number of different elements delivered so far. */
   get delivered(): number {
     return this.#times.size;
   }
 
-  /** A life of a share's worker begins. Give the answer to `ActorSystem.inspect` of its node. */
+  /** Registers a life of a share's worker. Pass the result to `ActorSystem.inspect` of its node. */
   life(share: number): (event: InspectionEvent) => void {
     const isMade = this.#isMade[share] ?? [];
     const life = isMade.push(false) - 1;
@@ -50,7 +50,7 @@ export class SharesChecker {
     };
   }
 
-  /** A training loop was given an element. */
+  /** Records that a training loop received an element. */
   took(element: number, consumer: string): void {
     const at = this.#places.get(element);
     if (at === undefined) {
@@ -69,8 +69,8 @@ export class SharesChecker {
   }
 
   /**
-   * Everything is over, and nothing was lost at a consumer. What a worker had made all of is not made
-   * again, also if it died before all of that was fetched.
+   * At the end, if no consumer lost anything. A share that a worker completed is not made again,
+   * even if the worker died before clients fetched all of it.
    */
   expectAll(): void {
     for (const [share, elements] of this.#shares.entries()) {
@@ -81,7 +81,7 @@ export class SharesChecker {
     }
   }
 
-  /** Within a life of its worker a share comes in its order. */
+  /** Within one life of its worker a share is in order. */
   #follows(
     { share, place }: { readonly share: number; readonly place: number },
     consumer: string,

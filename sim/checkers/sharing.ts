@@ -1,7 +1,7 @@
 /**
- * Checks ephemeral data sharing: each trainer sees a subsequence of what each worker produces, in
- * order and nothing twice; it misses nothing that was still in the window; it begins at the back of
- * the window, and after it was away where it had been; and windows keep to their bounds.
+ * Checks ephemeral data sharing. Each trainer receives a subsequence of what each worker produces,
+ * in order and without duplicates; it misses nothing that was still in the window; it starts at the
+ * back of the window, and after an absence at its old position; and windows keep to their bounds.
  *
  * @module
  */
@@ -16,37 +16,37 @@ import { type SharedElement, SharedOrderChecker } from "./shared_order.ts";
 
 export type { SharedElement };
 
-/** What anything in a window counts for at least, in bytes. */
+/** Minimum size at which an item counts in a window, in bytes. */
 const ITEM_BYTES_MIN = 1_024;
 
-/** What came into a worker's window. */
+/** The items that entered a worker's window. */
 interface Stream {
-  /** The bytes of everything up to a place, that one included. */
+  /** Bytes of all items up to a position, inclusive. */
   readonly sums: number[];
-  /** Whether the worker is still in the life in which it made this. */
+  /** Whether the worker's life that made the stream still lasts. */
   readonly lives: () => boolean;
 }
 
-/** What a trainer was sent of a stream: which of its clients which place. */
+/** What a trainer was sent of a stream: which of its clients got which position. */
 interface Sent {
   readonly clients: Map<number, string>;
 }
 
-/** See the module. */
+/** Watches all trainers of a job. */
 export class SharingChecker {
   readonly #windowBytesMax: number;
   readonly #underWayMax: number;
   readonly #findings: Findings;
   readonly #streams = new Map<number, Stream>();
   readonly #order: SharedOrderChecker;
-  /** Streams that a trainer has read since it came, by trainer. */
+  /** Streams that a trainer has read since it joined, by trainer. */
   readonly #reading = new Map<string, Set<number>>();
   /** What trainers were sent, by trainer and stream. */
   readonly #sent = new Map<string, Sent>();
   #delivered = 0;
   #skipped = 0;
 
-  /** @param underWayMax How many elements a trainer asks for at a time. */
+  /** @param underWayMax Maximum number of a trainer's requests in flight. */
   constructor(windowBytesMax: number, underWayMax: number, findings: Findings) {
     this.#windowBytesMax = windowBytesMax;
     this.#underWayMax = underWayMax;
@@ -54,17 +54,20 @@ export class SharingChecker {
     this.#order = new SharedOrderChecker(findings);
   }
 
-  /** Elements that training loops have taken. */
+  /** Elements that training loops received. */
   get delivered(): number {
     return this.#delivered;
   }
 
-  /** Elements that they have missed while they were there. */
+  /** Elements that they missed while they were reading. */
   get skipped(): number {
     return this.#skipped;
   }
 
-  /** What to give to `ActorSystem.inspect` of a worker's node. @param lives Whether this life is not over. */
+  /**
+   * An observer for `ActorSystem.inspect` of a worker's node. @param lives Whether this life still
+   * lasts.
+   */
   observer(lives: () => boolean): (event: InspectionEvent) => void {
     return (event) => {
       if (event.type === "deliver" && event.envelope.kind === "reply") {
@@ -80,12 +83,18 @@ export class SharingChecker {
     };
   }
 
-  /** A trainer comes, for the first time or again: what its client before had fetched may be lost. */
+  /**
+   * Records that a trainer joins, possibly again: elements fetched by its previous client may be
+   * lost.
+   */
   came(trainer: string): void {
     this.#reading.set(trainer, new Set());
   }
 
-  /** A training loop has taken an element, before which `skipped` were said to be missed. */
+  /**
+   * Records that a training loop received an element; `skipped` missed elements were reported
+   * before it.
+   */
   took(trainer: string, { stream, place }: SharedElement, skipped: number): void {
     this.#delivered++;
     const last = this.#order.took(trainer, { stream, place });
@@ -93,14 +102,14 @@ export class SharingChecker {
     const isFirst = !reading.has(stream);
     reading.add(stream);
     const before = isFirst ? this.#sentBefore(trainer, { stream, place }) : last;
-    // Whoever was sent nothing yet begins at the back of the window: that was looked at then.
+    // A client that was sent nothing yet starts at the back of the window, which was checked then.
     if (before === undefined) return;
     const missed = place - before - 1;
     const what = `${trainer} took ${place} of stream ${stream} after ${before}`;
-    // What was on its way from a worker that is gone is gone with it.
+    // Elements in flight from a dead worker are lost.
     const unsaid = missed - skipped - this.#sentToOthers(trainer, stream, before, place);
     if (unsaid !== 0 && !this.#streams.get(stream)!.lives()) return;
-    // What its client before had asked for when it left may have been meant for that, and not be sent.
+    // Requests of its previous client may have reserved these positions without a reply being sent.
     if (unsaid < 0 || unsaid > (isFirst ? this.#underWayMax : 0)) {
       this.#findings.add(`${what}, and was told of ${skipped} it missed`);
     }
@@ -114,7 +123,7 @@ export class SharingChecker {
     );
   }
 
-  /** The last place that earlier clients of a trainer were sent, where it goes on at another. */
+  /** The last position sent to earlier clients of a trainer that continues at another one. */
   #sentBefore(trainer: string, { stream, place }: SharedElement): number | undefined {
     const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
     const client = clients.get(place)!;
@@ -122,7 +131,9 @@ export class SharingChecker {
     return others.length === 0 ? undefined : Math.max(...others.map(([other]) => other));
   }
 
-  /** How many between two places a client before it was sent, which had asked before it left. */
+  /**
+   * How many items between two positions were sent to an earlier client, which had requested them.
+   */
   #sentToOthers(trainer: string, stream: number, before: number, place: number): number {
     const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
     const client = clients.get(place)!;
@@ -149,7 +160,7 @@ export class SharingChecker {
     );
   }
 
-  /** How much has come into a stream's window from a place on. */
+  /** Bytes that entered a stream's window from a position on. */
   #bytesFrom(stream: number, place: number): number {
     const { sums } = this.#streams.get(stream)!;
     return sums.at(-1)! - (sums[place - 1] ?? 0);
@@ -161,7 +172,7 @@ export class SharingChecker {
     const { stream, place } = decodeMessage(bytes) as SharedElement;
     if (!this.#streams.has(stream)) this.#streams.set(stream, { sums: [], lives });
     const { sums } = this.#streams.get(stream)!;
-    // Asked for again, and so answered again, before the next one was asked for.
+    // A repeated request got the same answer again, before the next request.
     if (place >= 0 && place === sums.length - 1) return;
     if (place !== sums.length) {
       this.#findings.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);

@@ -1,6 +1,6 @@
 /**
- * Checks what the dispatcher says, life after life: no split goes to two requests, a repeated request
- * gets the same split, and what is missing at the end was a lost task's to give.
+ * Checks the dispatcher's answers across its lives: no split goes to two requests, a repeated
+ * request gets the same split, and every element missing at the end was assigned to a lost task.
  *
  * @module
  */
@@ -14,33 +14,36 @@ type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** Reads the answers off the dispatcher's node by inspection. */
+/** Watches the answers by inspecting the dispatcher's node. */
 export class SplitLedger {
   readonly #findings: Findings;
-  /** Requests that were handled, by asker and by id: their answers carry only these. */
+  /** Handled requests, by asker and id: an answer carries only these two. */
   readonly #asked = new Map<string, Map<number, SplitRequest>>();
   readonly #requestOfSplit = new Map<string, string>();
   readonly #splitOfRequest = new Map<string, number | null>();
-  /** By each request that has reached the dispatcher: the task that made it. */
+  /** The task of each request that reached the dispatcher. */
   readonly #taskOfRequest = new Map<string, number>();
-  /** By each element that was handed out: the tasks that were to give it. */
+  /** The tasks that each assigned element went to. */
   readonly #tasksOfElement = new Map<number, Set<number>>();
-  /** Which repetition of its job a task reads. */
+  /** The repetition of its job that a task reads. */
   readonly #epochOfTask = new Map<number, number>();
   readonly #elements: number;
 
-  /** @param elements How many an epoch of the job has: where it has several, one's follow the others'. */
+  /**
+   * @param elements Number of elements of an epoch; with several epochs, their numbers are
+   * consecutive.
+   */
   constructor(findings: Findings, elements = 0) {
     this.#findings = findings;
     this.#elements = elements;
   }
 
-  /** How many splits were handed out. */
+  /** Number of assigned splits. */
   get handedOut(): number {
     return this.#requestOfSplit.size;
   }
 
-  /** Give this to `ActorSystem.inspect` of each life of the dispatcher's node. */
+  /** An observer for `ActorSystem.inspect` of each life of the dispatcher's node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "deliver" && event.envelope.kind === "ask") {
       const { source, id, method, body } = event.envelope;
@@ -60,9 +63,9 @@ export class SplitLedger {
   };
 
   /**
-   * Everything is over: elements may be missing that were handed out to a task which was lost with its
-   * worker. Of a request of such a task it may be unknown what it was granted: so many may be missing
-   * beyond those. There is one source, which is not repeated within an epoch.
+   * At the end: an element may be missing if it was assigned to a task that was lost with its
+   * worker. If a request of such a task has no known answer, one more element may be missing. There
+   * is one source, which is not repeated within an epoch.
    */
   expectLost(missing: readonly number[], isLost: (taskId: number) => boolean): void {
     const unknown: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Who has which split, by what a dispatcher journals: none belongs to two tasks at a time, and under
- * DYNAMIC none is ever given again.
+ * Tracks by the dispatcher's journal which task owns each split: no split has two owners, and under
+ * DYNAMIC none is assigned again.
  *
  * @module
  */
@@ -8,37 +8,37 @@ import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 
 type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { readonly type: T }>;
 
-/** Splits from one up to another that one task has. */
+/** A range of splits of one task. */
 interface Run {
   readonly taskId: number;
   readonly first: number;
   readonly stop: number;
 }
 
-/** A consumer that reads or is awaited: what it has whole or wants nothing of. */
+/** A consumer that reads or is expected, and the splits that it needs no more. */
 interface Consumer {
-  /** All before this split, and those beyond it. */
+  /** It needs no split before this one, and none of `done`. */
   mark: number;
   readonly done: Set<number>;
 }
 
-/** See the module. */
+/** Tracks the splits of all iterations. */
 export class SplitOwners {
   readonly #iterations = new Map<number, number>();
   readonly #ended = new Set<number>();
   /** By iteration, source, repetition and split. */
   readonly #dynamic = new Map<string, number>();
-  /** DETERMINISTIC: by iteration, and by place. */
+  /** DETERMINISTIC: by iteration and position. */
   readonly #ordered = new Map<number, Map<number, number>>();
   readonly #numConsumers = new Map<number, number>();
-  /** DETERMINISTIC: by iteration, and by index, until they leave. */
+  /** DETERMINISTIC: by iteration and index, until they leave. */
   readonly #consumers = new Map<number, Map<number, Consumer>>();
-  /** Which consumer a client is. */
+  /** The consumer of each client. */
   readonly #clients = new Map<number, { readonly iterationId: number; readonly index: number }>();
-  /** What is being saved, by iteration. */
+  /** The runs of a save, by iteration. */
   readonly #runs = new Map<number, Run[]>();
 
-  /** A record was journaled; answers what is wrong with it, if anything is. */
+  /** Applies a journaled record; returns the violation, if there is one. */
   note(record: JournalRecord): string | undefined {
     switch (record.type) {
       case "job_created":
@@ -50,7 +50,7 @@ export class SplitOwners {
       case "task_created":
         this.#iterations.set(record.taskId, record.iterationId);
         return undefined;
-      // One that takes no more gives back what it has, too.
+      // A task that takes no more splits also returns those that it has.
       case "task_completed":
       case "task_ended":
         this.#ended.add(record.taskId);
@@ -90,7 +90,10 @@ export class SplitOwners {
     }
   }
 
-  /** All consumers are awaited, and may want what follows the place where the first of them begins. */
+  /**
+   * All consumers are expected, and may need everything after the position where the first one
+   * starts.
+   */
   #begin({ iterationId, jobId, startAt, behind = [] }: RecordOf<"iteration_created">): void {
     if (startAt === undefined) return;
     const [mark = startAt] = behind;
@@ -100,7 +103,9 @@ export class SplitOwners {
     this.#consumers.set(iterationId, consumers);
   }
 
-  /** One is given again what it wants of that which all have, itself included while it was awaited. */
+  /**
+   * A consumer that joins gets again what it needs, even if all, itself included, counted as done.
+   */
   #come(record: RecordOf<"client_opened">): void {
     const { clientId, iterationId, consumerIndex: index, startAt = 0, behind = [] } = record;
     const consumers = this.#consumers.get(iterationId);
@@ -117,7 +122,7 @@ export class SplitOwners {
     this.#clients.set(clientId, { iterationId, index });
   }
 
-  /** It does not come again, so nobody is given anything again for it. */
+  /** The consumer does not come back, so nothing is repeated for it. */
   #leave({ clientId }: RecordOf<"client_released">): void {
     const { iterationId, index } = this.#clients.get(clientId) ?? {};
     if (iterationId !== undefined) this.#consumers.get(iterationId)?.delete(index!);
@@ -135,7 +140,7 @@ export class SplitOwners {
     return `iteration ${this.#iterations.get(taskId)}`;
   }
 
-  /** Answers which task has it that may produce it still. */
+  /** Returns the task that owns the position and may still produce it. */
   #giveOrdered(taskId: number, sequence: number): number | undefined {
     const iterationId = this.#iterations.get(taskId)!;
     const owners = this.#ordered.get(iterationId) ?? new Map<number, number>();

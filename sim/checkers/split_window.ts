@@ -1,6 +1,6 @@
 /**
- * Checks that no split is produced beyond the window: what reaches a reader lies within so many
- * splits of the mark that it last told the dispatcher.
+ * Checks that no split is produced beyond the window: a reader receives only splits within the
+ * window after the mark that it last reported to the dispatcher.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
 import type { Findings } from "./checker.ts";
 
-/** Reads what readers say and are given off their nodes by inspection. */
+/** Watches readers' heartbeats and deliveries by inspecting their nodes. */
 export class SplitWindowChecker {
   readonly #windowSplits: number;
   readonly #findings: Findings;
-  /** Of each reader, by the path of its actor. */
+  /** The mark of each reader, by the path of its actor. */
   readonly #marks = new Map<string, number>();
 
   constructor(windowSplits: number, findings: Findings) {
@@ -22,7 +22,7 @@ export class SplitWindowChecker {
     this.#findings = findings;
   }
 
-  /** Give this to `ActorSystem.inspect` of each life of a reader's node. */
+  /** An observer for `ActorSystem.inspect` of each life of a reader's node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "send" && event.envelope.kind === "ask") {
       const { source, method, body } = event.envelope;

@@ -1,11 +1,11 @@
 /**
- * Checks that a training loop is given one certain stream: each element once, in its place.
+ * Checks that training loops receive one given stream: each element once, in order.
  *
  * @module
  */
 import type { Findings } from "./checker.ts";
 
-/** Watches what is given of a stream whose elements are known, each by a text that tells it from others. */
+/** Watches the deliveries of a known stream; each element is a text that identifies it. */
 export class StreamChecker {
   readonly #wanted: readonly string[];
   readonly #findings: Findings;
@@ -16,12 +16,12 @@ export class StreamChecker {
     this.#findings = findings;
   }
 
-  /** How far into the stream anybody has been. */
+  /** The furthest position that any consumer has reached. */
   get furthest(): number {
     return this.#furthest;
   }
 
-  /** Somebody has taken the element at that position. */
+  /** Records that a consumer received the element at that position. */
   took(position: number, element: string, consumer: string): void {
     this.#furthest = Math.max(this.#furthest, position + 1);
     const wanted = this.#wanted[position] ?? "the end";
@@ -29,7 +29,7 @@ export class StreamChecker {
     this.#findings.add(`${consumer} took ${element} at ${position}, where ${wanted} is`);
   }
 
-  /** Somebody has come to the end after so many elements. */
+  /** Records that a consumer reached the end after so many elements. */
   ended(position: number, consumer: string): void {
     if (position === this.#wanted.length) return;
     this.#findings.add(

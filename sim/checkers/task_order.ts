@@ -1,6 +1,6 @@
 /**
- * Checks that what one task gives to one training loop comes in the order in which the task makes it,
- * however many requests are under way and whatever becomes of them.
+ * Checks that a training loop receives the elements of a task in the order in which the task makes
+ * them, however many requests are in flight and whatever happens to them.
  *
  * @module
  */
@@ -9,19 +9,19 @@ import { formatRef } from "../../actors/runtime/ref.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { Findings } from "./checker.ts";
 
-/** Watches tasks that make numbers, each more than the one before. */
+/** Watches tasks that make increasing numbers. */
 export class TaskOrderChecker {
   readonly #findings: Findings;
-  /** Which life of a task has sent what was delivered. */
+  /** The life of the task that sent each payload. */
   readonly #senders = new WeakMap<Payload, string>();
-  /** What each consumer was given last, by the life of the task that it is of. */
+  /** The last number of each consumer, by the life of the task. */
   readonly #last = new Map<string, Map<string, number>>();
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** Give this to `ActorSystem.inspect` of each life of a consumer's node. */
+  /** An observer for `ActorSystem.inspect` of each life of a consumer's node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
     const { source, body } = event.envelope;
@@ -29,7 +29,7 @@ export class TaskOrderChecker {
     if (element instanceof Payload) this.#senders.set(element, formatRef(source));
   };
 
-  /** A training loop has taken the number that came as this payload. */
+  /** Records that a training loop received the number that arrived as this payload. */
   took(payload: Payload, number: number, consumer: string): void {
     const task = this.#senders.get(payload);
     if (task === undefined) {

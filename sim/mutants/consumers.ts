@@ -1,5 +1,5 @@
 /**
- * Wrong actors of one DETERMINISTIC stream with several consumers, by what they would say.
+ * Wrong actors of one DETERMINISTIC stream with several consumers, simulated by changed messages.
  *
  * @module
  */
@@ -13,11 +13,11 @@ type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See the module. */
+/** All of them. */
 export const CONSUMER_MUTANTS: readonly Mutant[] = [
   {
     name: "consumer-for-another",
-    wrong: "a consumer that asks for what is the first one's",
+    wrong: "a consumer that asks for the first consumer's elements",
     workload: "consumers",
     crashes: [],
     install: () =>
@@ -29,7 +29,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
   {
     name: "runs-mixed",
     seed: 18,
-    wrong: "consumers that do not say which of them were started together",
+    wrong: "consumers that do not send their run id",
     workload: "consumers",
     crashes: ["client", "client"],
     install: () => asksChanged<OpenRequest>("openIteration", ({ runId: _, ...body }) => body),
@@ -37,7 +37,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
   {
     name: "runs-forgotten",
     seed: 18,
-    wrong: "a dispatcher that does not remember which runs were followed by others",
+    wrong: "a dispatcher that forgets which runs were replaced by later ones",
     workload: "consumers",
     crashes: ["client", "client"],
     install: () =>
@@ -47,8 +47,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "first-epoch-again",
-    wrong:
-      "a dispatcher that has workers make the first epoch again in the place of each later one",
+    wrong: "a dispatcher that makes workers repeat the first epoch in place of each later one",
     workload: "consumers",
     crashes: [],
     install: () =>

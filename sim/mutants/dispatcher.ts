@@ -15,12 +15,12 @@ import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
 type WorkerNews = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See the module. */
+/** All of them. */
 export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-grants",
     wrong:
-      "a dispatcher that forgets what a task's request was granted, and grants a repeated one anew",
+      "a dispatcher that forgets its answers to split requests, and gives a repeated one a new split",
     workload: "dynamic",
     crashes: ["dispatcher"],
     faults: { lossProbability: 0.2 },
@@ -32,7 +32,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "lost-split-twice",
-    wrong: "a dispatcher that hands the last split of a lost task out again under DYNAMIC",
+    wrong: "a dispatcher that assigns the last split of a lost task again under DYNAMIC",
     workload: "dynamic",
     crashes: ["worker"],
     install: () =>
@@ -45,7 +45,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "lose-what-is-left",
-    wrong: "a dispatcher that loses with a task all splits that nobody was given yet",
+    wrong: "a dispatcher that loses with a task all unassigned splits",
     workload: "dynamic",
     crashes: ["worker"],
     install: () =>
@@ -60,7 +60,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "deaths-by-task",
-    wrong: "a dispatcher that counts the runners that died on each worker by themselves",
+    wrong: "a dispatcher that counts dead runners separately for each worker",
     workload: "poison",
     crashes: ["worker", "worker"],
     install: () =>
@@ -76,7 +76,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "one-epoch",
-    wrong: "a dispatcher that has who comes to a later epoch join the first",
+    wrong: "a dispatcher that makes readers of a later epoch join the first",
     workload: "epochs",
     crashes: [],
     install: () => {
@@ -102,7 +102,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   {
     name: "silence-is-an-end",
     seed: 4,
-    wrong: "a node that takes the actors for ended to which a link has fallen silent",
+    wrong: "a node that treats actors as ended when the link to them times out",
     workload: "dynamic",
     crashes: [],
     faults: { linkBreakProbability: 0.005 },
@@ -111,7 +111,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   {
     name: "no-grace",
     seed: 6,
-    wrong: "a dispatcher that gives clients whose connection was closed no time to come back",
+    wrong: "a dispatcher that gives clients with a closed connection no time to come back",
     workload: "dynamic",
     crashes: [],
     faults: { linkCloseProbability: 0.005 },
@@ -121,7 +121,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     name: "leases-by-the-wall-clock",
     seed: 11,
     wrong:
-      "a dispatcher, and all others, that measure silence by a clock which jumps ahead with the wall clock",
+      "a dispatcher, and all other actors, that measure timeouts by a clock that jumps with the wall clock",
     workload: "dynamic",
     crashes: [],
     faults: { wallClockStepMaxMs: 3_600_000 },
@@ -132,7 +132,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
         nowMs() {
           return nowMs.call(this) + steps.of(this).byMs;
         },
-        // Timers wait as long as they did.
+        // Timers keep their delay.
         timer(delayMs, fn) {
           return timer.call(this, delayMs - steps.of(this).byMs, fn);
         },
@@ -145,7 +145,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Whoever watches is told that its target has ended, where that is not known. */
+/** Tells watchers that their target has ended although that is unknown. */
 function watchesEnded(taken: WatchEnd): Disposable {
   const { watch } = Cell.prototype;
   return changed(Cell.prototype, {
@@ -159,7 +159,7 @@ function watchesEnded(taken: WatchEnd): Disposable {
   });
 }
 
-/** Does something to the state after each record. */
+/** Changes the state after each record. */
 function applied(after: (state: DispatcherState, record: JournalRecord) => void): Disposable {
   const { apply } = DispatcherState.prototype;
   return changed(DispatcherState.prototype, {

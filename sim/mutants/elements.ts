@@ -1,5 +1,5 @@
 /**
- * Wrong askers and answerers: what must be handled once is handled twice, or never.
+ * Wrong askers and answerers: a request that must be handled once is handled twice, or never.
  *
  * @module
  */
@@ -15,12 +15,11 @@ import { WaitingRequests } from "../../actors/worker/waiting.ts";
 import { SimRandom } from "../random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 
-/** See the module. */
+/** All of them. */
 export const ELEMENT_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-answers",
-    wrong:
-      "a task that forgets what it has answered, and produces another element when asked again",
+    wrong: "a task that forgets its answers, and produces another element for a repeated request",
     workload: "dynamic",
     crashes: [],
     install: () =>
@@ -30,7 +29,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "acknowledge-unseen",
-    wrong: "a client that acknowledges elements it has only asked for",
+    wrong: "a client that acknowledges elements that it has only requested",
     workload: "dynamic",
     crashes: [],
     install: () =>
@@ -41,7 +40,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "take-as-it-comes",
-    wrong: "a client that takes a task's answers as they come, not in the order of its requests",
+    wrong: "a client that takes a task's answers in the order of arrival, not of its requests",
     workload: "dynamic",
     crashes: [],
     install: () => {
@@ -65,7 +64,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "newest-first",
-    wrong: "a task that gives what it makes to the newest request of a client that has several",
+    wrong: "a task that answers the newest of a client's requests first",
     workload: "off",
     crashes: [],
     install: () => {
@@ -80,7 +79,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "drop-a-split",
-    wrong: "a task that drops the first split that it is handed",
+    wrong: "a task that drops its first split",
     workload: "dynamic",
     crashes: ["client"],
     install: () => {
@@ -98,7 +97,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "number-each-attempt",
-    wrong: "a task that numbers its request for a split anew each time that it asks",
+    wrong: "a task that numbers every attempt of a split request as a new request",
     workload: "dynamic",
     crashes: ["dispatcher"],
     faults: { lossProbability: 0.2 },
@@ -115,7 +114,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "reuse-incarnation",
-    wrong: "a node whose actors have the incarnations of its life before",
+    wrong: "a node whose actors have the incarnations of its previous life",
     workload: "dynamic",
     install: () => {
       const { fork } = SimRandom.prototype;
@@ -128,7 +127,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "skip-fences",
-    wrong: "actors that take what was meant for those who lived at their path before",
+    wrong: "actors that take messages meant for earlier actors at their path",
     workload: "dynamic",
     seed: 179,
     install: () =>
@@ -140,7 +139,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "take-twice",
-    wrong: "a runtime that takes an envelope each time that it arrives",
+    wrong: "a runtime that delivers duplicated envelopes",
     workload: "dynamic",
     install: () => {
       const { accept } = ReceiveMarks.prototype;
@@ -153,7 +152,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "keep-answers",
-    wrong: "an actor that keeps every answer, also those that its asker has heard",
+    wrong: "an actor that keeps every answer, even those that its asker has received",
     workload: "rounds",
     install: () => {
       const { begin } = Answers.prototype;
@@ -167,7 +166,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "read-without-end",
-    wrong: "a client that never finds that enough waits for its training loop",
+    wrong: "a client that buffers elements without limit",
     workload: "sharing",
     install: () => {
       const own = Object.getOwnPropertyDescriptor(Feed.prototype, "length")!;
@@ -181,7 +180,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "repeat-twice",
-    wrong: "a cache that gives an element twice after a request was repeated",
+    wrong: "a cache that gives an element twice after a repeated request",
     workload: "sharing",
     install: () => {
       const { answer } = Repeats.prototype;

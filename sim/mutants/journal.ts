@@ -8,11 +8,11 @@ import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** See the module. */
+/** All of them. */
 export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     name: "answer-before-append",
-    wrong: "a dispatcher that appends what it has decided only when it decides the next thing",
+    wrong: "a dispatcher that appends a decision only when it makes the next one",
     workload: "dynamic",
     crashes: ["dispatcher"],
     install: () => {
@@ -33,7 +33,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "answer-before-sync",
-    wrong: "a dispatcher that answers while its journal is still being written",
+    wrong: "a dispatcher that answers before its journal is on disk",
     workload: "dynamic",
     crashes: ["dispatcher"],
     install: () => {
@@ -48,7 +48,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "journal-another-split",
-    wrong: "a journal that says of each split that the one before it was handed out",
+    wrong: "a journal that records for each split the one before it",
     workload: "dynamic",
     crashes: ["dispatcher"],
     install: () => {
@@ -63,10 +63,10 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "snapshot-without-requests",
-    wrong: "a snapshot that leaves out what each task's requests were granted",
+    wrong: "a snapshot without the answers to tasks' split requests",
     workload: "dynamic",
     crashes: ["dispatcher"],
-    // Compacts often, and loses answers, so that requests are repeated after a crash.
+    // Compacts often and loses answers, so that requests are repeated after a crash.
     faults: { faultPointProbability: 0.5, lossProbability: 0.2 },
     install: () => {
       const { snapshot } = DispatcherState.prototype;
@@ -80,7 +80,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "snapshot-of-the-beginning",
-    wrong: "a snapshot that puts the splits back to the beginning",
+    wrong: "a snapshot that resets the splits to the beginning",
     workload: "dynamic",
     crashes: ["dispatcher"],
     faults: { faultPointProbability: 0.5 },
@@ -99,7 +99,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "replay-without-splits",
-    wrong: "a dispatcher that does not read back which splits were handed out",
+    wrong: "a dispatcher that does not replay which splits were assigned",
     workload: "dynamic",
     crashes: ["dispatcher"],
     install: () => notReplayed("split_assigned"),
@@ -107,14 +107,14 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     name: "replay-without-sequences",
     seed: 67,
-    wrong: "a dispatcher that does not read back which splits of a DETERMINISTIC job are under way",
+    wrong: "a dispatcher that does not replay which splits of a DETERMINISTIC job are in progress",
     workload: "ordered",
     crashes: ["dispatcher"],
     install: () => notReplayed("sequence_assigned"),
   },
   {
     name: "forget-deaths",
-    wrong: "a dispatcher that forgets in a restart how many runners have died of a piece of work",
+    wrong: "a dispatcher that forgets at a restart how many runners a task has killed",
     workload: "poison",
     crashes: ["dispatcher", "dispatcher", "dispatcher"],
     install: () => {
@@ -135,7 +135,7 @@ export const JOURNAL_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Of one kind of record only what was decided in this life is applied. */
+/** Applies records of one type only when they are appended in this life. */
 function notReplayed(type: JournalRecord["type"]): Disposable {
   const { append } = LoggedJournal.prototype;
   const { apply } = DispatcherState.prototype;

@@ -1,9 +1,9 @@
 /**
- * Mutants: deliberately wrong versions of parts of the service. A checker that never sees one proves
- * little, so each mutant has to be noticed.
+ * Mutants: deliberately wrong versions of parts of the service. A checker that never fails proves
+ * little, so checkers must notice each mutant.
  *
- * A mutant is not in production code. It changes a public method of a class for as long as a run
- * takes, or what is said on its way.
+ * A mutant is not in production code. It replaces a public method of a class, or changes messages,
+ * during one run.
  *
  * @module
  */
@@ -14,35 +14,35 @@ import type { FaultOptions } from "../options.ts";
 import { type RunOptions, type RunOutcome, WORKLOAD_FAULTS } from "../workload.ts";
 import { WORKLOADS } from "../workloads.ts";
 
-/** See the module. */
+/** A deliberately wrong part. */
 export interface Mutant {
-  /** On a command line: words with hyphens. */
+  /** Its name on the command line: words with hyphens. */
   readonly name: string;
-  /** What it does wrong, as the subject of a sentence: "a dispatcher that …". */
+  /** What is wrong, as a noun phrase: "a dispatcher that …". */
   readonly wrong: string;
-  /** Whoever runs this has to notice. */
+  /** The workload that must notice it. */
   readonly workload: string;
-  /** What crashes in its runs. Default: a node of each role. */
+  /** The roles that crash in its runs. Default: a node of each role. */
   readonly crashes?: readonly Role[];
-  /** What goes wrong beyond {@linkcode WORKLOAD_FAULTS}. */
+  /** Faults in addition to {@linkcode WORKLOAD_FAULTS}. */
   readonly faults?: Partial<FaultOptions>;
-  /** A seed at which it is noticed, or not long after it. Default 1. */
+  /** A seed that notices it, or one shortly before that. Default 1. */
   readonly seed?: number;
   /**
-   * It shows only in runs that never get done, which take long: tests leave it to
-   * `deno task vopr --mutants`. Default false.
+   * Whether it shows only in runs that never finish. These take long, so tests leave it to `deno
+   * task vopr --mutants`. Default false.
    */
   readonly isSlow?: boolean;
-  /** Makes the part wrong, for one run; disposing of the answer mends it. */
+  /** Installs the mutant for one run; disposing of the result removes it. */
   readonly install: () => Disposable;
 }
 
-/** How a mutant is run. */
+/** The options of a mutant's run. */
 export function mutantOptions({ crashes = ROLES, faults }: Mutant, seed: bigint): RunOptions {
   return { seed, crashes, faults: { ...WORKLOAD_FAULTS, ...faults } };
 }
 
-/** Runs a workload with a mutant in it. One at a time in a thread: it is wrong for everybody there. */
+/** Runs a workload with a mutant. One at a time per thread: it affects the whole thread. */
 export async function runMutant(
   { install }: Mutant,
   workload: string,
@@ -52,7 +52,7 @@ export async function runMutant(
   return await WORKLOADS[workload]!(options);
 }
 
-/** Changes methods of a class for everybody; disposing of the answer undoes it. */
+/** Replaces methods of a class everywhere; disposing of the result restores them. */
 export function changed<T extends object>(
   prototype: T,
   methods: Partial<T> & ThisType<T>,
@@ -68,10 +68,10 @@ export function changed<T extends object>(
   };
 }
 
-/** Changes what is sent, or drops it: what a wrong actor would say can be said so. */
+/** Changes or drops a message, as a wrong actor would send it. */
 export type Tamper = (envelope: Envelope) => Envelope | undefined;
 
-/** Changes or drops what nodes say to each other. */
+/** Changes or drops messages between nodes. */
 export function tampered(tamper: Tamper): Disposable {
   const { send } = LinkEnd.prototype;
   return changed(LinkEnd.prototype, {
@@ -82,7 +82,7 @@ export function tampered(tamper: Tamper): Disposable {
   });
 }
 
-/** Changes what is asked. */
+/** Changes requests. */
 export function asksChanged<B>(method: string, change: (body: B) => unknown): Disposable {
   return tampered((envelope: Envelope) =>
     envelope.kind === "ask" && envelope.method === method
@@ -91,7 +91,7 @@ export function asksChanged<B>(method: string, change: (body: B) => unknown): Di
   );
 }
 
-/** Changes what is answered, where the answer is one that `isMeant`. */
+/** Changes the answers that `isMeant` selects. */
 export function repliesChanged<B extends object>(
   isMeant: (body: Partial<B>) => boolean,
   change: (body: B, envelope: Envelope) => unknown,
@@ -104,7 +104,7 @@ export function repliesChanged<B extends object>(
   });
 }
 
-/** Something more that each instance of a class remembers. */
+/** An additional value for each instance of a class. */
 export class PerInstance<K extends object, V> {
   readonly #values = new WeakMap<K, V>();
   readonly #make: () => V;

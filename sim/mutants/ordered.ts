@@ -1,5 +1,5 @@
 /**
- * Wrong actors of a DETERMINISTIC job, by what they would say.
+ * Wrong actors of a DETERMINISTIC job, simulated by changed messages.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import { asksChanged, type Mutant, tampered } from "./mutant.ts";
 type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
 type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
-/** How far a reader is ahead that says more than it has. */
+/** How many splits too many a reader reports. */
 const SPLITS_AHEAD = 4;
 
-/** See the module. */
+/** All of them. */
 export const ORDERED_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-lost-splits",
-    wrong: "a dispatcher that forgets splits that were lost",
+    wrong: "a dispatcher that forgets lost splits",
     workload: "ordered",
     install: () => {
       const isAgain = reissues();
@@ -28,7 +28,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "lost-split-with-other-luck",
-    wrong: "a dispatcher that hands a lost split out with the luck of another",
+    wrong: "a dispatcher that reassigns a lost split with the seed of another",
     workload: "ordered",
     install: () => {
       const isAgain = reissues();
@@ -43,7 +43,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   {
     name: "mark-ahead",
     seed: 3,
-    wrong: "a reader whose mark is ahead of what it has",
+    wrong: "a reader that reports a mark beyond what it has",
     workload: "ordered",
     install: () =>
       asksChanged<Heartbeat & { readonly mark: number }>("clientHeartbeat", (body) => ({
@@ -54,8 +54,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   {
     name: "take-duplicates",
     seed: 31,
-    wrong:
-      "a reader that takes what a second task gives of a split for what follows after the first's",
+    wrong: "a reader that appends a second task's elements of a split to the first task's",
     workload: "ordered",
     install: () => {
       const counts = new Map<string, Map<string, number>>();
@@ -73,7 +72,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "order-of-arrival",
-    wrong: "a reader that joins what comes in the order of arrival",
+    wrong: "a reader that joins elements in the order of arrival",
     workload: "ordered",
     install: () => {
       const orders = new Map<string, number[]>();
@@ -88,7 +87,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   {
     name: "end-of-another-split",
     isSlow: true,
-    wrong: "a task that takes the end of one split for that of the next",
+    wrong: "a task that takes the end of one split for the end of the next",
     workload: "ordered",
     install: () =>
       placed((place, _task, _reader, kind) =>
@@ -97,7 +96,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Whether a message hands a split to another task than it was handed to before. */
+/** Whether a message assigns a split to another task than before. */
 function reissues(): (envelope: Envelope) => boolean {
   const owners = new Map<number, string>();
   return (envelope) => {
@@ -111,7 +110,7 @@ function reissues(): (envelope: Envelope) => boolean {
   };
 }
 
-/** Changes the places of what readers are given. */
+/** Changes the positions of the elements that readers receive. */
 function placed(
   change: (place: Place, task: string, reader: string, kind: string) => Place,
 ): Disposable {

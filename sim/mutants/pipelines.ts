@@ -1,5 +1,5 @@
 /**
- * Wrong actors that a pipeline drawn at random has to show, by what they would say.
+ * Wrong actors that random pipelines must reveal, simulated by changed messages.
  *
  * @module
  */
@@ -10,11 +10,11 @@ import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/** See the module. */
+/** All of them. */
 export const PIPELINE_MUTANTS: readonly Mutant[] = [
   {
     name: "skipped-split",
-    wrong: "a dispatcher that hands out the split before the one that is next",
+    wrong: "a dispatcher that assigns the split before the next one",
     workload: "pipelines",
     crashes: [],
     install: () =>
@@ -29,7 +29,7 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "drop-for-newcomers",
-    wrong: "a task that drops what is next each time that another client comes",
+    wrong: "a task that drops its next element whenever another client joins",
     workload: "pipelines",
     crashes: ["client"],
     seed: 7,

@@ -13,14 +13,14 @@ type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 type News = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 const CONSUMERS = [0, 1, 2];
-/** How many rounds a consumer says it holds beyond those that it does. */
+/** Number of rounds that a consumer reports without holding them. */
 const ROUNDS_AHEAD = 3;
 
-/** See the module. */
+/** All of them. */
 export const ROUNDS_MUTANTS: readonly Mutant[] = [
   {
     name: "wait-for-nobody",
-    wrong: "a scheduler that waits for no consumer but who asks",
+    wrong: "a scheduler that waits for no consumer other than the asker",
     workload: "rounds",
     crashes: ["worker"],
     install: () => {
@@ -35,7 +35,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "claim-lost-rounds",
-    wrong: "a consumer that says it holds rounds of lost tasks which it does not",
+    wrong: "a consumer that reports rounds of lost tasks that it does not hold",
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
@@ -49,7 +49,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   {
     name: "hide-held-rounds",
     isSlow: true,
-    wrong: "a consumer that does not say what it holds of lost tasks",
+    wrong: "a consumer that does not report the rounds of lost tasks that it holds",
     workload: "rounds",
     crashes: ["worker"],
     install: () => asksChanged<Heartbeat>("clientHeartbeat", ({ heldRounds: _, ...body }) => body),
@@ -68,7 +68,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "commit-unaccepted",
-    wrong: "a dispatcher that commits a schedule that nobody has accepted",
+    wrong: "a dispatcher that commits a schedule that no consumer has accepted",
     workload: "rounds",
     crashes: ["worker"],
     install: () =>
@@ -80,7 +80,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "end-alone",
-    wrong: "a dispatcher that tells one consumer that nobody serves rounds any more",
+    wrong: "a dispatcher that tells one consumer that no task serves rounds any more",
     workload: "rounds",
     seed: 14,
     crashes: [],
@@ -95,7 +95,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "another-round",
-    wrong: "a scheduler that gives the last consumer its part of the round before",
+    wrong: "a scheduler that gives the last consumer its part of the previous round",
     workload: "rounds",
     crashes: [],
     install: () => {
@@ -115,7 +115,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Changes what consumers are told by the dispatcher. */
+/** Changes the dispatcher's answers to consumers' heartbeats. */
 function news(change: (news: News) => unknown): Disposable {
   return repliesChanged<News>(isNews, change);
 }

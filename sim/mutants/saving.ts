@@ -1,5 +1,5 @@
 /**
- * Wrong parts of a save by the workers of a service.
+ * Wrong parts of a distributed save.
  *
  * @module
  */
@@ -16,21 +16,21 @@ import type { FaultOptions } from "../options.ts";
 import { SharedFiles } from "../shared_files.ts";
 import { asksChanged, changed, type Mutant } from "./mutant.ts";
 
-/** How long a file that was said to be there takes to be, in ms. */
+/** Delay until a file exists that was already reported, in ms. */
 const WRITING_MS = 300;
 
-/** A network on which nothing is lost or held up. */
+/** A network without loss and congestion. */
 const CALM: Partial<FaultOptions> = {
   lossProbability: 0,
   reorderProbability: 0,
   connectFailureProbability: 0,
 };
 
-/** See the module. */
+/** All of them. */
 export const SAVING_MUTANTS: readonly Mutant[] = [
   {
     name: "commit-before-sync",
-    wrong: "a worker that says a chunk is committed before the file is there",
+    wrong: "a worker that reports a chunk as committed before the file exists",
     workload: "saving",
     install: () => {
       const { of } = SharedFiles.prototype;
@@ -45,7 +45,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "forget-lost-chunks",
-    wrong: "a dispatcher that never has the work of a lost task done by another",
+    wrong: "a dispatcher that never reassigns the work of a lost task",
     workload: "saving",
     install: () => {
       const { apply } = DispatcherState.prototype;
@@ -66,7 +66,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "end-for-error",
-    wrong: "a reader of a growing folder that takes a save which was given up for its end",
+    wrong: "a reader of a growing folder that takes an abandoned save for a finished one",
     workload: "saving",
     install: () => {
       const { makeIterator } = GrowingNode.prototype;
@@ -86,10 +86,10 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
   {
     name: "enter-unlocked",
     wrong:
-      "a writer of a shared save that looks whose it is, and enters what it has when somebody else has it",
+      "a writer of a distributed save that checks the owner, but enters its runs after another took over",
     workload: "saving",
     seed: 115,
-    // Whoever takes it over has to be quick.
+    // The next owner has to be quick.
     crashes: [],
     faults: CALM,
     install: () =>
@@ -103,7 +103,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
               await this.enter(id, entry);
               return entry;
             } catch (error) {
-              // Somebody else is at the same.
+              // Another writer does the same.
               if (LeatError.from(error).code !== "already_exists") throw error;
             }
           }
@@ -112,7 +112,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "save-each-for-itself",
-    wrong: "clients that save under names of their own, so that one takes the other's save over",
+    wrong: "clients that save under their own names, so that one takes over the other's save",
     workload: "saving",
     install: () =>
       asksChanged<OpenRequest>("openIteration", ({ jobName, requestId, ...body }) => ({

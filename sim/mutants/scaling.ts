@@ -1,5 +1,5 @@
 /**
- * Wrong ways of having as many workers as are wanted.
+ * Wrong ways to keep the wanted number of workers.
  *
  * @module
  */
@@ -8,14 +8,14 @@ import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** How often an undecided one says the same, in looks. */
+/** How often an undecided autoscaler repeats itself, in looks. */
 const LOOKS_ALIKE = 5;
 
-/** See the module. */
+/** All of them. */
 export const SCALING_MUTANTS: readonly Mutant[] = [
   {
     name: "stop-undrained",
-    wrong: "a scaler that kills workers instead of waiting until clients have what they hold",
+    wrong: "a scaler that kills workers instead of draining them",
     workload: "autoscaling",
     seed: 14,
     crashes: [],
@@ -23,7 +23,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "start-two",
-    wrong: "a scaler that starts two workers for each that is missing",
+    wrong: "a scaler that starts two workers for each missing one",
     workload: "autoscaling",
     crashes: [],
     install: () => {
@@ -37,7 +37,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "doubt-starts",
-    wrong: "a scaler that takes starts for failed, and waits longer after each",
+    wrong: "a scaler that treats starts as failed, and waits longer after each",
     workload: "autoscaling",
     crashes: [],
     install: () => {
@@ -53,7 +53,7 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
   {
     name: "want-more-and-less",
     seed: 2,
-    wrong: "a dispatcher that wants a worker more and a worker less by turns",
+    wrong: "a dispatcher that wants one worker more and one less alternately",
     workload: "autoscaling",
     crashes: [],
     install: () => {

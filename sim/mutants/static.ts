@@ -1,5 +1,5 @@
 /**
- * Wrong actors of a job with a static policy, by what they would say.
+ * Wrong actors of a job with a static policy, simulated by changed messages.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
 type News = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
 type Heartbeat = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** See the module. */
+/** All of them. */
 export const STATIC_MUTANTS: readonly Mutant[] = [
   {
     name: "neighbours-share",
@@ -31,7 +31,7 @@ export const STATIC_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "share-made-too-early",
-    wrong: "a worker that says it has made all of its share when it begins",
+    wrong: "a worker that reports its share as complete when it starts",
     workload: "static",
     crashes: ["worker"],
     install: () =>

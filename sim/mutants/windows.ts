@@ -6,7 +6,7 @@
 import { SlidingWindow } from "../../actors/cache/sliding_window.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** See the module. */
+/** All of them. */
 export const WINDOW_MUTANTS: readonly Mutant[] = [
   {
     name: "evict-without-pointers",
@@ -20,7 +20,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
           readers.of(this).add(reader);
           return read.call(this, reader);
         },
-        // As if pointers were counted from the back of the window, and stayed when that moves on.
+        // As if readers' positions counted from the back of the window, and stayed when it moves.
         push(value, bytes) {
           const before = this.length;
           const behind = [...readers.of(this)].filter((reader) => !this.atFront(reader));
@@ -48,7 +48,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "join-at-front",
-    wrong: "a window whose new readers begin behind its newest item",
+    wrong: "a window whose new readers start after its newest item",
     workload: "sharing",
     install: () => {
       const { read } = SlidingWindow.prototype;
@@ -68,7 +68,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "skip-in-silence",
-    wrong: "a window that does not say what a reader has missed",
+    wrong: "a window that does not report what a reader has missed",
     workload: "sharing",
     install: () => {
       const { read } = SlidingWindow.prototype;

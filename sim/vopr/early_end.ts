@@ -1,5 +1,5 @@
 /**
- * Runs that end at the first broken promise: all there is to know of one that is run for its verdict.
+ * Ends runs at the first broken promise, for runs of which only the verdict matters.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { Violations } from "../checkers/checker.ts";
 import { SimCluster } from "../cluster.ts";
 import { changed } from "../mutants/mutant.ts";
 
-/** From now on, until the answer is disposed of, the one run of this thread ends so. */
+/** Makes the one run of this thread end early, until the result is disposed of. */
 export function endingEarly(): Disposable {
   const { by } = Violations.prototype;
   const { run } = SimCluster.prototype;
@@ -16,7 +16,7 @@ export function endingEarly(): Disposable {
     by(checker) {
       const findings = by.call(this, checker);
       return {
-        // What follows from ending early is no finding.
+        // Violations that follow from ending early do not count.
         add(what) {
           if (!isBroken) findings.add(what);
           isBroken = true;

@@ -1,6 +1,6 @@
 /**
- * What a person needs of a failing seed: what remained necessary, the command that repeats it, and
- * the end of its timeline.
+ * Reports a failing seed: the faults that are necessary, the command that repeats it, and the end
+ * of its timeline.
  *
  * @module
  */
@@ -11,16 +11,16 @@ import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";
 import { outcomeOf, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 import type { Shrunk } from "./shrink.ts";
 
-/** Lines before the broken promise that are shown; the command shows the others. */
+/** Number of lines shown before the broken promise; the command shows the others. */
 const TIMELINE_LINES = 40;
 
-/** One line: a seed has failed. */
+/** One line about a failed seed. */
 export function failureLine({ run, violations }: SeedOutcome): string {
   return `SEED=${run.options.seed} failed: ${violations[0]}\n  repeat it with: ` +
     repeatCommand(run);
 }
 
-/** Everything about a seed that has failed and was shrunk. */
+/** The full report of a failed seed that was shrunk. */
 export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promise<string> {
   const { run: { workload, options } } = failed;
   const { faults, crashes = [] } = shrunk.run.options;
@@ -40,14 +40,14 @@ export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promis
   ].join("\n");
 }
 
-/** One line: the hash of a run's trace, and which run that is. */
+/** One line with the hash of a run's trace, and its run. */
 export function hashLine({ workload, options }: SeedRun, hash: string): string {
   const { seed, crashPoint } = options;
   const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
   return `${workload} ${seed}${point} ${hash}`;
 }
 
-/** Prints what happened in a run; true if a promise was broken. */
+/** Prints the timeline of a run; returns true if a promise was broken. */
 export async function showTimeline(run: SeedRun): Promise<boolean> {
   const title = `${run.workload}: ${formatRun(run.options)}`;
   console.log(title);
@@ -64,7 +64,7 @@ export async function showTimeline(run: SeedRun): Promise<boolean> {
   return broken > 0;
 }
 
-/** Messages, marks and what was logged, by time. */
+/** Messages, marks and log lines, by time. */
 function timelineOf({ cluster }: RunOutcome): string[] {
   const logs = cluster.logs.map(({ timeMs, node, level, message }) => ({
     timeMs,

@@ -1,6 +1,6 @@
 /**
- * The faults that can be given, and what each may be: what is outside of it means nothing, or makes
- * runs break promises that nobody has made.
+ * The faults that can be given on the command line, and the allowed values. Other values mean
+ * nothing, or make runs break promises that do not hold for them.
  *
  * @module
  */
@@ -8,25 +8,28 @@ import { LeatError } from "../../core/error.ts";
 import { drawFaults, type FaultOptions, NO_FAULTS } from "../options.ts";
 import { SimRandom } from "../random.ts";
 
-/** What lasts longer may hold up a healed cluster for so long that what it promised is due. */
+/** Longer times could delay a healed cluster beyond its deadlines. */
 const TIME_MAX_MS = 10_000;
-/** Everybody waits for a clock that goes on in long steps, again and again. */
+/** Actors wait repeatedly for a clock with long steps. */
 const CLOCK_GRAIN_MAX_MS = 1_000;
-/** About thirty years, in which virtual time is exact: when trouble ends, and what is on a wall clock. */
+/**
+ * About thirty years, in which virtual time is exact; for the end of all faults and for wall
+ * clocks.
+ */
 const SPAN_MAX_MS = 1e12;
 const SPANS: ReadonlySet<string> = new Set(["healAfterMaxMs", "wallClockStepMaxMs"]);
-/** Below it a dispatcher has not answered before its client gives up. */
+/** With less bandwidth the dispatcher's answer comes after the client's timeout. */
 const BYTES_PER_SECOND_MIN = 1_000;
-/** What is tried again until no fault point fires has to end. */
+/** Some retries continue until no fault point fires, so they must end. */
 const FAULT_POINT_MAX = 0.9;
 const BYTES_MAX = 2 ** 50;
-/** Beyond it a clock might stand still, or run backwards. */
+/** Beyond it a clock could stop, or run backwards. */
 const DRIFT_PPM_MAX = 500_000;
 
-/** How a node may be cut off. */
+/** The kinds of partitions. */
 export const PARTITIONS: readonly FaultOptions["partition"][] = ["none", "isolate_one", "halves"];
 
-/** Every fault that can be set, with a value of its kind. */
+/** Every fault that can be set, with a value of its type. */
 const KINDS: Readonly<Record<string, unknown>> = {
   healAfterMaxMs: 0,
   bytesPerSecond: 0,
@@ -34,16 +37,16 @@ const KINDS: Readonly<Record<string, unknown>> = {
   ...NO_FAULTS,
 };
 
-/** Their names. */
+/** The names of these faults. */
 export const FAULT_NAMES: readonly string[] = Object.keys(KINDS);
 
-/** Of each pair the first is no more than the second. */
+/** Pairs of which the first must not exceed the second. */
 const PAIRS: readonly (readonly [min: keyof FaultOptions, max: keyof FaultOptions])[] = [
   ["delayMinMs", "delayMaxMs"],
   ["diskSyncMinMs", "diskSyncMaxMs"],
 ];
 
-/** What one may be: a number within bounds, or one of some words. */
+/** The allowed values: a range of numbers, or a list of words. */
 type Allowed =
   | { readonly min: number; readonly max: number; readonly unit: string; readonly example: number }
   | { readonly words: readonly string[] };
@@ -70,7 +73,7 @@ function allowedFor(name: string): Allowed {
   return { min: 0, max, unit: "", example: 0.1 };
 }
 
-/** What a fault may be, in words for people. */
+/** Describes the allowed values of a fault. */
 export function allowedText(name: string): string {
   const allowed = allowedFor(name);
   if ("words" in allowed) return allowed.words.join(", ");
@@ -79,7 +82,7 @@ export function allowedText(name: string): string {
 }
 
 /**
- * Reads a fault.
+ * Reads a fault's value.
  *
  * @throws LeatError `invalid_argument`, naming the fault, the value and what is allowed.
  */
@@ -101,9 +104,9 @@ export function readFault(name: string, text: string): unknown {
 }
 
 /**
- * Refuses faults that cannot stand together.
+ * Refuses faults that contradict each other.
  *
- * @param given The names of those that are not as on a calm day.
+ * @param given The names of the faults that were set.
  * @throws LeatError `invalid_argument`, naming both and the remedy.
  */
 export function checkPairs(faults: FaultOptions, given: ReadonlySet<string>): void {

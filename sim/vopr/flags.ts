@@ -1,5 +1,5 @@
 /**
- * The faults and crashes of a run as words on a command line, and back.
+ * Formats the faults and crashes of a run as command-line flags, and parses them.
  *
  * @module
  */
@@ -13,10 +13,10 @@ import type { RunOptions } from "../workload.ts";
 import { checkPairs, readFault } from "./fault_values.ts";
 import type { SeedRun } from "./seed_run.ts";
 
-/** Stands for an empty list. */
+/** The word for an empty list. */
 const NONE = "none";
 
-/** The command that repeats a run by itself. */
+/** The command that repeats one run. */
 export function repeatCommand(run: SeedRun): string {
   const { workload, mutant, options } = run;
   const wrong = mutant === undefined ? "" : ` --mutant ${mutant}`;
@@ -24,7 +24,7 @@ export function repeatCommand(run: SeedRun): string {
     `${optionFlags(run)} --timeline`;
 }
 
-/** The flags that give these options: none where they are what the seed gives. */
+/** The flags for these options; none if the seed gives them. */
 function optionFlags({ mutant, options }: SeedRun): string {
   const { faults, crashes = [], crashPoint } = options;
   if (crashPoint !== undefined) return ` --crash ${crashPoint.role}@${crashPoint.message}`;
@@ -35,24 +35,24 @@ function optionFlags({ mutant, options }: SeedRun): string {
   return isGiven ? "" : flags;
 }
 
-/** What goes wrong in the run of a seed, where nothing else is said. */
+/** The options that a seed gives by default. */
 export function seedOptions(seed: bigint, mutant?: string): RunOptions {
   return mutant === undefined ? drawOptions(seed) : mutantOptions(MUTANTS.get(mutant)!, seed);
 }
 
-/** The roles of which a node crashes. */
+/** The crashing roles as a flag's value. */
 export function formatCrashes(crashes: readonly Role[]): string {
   return crashes.join(",") || NONE;
 }
 
-/** Those faults that are not as on a calm day. */
+/** The faults that differ from `NO_FAULTS`, as a flag's value. */
 export function formatFaults(faults: FaultOptions): string {
   const calm: Readonly<Record<string, unknown>> = { ...NO_FAULTS };
   const some = Object.entries(faults).filter(([name, value]) => value !== calm[name]);
   return some.map(([name, value]) => `${name}=${value}`).join(",") || NONE;
 }
 
-/** @throws LeatError `invalid_argument`, naming what cannot be read, and what is allowed. */
+/** @throws LeatError `invalid_argument`, naming what is invalid, and what is allowed. */
 export function parseFaults(text: string): FaultOptions {
   const given = new Map<string, unknown>();
   for (const pair of text === NONE ? [] : text.split(",")) {
@@ -65,22 +65,22 @@ export function parseFaults(text: string): FaultOptions {
   return faults;
 }
 
-/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+/** @throws LeatError `invalid_argument`, naming what is invalid. */
 export function parseCrashes(text: string): readonly Role[] {
   return text === NONE ? [] : text.split(",").map((name) => roleOf("--crashes", name));
 }
 
-/** Where to crash a role: at a message, or, without one, at each. */
+/** Where a role crashes: at one message, or, without one, at each. */
 export interface CrashWish extends Pick<CrashPoint, "role"> {
   readonly message?: number;
 }
 
-/** @throws LeatError `invalid_argument`, naming what cannot be read. */
+/** @throws LeatError `invalid_argument`, naming what is invalid. */
 export function parseCrash(text: string): CrashWish {
   const [, name = text, message] = /^(\w+)(?:@(\d+))?$/.exec(text) ?? [];
   const role = roleOf("--crash", name);
   if (message === undefined) return { role };
-  if (Number(message) === 0) throw refuse(`--crash is '${text}', but messages count from 1`);
+  if (Number(message) === 0) throw refuse(`--crash is '${text}', but messages are numbered from 1`);
   return { role, message: Number(message) };
 }
 

@@ -1,5 +1,6 @@
 /**
- * What `deno task vopr --help` says below the options: the names of what there is.
+ * The notes of `deno task vopr --help` below the options: the names of workloads, faults and
+ * mutants.
  *
  * @module
  */
@@ -20,8 +21,8 @@ export function helpNotes({ end }: { readonly end: string }): string {
     wrap(
       `A partition is one of ${
         PARTITIONS.join(", ")
-      }. docs/simulation.md says of each fault what ` +
-        "it does and what it may be.",
+      }. docs/simulation.md describes what each fault ` +
+        "does and its allowed values.",
       HELP_COLUMNS,
     ).join("\n"),
     listed("Mutants", [...MUTANTS.keys()]),
@@ -33,7 +34,7 @@ function listed(title: string, names: Iterable<string>): string {
   return `${title}:\n${indented("  ", [...names].join(", ")).join("\n")}`;
 }
 
-/** The lines of a text behind a head, all of them as far to the right. */
+/** Wraps text behind a head, with a hanging indent. */
 function indented(head: string, text: string): string[] {
   const lines = wrap(text, HELP_COLUMNS - head.length);
   return lines.map((line, index) => (index === 0 ? head : " ".repeat(head.length)) + line);

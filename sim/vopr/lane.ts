@@ -1,6 +1,6 @@
 /**
- * A thread that runs seeds, replaced when it dies or when a seed does not end: neither is lost, and
- * both are reported with the seed.
+ * A thread that runs seeds. It is replaced when it dies or a seed does not end; the failure is
+ * reported with the seed, and the other seeds continue.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { brokenOff, READY, type SeedOutcome, type SeedRun } from "./seed_run.ts"
 
 /** How to set up a {@linkcode Lane}. */
 export interface LaneOptions {
-  /** How long a seed may take before its thread is given up. */
+  /** Time limit of a seed; then its thread is ended. */
   readonly seedTimeoutMs: number;
   /** The thread's module. Default: `seed_thread.ts`. */
   readonly module?: URL;
@@ -21,10 +21,10 @@ interface Pending {
   readonly reject: (error: LeatError) => void;
 }
 
-/** See the module. */
+/** A thread and its queue of seeds. */
 export class Lane implements Disposable {
   readonly #options: LaneOptions;
-  /** In order; the thread is at the first once it is ready. */
+  /** In order; the thread runs the first one once it is ready. */
   readonly #pending: Pending[] = [];
   #thread: Worker | undefined;
   #isReady = false;
@@ -35,9 +35,9 @@ export class Lane implements Disposable {
   }
 
   /**
-   * Runs a seed after those before it.
+   * Queues a seed.
    *
-   * @throws LeatError `unavailable` if the thread cannot be started at all.
+   * @throws LeatError `unavailable` if the thread cannot be started.
    */
   run(run: SeedRun): Promise<SeedOutcome> {
     return new Promise((resolve, reject) => {
@@ -49,7 +49,7 @@ export class Lane implements Disposable {
     });
   }
 
-  /** Ends the thread; what it was at is not answered. */
+  /** Ends the thread; pending seeds get no answer. */
   [Symbol.dispose](): void {
     clearTimeout(this.#watchdog);
     this.#pending.length = 0;
@@ -59,8 +59,8 @@ export class Lane implements Disposable {
   }
 
   /**
-   * Starts a thread, which is sent nothing before it is ready: the error of a seed that ends it could
-   * overtake its word that it is, and look as if it did not start.
+   * Starts a thread and sends nothing before it is ready: otherwise the error of a fatal seed could
+   * arrive before the ready message, and look as if the thread did not start.
    */
   #start(): void {
     const module = this.#options.module ?? new URL("./seed_thread.ts", import.meta.url);
@@ -96,7 +96,7 @@ export class Lane implements Disposable {
     for (const { reject } of lost) reject(error);
   }
 
-  /** The seed that the thread is at has ended it, or will not end; those behind it get a new thread. */
+  /** Ends the thread because of its current seed; the following seeds get a new thread. */
   #replace(why: string): void {
     const [first, ...rest] = this.#pending.splice(0);
     this[Symbol.dispose]();

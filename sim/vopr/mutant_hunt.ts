@@ -1,5 +1,5 @@
 /**
- * Whether the checkers see each mutant, and after how many seeds.
+ * Measures whether the checkers notice each mutant, and after how many seeds.
  *
  * @module
  */
@@ -8,21 +8,21 @@ import { type Mutant, mutantOptions } from "../mutants/mutant.ts";
 import type { SeedPool } from "./pool.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
-/** What came of a mutant. */
+/** The result for a mutant. */
 export interface Hunted {
   readonly mutant: Mutant;
-  /** Those that have seen it; none: it was not noticed. */
+  /** The checkers that noticed it; empty if none did. */
   readonly checkers: readonly string[];
-  /** How many seeds it takes, one after the other, until it is noticed; all where it is not. */
+  /** Number of seeds, in order, until it was noticed; all if it was not. */
   readonly seeds: number;
-  /** The lowest at which it was noticed, with what was seen. */
+  /** The lowest seed that noticed it, and the violation. */
   readonly caughtAt?: bigint;
   readonly violation?: string;
 }
 
 /**
- * Runs seeds with the mutant in them until one of them breaks a promise. It answers the lowest that
- * does, however many run at once: those below it were begun before it.
+ * Runs seeds with the mutant until one breaks a promise. Returns the lowest such seed, however many
+ * run in parallel: all lower ones were started before it.
  */
 export async function huntMutant(
   pool: Pick<SeedPool, "runAll">,
@@ -50,7 +50,7 @@ export function* mutantRuns(mutant: Mutant, first: bigint, count: number): Itera
   }
 }
 
-/** A table for people. */
+/** A table of the results. */
 export function mutantTable(hunted: readonly Hunted[]): string {
   return renderTable({
     title: "Mutants",

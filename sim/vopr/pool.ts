@@ -1,23 +1,23 @@
 /**
- * As many threads as there is room for, fed from one sequence of runs.
+ * A pool of threads, fed from one sequence of runs.
  *
  * @module
  */
 import { Lane } from "./lane.ts";
 import { runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 
-/** A thread has so many runs, so that it has the next while the answer to one is on its way. */
+/** Runs queued per thread, so that it has the next one while a result is on its way. */
 const RUNS_PER_THREAD = 2;
 
 /** How to set up a {@linkcode SeedPool}. */
 export interface SeedPoolOptions {
-  /** Threads; 0 runs in this one, where nothing ends a seed that does not end. */
+  /** Number of threads; 0 runs in this one, where no time limit applies. */
   readonly jobs: number;
   /** See {@linkcode Lane}. */
   readonly seedTimeoutMs: number;
 }
 
-/** See the module. */
+/** Runs seeds in parallel. */
 export class SeedPool implements Disposable {
   readonly #lanes: Lane[];
   #isStopped = false;
@@ -27,16 +27,16 @@ export class SeedPool implements Disposable {
     this.#lanes = Array.from({ length: jobs }, () => new Lane({ seedTimeoutMs }));
   }
 
-  /** Runs one. */
+  /** Runs one seed. */
   run(run: SeedRun): Promise<SeedOutcome> {
     if (this.#lanes.length === 0) return runSeed(run);
     return this.#lanes[this.#next++ % this.#lanes.length]!.run(run);
   }
 
   /**
-   * Runs all, and says what came of each when it is known, in whatever order that is.
+   * Runs all, and reports each result when it is known, in any order.
    *
-   * @param onOutcome True begins no more of these.
+   * @param onOutcome Returns true to start no more of these.
    */
   async runAll(
     runs: Iterable<SeedRun>,
@@ -59,7 +59,7 @@ export class SeedPool implements Disposable {
     );
   }
 
-  /** How many runs it is at at a time. */
+  /** Maximum number of parallel runs. */
   get width(): number {
     return Math.max(1, this.#lanes.length);
   }
@@ -68,7 +68,7 @@ export class SeedPool implements Disposable {
     return this.#isStopped;
   }
 
-  /** Begins no more runs: `runAll` ends with those that were begun. */
+  /** Starts no more runs: `runAll` ends when the running ones have. */
   stop(): void {
     this.#isStopped = true;
   }

@@ -1,5 +1,5 @@
 /**
- * How far a campaign is: a bar where a person looks on, a plain line now and then where none does.
+ * The progress of a campaign: a bar in a terminal, otherwise a plain line from time to time.
  *
  * @module
  */
@@ -9,34 +9,34 @@ import process from "node:process";
 import { createBars } from "../../examples/lib/bars.ts";
 import { counted } from "../../examples/lib/counted.ts";
 
-/** Between two plain lines. */
+/** Interval of the plain lines. */
 const PLAIN_INTERVAL_MS = 10_000;
-/** The bar counts shares, as a campaign may end by its seeds or by the clock. */
+/** The bar shows a share, because a campaign may end by its seeds or by the clock. */
 const SHARES = 1_000;
 
-/** How far it is. */
+/** The current progress. */
 export interface Position {
   readonly done: number;
   readonly failed: number;
-  /** Left out where nobody counts events. */
+  /** Omitted if events are not counted. */
   readonly eventsPerMs?: number;
 }
 
-/** When it ends: after so many runs, or after so long, whichever comes first. */
+/** The end of a campaign: a number of runs or a time, whichever comes first. */
 export interface Limits {
   readonly runs: number;
   readonly timeMs: number;
 }
 
-/** What it counts. */
+/** The words for runs. */
 export interface Wording {
-  /** What one run is. Default `seed`. */
+  /** The noun for one run. Default `seed`. */
   readonly noun?: string;
-  /** What has become of those that failed. Default `failed`. */
+  /** The word for failed runs. Default `failed`. */
   readonly failed?: string;
 }
 
-/** See the module. */
+/** Shows the progress of one campaign. */
 export class CampaignProgress implements Disposable {
   readonly #limits: Limits;
   readonly #wording: Wording;
@@ -53,12 +53,12 @@ export class CampaignProgress implements Disposable {
     this.#bar = this.#bars.create(SHARES, 0, { text: "" });
   }
 
-  /** Since the beginning. */
+  /** Time since the beginning. */
   get elapsedMs(): number {
     return performance.now() - this.#startMs;
   }
 
-  /** Says how far it is; call as often as you like. */
+  /** Shows the progress; may be called often. */
   update(position: Position): void {
     const { elapsedMs } = this;
     const text = () => progressText(position, this.#limits, elapsedMs, this.#wording);
@@ -71,7 +71,7 @@ export class CampaignProgress implements Disposable {
     }
   }
 
-  /** Prints a line that stays, on standard output. */
+  /** Prints a permanent line on standard output. */
   note(line: string): void {
     if (this.#bars !== undefined && Deno.stdout.isTerminal()) this.#bars.log(`${line}\n`);
     else console.log(line);
@@ -82,12 +82,12 @@ export class CampaignProgress implements Disposable {
   }
 }
 
-/** Which part of it is done, 0 to 1. */
+/** The finished share, 0 to 1. */
 function shareOf({ done }: Position, { runs, timeMs }: Limits, elapsedMs: number): number {
   return Math.min(1, Math.max(done / runs, elapsedMs / timeMs));
 }
 
-/** One line: how far it is, at which pace, and how long it may still take. */
+/** One line with progress, rate and estimated remaining time. */
 export function progressText(
   position: Position,
   limits: Limits,
@@ -107,7 +107,7 @@ export function progressText(
   ].join(", ");
 }
 
-/** For people: `3:05` or `1:02:03`. */
+/** A duration as `3:05` or `1:02:03`. */
 function durationText(durationMs: number): string {
   if (!Number.isFinite(durationMs)) return "?";
   const seconds = Math.round(durationMs / 1_000);

@@ -1,5 +1,5 @@
 /**
- * Trace hashes in a file: the proof that a change leaves every message of every run as it was.
+ * A file of trace hashes: it proves that a change leaves every message of every run unchanged.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import { drawOptions } from "../swarm.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
-/** Hex digits that are kept of a hash: 64 bits tell some thousand runs apart. */
+/** Number of hex digits kept of a hash: 64 bits distinguish some thousand runs. */
 const DIGITS = 16;
 const LINE = new RegExp(`^([a-z]+) ([0-9]+) ([0-9a-f]{${DIGITS}})$`);
 
@@ -24,22 +24,22 @@ export function* recordedRuns(workloads: readonly string[], seeds: number): Iter
   }
 }
 
-/** The workload and the seed, as they stand in the file. */
+/** The workload and the seed, as the file names them. */
 export function runKey({ workload, options: { seed } }: SeedRun): string {
   return `${workload} ${seed}`;
 }
 
-/** What is recorded of a run; empty where it did not end. */
+/** The recorded part of a run's hash; empty if the run did not end. */
 export function recordedHash({ hash }: SeedOutcome): string {
   return hash.slice(0, DIGITS);
 }
 
-/** The file: one line for each run. */
+/** The file's text: one line for each run. */
 export function formatHashes(hashes: RecordedHashes): string {
   return [...hashes].map(([key, hash]) => `${key} ${hash}\n`).join("");
 }
 
-/** @throws LeatError `data_loss` for a line that is none, naming it. */
+/** @throws LeatError `data_loss` naming an invalid line. */
 export function parseHashes(text: string): RecordedHashes {
   const lines = text.trimEnd().split("\n");
   return new Map(lines.map((line, i) => {
@@ -53,15 +53,15 @@ export function parseHashes(text: string): RecordedHashes {
   }));
 }
 
-/** Runs whose hash is not the recorded one, in the order of the file. */
+/** A run whose hash differs from the recorded one. */
 export interface HashDifference {
   readonly key: string;
-  /** `undefined` where the file has no such run. */
+  /** `undefined` if the file has no such run. */
   readonly recorded: string | undefined;
   readonly found: string;
 }
 
-/** What differs between the recorded hashes and those of runs. */
+/** The differences between recorded and actual hashes, in the order of the file. */
 export function hashDifferences(
   recorded: RecordedHashes,
   found: RecordedHashes,
@@ -71,7 +71,7 @@ export function hashDifferences(
     .filter((each) => each.recorded !== each.found);
 }
 
-/** Which run differs first, and how to look at it. */
+/** Describes a difference, and how to look at the run. */
 export function differenceText({ key, recorded, found }: HashDifference): string {
   const [workload, seed] = key.split(" ");
   const was = recorded === undefined ? "nothing is recorded for it" : `recorded is ${recorded}`;

@@ -1,5 +1,5 @@
 /**
- * One run of a campaign, as it is sent to a thread, and what came of it, as it comes back.
+ * One run of a campaign and its result, as they are sent to and from a thread.
  *
  * @module
  */
@@ -11,38 +11,38 @@ import type { RunOptions, RunOutcome } from "../workload.ts";
 import { endingEarly } from "./early_end.ts";
 import { WORKLOADS } from "../workloads.ts";
 
-/** What a thread says before its first answer. */
+/** The first message of a thread. */
 export const READY = "ready";
 
-/** A run that is wanted. */
+/** A requested run. */
 export interface SeedRun {
-  /** Which of the campaign it is, from 0. */
+  /** Its index in the campaign, from 0. */
   readonly index: number;
   readonly workload: string;
   readonly options: RunOptions;
-  /** The name of what is wrong in it. Default: nothing. */
+  /** The name of a mutant. Default: none. */
   readonly mutant?: string;
   /** Ends at the first broken promise; see `early_end.ts`. Default false. */
   readonly endsEarly?: boolean;
 }
 
-/** What came of it. */
+/** The result of a run. */
 export interface SeedOutcome {
   readonly run: SeedRun;
   /** Broken promises; see {@linkcode RunOutcome}. */
   readonly violations: readonly string[];
-  /** The checkers that have seen them. */
+  /** The checkers that found them. */
   readonly checkers: readonly string[];
-  /** Of the trace; empty where the run did not end. */
+  /** The hash of the trace; empty if the run did not end. */
   readonly hash: string;
   readonly events: number;
   /** Processor time of the thread that ran it, in ms. */
   readonly cpuMs: number;
-  /** What happened how often, by name. */
+  /** Number of events by name. */
   readonly counts: readonly (readonly [name: string, times: number])[];
 }
 
-/** Runs it in this thread. An error is a broken promise, so that a campaign goes on. */
+/** Runs it in this thread. An error counts as a broken promise, so that a campaign continues. */
 export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
   const before = process.threadCpuUsage();
   try {
@@ -72,7 +72,7 @@ export async function outcomeOf(
   return await runMutant(MUTANTS.get(mutant)!, workload, all);
 }
 
-/** What came of a run that has no outcome of its own. */
+/** The result of a run that did not end. */
 export function brokenOff(run: SeedRun, why: string, cpuMs = 0): SeedOutcome {
   return {
     run,

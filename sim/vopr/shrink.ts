@@ -1,5 +1,5 @@
 /**
- * Shrinking: a failing run with as little going wrong in it as still breaks the same promise.
+ * Shrinks a failing run: removes faults and crashes as long as it breaks the same promise.
  *
  * @module
  */
@@ -7,34 +7,34 @@ import { type FaultOptions, NO_FAULTS } from "../options.ts";
 import type { RunOptions } from "../workload.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
-/** Ends of the trouble that are tried, in ms. */
+/** Times of the end of all faults that are tried, in ms. */
 const HEAL_AFTER_MS = [250, 1_000, 4_000];
 
-/** How far to go. */
+/** How to shrink. */
 export interface ShrinkOptions {
-  /** Runs one; several may be under way. */
+  /** Runs one; several calls may be in progress. */
   readonly run: (run: SeedRun) => Promise<SeedOutcome>;
-  /** How many are under way at a time. */
+  /** Maximum number of parallel runs. */
   readonly width: number;
   readonly runsMax: number;
-  /** Asked before runs are begun: true ends it with what is found. */
+  /** Checked before runs are started: true ends the search with the current result. */
   readonly isEnough?: () => boolean;
   /** Called after each run. */
   readonly onRun?: (runs: number) => void;
 }
 
-/** What is left of a failing run. */
+/** The smallest failing run that was found. */
 export interface Shrunk {
   readonly run: SeedRun;
   readonly violations: readonly string[];
-  /** How many runs that took. */
+  /** Number of runs that it took. */
   readonly runs: number;
 }
 
-/** A smaller run, or undefined where there is nothing to take away. */
+/** Returns a smaller run, or `undefined` if there is nothing to remove. */
 type Step = (options: RunOptions) => RunOptions | undefined;
 
-/** Tries to take things away, one after the other, for as long as that helps. */
+/** Tries to remove one thing after the other, for as long as that helps. */
 export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promise<Shrunk> {
   const { run: tryRun, width, runsMax, isEnough = () => false, onRun = () => {} } = options;
   const [checker] = failed.checkers;
@@ -45,7 +45,7 @@ export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promi
   let isSmaller = false;
   while (runs < runsMax && !isEnough()) {
     if (waiting.length === 0) {
-      // What could not be missed before may be by now.
+      // Something that was necessary before may not be any more.
       if (!isSmaller) break;
       isSmaller = false;
       waiting = stepsOf(best.options);
@@ -68,7 +68,7 @@ export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promi
   return { run: best, violations, runs };
 }
 
-/** Everything that can be taken away: much at a time first. */
+/** Everything that can be removed, the largest parts first. */
 function stepsOf({ faults, crashes = [] }: RunOptions): Step[] {
   const calm: Partial<FaultOptions> = NO_FAULTS;
   const names = (Object.keys(faults) as (keyof FaultOptions)[])
@@ -103,19 +103,19 @@ function withFaults(change: (faults: FaultOptions) => FaultOptions): Step {
   };
 }
 
-/** These as on a calm day. */
+/** Sets these faults to the values of `NO_FAULTS`. */
 function calmed(faults: FaultOptions, names: readonly (keyof FaultOptions)[]): FaultOptions {
   const calm: Partial<FaultOptions> = NO_FAULTS;
   const left = Object.entries(faults).filter(([name]) =>
     !names.includes(name as keyof FaultOptions)
   );
   const changes = names.filter((name) => name in calm).map((name) => [name, calm[name]]);
-  // In the order of the calm ones, so that two ways to the same faults give the same.
+  // In the order of `NO_FAULTS`, so that two ways to the same faults give equal options.
   const all = Object.fromEntries([...left, ...changes]);
   return { ...NO_FAULTS, ...all };
 }
 
-/** A probability that is half as large. */
+/** Halves a probability. */
 function halved(faults: FaultOptions, name: keyof FaultOptions): FaultOptions {
   const value = faults[name];
   if (typeof value !== "number" || !name.endsWith("Probability") || value === 0) return faults;

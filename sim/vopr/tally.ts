@@ -1,5 +1,5 @@
 /**
- * What has come of a campaign so far: counts by workload, faults by name, and the first failures.
+ * The results of a campaign so far: counts by workload, faults by name, and the first failures.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { renderTable, type Table } from "../../examples/lib/table.ts";
 import { Counters } from "../counters.ts";
 import type { SeedOutcome } from "./seed_run.ts";
 
-/** Failed seeds that are remembered; the others are counted. */
+/** Maximum number of failed seeds kept; the others are only counted. */
 const FAILED_KEPT_MAX = 100;
 
 interface Row {
@@ -17,13 +17,13 @@ interface Row {
   failed: number;
 }
 
-/** See the module. */
+/** Collects the results of a campaign. */
 export class Tally {
-  /** What one run is. */
+  /** The noun for one run. */
   readonly noun: string;
   readonly counters = new Counters();
   readonly total: Row = emptyRow();
-  /** The first that have failed. */
+  /** The first failed seeds. */
   readonly failed: SeedOutcome[] = [];
   readonly #rows = new Map<string, Row>();
 
@@ -46,12 +46,12 @@ export class Tally {
     if (isFailed && this.failed.length < FAILED_KEPT_MAX) this.failed.push(outcome);
   }
 
-  /** Events per ms of a core's time. */
+  /** Events per ms of core time. */
   get eventsPerMs(): number {
     return rate(this.total);
   }
 
-  /** Tables for people: the workloads, and what has happened. */
+  /** Tables of the workloads and of the counted events. */
   toString(): string {
     return `${renderTable(this.#workloads())}\n\n${renderTable(this.#happened())}`;
   }
