@@ -123,7 +123,7 @@ Deno.test("programs refuse options that cannot stand together before they begin"
     [dispatcher, ["--min-workers=5", "--max-workers=4"], "--min-workers is 5 and --max-workers 4"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
-    [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot stand beside --mutants"],
+    [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
   ];
   for (const [program, args, message] of pairs) {
     const all = [...REQUIRED.get(program) ?? [], ...args];

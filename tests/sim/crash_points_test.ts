@@ -61,7 +61,7 @@ Deno.test("crashes at every message show a dispatcher that answers before its jo
     await crashPoints(workload, { seed: 1n, role: "dispatcher" }),
     (_, { violations }) => violations.length > 0,
   );
-  assert(failed.length > 0, "nobody has noticed");
+  assert(failed.length > 0, "no checker noticed");
 });
 
 Deno.test("fifty restarts of the dispatcher in one job lose nothing and hand out nothing twice", async () => {

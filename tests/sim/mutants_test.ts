@@ -24,7 +24,7 @@ for (const mutant of [...MUTANTS.values()].filter(({ isSlow }) => isSlow !== tru
       assert(!checkers.includes("run"), violations[0]);
       return;
     }
-    throw new Error(`nobody has noticed ${mutant.name} in ${tried} seeds`);
+    throw new Error(`no checker noticed ${mutant.name} in ${tried} seeds`);
   });
 }
 

@@ -150,7 +150,11 @@ Deno.test("vopr refuses what it cannot read, naming it and what it may be", asyn
   assertEquals(code, 2);
   assertStringIncludes(stderr, "--faults: lossProbability is 'much', but has to be a number");
   assertThrows(() => parseCrash("nobody@3"), LeatError, "--crash is 'nobody'");
-  assertThrows(() => parseCrash("worker@0"), LeatError, "'worker@0', but messages count from 1");
+  assertThrows(
+    () => parseCrash("worker@0"),
+    LeatError,
+    "'worker@0', but messages are numbered from 1",
+  );
   assertThrows(() => parseFaults("nothing=1"), LeatError, "no fault 'nothing'");
 });
 
@@ -237,7 +241,7 @@ Deno.test("vopr --mutants --workload looks for the mutants of that workload alon
     .find((name) => ![...MUTANTS.values()].some(({ workload }) => workload === name))!;
   const refused = await vopr("--mutants", "--workload", none, ...args);
   assertEquals(refused.code, 2);
-  assertStringIncludes(refused.stderr, `no mutant is looked for in --workload ${none}`);
+  assertStringIncludes(refused.stderr, `--workload ${none} has no mutants`);
 });
 
 Deno.test("huntMutant: the lowest seed that notices, in whatever order runs end, on threads as on this one", async () => {

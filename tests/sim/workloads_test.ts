@@ -275,5 +275,5 @@ Deno.test("many restarts of a dispatcher show one whose journal forgets its last
     seeds(10, (seed) => ({ seed, faults: NO_FAULTS, wrapJournal })),
     (_, { violations }) => violations.length > 0,
   );
-  assert(failed.length > 0, "nobody has noticed");
+  assert(failed.length > 0, "no checker noticed");
 });
