@@ -99,6 +99,17 @@ const OPTIONS = {
     default: 512,
     min: 1,
   }),
+  parametersMib: integer({
+    help:
+      "How long the parameters of the jobs and clients of one identity may be together, in MiB.",
+    default: 32,
+    min: 1,
+  }),
+  allParametersMib: integer({
+    help: "How long those of all identities may be together, in MiB.",
+    default: 128,
+    min: 1,
+  }),
   jobsMax: integer({
     help: "How many jobs one identity may have.",
     default: 16_384,
@@ -143,8 +154,16 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { host, port, journal, workers } = values;
   const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
   const { minWorkers, maxWorkers, runnerDeathsMax } = values;
-  const { datasetMib, datasetsMib, allDatasetsMib, jobsMax, clientsMax, requestsPerSecondMax } =
-    values;
+  const {
+    datasetMib,
+    datasetsMib,
+    allDatasetsMib,
+    parametersMib,
+    allParametersMib,
+    jobsMax,
+    clientsMax,
+    requestsPerSecondMax,
+  } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -163,6 +182,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
         datasetBytesMax: datasetMib * 2 ** 20,
         datasetsBytesMax: datasetsMib * 2 ** 20,
         allDatasetsBytesMax: allDatasetsMib * 2 ** 20,
+        parametersBytesMax: parametersMib * 2 ** 20,
+        allParametersBytesMax: allParametersMib * 2 ** 20,
         jobsMax,
         clientsMax,
         requestsPerSecondMax,

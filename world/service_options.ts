@@ -151,6 +151,8 @@ const quotas: Checks<Quotas> = {
   datasetBytesMax: COUNT,
   datasetsBytesMax: COUNT,
   allDatasetsBytesMax: COUNT,
+  parametersBytesMax: COUNT,
+  allParametersBytesMax: COUNT,
   jobsMax: COUNT,
   clientsMax: COUNT,
   requestsPerSecondMax: COUNT,

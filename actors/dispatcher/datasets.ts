@@ -9,7 +9,6 @@ import { hashBytes } from "../../core/hash.ts";
 import type { Identity } from "../runtime/identity.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { Dataset } from "./entities.ts";
-import { checkName } from "./names.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import { checkDatasetBytes, type Quotas } from "./quotas.ts";
 import type { DispatcherState } from "./state.ts";
@@ -48,7 +47,6 @@ export function registerDataset(
     );
   }
   if (request.datasetId !== undefined) {
-    checkName("datasetId", request.datasetId);
     if (DIGITS.test(request.datasetId)) {
       throw new LeatError(
         "invalid_argument",

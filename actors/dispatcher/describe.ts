@@ -13,12 +13,15 @@ import {
 import type { Iteration, Task, Worker } from "./entities.ts";
 import type { Figures } from "./figures.ts";
 import { parametersOf } from "./iterations.ts";
-import type { DispatcherDescription } from "./protocol.ts";
+import type { DispatcherDescription, JobParameters } from "./protocol.ts";
 import type { ConsumerPlace, TaskDescription, TaskRates } from "./protocol_figures.ts";
 import type { ScalingDescription } from "./protocol_scaling.ts";
 import { splitCount } from "./split_table.ts";
 import type { DispatcherState } from "./state.ts";
 import { whyUnserved } from "./unserved.ts";
+
+/** Characters of the function of a policy. */
+const POLICY_SHOWN_LENGTH = 60;
 
 type JobDescription = DispatcherDescription["jobs"][number];
 type IterationDescription = JobDescription["iterations"][number];
@@ -63,13 +66,21 @@ export function describeState(
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
       jobId,
       name: name ?? `(job ${jobId} of one client)`,
-      parameters,
+      parameters: shownParameters(parameters),
       usage: soft.figures.ofJob(jobId),
       iterations: state.iterationsOfJob(jobId).map((iteration) =>
         describeIteration(state, soft, iteration)
       ),
     })),
   };
+}
+
+/** Parameters without the whole function of a policy, which is long. */
+function shownParameters(parameters: JobParameters): JobParameters {
+  const { policy } = parameters;
+  if (policy === undefined || policy.shard.length <= POLICY_SHOWN_LENGTH) return parameters;
+  const shard = `${policy.shard.slice(0, POLICY_SHOWN_LENGTH)}…`;
+  return { ...parameters, policy: { ...policy, shard } };
 }
 
 function describeWorker(

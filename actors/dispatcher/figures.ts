@@ -17,6 +17,7 @@ import type {
   TaskRates,
   WorkerRates,
 } from "./protocol_figures.ts";
+import { CLIENT_FIGURES } from "./protocol_check.ts";
 import { ReadRates } from "./read_rates.ts";
 import { isReckonable, RateWindow } from "./rate_window.ts";
 import type { DispatcherState } from "./state.ts";
@@ -55,7 +56,7 @@ interface WorkerEntry {
 interface ClientEntry {
   window: RateWindow<ClientCounts>;
   readonly reads: ReadRates;
-  figures: ClientFigures;
+  figures: Omit<ClientFigures, "reads">;
   /** When it said so, by the dispatcher's clock. */
   heardMs: number;
 }
@@ -118,11 +119,14 @@ export class Figures {
   clientHeard(
     state: DispatcherState,
     clientId: number,
-    figures: ClientFigures | undefined,
+    told: ClientFigures | undefined,
     nowMs: number,
   ): void {
     // No later report would be newer than one of a time that is no number.
-    if (figures === undefined || !isReckonable(figures.atMs)) return;
+    if (told === undefined || !isReckonable(told.atMs)) return;
+    const { reads = [], ...others } = told;
+    const known = Object.entries(others).filter(([name]) => CLIENT_FIGURES.has(name));
+    const figures = Object.fromEntries(known) as typeof others;
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
       const window = new RateWindow<ClientCounts>(this.#windowMs);
@@ -135,8 +139,11 @@ export class Figures {
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     const { atMs, elements, bytes, waitingMs, trainingMs } = figures;
-    const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes, reads = [] } = figures;
-    entry.reads.add(atMs, reads);
+    const { decodingMs = 0, unpackingMs = 0, wireBytes = bytes } = figures;
+    entry.reads.add(
+      atMs,
+      reads.filter(({ taskId, worker }) => state.tasks.get(taskId)?.worker === worker),
+    );
     // How long a job takes to start says nothing of how it goes on.
     const isStarting = entry.figures.elements === 0 && elements > 0;
     if (isStarting) entry.window = new RateWindow(this.#windowMs);
@@ -221,7 +228,7 @@ export class Figures {
   ofClient(clientId: number): ClientRates | null {
     const entry = this.#clients.get(clientId);
     if (entry === undefined) return null;
-    const { window, reads, figures: { atMs: _, reads: _told, ...figures } } = entry;
+    const { window, reads, figures: { atMs: _, ...figures } } = entry;
     const waitedMs = window.growth("waitingMs");
     const decodedMs = window.growth("decodingMs");
     const spentMs = waitedMs + window.growth("trainingMs") + decodedMs;

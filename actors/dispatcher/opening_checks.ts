@@ -8,7 +8,6 @@ import type { Identity } from "../runtime/identity.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { datasetFor } from "./datasets.ts";
 import { modeFor } from "./modes/modes.ts";
-import { checkName } from "./names.ts";
 import type { DispatcherProtocol, JobParameters } from "./protocol.ts";
 import type { Turn } from "./turn.ts";
 
@@ -25,14 +24,11 @@ export function checkRequest(
   request: OpenRequest,
   sender: Identity,
 ): void {
-  const { requestId, jobName, stream, restoration, runId, parameters, consumerIndex } = request;
+  const { jobName, parameters, consumerIndex } = request;
   const { numConsumers, sharing } = parameters;
   const { cardinality } = datasetFor(state, parameters.datasetId, sender);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
-  }
-  for (const [what, name] of Object.entries({ jobName, requestId, stream, restoration, runId })) {
-    if (name !== undefined) checkName(what, name);
   }
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");

@@ -10,21 +10,34 @@ import {
   bytes,
   checksOf,
   count,
+  exactObject,
   fencedRef,
   figure,
   flag,
   list,
+  name,
   nothing,
   object,
   oneOf,
   optional,
+  reason,
   text,
+  textUpTo,
   wireError,
   word,
 } from "../runtime/checks.ts";
 import type { CompressionFigures, ElementSourceStats } from "../worker/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
+
+/** Tags that a job or a worker has. */
+export const TAGS_MAX = 64;
+/** Characters of the function of a sharding policy, with what it captures. */
+export const POLICY_LENGTH_MAX = 2 ** 20;
+/** Tasks that a worker has. */
+const TASKS_MAX = 2 ** 20;
+
+const tags = list(name, TAGS_MAX);
 
 /** What a dataset is, wherever it is told of. */
 export const datasetFields = {
@@ -39,7 +52,7 @@ export const datasetFields = {
 };
 
 /** How a dataset is saved by several. */
-export const saveSettings = object({
+export const saveSettings = exactObject({
   folder: text,
   compression: optional(oneOf("gzip")),
   chunkBytesMax: optional(count),
@@ -47,15 +60,15 @@ export const saveSettings = object({
   fingerprint: text,
 });
 
-const parameters = object({
-  datasetId: text,
+const parameters = exactObject({
+  datasetId: name,
   processingMode: oneOf(...Object.values(ShardingPolicy), "CUSTOM"),
-  policy: optional(object({ name: text, shard: text })),
+  policy: optional(exactObject({ name, shard: textUpTo(POLICY_LENGTH_MAX) })),
   numConsumers: optional(count),
   sharing: flag,
   targetWorkers: optional(oneOf("any", "local")),
-  targetTags: optional(list(text)),
-  ordered: optional(object({ seed: text, shuffled: flag })),
+  targetTags: optional(tags),
+  ordered: optional(exactObject({ seed: name, shuffled: flag })),
   save: optional(saveSettings),
 });
 
@@ -78,18 +91,23 @@ const clientFigures = object({
   decodingMs: optional(figure),
   unpackingMs: optional(figure),
   wireBytes: optional(figure),
-  reads: optional(list(object({
-    worker: text,
-    taskId: count,
-    elements: figure,
-    bytes: figure,
-    wireBytes: figure,
-    outstanding: figure,
-    answerMs: figure,
-    heldMs: figure,
-    roundTripMs: optional(figure),
-  }))),
+  reads: optional(list(
+    object({
+      worker: name,
+      taskId: count,
+      elements: figure,
+      bytes: figure,
+      wireBytes: figure,
+      outstanding: figure,
+      answerMs: figure,
+      heldMs: figure,
+      roundTripMs: optional(figure),
+    }),
+  )),
 });
+
+/** The figures of a client that are kept. Those of a newer peer are left out. */
+export const CLIENT_FIGURES: ReadonlySet<string> = new Set(Object.keys(clientFigures.entries));
 
 const workerFigures = object({
   atMs: figure,
@@ -127,12 +145,12 @@ const taskStats = object({
   compression: optional(object({
     setting: word<CompressionFigures["setting"]>(),
     active: word<CompressionFigures["active"]>(),
-    reason: text,
+    reason,
     bytes: figure,
     compressedBytes: figure,
     ms: figure,
   })),
-  failure: optional(text),
+  failure: optional(reason),
 });
 
 const taskStatus = object({
@@ -149,29 +167,29 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
   registerDataset: object({
     ...datasetFields,
-    datasetId: optional(text),
+    datasetId: optional(name),
     transient: optional(v.literal(true, "true, or left out")),
   }),
-  getDataset: object({ datasetId: text }),
+  getDataset: object({ datasetId: name }),
   openIteration: object({
-    requestId: text,
-    secret: optional(text),
-    jobName: optional(text),
+    requestId: name,
+    secret: optional(name),
+    jobName: optional(name),
     parameters,
     repetition: count,
     consumerIndex: optional(count),
-    process: optional(text),
+    process: optional(name),
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),
-    stream: optional(text),
-    restoration: optional(text),
-    runId: optional(text),
-    lastReader: optional(object({ clusterId: text, clientId: count })),
+    stream: optional(name),
+    restoration: optional(name),
+    runId: optional(name),
+    lastReader: optional(object({ clusterId: name, clientId: count })),
   }),
   clientHeartbeat: object({
     clientId: count,
-    secret: optional(text),
+    secret: optional(name),
     nextRound: optional(count),
     deliveredRound: optional(count),
     waitsFor: optional(word<RoundWait>()),
@@ -183,19 +201,19 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     mark: optional(count),
     done: optional(list(count)),
     lostTasks: optional(list(object({ taskId: count, round: optional(count) }))),
-    taskList: optional(text),
+    taskList: optional(name),
     figures: optional(clientFigures),
   }),
-  releaseClient: object({ clientId: count, secret: optional(text), cancel: optional(flag) }),
+  releaseClient: object({ clientId: count, secret: optional(name), cancel: optional(flag) }),
   workerHeartbeat: object({
-    name: text,
+    name,
     worker: fencedRef,
-    tags: list(text),
-    process: optional(text),
+    tags,
+    process: optional(name),
     isPrivate: optional(flag),
-    tasks: list(taskStatus),
+    tasks: list(taskStatus, TASKS_MAX),
     leaving: optional(flag),
-    follows: optional(text),
+    follows: optional(name),
     figures: optional(workerFigures),
   }),
   getSplit: object({
@@ -210,7 +228,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     done: optional(object({
       work: oneOf("run", "entry"),
       place: count,
-      attempt: optional(text),
+      attempt: optional(name),
       elements: count,
       sizeBytes: count,
     })),

@@ -5,7 +5,12 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
+import type { RequestOf } from "../runtime/protocol.ts";
+import { bytesOfRequest } from "./held_bytes.ts";
+import type { DispatcherProtocol } from "./protocol.ts";
 import type { DispatcherState } from "./state.ts";
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** See the module. */
 export interface Quotas {
@@ -15,6 +20,10 @@ export interface Quotas {
   readonly datasetsBytesMax: number;
   /** How long those of all identities may be together. Default 512 MiB; the journal's snapshot holds them. */
   readonly allDatasetsBytesMax: number;
+  /** How long the parameters of the jobs and clients of one identity may be together. Default 32 MiB. */
+  readonly parametersBytesMax: number;
+  /** How long those of all identities may be together. Default 128 MiB; the journal's snapshot holds them. */
+  readonly allParametersBytesMax: number;
   /** How many jobs one identity may have. Default 16,384. */
   readonly jobsMax: number;
   /** How many clients one identity may have at a time. Default 65,536. */
@@ -28,6 +37,8 @@ export const QUOTAS: Quotas = {
   datasetBytesMax: 32 * 2 ** 20,
   datasetsBytesMax: 256 * 2 ** 20,
   allDatasetsBytesMax: 512 * 2 ** 20,
+  parametersBytesMax: 32 * 2 ** 20,
+  allParametersBytesMax: 128 * 2 ** 20,
   jobsMax: 16_384,
   clientsMax: 65_536,
   requestsPerSecondMax: 10_000,
@@ -77,14 +88,17 @@ export function checkDatasetBytes(
 /**
  * Looks at a request to open an iteration.
  *
- * @throws LeatError `resource_exhausted` for an identity that has too many jobs or clients.
+ * @throws LeatError `resource_exhausted` for an identity that has too many jobs or clients, or whose
+ *   parameters would take too much.
  */
 export function checkQuotas(
   state: DispatcherState,
-  { requestId, jobName }: { readonly requestId: string; readonly jobName?: string },
+  request: OpenRequest,
   owner: string,
-  { jobsMax, clientsMax }: Quotas,
+  quotas: Quotas,
 ): void {
+  const { requestId, jobName } = request;
+  const { jobsMax, clientsMax } = quotas;
   if (state.clientOfRequest(requestId) !== undefined) return;
   const isNew = jobName === undefined || state.jobNamed(jobName) === undefined;
   if (isNew && jobsOf(state, owner, jobsMax) >= jobsMax) {
@@ -96,6 +110,31 @@ export function checkQuotas(
   if (clientsOf(state, owner, clientsMax) >= clientsMax) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
+  checkParameterBytes(state, bytesOfRequest(request), owner, quotas);
+}
+
+function checkParameterBytes(
+  state: DispatcherState,
+  more: number,
+  owner: string,
+  { parametersBytesMax, allParametersBytesMax }: Quotas,
+): void {
+  const { own, all } = state.parameterBytesOf(owner);
+  if (all + more > allParametersBytesMax) {
+    throw exhausted(
+      `The parameters of all jobs and clients would take ${all + more} bytes together, over ` +
+        `${allParametersBytesMax} (allParametersBytesMax)`,
+      "wait until other jobs have ended",
+    );
+  }
+  if (own + more <= parametersBytesMax) return;
+  throw exhausted(
+    `The parameters of the jobs and clients of "${owner}" would take ${
+      own + more
+    } bytes together, over ` +
+      `${parametersBytesMax} (parametersBytesMax)`,
+    "end some, or shorten what they say (jobName, targetTags, the captures of a sharding policy)",
+  );
 }
 
 /** Counted where all together are too many. */

@@ -13,7 +13,7 @@ type ReadCounts = "elements" | "bytes" | "wireBytes" | "answerMs" | "heldMs";
 
 interface Entry {
   readonly window: RateWindow<ReadCounts>;
-  figures: ReadFigures;
+  figures: Pick<ReadFigures, "taskId" | "worker" | "outstanding" | "roundTripMs">;
 }
 
 /** The newest reports of one client about its tasks. */
@@ -32,11 +32,19 @@ export class ReadRates {
     for (const taskId of this.#entries.keys()) if (!told.has(taskId)) this.#entries.delete(taskId);
     for (const figures of reads.slice(0, TASKS_MAX)) {
       const { taskId, elements, bytes, wireBytes, answerMs, heldMs } = figures;
+      const { worker, outstanding, roundTripMs } = figures;
+      const kept = {
+        ...{ taskId, worker, outstanding },
+        ...(roundTripMs === undefined ? {} : { roundTripMs }),
+      };
       let entry = this.#entries.get(taskId);
       if (entry === undefined) {
-        this.#entries.set(taskId, entry = { window: new RateWindow(this.#windowMs), figures });
+        this.#entries.set(
+          taskId,
+          entry = { window: new RateWindow(this.#windowMs), figures: kept },
+        );
       }
-      entry.figures = figures;
+      entry.figures = kept;
       entry.window.add(atMs, { elements, bytes, wireBytes, answerMs, heldMs });
     }
   }

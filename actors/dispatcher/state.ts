@@ -115,6 +115,12 @@ export class DispatcherState {
     return this.#tables.clients;
   }
 
+  /** How many bytes the parameters of an identity's jobs and clients take, and those of all. */
+  parameterBytesOf(owner: string): { readonly own: number; readonly all: number } {
+    const { heldBytes } = this.#tables;
+    return { own: heldBytes.of(owner), all: heldBytes.total };
+  }
+
   /** The first that was registered of the datasets that are equal and compressed alike. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));

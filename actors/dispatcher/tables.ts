@@ -17,6 +17,7 @@ import type {
   Task,
   Worker,
 } from "./entities.ts";
+import { bytesOfClient, bytesOfIteration, bytesOfJob, HeldBytes } from "./held_bytes.ts";
 import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "./protocol.ts";
@@ -70,6 +71,8 @@ export class Tables {
   readonly workersOfProcess: KeyedSets<string | null, Worker> = new KeyedSets();
   readonly clientOfRequest: Map<string, Client> = new Map();
   readonly serving: ServingIndex = new ServingIndex();
+  /** What the parameters of jobs and clients take. */
+  readonly heldBytes: HeldBytes = new HeldBytes();
   lostWorkers = 0;
 
   addDataset(dataset: Dataset): void {
@@ -92,6 +95,7 @@ export class Tables {
     this.lastIds.job = Math.max(this.lastIds.job, job.jobId);
     this.jobs.set(job.jobId, job);
     this.iterationsOfJob.set(job.jobId, new Map());
+    this.heldBytes.add(job.owner, job, bytesOfJob(job));
     if (job.name !== null) this.jobOfName.set(job.name, job);
   }
 
@@ -100,6 +104,8 @@ export class Tables {
     const { iterationId, jobId, repetition } = iteration;
     this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
     this.iterations.set(iterationId, iteration);
+    const owner = this.jobs.get(jobId)?.owner;
+    if (owner !== undefined) this.heldBytes.add(owner, iteration, bytesOfIteration(iteration));
     this.iterationsOfJob.get(jobId)?.set(repetition, iteration);
     this.membersOfIteration.set(iterationId, new IterationMembers(rounds));
     this.serving.addIteration(iteration, this.#parametersOf(iteration));
@@ -113,6 +119,7 @@ export class Tables {
   /** Removes its tasks too and, when it was its last, its job. */
   removeIteration(iteration: Iteration): void {
     const { iterationId, jobId, repetition } = iteration;
+    this.heldBytes.remove(iteration);
     this.serving.removeIteration(iteration, this.#parametersOf(iteration));
     for (const task of this.membersOfIteration.get(iterationId)?.tasks ?? []) this.removeTask(task);
     this.iterations.delete(iterationId);
@@ -170,6 +177,9 @@ export class Tables {
     this.lastIds.client = Math.max(this.lastIds.client, client.clientId);
     this.clients.set(client.clientId, client);
     this.clientOfRequest.set(client.requestId, client);
+    const iteration = this.iterations.get(client.iterationId);
+    const job = iteration === undefined ? undefined : this.jobs.get(iteration.jobId);
+    if (job !== undefined) this.heldBytes.add(job.owner, client, bytesOfClient(client));
     this.membersOfIteration.get(client.iterationId)?.addClient(client);
     this.serving.addClient(client);
   }
@@ -177,6 +187,7 @@ export class Tables {
   removeClient(client: Client): void {
     this.clients.delete(client.clientId);
     this.clientOfRequest.delete(client.requestId);
+    this.heldBytes.remove(client);
     this.membersOfIteration.get(client.iterationId)?.removeClient(client);
     this.serving.removeClient(client);
   }
@@ -190,7 +201,9 @@ export class Tables {
   }
 
   #removeJob(jobId: number): void {
-    const { name = null } = this.jobs.get(jobId) ?? {};
+    const job = this.jobs.get(jobId);
+    const name = job?.name ?? null;
+    if (job !== undefined) this.heldBytes.remove(job);
     this.jobs.delete(jobId);
     this.iterationsOfJob.delete(jobId);
     if (name !== null) this.jobOfName.delete(name);

@@ -11,6 +11,9 @@ import { mayRead } from "./targets.ts";
 
 /** Workers that a sentence names; of the others it says how many there are. */
 const WORKERS_NAMED_MAX = 8;
+/** Tags that a sentence names, and characters of each. */
+const TAGS_NAMED_MAX = 8;
+const TAG_SHOWN_LENGTH = 60;
 
 /**
  * A sentence about the workers that are missing; null when one of those that are alive serves one of the
@@ -76,7 +79,7 @@ function hasTask(
 
 /** The worker that a job waits for, in words. */
 export function wantedOf({ targetTags = [], targetWorkers }: JobParameters): string {
-  const tags = targetTags.map((tag) => `"${tag}"`).join(" and ");
+  const tags = shownTags(targetTags).map((tag) => `"${tag}"`).join(" and ") + moreOf(targetTags);
   const tagged = tags === "" ? "" : ` with the tag${targetTags.length === 1 ? "" : "s"} ${tags}`;
   return targetWorkers === "local"
     ? `a worker${tagged} in the trainer's own process (targetWorkers: "local")`
@@ -85,11 +88,11 @@ export function wantedOf({ targetTags = [], targetWorkers }: JobParameters): str
 
 function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
   if (targetWorkers === "local") {
-    const tags = targetTags.map((tag) => JSON.stringify(tag)).join(", ");
+    const tags = shownTags(targetTags).map((tag) => JSON.stringify(tag)).join(", ");
     const tagged = tags === "" ? "" : `, tags: [${tags}]`;
     return `Start one there (serveWorker({ local: true${tagged} })).`;
   }
-  const flags = targetTags.map((tag) => ` --tag ${tag}`).join("");
+  const flags = shownTags(targetTags).map((tag) => ` --tag ${tag}`).join("");
   return `Start one (deno task worker${flags}).`;
 }
 
@@ -102,8 +105,22 @@ function aliveOf(state: DispatcherState): string {
   }
   const shown = named.map(({ name, tags, isPrivate }) => {
     const kind = isPrivate ? "of another process alone, " : "";
-    return `"${name}" (${kind}${tags.length === 0 ? "no tags" : `tags ${tags.join(", ")}`})`;
+    return `"${name}" (${kind}${
+      tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`
+    })`;
   });
   const more = state.workersAlive - named.length;
   return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
+}
+
+/** The tags that a sentence names: it is copied into the state that people look at, for each job. */
+export function shownTags(tags: readonly string[]): string[] {
+  return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
+    tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`
+  );
+}
+
+/** How many tags a sentence does not name. */
+export function moreOf({ length }: readonly string[]): string {
+  return length <= TAGS_NAMED_MAX ? "" : ` and ${length - TAGS_NAMED_MAX} more`;
 }

@@ -9,7 +9,6 @@ import { type FencedRef, formatRef, sameActor } from "../runtime/ref.ts";
 import type { WorkerProtocol } from "../worker/protocol.ts";
 import type { Task } from "./entities.ts";
 import { createTask, definitionOf, endTask, finishIfDone } from "./iterations.ts";
-import { checkName } from "./names.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "./protocol.ts";
 import type { TaskEnd } from "./records.ts";
 import { forgeryOf, type Speaker } from "./speaking.ts";
@@ -46,7 +45,6 @@ export function workerHeartbeat(
     return { newTasks: [], endedTasks: [], follows: before };
   }
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
-    for (const word of [name, ...request.tags]) checkName("A worker's name or tag", word);
     register(turn, request, speaker);
   }
   const endedTasks = tasks.filter((status) => !report(turn, name, status))

@@ -52,6 +52,7 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
 const FIRST_FAULT = { abortEarly: true } as const;
 /** Characters of what was found that are shown. */
 const SHOWN_LENGTH = 60;
+const OBJECTS: readonly string[] = ["object", "strict_object"];
 
 function fault(method: string, schema: v.GenericSchema, request: unknown): LeatError | undefined {
   const { issues } = v.safeParse(schema, request, FIRST_FAULT);
@@ -60,11 +61,14 @@ function fault(method: string, schema: v.GenericSchema, request: unknown): LeatE
   const place = v.getDotPath(issue) ?? "the request";
   const { received } = issue;
   const shown = received.length > SHOWN_LENGTH ? `${received.slice(0, SHOWN_LENGTH)}…` : received;
+  const length = typeof issue.input === "string" && shown !== received
+    ? `${issue.input.length} characters: `
+    : "";
   // Of what is missing the schema around it tells.
-  const text =
-    issue.type === "object" && issue.path?.at(-1)?.value === undefined && place !== "the request"
-      ? `${place} is missing`
-      : `${place} must be ${issue.message}, got ${shown}`;
+  const text = OBJECTS.includes(issue.type) && issue.path?.at(-1)?.value === undefined &&
+      place !== "the request"
+    ? `${place} is missing`
+    : `${place} must be ${issue.message}, got ${length}${shown}`;
   return new LeatError("invalid_argument", `${method}: ${text}`, {
     details: { method, path: place },
   });
@@ -72,11 +76,29 @@ function fault(method: string, schema: v.GenericSchema, request: unknown): LeatE
 
 // What requests are made of. The message of each says what is expected.
 
-export const text = v.custom<string>(
-  // What has no UTF-8 can be neither sent nor journaled.
-  (value) => typeof value === "string" && value.isWellFormed(),
-  "a text",
-);
+// Receivers keep much of what they are sent, so every text and every list has a bound.
+
+/** Characters of a name: of a job, a dataset, a worker, a tag, a request. */
+export const NAME_LENGTH_MAX = 1_024;
+/** Characters of a text that is no name, such as the path of a folder. */
+export const TEXT_LENGTH_MAX = 4_096;
+/** Characters of a text that says what went wrong. */
+export const REASON_LENGTH_MAX = 65_536;
+/** Items of a list. */
+export const LIST_LENGTH_MAX = 65_536;
+
+/** A text of at most so many characters (UTF-16 code units). */
+export function textUpTo(lengthMax: number): v.CustomSchema<string, string> {
+  return v.custom<string, string>(
+    // A text without UTF-8 can be neither sent nor journaled.
+    (value) => typeof value === "string" && value.length <= lengthMax && value.isWellFormed(),
+    `a text of at most ${lengthMax} characters`,
+  );
+}
+
+export const name = textUpTo(NAME_LENGTH_MAX);
+export const text = textUpTo(TEXT_LENGTH_MAX);
+export const reason = textUpTo(REASON_LENGTH_MAX);
 export const flag = v.boolean("true or false");
 /** Counts, numbers and places, all of which begin at 0. */
 export const count = v.custom<number>(
@@ -100,8 +122,28 @@ export function object<const E extends v.ObjectEntries>(
   return v.object(entries, "an object");
 }
 
-export function list<const S extends v.GenericSchema>(item: S): v.ArraySchema<S, "a list"> {
-  return v.array(item, "a list");
+/** An object with these fields and no others: the receiver keeps it as it came. */
+export function exactObject<const E extends v.ObjectEntries>(
+  entries: E,
+): v.StrictObjectSchema<E, string> {
+  return v.strictObject(entries, `an object of ${Object.keys(entries).join(", ")} alone`);
+}
+
+/** A list of at most so many items. */
+export function list<const S extends v.GenericSchema>(
+  item: S,
+  lengthMax: number = LIST_LENGTH_MAX,
+): v.SchemaWithPipe<
+  readonly [
+    v.ArraySchema<S, "a list">,
+    v.MaxLengthAction<v.InferOutput<S>[], number, string>,
+  ]
+> {
+  const atMost = v.maxLength<v.InferOutput<S>[], number, string>(
+    lengthMax,
+    `a list of at most ${lengthMax} items`,
+  );
+  return v.pipe(v.array(item, "a list"), atMost);
 }
 
 /** One of these words. */
@@ -112,8 +154,11 @@ export function oneOf<const W extends string>(
 }
 
 /** A word of which people are told: a newer peer may say another. */
-export function word<W extends string>(): v.CustomSchema<W, "a text"> {
-  return v.custom<W, "a text">((value) => typeof value === "string", "a text");
+export function word<W extends string>(): v.CustomSchema<W, "a word"> {
+  return v.custom<W, "a word">(
+    (value) => typeof value === "string" && value.length <= NAME_LENGTH_MAX,
+    "a word",
+  );
 }
 
 /** A field that may be left out. */
@@ -127,7 +172,7 @@ export const wireError = v.custom<WireError>(
   (value) => v.is(ERROR, value),
   "an error with a code and a message",
 );
-const ERROR = object({ code: text, message: text });
+const ERROR = object({ code: name, message: reason });
 
 // What keeps schemas and types the same.
 

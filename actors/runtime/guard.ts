@@ -18,23 +18,35 @@ export function guardOf(schema: v.GenericSchema): Guard {
     case "custom":
       return (schema as v.CustomSchema<unknown, undefined>).check;
     case "array":
-      return guardOfList(guardOf((schema as v.ArraySchema<v.GenericSchema, undefined>).item));
+      return guardOfList(schema as List);
     case "object":
       return guardOfFields((schema as v.ObjectSchema<v.ObjectEntries, undefined>).entries);
+    case "strict_object":
+      return guardOfFields(
+        (schema as v.StrictObjectSchema<v.ObjectEntries, undefined>).entries,
+        true,
+      );
     default:
       return (value) => v.is(schema, value);
   }
 }
 
-function guardOfList(fits: Guard): Guard {
+/** A list, and what it is piped through: the bound of its length at most. */
+type List = v.ArraySchema<v.GenericSchema, undefined> & {
+  readonly pipe?: readonly [unknown, v.MaxLengthAction<unknown[], number, string>];
+};
+
+function guardOfList({ item, pipe }: List): Guard {
+  const fits = guardOf(item);
+  const lengthMax = pipe?.[1].requirement ?? Infinity;
   return (value) => {
-    if (!Array.isArray(value)) return false;
+    if (!Array.isArray(value) || value.length > lengthMax) return false;
     for (let i = 0; i < value.length; i++) if (!fits(value[i])) return false;
     return true;
   };
 }
 
-function guardOfFields(entries: v.ObjectEntries): Guard {
+function guardOfFields(entries: v.ObjectEntries, isExact = false): Guard {
   const fields = Object.entries(entries).map(([key, schema]) => {
     const isOptional = schema.type === "exact_optional";
     const inner = isOptional
@@ -50,6 +62,7 @@ function guardOfFields(entries: v.ObjectEntries): Guard {
       // What may be left out is not there: to say that it is undefined is another thing.
       if (item === undefined ? !isOptional || key in value : !fits(item)) return false;
     }
+    if (isExact) { for (const key in value) if (!Object.hasOwn(entries, key)) return false; }
     return true;
   };
 }

@@ -10,6 +10,7 @@ import {
   count,
   figure,
   list,
+  name,
   nothing,
   object,
   optional,
@@ -23,12 +24,12 @@ import type {
   WorkerProtocol,
 } from "./protocol.ts";
 
-const dataset = object({ datasetId: text, ...datasetFields });
+const dataset = object({ datasetId: name, ...datasetFields });
 
 /** See the module. */
 export const workerChecks = checksOf<WorkerProtocol>()({
   listSplits: object({ dataset }),
-  beginSave: object({ dataset, save: saveSettings, seed: text, owner: text }),
+  beginSave: object({ dataset, save: saveSettings, seed: name, owner: name }),
   drain: object({ timeoutMs: figure }),
   leave: nothing,
   wake: nothing,
@@ -43,7 +44,7 @@ const elementSource = {
     clientId,
     sequence: count,
     acknowledged: count,
-    trainerId: optional(text),
+    trainerId: optional(name),
     consumerIndex: optional(count),
     round: optional(count),
     floor: optional(count),

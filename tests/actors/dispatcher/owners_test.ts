@@ -242,6 +242,37 @@ Deno.test("an identity has so many jobs, clients and bytes of pipelines; others 
   await b.ask("openIteration", b.openRequest(datasetId, "job 4"));
 });
 
+Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
+  await using cluster = await TestCluster.start({
+    quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
+  });
+  const datasetId = await cluster.dataset();
+  const open = (jobName?: string) =>
+    cluster.openRequest(datasetId, {
+      ...(jobName === undefined ? {} : { jobName }),
+      targetTags: Array.from({ length: 8 }, (_, i) => `${i}`.padEnd(500, "x")),
+    });
+  const before = open("first");
+  const { clientId } = await cluster.ask("openIteration", before);
+  await cluster.ask("openIteration", open());
+  for (let restarts = 0; restarts < 2; restarts++) {
+    const { code, message } = await cluster.refused("openIteration", open());
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "over 10000 (allParametersBytesMax)");
+    assertEquals((await cluster.ask("openIteration", before)).clientId, clientId);
+    await cluster.restart({
+      quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
+    });
+  }
+  await cluster.restart({ quotas: { parametersBytesMax: 10_000 } });
+  const own = await cluster.refused("openIteration", open());
+  assertStringIncludes(own.message, "over 10000 (parametersBytesMax)");
+  // What is forgotten makes room again.
+  await cluster.ask("releaseClient", { clientId });
+  await cluster.world.advance(400_000);
+  await cluster.ask("openIteration", open());
+});
+
 Deno.test("the pipelines of all identities together are bounded, so that a journal's snapshot can hold them", async () => {
   await using teams = new Teams({ quotas: { datasetsBytesMax: 150, allDatasetsBytesMax: 200 } });
   const [a, b] = [teams.join(A), teams.join(B)];

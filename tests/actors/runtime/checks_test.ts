@@ -4,6 +4,7 @@ import * as v from "valibot";
 import {
   checksOf,
   count,
+  exactObject,
   fencedRef,
   flag,
   list,
@@ -11,6 +12,7 @@ import {
   oneOf,
   optional,
   text,
+  textUpTo,
 } from "../../../actors/runtime/checks.ts";
 import { guardOf } from "../../../actors/runtime/guard.ts";
 import { assertEquals } from "../../assert.ts";
@@ -20,7 +22,8 @@ const schema = object({
   name: optional(text),
   kind: optional(oneOf("a", "b")),
   isNew: flag,
-  refs: list(fencedRef),
+  refs: list(fencedRef, 2),
+  exact: optional(exactObject({ name: optional(textUpTo(2)) })),
   more: v.nullable(object({ at: optional(count) })),
 });
 
@@ -38,6 +41,9 @@ const values = fc.constantFrom<unknown>(
   {},
   [],
   [ref],
+  [ref, ref, ref],
+  { name: "nm" },
+  { name: "nam" },
   {
     at: 1,
   },
@@ -46,7 +52,15 @@ const values = fc.constantFrom<unknown>(
 );
 
 Deno.test("guardOf accepts what valibot accepts, and nothing else", () => {
-  const good = { count: 1, name: "n", kind: "a", isNew: true, refs: [ref, ref], more: null };
+  const good = {
+    count: 1,
+    name: "n",
+    kind: "a",
+    isNew: true,
+    refs: [ref, ref],
+    exact: {},
+    more: null,
+  };
   const keys = fc.constantFrom(...Object.keys(good), "another");
   const requests = fc.tuple(keys, values, fc.boolean()).map(([key, value, isLeftOut]) => {
     const { [key]: _, ...others } = good as Record<string, unknown>;
@@ -71,6 +85,6 @@ Deno.test("checksOf shows of a long value its beginning", () => {
   const checks = checksOf<Namer>()({ name: object({ count }) });
   assertEquals(
     checks.name({ count: "x".repeat(1_000) })?.message,
-    `name: count must be a count from 0, got "${"x".repeat(59)}…`,
+    `name: count must be a count from 0, got 1000 characters: "${"x".repeat(59)}…`,
   );
 });

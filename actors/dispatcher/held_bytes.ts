@@ -1,0 +1,80 @@
+/**
+ * How many bytes the parameters of jobs and clients take of the dispatcher, by the identity that they
+ * belong to.
+ *
+ * @module
+ */
+import type { RequestOf } from "../runtime/protocol.ts";
+import type { DispatcherProtocol } from "./protocol.ts";
+import type { Client, Iteration, Job } from "./entities.ts";
+
+type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
+
+/** What a place of a list counts for, in bytes. */
+const PLACE_BYTES = 8;
+
+const encoder = new TextEncoder();
+
+/** See the module. */
+export class HeldBytes {
+  readonly #ofOwner = new Map<string, number>();
+  readonly #held = new Map<object, { readonly owner: string; readonly bytes: number }>();
+  #total = 0;
+
+  /** Those of all identities. */
+  get total(): number {
+    return this.#total;
+  }
+
+  of(owner: string): number {
+    return this.#ofOwner.get(owner) ?? 0;
+  }
+
+  /** Counts an entity of that owner until it is removed. */
+  add(owner: string, entity: object, bytes: number): void {
+    this.#held.set(entity, { owner, bytes });
+    this.#change(owner, bytes);
+  }
+
+  remove(entity: object): void {
+    const held = this.#held.get(entity);
+    if (held === undefined) return;
+    this.#held.delete(entity);
+    this.#change(held.owner, -held.bytes);
+  }
+
+  #change(owner: string, bytes: number): void {
+    this.#total += bytes;
+    const all = this.of(owner) + bytes;
+    if (all === 0) this.#ofOwner.delete(owner);
+    else this.#ofOwner.set(owner, all);
+  }
+}
+
+export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters">): number {
+  return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
+}
+
+/** Of the splits that it begins with, and the run that it is of. */
+export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
+  const places = (ordered?.lost.length ?? 0) + (ordered?.done.length ?? 0);
+  return places * PLACE_BYTES + bytesOfText(run === null ? "" : run.stream + run.runId);
+}
+
+export function bytesOfClient(
+  { requestId, process }: Pick<Client, "requestId" | "process">,
+): number {
+  return bytesOfText(requestId) + bytesOfText(process ?? "");
+}
+
+/** Of what a request to open an iteration would add, at most. */
+export function bytesOfRequest(
+  { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
+): number {
+  const texts = [requestId, process, jobName, stream, runId, JSON.stringify(parameters)];
+  return texts.reduce((sum, text) => sum + bytesOfText(text ?? ""), behind.length * PLACE_BYTES);
+}
+
+function bytesOfText(text: string): number {
+  return encoder.encode(text).byteLength;
+}

@@ -1,0 +1,95 @@
+/**
+ * A client that sends a dispatcher texts and lists without end, which the dispatcher would keep, journal
+ * and show to everybody who looks at its state.
+ *
+ * @module
+ */
+import { elementSourceChecks, workerChecks } from "../../actors/worker/protocol_check.ts";
+import { dispatcherChecks } from "../../actors/dispatcher/protocol_check.ts";
+import { TestCluster } from "../actors/dispatcher/lib.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+
+const LONG = "x".repeat(1_000_000);
+const MANY = Array<number>(100_000).fill(1);
+
+const parameters = { datasetId: "1", processingMode: "CUSTOM", sharing: false } as const;
+const opening = { requestId: "1", parameters, repetition: 0 };
+const figures = {
+  ...{ atMs: 1, elements: 1, bytes: 1, waitingMs: 1, trainingMs: 1, inFlight: 1, bufferedBytes: 1 },
+  reads: [],
+};
+const read = {
+  ...{ worker: "w", taskId: 1, elements: 1, bytes: 1, wireBytes: 1 },
+  ...{ outstanding: 1, answerMs: 1, heldMs: 1 },
+};
+const element = { clientId: 1, sequence: 0, acknowledged: 0 };
+
+/** What is asked of whom, and the fields of it that are made too long, or were not to be there. */
+const REQUESTS = [
+  ...["requestId", "secret", "jobName", "process", "stream", "restoration", "runId"].map((key) =>
+    ["openIteration", opening, { [key]: LONG }] as const
+  ),
+  ["openIteration", opening, { behind: MANY }],
+  ...[
+    { datasetId: LONG },
+    { policy: { name: LONG, shard: "" } },
+    { policy: { name: "p", shard: LONG + LONG } },
+    { policy: { name: "p", shard: "", more: LONG } },
+    { targetTags: [LONG] },
+    { targetTags: Array(1_000).fill("x") },
+    { ordered: { seed: LONG, shuffled: false } },
+    { save: { folder: LONG, overwrite: false, fingerprint: "" } },
+    { unknown: LONG },
+  ].map((more) => ["openIteration", opening, { parameters: { ...parameters, ...more } }] as const),
+  ["registerDataset", { graph: new Uint8Array(1), fingerprint: "", cardinality: 1 }, {
+    fingerprint: LONG,
+  }],
+  ["getDataset", { datasetId: "" }, { datasetId: LONG }],
+  ...[
+    { secret: LONG },
+    { taskList: LONG },
+    { waitsFor: LONG },
+    { done: MANY },
+    { heldRounds: MANY },
+    { figures: { ...figures, reads: [{ ...read, worker: LONG }] } },
+    { figures: { ...figures, reads: Array(100_000).fill(read) } },
+  ].map((more) => ["clientHeartbeat", { clientId: 1, figures }, more] as const),
+  ["releaseClient", { clientId: 1 }, { secret: LONG }],
+  ["workerHeartbeat", {
+    ...{ name: "w", worker: { node: "n", path: "/", incarnation: "1" }, tags: [], tasks: [] },
+  }, { tags: [LONG] }],
+  ["runnerDied", { taskId: 1, number: 1, error: { code: "unknown", message: "" } }, {
+    error: { code: "unknown", message: LONG },
+  }],
+] as const;
+
+Deno.test("a dispatcher refuses texts and lists that are too long, and what it would keep unknown", () => {
+  for (const [method, request, more] of REQUESTS) {
+    const where = `${method} ${Object.keys(more)} ${JSON.stringify(more).slice(0, 80)}`;
+    assertEquals(dispatcherChecks[method](request)?.message, undefined, where);
+    const error = dispatcherChecks[method]({ ...request, ...more });
+    assertEquals(error?.code, "invalid_argument", where);
+    assert(error!.message.length < 500, error!.message.slice(0, 500));
+  }
+});
+
+Deno.test("a worker refuses texts and lists that are too long", () => {
+  for (const more of [{ trainerId: LONG }, { absent: MANY }]) {
+    assertEquals(elementSourceChecks.getElement(element), undefined);
+    assertEquals(elementSourceChecks.getElement({ ...element, ...more })?.code, "invalid_argument");
+  }
+  assertEquals(workerChecks.nameWanted({ by: LONG })?.code, "invalid_argument");
+});
+
+Deno.test("a job with the longest tags does not make the state many times larger", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  await worker.heartbeat();
+  const targetTags = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(1_024, "x"));
+  const { clientId } = await cluster.open(await cluster.dataset(), { targetTags });
+  const { unserved = "" } = await cluster.ask("clientHeartbeat", { clientId });
+  assertStringIncludes(unserved, "and 56 more");
+  assert(unserved.length < 3_000, `${unserved.length}`);
+  const state = JSON.stringify(await cluster.ask("describe", null));
+  assert(state.length < 3 * 64 * 1_024, `${state.length}`);
+});
