@@ -42,15 +42,22 @@ export interface Shard {
   readonly count: number;
 }
 
-const STATIC: ReadonlySet<ShardingMode> = new Set([
-  ShardingPolicy.FILE,
-  ShardingPolicy.DATA,
-  ShardingPolicy.FILE_OR_DATA,
-  ShardingPolicy.HINT,
-  "CUSTOM",
-]);
-
-/** Whether each worker of a fixed list has a share of its own. */
-export function isStatic(mode: ShardingMode): boolean {
-  return STATIC.has(mode);
+/** What a task of a mode asks for, and what it has. */
+interface TaskFacts {
+  /** It is handed out one split after another, and reads these alone. */
+  readonly asksForSplits: boolean;
+  /** No other task has the same elements: their numbers alone would give them the same random state. */
+  readonly hasElementsOfItsOwn: boolean;
 }
+
+/** By the mode of its job. Tasks under DETERMINISTIC are run split by split, each as a dataset of its own. */
+export const TASK_FACTS: Readonly<Record<ShardingMode, TaskFacts>> = {
+  OFF: { asksForSplits: false, hasElementsOfItsOwn: false },
+  DYNAMIC: { asksForSplits: true, hasElementsOfItsOwn: true },
+  FILE: { asksForSplits: false, hasElementsOfItsOwn: true },
+  DATA: { asksForSplits: false, hasElementsOfItsOwn: false },
+  FILE_OR_DATA: { asksForSplits: false, hasElementsOfItsOwn: false },
+  HINT: { asksForSplits: false, hasElementsOfItsOwn: false },
+  CUSTOM: { asksForSplits: false, hasElementsOfItsOwn: false },
+  DETERMINISTIC: { asksForSplits: false, hasElementsOfItsOwn: false },
+};

@@ -117,13 +117,14 @@ function trainersWait(
   const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
   const waited = `${percent(waitingShare)} of their time`;
   const workers = counted(measured.length, "worker");
-  const apart = iteration.readers.filter(({ place }) =>
+  const { readers, rounds } = iteration;
+  const apart = readers.filter(({ place }) =>
     place?.waitsFor === "consumers" || place?.waitsFor === "schedule"
   );
-  if (iteration.rounds !== undefined && 2 * busy < measured.length && apart.length > 0) {
+  if (rounds !== undefined && 2 * busy < measured.length && apart.length > 0) {
     return {
       kind: "trainers_wait",
-      text: `Trainers wait ${waited}, in their rounds for one another: ${iteration.rounds.text}`,
+      text: `Trainers wait ${waited}, in their rounds for one another: ${rounds.text}`,
     };
   }
   if (2 * busy < measured.length) {

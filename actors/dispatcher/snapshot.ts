@@ -1,6 +1,6 @@
 /**
  * Snapshots of the dispatcher's state: its entities as plain data, as they are journaled in the place of
- * the records that led to them. Those of older versions are read as well.
+ * the records that led to them.
  *
  * @module
  */
@@ -28,17 +28,17 @@ export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;
   readonly lives: number;
-  readonly lastIds: Readonly<Omit<LastIds, "dataset"> & Partial<LastIds>>;
+  readonly lastIds: Readonly<LastIds>;
   readonly datasets: readonly Dataset[];
   readonly datasetOwners: readonly (readonly [datasetId: string, owner: string])[];
-  readonly transient?: readonly string[];
+  readonly transient: readonly string[];
   readonly jobs: readonly Job[];
   readonly iterations: readonly Iteration[];
   readonly tasks: readonly Task[];
   readonly workers: readonly Worker[];
   readonly clients: readonly Client[];
   readonly released: readonly (ReleasedClient & { readonly clientId: number })[];
-  readonly readers?: readonly (readonly [key: string, readers: StreamReaders])[];
+  readonly readers: readonly (readonly [key: string, readers: StreamReaders])[];
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
@@ -78,7 +78,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     );
   }
   // A deep copy: the tables change their entities.
-  const { clusterId, lives, lastIds, transient = [], readers = [], runs, ...entities } = copyBody(
+  const { clusterId, lives, lastIds, transient, readers, runs, ...entities } = copyBody(
     snapshot,
   ) as StateSnapshot;
   const tables = new Tables();
@@ -89,53 +89,17 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
     tables.datasetOwners.set(datasetId, owner);
   }
   for (const datasetId of transient) tables.transient.add(datasetId);
-  for (const job of entities.jobs) tables.addJob(wholeJob(job));
-  for (const each of entities.iterations) {
-    const iteration = wholeIteration(each);
+  for (const job of entities.jobs) tables.addJob(job);
+  for (const iteration of entities.iterations) {
     tables.addIteration(iteration, modeOf(tables, iteration).roundIndexFor(iteration));
   }
-  for (const worker of entities.workers) tables.addWorker(wholeWorker(worker));
+  for (const worker of entities.workers) tables.addWorker(worker);
   for (const task of entities.tasks) tables.addTask(task);
-  for (const client of entities.clients) tables.addClient(wholeClient(client));
+  for (const client of entities.clients) tables.addClient(client);
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
   for (const [key, those] of readers) tables.readers.set(key, those);
   for (const [stream, run] of runs) tables.runs.set(stream, run);
   return tables;
-}
-
-// What older versions did not know of is not in their snapshots.
-
-/** They knew of no fixed workers. */
-function wholeJob(job: Job): Job {
-  return { ...job, workers: job.workers ?? null };
-}
-
-/** Of no order, no saves and no end of rounds. */
-function wholeIteration(iteration: Iteration): Iteration {
-  const { shardsDone = [], saving = null, rounds } = iteration;
-  const ordered = iteration.ordered
-    ? { ...iteration.ordered, consumers: iteration.ordered.consumers ?? null }
-    : null;
-  // Who has accepted a schedule without saying what it holds accepts it again.
-  const isOld = rounds.proposal !== null && (rounds.proposal.held as unknown) === undefined;
-  const proposal = isOld ? { ...rounds.proposal!, acceptedBy: [], held: [] } : rounds.proposal;
-  return {
-    ...iteration,
-    ordered,
-    shardsDone,
-    saving,
-    rounds: { ...rounds, proposal, ended: rounds.ended ?? null },
-  };
-}
-
-/** Of no processes. */
-function wholeWorker(worker: Worker): Worker {
-  const { process = null, isPrivate = false, owner = null } = worker;
-  return { ...worker, process, isPrivate, owner };
-}
-
-function wholeClient(client: Client): Client {
-  return { ...client, process: client.process ?? null };
 }
 
 /** How long a snapshot may be, in bytes. SQLite holds no value of 1 GB. */

@@ -5,7 +5,7 @@
  * @module
  */
 import { LeatError } from "../../core/error.ts";
-import { type ShardingMode, ShardingPolicy } from "../../data/sharding_policy.ts";
+import { TASK_FACTS } from "../../data/sharding_policy.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -177,7 +177,8 @@ class Task implements RunningTask {
   drain(): Promise<void> {
     this.#splits.close();
     this.#drained ??= Promise.withResolvers<void>();
-    if (this.#options.definition.parameters.processingMode !== ShardingPolicy.DYNAMIC) this.#end();
+    const { processingMode } = this.#options.definition.parameters;
+    if (!TASK_FACTS[processingMode].asksForSplits) this.#end();
     this.#noteDrained();
     return this.#drained.promise;
   }
@@ -354,18 +355,14 @@ class Task implements RunningTask {
 function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
   const { taskId, parameters, repetition, shard } = definition;
   const { processingMode: mode, policy, sharing } = parameters;
+  const { asksForSplits, hasElementsOfItsOwn } = TASK_FACTS[mode];
   return {
-    task: hasElementsOfItsOwn(mode) ? taskId : 0,
+    task: hasElementsOfItsOwn ? taskId : 0,
     epoch: repetition,
-    splits: mode === ShardingPolicy.DYNAMIC,
+    splits: asksForSplits,
     ...(shard === undefined
       ? {}
       : { shard: { ...shard, mode, ...(policy === undefined ? {} : { policy }) } }),
     shared: sharing,
   };
-}
-
-/** Whether no other task has the same elements: then their numbers alone would give them one luck. */
-function hasElementsOfItsOwn(mode: ShardingMode): boolean {
-  return mode === ShardingPolicy.DYNAMIC || mode === ShardingPolicy.FILE;
 }
