@@ -1,5 +1,5 @@
 /**
- * How iterators reach services: from a node of this process, or through somebody who may.
+ * How iterators reach services: from a node of this process, or through another thread.
  *
  * @module
  */
@@ -10,15 +10,14 @@ import type { Feed } from "./feed.ts";
 import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type Credentials, type OpenHome, startClient } from "./starting.ts";
 
-/** What to read, but for where. */
+/** What to read; the address is given apart. */
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
 
-/** See the module. */
 export interface ServiceAccess {
   /**
-   * Begins to read: feeds `feed`, and answers how that is stopped.
+   * Starts reading into `feed`. Returns the function that stops it.
    *
-   * @throws LeatError when the address makes no sense, or what is asked for does not.
+   * @throws LeatError when the address or the request is invalid.
    */
   read(
     service: DistributeOptions["service"],
@@ -26,7 +25,7 @@ export interface ServiceAccess {
     options: ReadingOptions,
     feed: Feed,
   ): () => void;
-  /** A dataset that was registered. @throws LeatError `not_found`. */
+  /** The definition of a registered dataset. @throws LeatError `not_found`. */
   dataset(
     service: DistributeOptions["service"],
     credentials: Credentials,
@@ -34,7 +33,7 @@ export interface ServiceAccess {
   ): Promise<DatasetDefinition>;
 }
 
-/** Access from nodes of this process. */
+/** Access through the nodes of this process. */
 export function accessFrom(openHome: OpenHome): ServiceAccess {
   return {
     read: (service, credentials, options, feed) =>

@@ -1,10 +1,10 @@
 /**
- * How long something is in the way.
+ * Measures how long something is blocked.
  *
  * @module
  */
 
-/** A count of time that only grows. */
+/** The total time blocked, in ms. It never decreases. */
 export class BlockedMeter {
   readonly #nowMs: () => number;
   #sinceMs: number | undefined;
@@ -15,14 +15,14 @@ export class BlockedMeter {
     this.#nowMs = nowMs;
   }
 
-  /** From now on something is in the way, or nothing. */
+  /** Notes whether it is blocked from now on. */
   note(isBlocked: boolean): void {
     if (isBlocked === (this.#sinceMs !== undefined)) return;
     this.#ms = this.ms;
     this.#sinceMs = isBlocked ? this.#nowMs() : undefined;
   }
 
-  /** Up to now. */
+  /** Milliseconds blocked up to now. */
   get ms(): number {
     return this.#ms + (this.#sinceMs === undefined ? 0 : this.#nowMs() - this.#sinceMs);
   }

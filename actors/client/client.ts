@@ -1,7 +1,7 @@
 /**
- * The client actor: what a training process runs to read from the service. It joins an iteration of
- * a job, keeps itself alive at the dispatcher, learns there which tasks to read, and reads them
- * directly from the workers.
+ * The client actor: a training process runs one to read from the service. It joins an iteration of
+ * a job, sends heartbeats to the dispatcher, learns from the answers which tasks to read, and reads
+ * them directly from the workers.
  *
  * @module
  */
@@ -38,16 +38,16 @@ import { RoundReader } from "./rounds.ts";
 import type { TakeMeter } from "./take_meter.ts";
 import { WaitLog } from "./wait_log.ts";
 
-/** How long saying good-bye may take, in ms, and before it an answer to joining. */
+/** Time limit for the release request, and for a join in flight before it, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
-/** Tasks that the dispatcher is told about, at most. */
+/** The most tasks that a heartbeat reports on. */
 const READS_TOLD_MAX = 64;
 
 /** How a client is set up. */
 export interface ClientOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
-  /** The pipeline, or the id under which it was registered before. */
+  /** The pipeline, or the id under which it was registered. */
   readonly dataset:
     | Pick<DatasetDefinition, "graph" | "fingerprint" | "cardinality" | "compression">
     | { readonly datasetId: string };
@@ -56,45 +56,45 @@ export interface ClientOptions {
   readonly repetition: number;
   readonly consumerIndex?: number;
   readonly trainerId?: string;
-  /** The process that reads: workers of the same one are local to it. */
+  /** The process that reads. Workers of the same process are local to it. */
   readonly process?: string;
-  /** Whether a network lies between here and that node. Default: nowhere. */
+  /** Whether the node is reached over a network. Default: none is. */
   readonly isFar?: (node: string) => boolean;
-  /** DETERMINISTIC: where to begin, for a reader that was restored. */
+  /** DETERMINISTIC: where a restored reader begins. */
   readonly ordered?: {
-    /** The place in the order of splits. */
+    /** The position in the order of splits. */
     readonly startAt?: number;
-    /** Splits before it of which rows are needed once more, ascending. */
+    /** Earlier splits of which some rows are needed again, ascending. */
     readonly behind?: readonly number[];
-    /** The digest of the table of splits that the place is in; another one is refused. */
+    /** The digest of the table of splits that the position refers to. Another table is refused. */
     readonly expectedDigest?: string;
-    /** With consumers: what the numbers of elements follow from. Left out: all of them are wanted. */
+    /** With consumers: where element numbers begin. Left out: all elements are wanted. */
     readonly numbering?: Numbering;
-    /** Names the stream in all its parts, as all who read it do. */
+    /** Identifies the stream in all its parts; all its readers use the same name. */
     readonly stream?: string;
-    /** Of a reader that was restored: names that, the same in all parts. */
+    /** Identifies the restoration of a restored reader; the same in all parts. */
     readonly restoration?: string;
-    /** Names those that were started together with its reader. */
+    /** Identifies the run: the same for readers started together. */
     readonly runId?: string;
-    /** As whom its reader has read the stream last, in this epoch or another one. */
+    /** The identity under which the reader last read the stream, in this epoch or an earlier one. */
     readonly lastReader?: ReaderId;
-    /** Told as whom it does from now on. */
+    /** Receives the identity under which it reads from now on. */
     readonly onJoined?: (reader: ReaderId) => void;
-    /** Told the digest of the table. */
+    /** Receives the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
-  /** Requests in flight and elements waiting, together. Default: as many as keep answers coming. */
+  /** Requests in flight plus buffered elements. Default: as many as keep answers coming. */
   readonly maxOutstandingRequests?: number;
-  /** Bytes waiting for the training loop beyond which nothing more is asked for. Default 256 MiB. */
+  /** No more is requested while more bytes than this wait for the training loop. Default 256 MiB. */
   readonly bufferBytesMax?: number;
   /**
-   * Time between heartbeats, in ms; less where the dispatcher releases silent clients sooner. Default
-   * 1,000. News travels at once whatever this is.
+   * Time between heartbeats, in ms; less where the dispatcher's client timeout is shorter. Default
+   * 1,000. News is sent at once in any case.
    */
   readonly refreshMs?: number;
-  /** How long the first answer of the dispatcher may take, in ms. Default 10,000. */
+  /** Time limit for the dispatcher's first answer, in ms. Default 10,000. */
   readonly firstAnswerTimeoutMs?: number;
-  /** How long one request for an element may stay open before it is asked again, in ms. Default 30,000. */
+  /** How long one element request stays open before it is repeated, in ms. Default 30,000. */
   readonly requestTimeoutMs?: number;
 }
 
@@ -113,7 +113,7 @@ export function createClient(
       },
       askAgain: (_, { source }) => client.askAgain(source),
     },
-    // The dispatcher is an admin to who has dialled it.
+    // A node that dialled the dispatcher grants it the admin role, so no role is listed for `wake`.
     access: { wake: [], ...elementReaderAccess },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
@@ -135,16 +135,16 @@ class Client {
   readonly #reader: Reader;
   readonly #meter: TakeMeter;
   readonly #totals: ReadTotals = { unpackingMs: 0, wireBytes: 0 };
-  /** The newest list of tasks, and its name. */
+  /** The newest list of tasks, and its version. */
   readonly #tasks = new Map<number, TaskSource>();
   #taskList: string | undefined;
-  /** What only this client knows, and presents with whatever it asks the dispatcher of itself. */
+  /** Known to this client alone. It authenticates requests to the dispatcher about this client. */
   readonly #secret: string;
   readonly #waitLog = new WaitLog();
   #joining: Promise<number> | undefined;
   #refreshNow: () => void = () => {};
   #refreshAsked = false;
-  /** After how much silence, in ms, the dispatcher may release it; undefined before it has said so. */
+  /** The dispatcher's timeout for a client, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
 
   constructor(context: ActorContext, options: ClientOptions, feed: Feed) {
@@ -179,11 +179,11 @@ class Client {
   }
 
   wake(): void {
-    // News that is missed waits for the next regular heartbeat; nothing may rest on its being heard.
+    // Missed news waits for the next regular heartbeat; correctness must not depend on it.
     if (!this.#context.world.fault("client.miss_news")) this.#refresh();
   }
 
-  /** A source that drains would else wait until what it gave in vain is asked for again by itself. */
+  /** A draining source would otherwise wait until requests for lost answers are repeated. */
   askAgain(source: FencedRef): { readonly acknowledged?: number } {
     const acknowledged = this.#reader.askAgain?.(source);
     return acknowledged === undefined ? {} : { acknowledged };
@@ -199,7 +199,7 @@ class Client {
     this.#reader.stop();
     const clientId = await this.#joined();
     if (clientId === undefined) return;
-    // The dispatcher finds out by itself when it does not hear of a client any more.
+    // If this request is lost, the dispatcher releases the client after the timeout.
     const request = { clientId, secret: this.#secret };
     await this.#context.ask(this.#options.dispatcher, "releaseClient", request, {
       timeoutMs: RELEASE_TIMEOUT_MS,
@@ -207,8 +207,8 @@ class Client {
   }
 
   /**
-   * The client's id. One that is stopped while it joins waits for it, or nobody could release it; but
-   * not for a dispatcher that is not there.
+   * The client's id. A client stopped while it joins waits for the id, because it could not be
+   * released without it; but it does not wait for a dispatcher that is unreachable.
    */
   async #joined(): Promise<number | undefined> {
     const late = Promise.withResolvers<undefined>();
@@ -256,7 +256,7 @@ class Client {
     const { clientId, clusterId } = await joinIteration(
       request,
       (request) => {
-        // One that is being stopped takes nothing over any more.
+        // A client that is being stopped must not take a stream over.
         if (this.#feed.closed) throw new LeatError("cancelled", "The iterator was disposed");
         return firstAnswer(
           dispatcher,
@@ -287,16 +287,16 @@ class Client {
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       this.#noteUnserved(answer.unserved);
-      // One that has been stopped meanwhile would open its tasks again, and nobody would close them.
+      // A client stopped in the meantime would reopen its tasks, and nothing would close them.
       if (!this.#feed.closed) this.#reader.learn(answer, this.#changesBy(answer));
     } catch (error) {
       const failure = LeatError.from(error);
-      // A client that has tasks goes on without a dispatcher.
+      // A client that has tasks continues without the dispatcher.
       if (failure.code !== "unavailable" && failure.code !== "deadline_exceeded") throw failure;
     }
   }
 
-  /** How the answer changes the list of tasks, which it tells whole or in part. */
+  /** How the answer changes the list of tasks. The answer holds the whole list or a difference. */
   #changesBy({ tasks, taskList, endedTasks }: HeartbeatNews): TaskChanges {
     this.#taskList = taskList;
     const gone: number[] = [];
@@ -325,7 +325,7 @@ class Client {
     const said = this.#waitLog.heard(unserved, world.nowMs());
     if (said === undefined) return;
     const job = jobName === undefined ? "A job" : `Job "${jobName}"`;
-    world.log("warn", `${job} of the dispatcher at ${dispatcher.node} stands still. ${said}`);
+    world.log("warn", `${job} of the dispatcher at ${dispatcher.node} makes no progress. ${said}`);
   }
 
   #figures(): ClientFigures & ServiceStats {
@@ -351,7 +351,7 @@ class Client {
     };
   }
 
-  /** News is expected: do not wait for the next regular heartbeat. */
+  /** Sends a heartbeat now, because news is expected. */
   #refresh(): void {
     this.#refreshAsked = true;
     this.#refreshNow();

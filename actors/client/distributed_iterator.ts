@@ -1,5 +1,5 @@
 /**
- * The iterator behind `dataset.distribute(…)`: it starts a client actor and takes what that is fed.
+ * The iterator behind `dataset.distribute(…)`: starts a client actor and takes from its feed.
  *
  * @module
  */
@@ -19,12 +19,12 @@ import type { ServiceAccess } from "./access.ts";
 import { RegisteredOrderedIterator } from "./registered_iterator.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 
-/** Makes the iterators of datasets that a service gives. */
+/** Registers the iterators of datasets that a service produces. */
 export function provideIterators(access: ServiceAccess): void {
   registerServed((node, context) => servedIterator(node, context, access));
 }
 
-/** Makes the iterator of a dataset that a service gives. */
+/** Makes the iterator of a dataset that a service produces. */
 export function servedIterator(
   node: DatasetNode,
   context: IteratorContext,
@@ -35,7 +35,7 @@ export function servedIterator(
   if (node instanceof DistributeNode) {
     return distributedIterator(node.inputs[0]!, node.options, context, access);
   }
-  throw new LeatError("internal", `No service gives ${node.kind}`);
+  throw new LeatError("internal", `No service produces ${node.kind}`);
 }
 
 /** Makes the iterator of a `distribute` node. */
@@ -82,7 +82,7 @@ function unorderedIterator(
       clientOptions(dataset(), options, context.luck.epoch),
       feed,
     );
-  // A trainer that has missed nothing says so.
+  // A trainer that missed nothing reports 0.
   if (options.sharing !== undefined) context.stats.missed(0);
   return new DistributedIterator(start, modeOf(options.processingMode), context);
 }
@@ -109,7 +109,7 @@ class DistributedIterator extends ElementIterator {
     if (this.#failure !== undefined) throw this.#failure;
     let fed: Fed | Promise<Fed>;
     try {
-      // Nothing is asked of the service before the first `next()`.
+      // The service is not contacted before the first `next()`.
       this.#stop ??= this.#start(this.#feed);
       fed = this.#feed.take();
     } catch (error) {
@@ -123,13 +123,13 @@ class DistributedIterator extends ElementIterator {
       : this.#open(fed);
   }
 
-  /** What its workers have in hand is not in this process. */
+  /** The elements that its workers hold are not in this process. */
   protected override saveState(): Promise<unknown> {
     return Promise.reject(
       new LeatError(
         "failed_precondition",
         `The iterator of a distributed dataset (${this.#mode}) cannot be saved in this mode: its ` +
-          "position is spread over workers that go on by themselves. Distribute it with " +
+          "position is spread over workers that continue on their own. Distribute it with " +
           "processingMode DETERMINISTIC, or begin the epoch again.",
       ),
     );

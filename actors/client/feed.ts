@@ -1,5 +1,5 @@
 /**
- * The bounded buffer between a client actor and the training loop that reads from it.
+ * The bounded buffer between a client actor and its training loop.
  *
  * @module
  */
@@ -11,13 +11,13 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { TakeMeter } from "./take_meter.ts";
 
-/** What there is for the training loop. */
+/** What the training loop can take. */
 export type Fed =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
-     * DETERMINISTIC with consumers: its number in the stream; of a remainder that of the batch which it
-     * may complete, of a split's end that of what comes next.
+     * DETERMINISTIC with consumers, the number in the stream: of the element itself; of a
+     * remainder, the batch that it may complete; of a split's end, the next element.
      */
     readonly number?: number;
   };
@@ -30,12 +30,12 @@ export class Feed {
   #closed: Fed | LeatError | undefined;
   #meter: TakeMeter | undefined;
   #nowMs: () => number = () => 0;
-  /** How it goes; undefined before somebody feeds it. */
+  /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
-  /** Called when something was taken: there is room for more. */
+  /** Called when an element was taken, which leaves space for another. */
   onTaken: () => void = () => {};
 
-  /** Elements that wait to be taken. */
+  /** The number of elements to be taken. */
   get length(): number {
     return this.#ready.length;
   }
@@ -49,17 +49,17 @@ export class Feed {
     return this.#closed !== undefined;
   }
 
-  /** Whether somebody waits for the next element now. */
+  /** Whether the training loop waits for the next element now. */
   get isWaitedFor(): boolean {
     return this.#taker !== undefined;
   }
 
-  /** The share of its newest time, 0 to 1, in which the training loop has waited. */
+  /** The share of recent time, 0 to 1, in which the training loop has waited. */
   get waitingShare(): number {
     return this.#meter?.waitingShare ?? 0;
   }
 
-  /** Decodes what was taken just now. */
+  /** Decodes the payload taken last. */
   decode({ bytes, shared }: Payload): unknown {
     const startMs = this.#nowMs();
     const element = decodeMessage(bytes, { copy: shared });
@@ -67,7 +67,7 @@ export class Feed {
     return element;
   }
 
-  /** Begins to measure what is taken, and what its taker waits. @param nowMs Monotonic time. */
+  /** Starts to measure elements taken and time waited. @param nowMs Monotonic time. */
   measure(nowMs: () => number): TakeMeter {
     this.#nowMs = nowMs;
     this.#meter = new TakeMeter(nowMs);
@@ -89,17 +89,17 @@ export class Feed {
     if ("element" in fed) this.#bytes += fed.element.byteLength;
   }
 
-  /** There will be no more; what waits can still be taken. */
+  /** No more elements will come; buffered ones can still be taken. */
   end(): void {
     this.#close({ kind: "end" });
   }
 
-  /** Reading cannot go on; what waits can still be taken, then `take` throws. */
+  /** Reading cannot continue. Buffered elements can still be taken; then `take` throws. */
   fail(error: LeatError): void {
     this.#close(error);
   }
 
-  /** The next element, now or later; one call at a time. */
+  /** The next element, now or later. One call at a time. */
   take(): Fed | Promise<Fed> {
     this.#meter?.asked();
     const fed = this.#ready.shift();

@@ -1,5 +1,5 @@
 /**
- * Waiting for a dispatcher that was not heard of before.
+ * Waits for the first answer of a dispatcher.
  *
  * @module
  */
@@ -10,14 +10,14 @@ import type { AskOptions } from "../runtime/actor.ts";
 
 /** How long one request to the dispatcher may go unanswered before it is sent again, in ms. */
 export const ATTEMPT_MS = 1_000;
-/** How long the first answer of the dispatcher may take unless somebody has said so, in ms. */
+/** Default time limit for the dispatcher's first answer, in ms. */
 export const FIRST_ANSWER_TIMEOUT_MS = 10_000;
 
 /**
- * Asks a dispatcher that has not answered before.
+ * Sends a request to a dispatcher that has not answered before.
  *
- * @throws LeatError `unavailable` with the address and what to look at when nobody answers; whatever
- * the dispatcher refuses with.
+ * @throws LeatError `unavailable`, with the address and a hint, when there is no answer; otherwise
+ * the dispatcher's refusal.
  */
 export async function firstAnswer<A>(
   dispatcher: Ref<DispatcherProtocol>,

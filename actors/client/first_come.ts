@@ -1,6 +1,6 @@
 /**
- * Reading tasks first come first served: every task has requests open, and whatever arrives first is
- * next. A slow task holds up nobody but itself.
+ * Reads tasks first come, first served: every task has open requests, and elements are given in the
+ * order of arrival. A slow task delays only itself.
  *
  * @module
  */
@@ -23,14 +23,14 @@ import {
 import { REQUESTS_START } from "./request_tuner.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
-/** Requests in flight and elements waiting unless the user says otherwise, or more are worth while. */
+/** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** For how long nothing has come at all when as many tasks more are asked, in ms. */
+/** When nothing has come for this long, as many tasks again are asked, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
-/** A task that has thought for longer is passed over so many turns at most, twice as many each time. */
+/** The most rounds for which a slow task is skipped; each skip doubles the last. */
 const TURNS_PASSED_MAX = 256;
 
-/** A request, and what came of it: answers are taken in the order of requests. */
+/** A request and its answer. Answers are taken in the order of requests. */
 interface Request {
   answer?: ElementAnswer;
 }
@@ -38,51 +38,50 @@ interface Request {
 interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
-  /** How many requests are worth while, when that was last looked at. */
+  /** How many requests were worth keeping open when last computed. */
   wanted: number;
-  /** Of them, those that have given up their place. */
+  /** Open requests that gave up their slots. */
   withoutPlace: number;
-  /** It has no more for this client: it said so, or it is gone for good. */
+  /** The task has no more for this client: it said so, or it is gone for good. */
   ended: boolean;
-  /** The dispatcher lists it no more. */
+  /** The dispatcher no longer lists it. */
   gone: boolean;
-  /** Whether it stands in the ring. */
+  /** Whether it is in the ring. */
   inRing: boolean;
-  /** Not before this turn, while others can be asked. */
+  /** It is skipped before this round while others can be asked. */
   fromTurn: number;
-  /** How many turns it was passed over lately. */
+  /** For how many rounds it was skipped last. */
   passed: number;
-  /** Those in flight and not taken in yet, oldest first. */
+  /** Requests in flight or not taken in yet, oldest first. */
   readonly requests: Request[];
-  /** Lets those of them go on that have given up their place, and want one again. */
+  /** Resumes requests that gave up their slots and want one again. */
   readonly returning: (() => void)[];
 }
 
-/** See the module. */
 export class FirstComeReader implements Reader {
-  /** What arrives is given on at once. */
+  /** Arrived elements are given at once. */
   readonly earlyBytes = 0;
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<number, OpenTask>();
-  /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
+  /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
   readonly #ring = new Fifo<OpenTask>();
-  /** Tasks with requests that have given up their place, because it could not be reached, and want one again. */
+  /** Tasks with requests that gave up their slots while unreachable, and want one again. */
   readonly #returning = new Fifo<OpenTask>();
   readonly #unreachable = new Set<number>();
   #clientId = -1;
   #inFlight = 0;
-  /** Requests in flight that take no place. */
+  /** Requests in flight that hold no slot. */
   #withoutPlace = 0;
-  /** Tasks that have not ended, and how many requests are worth while at them. */
+  /** Tasks that have not ended, and the number of requests worth keeping open at them. */
   #live = 0;
   #wanted = 0;
   #turn = 0;
-  /** Size of the elements so far. */
+  /** The mean size of the elements so far. */
   #meanBytes = 0;
   /** When the first request was made. */
   #sinceMs: number | undefined;
   readonly #patience = new Patience();
-  /** The newest heartbeat's word on whether there will be more tasks or elements. */
+  /** Whether the newest heartbeat said that no more tasks or elements will come. */
   #finished = false;
 
   constructor(around: ReaderSurroundings) {
@@ -131,14 +130,14 @@ export class FirstComeReader implements Reader {
     }
   }
 
-  /** Were the order everyone's, the same few tasks would be asked first by all. */
+  /** With one order for everyone, all clients would ask the same few tasks first. */
   #inOwnOrder<T>(items: readonly T[]): T[] {
     const { random } = this.#around.context;
     const drawn = items.map((item) => ({ item, place: random.next() }));
     return drawn.sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
 
-  /** Also what waits for a place is asked for: its worker leaves, and what it holds with it. */
+  /** Also repeats requests that wait for a slot: the worker leaves, and its elements with it. */
   askAgain(source: FencedRef): number | undefined {
     const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
     if (open === undefined) return undefined;
@@ -184,7 +183,7 @@ export class FirstComeReader implements Reader {
     return open;
   }
 
-  /** A request cannot reach its task: its place is for others, until the task answers again. */
+  /** A request cannot reach its task: others use its slot until the task answers again. */
   #lostSight(open: OpenTask): void {
     if (open.gone) return;
     this.#unreachable.add(open.task.taskId);
@@ -194,9 +193,10 @@ export class FirstComeReader implements Reader {
   }
 
   /**
-   * Settles when a request that has given up its place may take one again. A task answers in order, and
-   * so are its answers taken: were some of its requests to wait for a place that others of them hold,
-   * those would wait for them. Where one of them has a place, the others take one beyond all limits.
+   * Resolves when a request that gave up its slot may take one again. A task answers in order, and
+   * its answers are taken in order. If some of its requests waited for slots that its others hold,
+   * those would wait for them: a deadlock. So where one of them has a slot, the others exceed all
+   * limits.
    */
   #placeAt(open: OpenTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -218,10 +218,10 @@ export class FirstComeReader implements Reader {
   }
 
   /**
-   * How many requests all tasks together may have open, and elements wait beside them. Before the first
-   * element it is not known how many would fit: were all tasks asked at once, none of the limits would
-   * hold, and whoever asks after this client would wait until it has all that. Nor may a few slow tasks
-   * hold up the others, so that more are asked while nothing comes.
+   * How many requests all tasks together may have open, plus buffered elements. Before the first
+   * element its size, and so how many fit, is unknown: asking all tasks at once would break the
+   * limits, and later clients would wait until this one has everything. So that a few slow tasks
+   * cannot block the others, the number grows while nothing comes.
    */
   get #most(): number {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#around;
@@ -231,14 +231,14 @@ export class FirstComeReader implements Reader {
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
-  /** The same, where elements are so large that fewer of them fit. */
+  /** The same limit where elements are so large that fewer fit. */
   get #mostThatFit(): number {
     const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#around.options;
     const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
     return Math.max(1, Math.min(this.#most, fit));
   }
 
-  /** How many requests may be open at a task: its share, where all together may have only so many. */
+  /** How many requests may be open at a task: its share of a scarce total. */
   #mostOf({ wanted }: OpenTask): number {
     return this.#mostThatFit < REQUESTS_START * this.#live ? 1 : wanted;
   }
@@ -254,7 +254,7 @@ export class FirstComeReader implements Reader {
     this.#ring.push(open);
   }
 
-  /** The next task that can be asked; one that is to be passed over only where all are. */
+  /** The next task to ask. Skipped tasks are asked only when no other can be. */
   #nextInTurn(): OpenTask | undefined {
     let passedOver: OpenTask | undefined;
     for (let left = this.#ring.length; left > 0; left--) {
@@ -281,7 +281,7 @@ export class FirstComeReader implements Reader {
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }
 
-  /** Each task bounds its own requests; beside them so many elements may wait. */
+  /** Each task bounds its own requests; in addition this many elements may be buffered. */
   get #outstandingMax(): number {
     return Math.max(OUTSTANDING_MIN, this.#wanted);
   }
@@ -295,7 +295,7 @@ export class FirstComeReader implements Reader {
     const request: Request = {};
     open.requests.push(request);
     const most = this.#mostThatFit;
-    // One that waits for its element while it is not known how many fit may be one too many later.
+    // A request that waits while element sizes are unknown may exceed the later limit.
     const isScarce = this.#meanBytes === 0 || most < this.#live;
     const wanted = isScarce ? { waitMs: this.#patience.waitMs(nowMs, most) } : {};
     context.run(() =>
@@ -306,7 +306,7 @@ export class FirstComeReader implements Reader {
     );
   }
 
-  /** What was lost on the way and asked for again comes late: a task's elements keep their order. */
+  /** A repeated request is answered late; elements of one task still keep their order. */
   #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
     request.answer = answer;
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
@@ -335,7 +335,7 @@ export class FirstComeReader implements Reader {
     } else open.passed = 0;
     const isNews = answer.kind === "end" && !open.ended;
     if (isNews) this.#end(open);
-    // Before whoever takes the element makes room for a request.
+    // First, because whoever takes the element makes space for a request.
     this.#offer(open);
     if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);
@@ -351,7 +351,7 @@ export class FirstComeReader implements Reader {
     this.#wanted -= open.wanted;
   }
 
-  /** A task that is gone is no error of the data: its worker was lost, and the dispatcher deals with it. */
+  /** A lost task is no error of the data: the dispatcher replaces its worker. */
   #failed(open: OpenTask, error: LeatError): ElementAnswer {
     const gone = error.code === "not_found" || error.code === "failed_precondition";
     if (error.code === "cancelled") return { kind: "skip" };
@@ -360,7 +360,7 @@ export class FirstComeReader implements Reader {
     return { kind: "end" };
   }
 
-  /** Also an ended task may still owe an element: its answer was lost, and is asked for again. */
+  /** An ended task may still owe an element whose answer was lost and is requested again. */
   #endIfDone(): void {
     if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#around.feed.end();
   }

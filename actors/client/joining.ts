@@ -11,10 +11,11 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 /**
- * Asks to join. Where that takes a stream over from others, the dispatcher wants to hear that this client
- * knows of them: it is asked once more, and each time that others have come first.
+ * Asks to join. Where that takes a stream over from other readers, the dispatcher requires the
+ * client to confirm that it knows them; so the request is repeated, each time with the readers that
+ * are there.
  *
- * @throws LeatError whatever the dispatcher refuses with beside that.
+ * @throws LeatError any other refusal of the dispatcher.
  */
 export async function joinIteration(
   request: OpenRequest,

@@ -1,6 +1,6 @@
 /**
- * The numbers of the elements of a stream, as several consumers share them out: of n consumers the one
- * with index i has those whose number leaves i when divided by n.
+ * The numbers of the elements of a stream that several consumers share: of n consumers, consumer i
+ * reads the elements whose number modulo n is i.
  *
  * @module
  */
@@ -11,22 +11,22 @@ import type { ElementAnswer, Own, Place } from "../worker/protocol.ts";
 
 /** Where counting begins. */
 export interface Numbering {
-  /** The number of the first element of the split that the stream goes on with. */
+  /** The number of the first element of the split at which the stream resumes. */
   readonly first: number;
-  /** How many rows a batch has; null: no rows are left over by splits. */
+  /** Rows in a batch; null where splits leave no rows over. */
   readonly batchSize: number | null;
-  /** Rows of earlier splits that wait for others to fill a batch. */
+  /** Rows left over by earlier splits that wait to fill a batch. */
   readonly carriedRows: number;
 }
 
 type Counted = ElementAnswer & { readonly place: Place };
 
-/** Counts along the stream, split by split. */
+/** Counts elements along the stream, split by split. */
 export class StreamNumbers {
   readonly #batchSize: number;
   #first: number;
   #rows: number;
-  /** Elements of the split that is counted, once its remainder or its end has come. */
+  /** The number of elements of the current split, known once its remainder or end has come. */
   #elements: number | undefined;
 
   constructor({ first, batchSize, carriedRows }: Numbering) {
@@ -35,14 +35,14 @@ export class StreamNumbers {
     this.#rows = carriedRows;
   }
 
-  /** What is a consumer's own of the split that is counted now. */
+  /** Which elements of the current split belong to one consumer. */
   ownOf(sequence: number): Own {
     return { sequence, number: this.#first };
   }
 
   /**
-   * The number of what is next of that split, and whether an element comes of it. After its end the
-   * split that follows is counted.
+   * The number of the next item of the split, and whether it yields an element. After the split's
+   * end the next split is counted.
    */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
@@ -54,7 +54,7 @@ export class StreamNumbers {
       case "split_end":
         this.#first += this.#elements ?? index;
         this.#elements = undefined;
-        // A remainder has fewer rows than a batch: it completes one at most, as the last of its split.
+        // A remainder is smaller than a batch: it completes at most one, the last of its split.
         if (this.#isBatch) {
           this.#rows -= this.#batchSize;
           this.#first++;
@@ -65,7 +65,7 @@ export class StreamNumbers {
     }
   }
 
-  /** Whether the rows that splits have left over fill a batch. */
+  /** Whether the rows left over by splits fill a batch. */
   get #isBatch(): boolean {
     return this.#rows >= this.#batchSize;
   }

@@ -1,9 +1,9 @@
 /**
- * Reading a DETERMINISTIC job: what tasks give is put in the order of the stream, whoever gives it
- * and when. What comes a second time, of a split that was produced again, is dropped.
+ * Reads a DETERMINISTIC job: puts what tasks produce into the order of the stream. Elements that
+ * arrive again, because a split was produced again, are dropped.
  *
- * What arrives too early waits here, within a number of bytes. Beyond it nothing is asked for but
- * the split that is next.
+ * Elements that arrive too early wait in a window bounded in bytes. While it is full, only the next
+ * split is requested.
  *
  * @module
  */
@@ -25,29 +25,29 @@ import type {
 } from "./reader.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
-/** Elements that wait for the training loop in order, unless the user says otherwise. */
+/** Default number of elements that wait for the training loop in order. */
 const READY_MAX = 16;
 /** Requests in flight to one task: one is served while the next is on its way. */
 const OUTSTANDING_PER_TASK = 2;
-/** Bytes that wait for their turn beyond which only what is next is asked for. */
+/** While early elements take more bytes than this, only the next split is requested. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
-/** Likewise, how many elements: small ones take more memory than their bytes. */
+/** The same bound in elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
-/** The dispatcher is told at once when the mark has moved by so many splits, */
+/** The dispatcher is told at once when the mark has moved by this many splits, */
 const MARK_NEWS_MAX = 64;
-/** or by such a part of those that it hands out beyond the mark: else tasks would wait for a heartbeat. */
+/** or by this share of the splits assigned beyond the mark; otherwise tasks wait for a heartbeat. */
 const MARK_NEWS_SHARE = 1 / 4;
 /**
- * How long to wait before a task is asked again for what it had nothing of, in ms; doubles up to the
- * maximum. It comes by such a split only where that was lost elsewhere.
+ * The pause before a task that had nothing of a split is asked for it again, in ms; doubles up to
+ * the maximum. The task gets such a split only if another task lost it.
  */
 const LATER_MIN_MS = 20;
 const LATER_MAX_MS = 320;
 
-/** An answer that has a place in the stream. */
+/** An answer that has a position in the stream. */
 type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
 
-/** What is asked of a task. */
+/** A request to a task. */
 interface WantedSplit {
   readonly upTo?: number;
   readonly own?: Own;
@@ -57,24 +57,24 @@ interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   inFlight: number;
-  /** It has no more for anybody, or is gone. */
+  /** It has no more for any reader, or is gone. */
   ended: boolean;
-  /** It had nothing of this split, or before it, a moment ago. */
+  /** It recently had nothing up to this split. */
   lackedUpTo: number;
   /** Runs until it is asked again for what it lacked. */
   pause: Timer | undefined;
-  /** How long the next pause is. */
+  /** Length of the next pause. */
   pauseMs: number;
-  /** Whether it stands in the ring. */
+  /** Whether it is in the ring. */
   inRing: boolean;
 }
 
-/** What has arrived of a split and was not given on. */
+/** Items of a split that have arrived and were not given yet. */
 interface ArrivedSplit {
   readonly items: Placed[];
-  /** What has overtaken something before it, by its index. */
+  /** Items that arrived before an earlier one, by index. */
   readonly early: Map<number, Placed>;
-  /** How much has arrived, what was given on included. */
+  /** How many items have arrived, given ones included. */
   arrived: number;
   /** Nothing more comes. */
   whole: boolean;
@@ -82,39 +82,39 @@ interface ArrivedSplit {
 
 type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
-/** See the module. */
 export class OrderedReader implements Reader {
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #splits = new Map<number, ArrivedSplit>();
-  /** Where the stream goes on, and the splits before that of which rows are needed once more. */
+  /** Where the stream resumes, and the earlier splits of which rows are needed again. */
   readonly #startAt: number;
   readonly #behind: readonly number[];
-  /** Where only a consumer's own elements are read: which those are. */
+  /** Identifies a consumer's own elements, where only those are read. */
   readonly #numbers: StreamNumbers | undefined;
-  /** Of what waits for the training loop, in its order: whether an element of its own comes of it. */
+  /** For each fed item, in order: whether it yields an element of this consumer. */
   readonly #ownFed: boolean[] = [];
   #clientId = -1;
-  /** Tasks that could be asked, in turn. What is no longer so is found out when its turn comes. */
+  /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
   readonly #ring = new Fifo<OpenTask>();
-  /** The split that is given on next. */
+  /** The split that is given next. */
   #head: number;
-  /** All before it have arrived whole. */
+  /** All splits before it have arrived whole. */
   #mark: number;
   #markTold: number;
   #markNews = MARK_NEWS_MAX;
   #total = Infinity;
   /**
-   * Whether it was heard which table of splits the places are in. Before that nothing is given, or an
-   * iterator could go on in other data than it was saved in, or save a place that nobody could check.
+   * Whether the table of splits that positions refer to is known. Until then nothing is given: an
+   * iterator could otherwise resume in other data than it was saved in, or save a position that
+   * cannot be checked.
    */
   #isTableKnown = false;
   #isTableAsked = false;
   #bytes = 0;
   #elements = 0;
-  /** Runs while the training loop waits for one split, and has something of others here. */
+  /** Runs while the training loop waits for one split and others have arrived. */
   readonly #headOfLine: BlockedMeter;
-  /** The most there ever was of what the window bounds. */
+  /** The highest count of bytes that the window held. */
   #bytesMax = 0;
   #openSplitsMax = 0;
 
@@ -169,7 +169,7 @@ export class OrderedReader implements Reader {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
     }
-    // Any of the others may be handed what those had.
+    // Any other task may be assigned the splits of the lost ones.
     if (gone.length > 0) { for (const open of this.#tasks.values()) endPause(open); }
     for (const task of come) {
       const fetcher = new TaskFetcher(this.#around, this.#clientId, task, {
@@ -202,9 +202,9 @@ export class OrderedReader implements Reader {
     const { feed } = this.#around;
     this.#headOfLine.note(feed.isWaitedFor && this.#elements > 0);
     const isFull = this.#isFull;
-    // A full window is emptied by whoever takes elements, unless the one that is next is missing.
+    // A full window is emptied by the training loop, unless the next split is missing.
     if (feed.closed || (isFull && feed.length > 0)) return;
-    // Which elements are its own is known of the split that is next, and of no later one.
+    // A consumer's own elements are known for the next split only.
     const isBounded = isFull || this.#numbers !== undefined;
     if (this.#numbers !== undefined && !this.#hasRoom) return;
     const wanted = this.#wanted(isBounded);
@@ -243,7 +243,7 @@ export class OrderedReader implements Reader {
     return !this.#isTableKnown || [...this.#tasks.values()].every((task) => task.ended);
   }
 
-  /** Whether no task has the split that is next. */
+  /** Whether no task has the next split. */
   get #isHeadNowhere(): boolean {
     return this.#tasks.values().every((task) => task.ended || task.lackedUpTo >= this.#head);
   }
@@ -254,9 +254,9 @@ export class OrderedReader implements Reader {
   }
 
   /**
-   * Whether more may wait for the training loop. Where there are other consumers only its own elements
-   * count, or, where those are not known here, only the window: a consumer has to take in what lies
-   * between its elements, or the others could not go on to theirs.
+   * Whether more may wait for the training loop. With several consumers only this one's elements
+   * count or, where they are unknown, only the window: a consumer has to take in what lies between
+   * its elements, or the others cannot reach theirs.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#around;
@@ -268,7 +268,7 @@ export class OrderedReader implements Reader {
     return options.parameters.numConsumers !== undefined || feed.length < most;
   }
 
-  /** Whether what is read now is counted: what is read once more for its rows has been before. */
+  /** Whether items read now are counted. Those read again for their rows were counted before. */
   get #isCounted(): boolean {
     return this.#numbers !== undefined && this.#head >= this.#startAt;
   }
@@ -285,7 +285,7 @@ export class OrderedReader implements Reader {
     };
   }
 
-  /** Gives on what is next, as far as it is there and there is room. */
+  /** Gives the next items that have arrived, while there is space. */
   #giveOn(): void {
     const { feed } = this.#around;
     if (!this.#isTableKnown) return this.#askForTable();
@@ -308,7 +308,7 @@ export class OrderedReader implements Reader {
     }
   }
 
-  /** Once: a regular heartbeat brings it, too. */
+  /** Asks once; a regular heartbeat brings it, too. */
   #askForTable(): void {
     if (this.#isTableAsked || this.#elements === 0) return;
     this.#isTableAsked = true;
@@ -316,8 +316,8 @@ export class OrderedReader implements Reader {
   }
 
   /**
-   * Tells every task which consumers have left, so that it keeps nothing for them. Said again and again:
-   * a word may be lost.
+   * Tells every task which consumers have left, so that it keeps nothing for them. Repeated,
+   * because a message may be lost.
    */
   #tellLeft(left: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
@@ -351,10 +351,10 @@ export class OrderedReader implements Reader {
     this.pump();
   }
 
-  /** Somebody else has what is next; or this task, in a while, if it is lost there. */
+  /** Another task has the next split; or this one will, if it was lost there. */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
-    // What is lost is handed out when it is known that this reader has what comes before.
+    // A lost split is assigned only once the dispatcher knows that this reader has all before it.
     if (this.#mark > this.#markTold && this.#isHeadNowhere) this.#tellMark();
     if (open.pause !== undefined) return;
     open.pause = this.#around.context.timer(open.pauseMs, () => {
@@ -366,8 +366,8 @@ export class OrderedReader implements Reader {
   }
 
   /**
-   * Answers to overlapping requests may overtake each other, so those of a split are put in order;
-   * what has arrived before, from a task that was lost since, is dropped.
+   * Answers to overlapping requests may overtake each other, so the items of a split are sorted.
+   * Items that arrived before, from a task lost since, are dropped.
    */
   #arrive(answer: Placed): void {
     const { sequence, index } = answer.place;
@@ -380,7 +380,7 @@ export class OrderedReader implements Reader {
     if (endOf(answer) <= split.arrived || split.whole) return;
     const known = split.early.get(index);
     if (known !== undefined) {
-      // Produced again, a run of what is passed over may be longer: the rest of it comes with nothing else.
+      // A split produced again may pass over a longer run; only the rest of the run is new.
       if (endOf(answer) <= endOf(known)) return;
       this.#letGo(known);
     }
@@ -398,7 +398,7 @@ export class OrderedReader implements Reader {
     if (split.whole) this.#moveMark();
   }
 
-  /** What had overtaken something, and has come once more within a longer run of what is passed over. */
+  /** Drops early items that have arrived again within a longer run. */
   #dropArrived({ early, arrived }: ArrivedSplit): void {
     for (const [index, item] of early) {
       if (endOf(item) > arrived) continue;
@@ -407,7 +407,7 @@ export class OrderedReader implements Reader {
     }
   }
 
-  /** It waits here no more. */
+  /** The item no longer waits here. */
   #letGo(item: Placed): void {
     this.#elements--;
     if ("element" in item) this.#bytes -= item.element.byteLength;
@@ -425,7 +425,10 @@ export class OrderedReader implements Reader {
     this.#around.refresh();
   }
 
-  /** The split that follows one: those between what is behind and where the stream goes on are not read. */
+  /**
+   * The split after this one. Splits between the rows needed again and the resume position are
+   * skipped.
+   */
   #after(sequence: number): number {
     const next = sequence + 1;
     if (next >= this.#startAt) return next;
@@ -447,30 +450,30 @@ export class OrderedReader implements Reader {
   }
 }
 
-/** The task may have what it lacked. */
+/** Ends the pause: the task may have what it lacked. */
 function endPause(open: OpenTask): void {
   open.pause?.cancel();
   Object.assign(open, { pause: undefined, pauseMs: LATER_MIN_MS, lackedUpTo: -1 });
 }
 
-/** What follows what has arrived of a split, if it is there. */
+/** The item after those that have arrived of a split, if it is there. */
 function takeNext({ early, arrived }: ArrivedSplit): Placed | undefined {
   const next = early.get(arrived) ?? early.values().find((item) => reaches(item, arrived));
   if (next !== undefined) early.delete(next.place.index);
   return next;
 }
 
-/** Runs of what is passed over may begin elsewhere where a split is produced again. */
+/** A passed-over run may begin elsewhere when a split is produced again. */
 function reaches(item: Placed, arrived: number): boolean {
   return item.place.index <= arrived && endOf(item) > arrived;
 }
 
-/** The index that follows. */
+/** The index after the item. */
 function endOf(item: Placed): number {
   return item.place.index + (item.kind === "passed" ? (item as Passed).count : 1);
 }
 
-/** A task that is gone is the dispatcher's business: another produces what it owed. */
+/** A lost task is replaced by the dispatcher: another task produces what it owed. */
 function failedAnswer(error: LeatError): ElementAnswer {
   const gone = error.code === "not_found" || error.code === "failed_precondition" ||
     error.code === "cancelled";

@@ -1,6 +1,6 @@
 /**
- * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: takes the stream in
- * its order, joins what splits have left over, and knows its place by a few numbers.
+ * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: takes the stream
+ * in order, joins the rows that splits left over, and saves its position as a few numbers.
  *
  * @module
  */
@@ -31,8 +31,8 @@ import type { ServiceAccess } from "./access.ts";
 import { clientOptions, definitionOf } from "./starting.ts";
 
 /**
- * The iterator of what `input` gives under DETERMINISTIC. What of it is no chain of splits is done
- * here, over what the service gives.
+ * The iterator of `input` under DETERMINISTIC. Operators that cannot run split by split run here,
+ * over what the service produces.
  */
 export function orderedIterator(
   input: DatasetNode,
@@ -43,7 +43,7 @@ export function orderedIterator(
   const { numConsumers, consumerIndex } = options;
   const streams: StreamNode[] = [];
   const reader = readerOf(streams, options, context);
-  // Of several streams none says how it goes with all of them.
+  // With several streams, the figures of one do not describe all.
   const onFeed = (feed: Feed) => {
     if (streams.length === 1) context.stats.serves(() => feed.stats());
   };
@@ -68,14 +68,14 @@ export function orderedIterator(
       ownOnly: true,
     });
   }
-  // What is done here needs all of the stream: a consumer leaves out the others' elements at the end.
+  // Operators here need the whole stream: a consumer drops the others' elements at the end.
   const graph = numConsumers === undefined
     ? root
     : new ShardNode(root, numConsumers, consumerIndex!);
   return context.instead(graph, new RandomStream(seed)).makeIterator();
 }
 
-/** The operators of a graph that do not run on workers: those around its chains, and those that gather the rows of several splits. */
+/** Operators that do not run on workers: those around chains, and those that join rows of splits. */
 function partsAtReader(node: DatasetNode): DatasetNode[] {
   if (node instanceof StreamNode) return [];
   const chain = chainOf(node);
@@ -83,17 +83,17 @@ function partsAtReader(node: DatasetNode): DatasetNode[] {
   return [node, ...node.inputs.flatMap(partsAtReader)];
 }
 
-/** What services are told of who reads; nothing where nobody else can. */
+/** The reader identity sent to services; empty where no other reader is possible. */
 type Reader = Pick<
   NonNullable<ClientOptions["ordered"]>,
   "stream" | "lastReader" | "restoration" | "runId" | "onJoined"
 >;
 
 /**
- * Who reads the job, with all of its chains, from one epoch to the next. A name that other chains have
- * later is another stream's.
+ * The identity that reads the job, with all its chains, from one epoch to the next. If the name is
+ * later used with other chains, that is another stream.
  *
- * @param streams Of all chains, by the time that the first is opened.
+ * @param streams The number of chains, known when the first is opened.
  */
 function readerOf(
   streams: readonly StreamNode[],
@@ -117,7 +117,7 @@ function readerOf(
   };
 }
 
-/** A chain in a graph that runs here: gives the whole of its stream, whichever consumer reads it. */
+/** A chain in a graph that runs here: gives the whole stream, whichever consumer reads it. */
 class StreamNode extends UnaryNode {
   override readonly division = "whole";
   readonly options: DistributeOptions;
@@ -156,12 +156,12 @@ interface StreamOptions {
   readonly seed: bigint;
   readonly options: DistributeOptions;
   readonly access: ServiceAccess;
-  /** Who reads, by now. */
+  /** The current reader identity. */
   readonly reader: (isRestored: boolean) => Reader;
   readonly context: IteratorContext;
-  /** With consumers: gives what is this one's own, and nothing else. */
+  /** With consumers: gives this consumer's own elements only. */
   readonly ownOnly: boolean;
-  /** Told of what elements come through, when they do. */
+  /** Receives the feed that elements come through, once it exists. */
   readonly onFeed?: (feed: Feed) => void;
 }
 
@@ -196,24 +196,24 @@ function hex64(seed: bigint): string {
   return BigInt.asUintN(64, seed).toString(16).padStart(16, "0");
 }
 
-/** Where the stream goes on: all that is saved of it. */
+/** Where the stream resumes: everything that is saved. */
 interface Position {
-  /** The split that is next, by its place in their order. */
+  /** The position of the next split in the order of splits. */
   readonly sequence: number;
-  /** How much was given of it. */
+  /** How many of its elements were given. */
   readonly given: number;
-  /** Rows of splits before it that wait for others to fill a batch. */
+  /** Rows of earlier splits that wait to fill a batch. */
   readonly carried: readonly CarriedRows[];
-  /** The table of splits; null before it was heard of. */
+  /** The digest of the table of splits; null before it is known. */
   readonly digest: string | null;
   readonly ended: boolean;
-  /** With consumers: the number of the next element, all of them counted. */
+  /** With consumers: the number of the next element, counting all consumers' elements. */
   readonly number?: number;
-  /** With consumers: some of them were given something, so that the stream is not empty. */
+  /** With consumers: some consumer was given an element, so the stream is not empty. */
   readonly hasElements?: true;
 }
 
-/** @throws LeatError `invalid_argument` for what `save()` never wrote. */
+/** @throws LeatError `invalid_argument` for a state that `save()` did not write. */
 function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: Position): void {
   const isPosition = [sequence, given, number].every(isCount) && typeof ended === "boolean" &&
     (digest === null || typeof digest === "string") && Array.isArray(carried) &&
@@ -221,7 +221,7 @@ function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: 
   if (isPosition) return;
   throw new LeatError(
     "invalid_argument",
-    "restore: this state holds no place in a stream; restore what save() of this pipeline resolved to.",
+    "restore: this state holds no position in a stream; restore what save() of this pipeline resolved to.",
   );
 }
 
@@ -233,11 +233,11 @@ interface OrderedIteratorOptions {
   readonly context: IteratorContext;
   readonly chain: OrderedChain;
   readonly seed: bigint;
-  /** Which elements are given: of `count` consumers, those of one. Left out: all. */
+  /** Which elements are given: those of consumer `index` out of `count`. Left out: all. */
   readonly consumer?: { readonly index: number; readonly count: number };
-  /** Whether there are consumers, this one among them: `number` counts the elements of all. */
+  /** Whether this is one of several consumers: then `number` counts the elements of all. */
   readonly isShared: boolean;
-  /** Under which others may be reading it. Left out: nobody else can. */
+  /** The job's name, under which others may read it. Left out: no other reader is possible. */
   readonly jobName?: string;
   readonly start: (ordered: NonNullable<ClientOptions["ordered"]>, feed: Feed) => () => void;
 }
@@ -247,10 +247,10 @@ class OrderedIterator extends ElementIterator {
   readonly #feed = new Feed();
   readonly #join: RemainderJoin;
   #position: Position = { sequence: 0, given: 0, carried: [], digest: null, ended: false };
-  /** Where it was restored: what comes before was given by another iterator. */
+  /** The restored position: an earlier iterator gave everything before it. */
   #restored: Position | undefined;
   #stop: (() => void) | undefined;
-  /** Reading cannot go on. Another iterator may, from the position. */
+  /** Reading cannot continue. Another iterator may resume from the position. */
   #failure: ReadingFailure | undefined;
 
   constructor(options: OrderedIteratorOptions) {
@@ -281,8 +281,8 @@ class OrderedIterator extends ElementIterator {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
     const position = { sequence, given, carried, digest, ended, ...more };
     checkPosition(position);
-    // At the end of what others read, too, it comes to the end again: else other consumers would wait for it,
-    // and who was replaced could read on.
+    // A shared stream that has ended is read to its end again: otherwise other consumers would wait
+    // for this one, and a replaced reader could continue.
     const isShared = ended && this.#options.jobName !== undefined;
     this.#restored = this.#position = isShared
       ? { ...position, carried: [], ended: false }
@@ -297,13 +297,13 @@ class OrderedIterator extends ElementIterator {
 
   #begin(): () => void {
     const { context, jobName } = this.#options;
-    // Also where the epoch had not begun, or the one before was at its end: somebody may read further on.
+    // Applies also before an epoch begins or after one ends: another reader may be further ahead.
     const takesOver = jobName !== undefined && context.lastReaders.opensRestored(jobName);
     const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     const numbering = this.#numbering();
     if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
-    // Of splits before it only those are produced once more whose rows wait for a batch.
+    // Of earlier splits only those whose rows wait for a batch are produced again.
     const { sequence: startAt, carried } = restored;
     const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
@@ -322,12 +322,12 @@ class OrderedIterator extends ElementIterator {
     return { numbering };
   }
 
-  /** What of a position is about numbers. */
+  /** The part of a position that concerns numbers. */
   #numbered(number: number): Pick<Position, "number"> {
     return this.#options.consumer === undefined ? {} : { number };
   }
 
-  /** Whether the element with that number is to be given here. */
+  /** Whether the element with this number belongs to this consumer. */
   #isOwn(number: number): boolean {
     const { consumer } = this.#options;
     return consumer === undefined || number % consumer.count === consumer.index;
@@ -348,7 +348,7 @@ class OrderedIterator extends ElementIterator {
       try {
         given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
       } catch (error) {
-        // A batch that is joined may be made in a process that is gone.
+        // The process that would make a joined batch may be gone.
         throw error instanceof ReadingFailure ? this.#fail(error) : error;
       }
       if (given === undefined) continue;
@@ -367,11 +367,11 @@ class OrderedIterator extends ElementIterator {
     return this.#failure = ReadingFailure.of(error);
   }
 
-  /** What follows from one thing that came; `undefined` where nothing does. */
+  /** Handles one item; `undefined` where it yields no element. */
   async #take(fed: Exclude<Fed, { kind: "end" }>): Promise<Joined | undefined> {
     const place = fed.place;
     if (place === undefined) {
-      // What has no place is about the whole: reading cannot go on.
+      // An error without a position concerns the whole stream: reading cannot continue.
       if (fed.kind === "error") throw this.#fail(LeatError.fromWire(fed.error));
       return undefined;
     }
@@ -397,7 +397,7 @@ class OrderedIterator extends ElementIterator {
       : { element: this.#feed.decode(fed.element) };
   }
 
-  /** Whether the iterator that this one goes on from has given it. */
+  /** Whether the iterator that was restored had given it. */
   #isKnown({ sequence, index }: Place): boolean {
     const restored = this.#restored;
     if (restored === undefined || sequence > restored.sequence) return false;
@@ -418,7 +418,7 @@ class OrderedIterator extends ElementIterator {
       return undefined;
     }
     const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
-    // The batch that a split completes is the last of it.
+    // The batch that a split completes is the split's last.
     if (joined === undefined) return undefined;
     this.#moveTo(sequence + 1, number + 1);
     return this.#isOwn(number) ? joined : undefined;

@@ -1,31 +1,30 @@
 /**
- * How long a task may think where a client may have fewer requests open than there are tasks.
+ * How long a request may wait at a task, where fewer requests may be open than there are tasks.
  *
- * A request that waits at a task which has nothing is one less for those which have. Were it to wait for
- * as long as that takes, tasks would stand idle with elements that nobody asks for; were it to give up at
- * once, the cluster would be busy with empty answers. So it follows what comes: however fast tasks are,
- * there are a few empty answers for each element, and all tasks are come by several times in the time in
- * which each makes one.
+ * A request that waits at a task without elements is missing at tasks that have some. If requests
+ * waited until there is an element, tasks with elements would idle; if they gave up at once, the
+ * cluster would be busy with empty answers. So the wait follows the rate of elements: at any speed
+ * there are a few empty answers per element, and every task is asked several times while each makes
+ * one element.
  *
  * @module
  */
 
-/** How many requests are made, about, for each element that comes. */
+/** Requests made per element that comes, about. */
 const REQUESTS_PER_ELEMENT = 2;
 const PATIENCE_MIN_MS = 20;
 const PATIENCE_MAX_MS = 5_000;
-/** Elements over whose times the mean is taken, about. */
+/** Elements over which the mean time is taken, about. */
 const MEAN_OF = 16;
-/** What counts of a longer time without elements, in ms: all workers may have been away. */
+/** The most that one time without elements counts, in ms: all workers may have been away. */
 const TIME_MAX_MS = REQUESTS_PER_ELEMENT * PATIENCE_MAX_MS;
 
-/** See the module. */
 export class Patience {
   #meanMs = 0;
-  /** Since when nothing has come that was asked for. */
+  /** The last time an element came. */
   #sinceMs = 0;
 
-  /** A request is made, and no other is open: before, nobody has waited. Times are monotonic. */
+  /** A request is made while no other is open: nothing has waited before. Times are monotonic. */
   begins(nowMs: number): void {
     this.#sinceMs = nowMs;
   }
@@ -37,7 +36,7 @@ export class Patience {
   }
 
   /**
-   * For how long a request may wait, in ms.
+   * How long a request may wait, in ms.
    *
    * @param requests How many may be open at a time.
    */

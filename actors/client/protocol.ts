@@ -1,5 +1,5 @@
 /**
- * What clients can be asked.
+ * The requests that clients answer.
  *
  * @module
  */

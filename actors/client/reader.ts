@@ -1,5 +1,5 @@
 /**
- * What the two ways of reading have in common: first come first served, and in rounds.
+ * The interface of all reading modes.
  *
  * @module
  */
@@ -11,59 +11,59 @@ import type { FencedRef } from "../runtime/ref.ts";
 import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
 
-/** Bytes waiting for the training loop beyond which nothing more is asked for, unless the user says otherwise. */
+/** Default limit: no more is requested while more bytes than this wait for the training loop. */
 export const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
-/** What a client says of itself in a heartbeat. */
+/** What a client reports in a heartbeat. */
 export type HeartbeatReport = Omit<RequestOf<DispatcherProtocol, "clientHeartbeat">, "clientId">;
-/** What it hears. */
+/** The answer to a heartbeat. */
 export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
-/** How the tasks that can be read have changed. */
+/** How the list of readable tasks has changed. */
 export interface TaskChanges {
-  /** They are read no more, or elsewhere. */
+  /** Tasks no longer read, or read from another source. */
   readonly gone: readonly number[];
   readonly come: readonly TaskSource[];
 }
 
-/** A way of reading the tasks of an iteration. */
+/** Reads the tasks of an iteration in one mode. */
 export interface Reader {
-  /** Requests that are open now. */
+  /** Requests open now. */
   readonly inFlight: number;
-  /** Size of what has arrived and cannot be given on before something else, in bytes. */
+  /** Bytes that have arrived and cannot be given before earlier elements. */
   readonly earlyBytes: number;
-  /** DETERMINISTIC: what the order costs. */
+  /** DETERMINISTIC: what keeping the order costs. */
   readonly orderFigures?: OrderFigures;
-  /** How it goes with each task. */
+  /** The figures of each task. */
   readonly tasks: Iterable<ReadFigures>;
-  /** The dispatcher has let the client in. */
+  /** The client has joined. */
   joined(clientId: number): void;
-  /** What to say in the next heartbeat. */
+  /** The report for the next heartbeat. */
   report(): HeartbeatReport;
-  /** What a heartbeat brought. */
+  /** Handles the answer to a heartbeat. */
   learn(news: Omit<HeartbeatNews, "tasks">, changes: TaskChanges): void;
   /**
-   * A source drains: asks once more for what it may have given in vain. Answers up to which request
-   * everything of it has arrived; nothing where it is read no more.
+   * A source drains: repeats requests whose answers may be lost. Returns the request up to which
+   * everything has arrived; undefined if the source is no longer read.
    */
   askAgain?(source: FencedRef): number | undefined;
-  /** Asks for as much as there is room for. */
+  /** Requests as much as there is space for. */
   pump(): void;
   stop(): void;
 }
 
-/** Counts that only grow. */
+/** Counts that never decrease. */
 export interface ReadTotals {
   unpackingMs: number;
   wireBytes: number;
 }
 
-/** What a reader is made of. */
+/** What a reader depends on. */
 export interface ReaderSurroundings {
   readonly context: ActorContext;
   readonly options: ClientOptions;
   readonly feed: Feed;
-  /** What all tasks have come to, those that are over included. */
+  /** Totals over all tasks, ended ones included. */
   readonly totals: ReadTotals;
   /** Asks for a heartbeat now. */
   readonly refresh: () => void;

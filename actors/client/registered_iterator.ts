@@ -1,6 +1,6 @@
 /**
- * The iterator of a registered dataset under DETERMINISTIC: part of the pipeline runs at its reader,
- * so the pipeline itself is asked of the dispatcher first.
+ * The iterator of a registered dataset under DETERMINISTIC. Part of the pipeline runs at its
+ * reader, so it first fetches the pipeline from the dispatcher.
  *
  * @module
  */
@@ -14,16 +14,15 @@ import { deserializeGraph } from "../../data/wire.ts";
 import type { ServiceAccess } from "./access.ts";
 import { orderedIterator } from "./ordered_iterator.ts";
 
-/** What is saved of it: small, as the place in the stream is. */
+/** The saved state: small, like the position in the stream. */
 interface State {
   readonly fingerprint: string;
   readonly iterator: unknown;
 }
 
-/** See the module. */
 export class RegisteredOrderedIterator extends LateIterator {
   readonly #node: FromIdNode;
-  /** Of the pipeline, as soon as it is known. */
+  /** The pipeline's fingerprint, once known. */
   #fingerprint = "";
 
   constructor(node: FromIdNode, context: IteratorContext, access: ServiceAccess) {

@@ -1,5 +1,5 @@
 /**
- * Registering a pipeline with a service, to be read by its id.
+ * Registers a pipeline with a service, to be read by its id.
  *
  * @module
  */
@@ -11,13 +11,16 @@ import { type Credentials, definitionOf, type OpenHome } from "./starting.ts";
 
 /** How a pipeline is registered. */
 export interface RegisterOptions extends Credentials {
-  /** The id under which it is known. Default: one that the dispatcher gives to equal pipelines. */
+  /**
+   * The id under which it is known. Default: assigned by the dispatcher, the same for equal
+   * pipelines.
+   */
   readonly datasetId?: string;
-  /** How its elements are compressed on their way. Default `"auto"`, see `DistributeOptions`. */
+  /** How its elements are compressed on the wire. Default `"auto"`, see `DistributeOptions`. */
   readonly compression?: ElementCompression;
 }
 
-/** Registers a graph and answers its id. */
+/** Registers a graph and resolves to its id. */
 export async function registerGraph(
   node: DatasetNode,
   service: DistributeOptions["service"],

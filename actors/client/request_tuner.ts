@@ -1,34 +1,32 @@
 /**
  * How many requests to keep open at one task.
  *
- * One is served while the next is on its way: that is enough where the way is short. Over a long way
- * it takes as many as elements come in the time of a request's travel there and back; more only wait
- * in line. So the number follows what came lately in the time of the shortest travel, twice that, as
- * long as the training loop waits: where requests were too few it doubles, and where the way or the
- * task is at its limit it stays.
+ * One is served while the next is on its way, which is enough for a short round trip. With a long
+ * one it takes as many as elements arrive per round trip; more only queue. So the number follows
+ * twice the elements that recently arrived per shortest round trip, while the training loop waits:
+ * too few requests double it, and at the limit of the network or task it stays.
  *
  * @module
  */
 
-/** Requests to begin with. */
+/** Initial number of requests. */
 export const REQUESTS_START = 2;
-/** Most that are open at one task. */
+/** Most requests open at one task. */
 export const REQUESTS_MAX = 64;
-/** Answers that are looked at together, at least. */
+/** Fewest answers evaluated together. */
 const PERIOD = 8;
-/** How many times as many as came in the time of a travel: room to find out that more would come. */
+/** Multiple of the elements per round trip: headroom to find out whether more would come. */
 const HEADROOM = 2;
 
-/** See the module. */
 export class RequestTuner {
   #wanted = REQUESTS_START;
   #answers = 0;
   #waitedFor = 0;
   #sinceMs: number | undefined;
-  /** The shortest so far: longer ones may have waited in line, for each other. */
+  /** The shortest round trip so far: longer ones may include queueing behind each other. */
   #travelMs = Infinity;
 
-  /** How many requests are worth while. */
+  /** How many requests are worth keeping open. */
   get wanted(): number {
     return this.#wanted;
   }
@@ -36,8 +34,8 @@ export class RequestTuner {
   /**
    * Notes an answer.
    *
-   * @param answerMs How long it was asked for.
-   * @param heldMs How much of that it was not made yet.
+   * @param answerMs Time since the request.
+   * @param heldMs The part of it before the element was made.
    * @param isWaitedFor Whether the training loop waits.
    */
   came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean): void {
@@ -45,12 +43,12 @@ export class RequestTuner {
     this.#travelMs = Math.min(this.#travelMs, Math.max(0, answerMs - heldMs));
     if (isWaitedFor) this.#waitedFor++;
     const tookMs = nowMs - this.#sinceMs;
-    // Within one tick of a coarse clock nothing is measured.
+    // Within one tick of a coarse clock nothing can be measured.
     if (++this.#answers < Math.max(PERIOD, this.#wanted) || tookMs <= 0) return;
     const perMs = this.#answers / tookMs;
     const useful = Math.ceil(HEADROOM * perMs * this.#travelMs);
     const most = 2 * this.#waitedFor > this.#answers ? 2 * this.#wanted : this.#wanted - 1;
-    // Down in small steps: what comes at once says little of what comes after.
+    // Decrease in small steps: one period says little about the next.
     const least = this.#wanted - 1;
     const next = Math.max(least, Math.min(useful, most));
     this.#wanted = Math.max(REQUESTS_START, Math.min(REQUESTS_MAX, next));

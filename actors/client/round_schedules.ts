@@ -1,5 +1,5 @@
 /**
- * Who serves which round, as a consumer knows it (coordinated reads).
+ * Which task serves which round, as a consumer knows it (coordinated reads).
  *
  * @module
  */
@@ -10,12 +10,11 @@ import {
   type ScheduleNews,
 } from "../dispatcher/protocol_schedules.ts";
 
-/** See the module. */
 export class RoundSchedules {
-  /** In force, oldest first. */
+  /** Schedules in force, oldest first. */
   #schedules: readonly RoundSchedule[] = [];
   #proposed: RoundSchedule | undefined;
-  /** The newest that it was told of, accepted or not. */
+  /** The newest schedule received, accepted or not. */
   #newest: RoundSchedule | undefined;
 
   /** The first round of this consumer; undefined before a schedule is in force for it. */
@@ -27,12 +26,12 @@ export class RoundSchedules {
     return this.#schedules.at(-1);
   }
 
-  /** The newest version that this consumer keeps to. */
+  /** The newest version that this consumer has accepted. */
   get acceptedVersion(): number | undefined {
     return (this.#proposed ?? this.newest)?.version;
   }
 
-  /** Nothing is requested from this round on. */
+  /** No round from this one on is requested. */
   get limit(): number {
     return this.#proposed?.fromRound ?? Infinity;
   }
@@ -42,7 +41,7 @@ export class RoundSchedules {
     return this.#proposed;
   }
 
-  /** What need not be told again. */
+  /** What the dispatcher need not send again. */
   get known(): { scheduleInForce?: number; knownSchedule?: number } {
     return {
       ...(this.newest === undefined ? {} : { scheduleInForce: this.newest.version }),
@@ -50,7 +49,7 @@ export class RoundSchedules {
     };
   }
 
-  /** Puts in the tasks that were not told, because they were said to be known. */
+  /** Fills in the tasks that the dispatcher left out because they were reported as known. */
   read(
     inForce: readonly ScheduleNews[],
     toAccept: ScheduleNews | undefined,
@@ -69,7 +68,7 @@ export class RoundSchedules {
     if (tasks !== undefined) return { ...schedule, taskIds: tasks };
     throw new LeatError(
       "internal",
-      `The dispatcher takes the tasks of schedule ${schedule.version} for known, but they are not`,
+      `The dispatcher treats the tasks of schedule ${schedule.version} as known, but they are not`,
     );
   }
 
@@ -78,7 +77,7 @@ export class RoundSchedules {
     return (inForce ?? (this.#newest?.version === version ? this.#newest : undefined))?.taskIds;
   }
 
-  /** Takes in the schedules in force; answers those that are new, oldest first. */
+  /** Takes in the schedules in force and returns the new ones, oldest first. */
   learn(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
     const known = this.newest?.version ?? -1;
     const fresh = schedules.filter(({ version }) => version > known);
@@ -87,7 +86,7 @@ export class RoundSchedules {
   }
 
   /**
-   * Accepts what is proposed, if no round of it was requested; a later proposal will follow.
+   * Accepts a proposal unless a round of it was requested already; a later proposal will follow.
    *
    * @param nextRound The next round to request.
    * @returns Whether this is news.

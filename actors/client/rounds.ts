@@ -1,19 +1,19 @@
 /**
- * Coordinated reads at a consumer (paper section 3.6): round after round, each from the one task
- * that all consumers read in that round.
+ * Coordinated reads at a consumer (paper section 3.6): reads round after round, each from the one
+ * task that all consumers read in that round.
  *
- * Which task serves a round follows from a list of schedules agreed with the dispatcher. A consumer
- * that has accepted a proposed schedule fetches nothing at or beyond its first round until the
- * dispatcher has heard from all consumers and put it in force, so no round is served by two tasks.
+ * Schedules agreed with the dispatcher say which task serves a round. A consumer that has accepted
+ * a proposed schedule requests no round from its first one on until the dispatcher has heard from
+ * all consumers and put it in force, so no two tasks serve one round.
  *
- * The training loop gets a round only when all consumers hold their part of it, which the scheduler
- * that gave it says. So when a task is lost, either all of them hold a round of it, or no loop has
- * it: then all drop what they hold, and get that round from another task. Which it is they agree on
- * with the schedule that leaves the task out; who accepts that takes nothing more of the task.
+ * The training loop gets a round only when the scheduler confirms that all consumers hold their
+ * part of it. So when a task is lost, either all consumers hold a round of it, or no loop was given
+ * that round: then all drop it and get it from another task. They agree on which with the schedule
+ * that excludes the task; a consumer that accepts it takes nothing more from the task.
  *
- * A round that is the end is told to the dispatcher before the loop hears of it. Who came later takes
- * no round that others may never get to, because the end may be before it: they say that they hold the
- * first rounds of a newcomer when their loops have been given all before these.
+ * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
+ * newcomer must not take a round beyond an end that others have reached: so the others confirm the
+ * newcomer's first rounds only when their loops have been given all earlier ones.
  *
  * @module
  */
@@ -41,11 +41,11 @@ import {
 import { TaskFetcher } from "./task_fetcher.ts";
 import { RoundSchedules } from "./round_schedules.ts";
 
-/** Rounds requested ahead of the training loop unless the user says otherwise. */
+/** Default number of rounds requested ahead of the training loop. */
 const ROUNDS_AHEAD = 4;
-/** How long one confirmation may stay open before it is sent again, in ms. */
+/** How long one confirmation stays open before it is sent again, in ms. */
 const CONFIRM_TIMEOUT_MS = 30_000;
-/** Before it is sent again to a source that could not be reached, in ms. */
+/** Pause before it is sent again to an unreachable source, in ms. */
 const CONFIRM_RETRY_MS = 100;
 
 type Absent = NonNullable<HeartbeatNews["absent"]>;
@@ -58,10 +58,10 @@ interface OpenTask {
 
 interface Round {
   readonly number: number;
-  /** Whom it was last requested of; undefined while its task is not known. */
+  /** The task it was last requested from; undefined while its task is unknown. */
   askedOf: OpenTask | undefined;
   answer: ElementAnswer | undefined;
-  /** The last time that this consumer has said that it holds its part; undefined: it is to say so (anew). */
+  /** The confirmation in flight; undefined: it is to be sent (again). */
   telling: symbol | undefined;
   /** All consumers hold their part of it. */
   agreed: boolean;
@@ -69,18 +69,17 @@ interface Round {
 
 const UNCONFIRMED = { telling: undefined, agreed: false };
 
-/** See the module. */
 export class RoundReader implements Reader {
   readonly #around: ReaderSurroundings;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
-  /** Requested and not yet handed to the training loop, in order. */
+  /** Requested and not yet given to the training loop, in order. */
   #rounds: Round[] = [];
-  /** Consumers that take no part in rounds before some round. */
+  /** Consumers that take no part in rounds before a given one. */
   #absent: Absent = [];
   /** The next round to request; unknown until the first schedule. */
   #next = -1;
-  /** All end at this round; Infinity while the dispatcher has not said so. */
+  /** All consumers end at this round; Infinity until the dispatcher sends it. */
   #end = Infinity;
   #clientId = -1;
 
@@ -135,7 +134,7 @@ export class RoundReader implements Reader {
     changes: TaskChanges,
   ): void {
     this.#learnTasks(changes);
-    // Who has ended may be absent already, and nobody is to go on alone.
+    // A consumer that ended may be absent already; no consumer may continue alone.
     if (endRound !== undefined) this.#end = endRound;
     const { schedules, proposed } = this.#schedules.read(inForce, toAccept);
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
@@ -195,7 +194,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** Whom nothing need be waited for may have changed: what is held is confirmed once more. */
+  /** The consumers to wait for may have changed: confirms all held rounds again. */
   #learnAbsent(absent: Absent): void {
     const isSame = JSON.stringify(absent) === JSON.stringify(this.#absent);
     this.#absent = absent;
@@ -204,14 +203,14 @@ export class RoundReader implements Reader {
     this.#confirmHeld();
   }
 
-  /** A schedule without some tasks was accepted: what those have not answered is not taken any more. */
+  /** A schedule without some tasks was accepted: their outstanding answers are no longer taken. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (round.answer === undefined && !isServedIn(proposed, round)) round.askedOf = undefined;
     }
   }
 
-  /** The rounds that are here of tasks which the proposed schedule leaves out, and may be kept. */
+  /** Rounds held here of tasks that the proposed schedule excludes; they may be kept. */
   #heldWithout(proposed: RoundSchedule): number[] {
     return this.#rounds.filter((round) =>
       round.answer !== undefined && !isServedIn(proposed, round) && !this.#mayEndBefore(round)
@@ -219,8 +218,8 @@ export class RoundReader implements Reader {
   }
 
   /**
-   * A schedule is in force: what all consumers hold of tasks that it leaves out goes to the training
-   * loops, and what one of them lacks is dropped by all.
+   * A schedule is in force. Rounds of excluded tasks that all consumers hold go to the training
+   * loops; rounds that one of them lacks are dropped by all.
    */
   #settle({ taskIds, kept = [] }: RoundSchedule): void {
     for (const round of this.#rounds) {
@@ -245,7 +244,7 @@ export class RoundReader implements Reader {
     return this.#taskFor(round)?.lost === false;
   }
 
-  /** Requests a round of the task that serves it now, unless that was done before. */
+  /** Requests a round from the task that serves it now, unless that was done before. */
   #request(round: Round): void {
     const open = this.#taskFor(round.number);
     if (round.answer !== undefined || open === undefined || open === round.askedOf) return;
@@ -258,16 +257,16 @@ export class RoundReader implements Reader {
     });
   }
 
-  /** Says of what is here that it is held, as far as that was not done and may be. */
+  /** Confirms the held rounds that are unconfirmed and may be confirmed. */
   #confirmHeld(): void {
-    // Those that are agreed on leave the list.
+    // Rounds that are agreed leave the list.
     for (const round of [...this.#rounds]) {
       if (round.answer === undefined || round.telling || this.#mayEndBefore(round)) continue;
       this.#confirm(round);
     }
   }
 
-  /** Whether the end may yet turn out to be before a round that somebody begins at or has begun before. */
+  /** Whether the end may yet fall before a round at which some consumer begins or has begun. */
   #mayEndBefore({ number }: Round): boolean {
     const delivered = this.#delivered;
     return this.#absent.some(({ beforeRound }) =>
@@ -294,7 +293,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** Tells that this consumer holds the round, until it hears that all do. */
+  /** Sends that this consumer holds the round, until the answer says that all do. */
   #confirm(round: Round): void {
     const { askedOf: open } = round;
     const telling = round.telling = Symbol();
@@ -315,7 +314,7 @@ export class RoundReader implements Reader {
     });
   }
 
-  /** One attempt at it. A refusal is what the training loop gets of the round. */
+  /** One attempt. If it is refused, the training loop gets the refusal in place of the round. */
   async #hearConfirmed(
     round: number,
     open: OpenTask,
@@ -331,7 +330,7 @@ export class RoundReader implements Reader {
       return "confirmed";
     } catch (error) {
       const failure = LeatError.from(error);
-      // Who is going has said no: asking at once again would do nothing else.
+      // A leaving source has refused: an immediate retry would be refused again.
       const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
       if (failure.code === "unavailable" || isGone(failure)) this.#lost(open);
       if (isAway) await new Promise<void>((resolve) => context.timer(CONFIRM_RETRY_MS, resolve));
@@ -347,7 +346,7 @@ export class RoundReader implements Reader {
     this.pump();
   }
 
-  /** Of the consumers, those that take no part in a round. */
+  /** The consumers that take no part in a round. */
   #absentIn(round: number): { absent?: number[] } {
     const absent = this.#absent.filter(({ beforeRound }) => (beforeRound ?? Infinity) > round)
       .map(({ consumerIndex }) => consumerIndex);
@@ -378,13 +377,13 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** The loop has been given all before the end, which the dispatcher is to know of first. */
+  /** The loop was given all rounds before the end. The dispatcher has to learn of the end first. */
   get #isAtEnd(): boolean {
     const [round] = this.#rounds;
     return round?.agreed === true && round.answer?.kind === "end";
   }
 
-  /** Whoever has come to the end was given all before it, so that all consumers hold that. */
+  /** A consumer at the end was given all rounds before it, so all consumers hold those. */
   #agreeUntil(endRound: number): void {
     for (const round of this.#rounds) {
       if (round.number < endRound && round.answer !== undefined) round.agreed = true;
@@ -410,7 +409,7 @@ export class RoundReader implements Reader {
   }
 }
 
-/** Whether the task that the round was requested of is in the schedule. */
+/** Whether the schedule contains the task that the round was requested from. */
 function isServedIn(
   { taskIds }: Pick<RoundSchedule, "taskIds">,
   { askedOf }: Pick<Round, "askedOf">,

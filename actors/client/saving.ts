@@ -1,6 +1,6 @@
 /**
- * Having a service save a pipeline's elements, and following how far it is. The save is the service's:
- * it goes on without whoever asked for it.
+ * Asks a service to save a pipeline's elements, and follows the progress. The save belongs to the
+ * service: it continues without the client that asked for it.
  *
  * @module
  */
@@ -22,13 +22,13 @@ import type { AnswerOf } from "../runtime/protocol.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
 
-/** Time between heartbeats, in ms, unless the service's owner has chosen another. */
+/** Default time between heartbeats, in ms; the service's owner may choose another. */
 const REFRESH_MS = 1_000;
-/** The first of them, which is doubled up to that: a small save is over soon. */
+/** The first interval, doubled up to the regular one: a small save is over soon. */
 const REFRESH_MIN_MS = 10;
-/** How long one heartbeat may go unanswered, in ms; then it is sent again, for as long as it takes. */
+/** How long a heartbeat may go unanswered before it is sent again, without limit, in ms. */
 const HEARTBEAT_TIMEOUT_MS = 10_000;
-/** How long saying good-bye may take, in ms. */
+/** Time limit for the release request, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
 /** How a service saves a pipeline, checked. */
@@ -38,7 +38,7 @@ export interface ServiceSaveOptions extends Credentials {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Has a graph saved; resolves when all of it is. */
+/** Saves a graph; resolves when the save is complete. */
 export async function saveByService(
   node: DatasetNode,
   service: DistributeOptions["service"],
@@ -65,13 +65,13 @@ class SaveClient {
   readonly #options: Omit<ServiceSaveOptions, keyof Credentials>;
   readonly #parameters: Omit<JobParameters, "datasetId">;
   #clientId: number | undefined;
-  /** What only this one knows, and presents with whatever it asks the dispatcher of its clients. */
+  /** Known to this client alone. It authenticates requests to the dispatcher about this client. */
   readonly #secret: string;
-  /** The service has begun: what is there now was not there before. */
+  /** The service has begun: anything there now is from this save. */
   #hasBegun = false;
   #told = "";
   #pauseMs = REFRESH_MIN_MS;
-  /** After how much silence, in ms, the dispatcher releases it; undefined before it has said so. */
+  /** The dispatcher's timeout for a client, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
 
   constructor(
@@ -102,7 +102,7 @@ class SaveClient {
     }
   }
 
-  /** A dispatcher that has lost its journal knows nothing of the save: it finds out from the folder. */
+  /** A dispatcher that lost its journal knows nothing of the save and finds out from the folder. */
   async #untilSaved(): Promise<void> {
     try {
       for (let isSaved = false; !isSaved;) {
@@ -110,7 +110,7 @@ class SaveClient {
         isSaved = await this.#follow(this.#clientId);
       }
     } catch (error) {
-      // It became whole while nobody could tell.
+      // It was completed while no client could be told.
       const isSaved = LeatError.from(error).details?.["reason"] === IS_SAVED;
       if (!(this.#hasBegun && isSaved)) throw error;
     }
@@ -143,7 +143,7 @@ class SaveClient {
     return clientId;
   }
 
-  /** Until it is saved; false: this client is not known any more. */
+  /** Follows until it is saved; false: the dispatcher no longer knows this client. */
   async #follow(clientId: number): Promise<boolean> {
     for (;;) {
       const news = await this.#heartbeat(clientId);
@@ -157,7 +157,7 @@ class SaveClient {
     }
   }
 
-  /** Undefined: the dispatcher is away, and nothing is lost by that. */
+  /** Undefined: the dispatcher is unreachable, which loses nothing. */
   async #heartbeat(
     clientId: number,
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
@@ -175,7 +175,7 @@ class SaveClient {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
-      // It may be over, and another client have asked for it again, before this one was told.
+      // It may have ended and been requested again by another client before this one was told.
       const isForgotten = failure.code === "not_found" || failure.code === "failed_precondition";
       if (isForgotten) return "forgotten";
       throw failure;
@@ -190,7 +190,7 @@ class SaveClient {
     this.#options.onProgress?.(progress);
   }
 
-  /** Until the next heartbeat is due, or the save is not wanted any more. */
+  /** Waits until the next heartbeat is due or the save is cancelled. */
   async #pause(): Promise<void> {
     const { system, timings } = this.#home;
     const { signal } = this.#options;

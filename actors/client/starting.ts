@@ -1,5 +1,5 @@
 /**
- * Starting a client actor for an iterator: where it lives, and what it is told of the dataset.
+ * Starts a client actor for an iterator: on which node, and with which options.
  *
  * @module
  */
@@ -20,32 +20,32 @@ import type { ClientProtocol } from "./protocol.ts";
 export interface ClientHome {
   readonly system: ActorSystem;
   readonly dispatcher: Ref<DispatcherProtocol>;
-  /** The process that this is, in which some workers may be, too. */
+  /** The name of this process, which may also contain workers. */
   readonly process?: string;
-  /** Whether a worker of this process works for the service. Left out: nobody knows. */
+  /** Whether a worker of this process serves this service. Left out: unknown. */
   readonly hasLocalWorker?: () => boolean;
-  /** Whether a network lies between here and that node. Left out: nowhere. */
+  /** Whether the node is reached over a network. Left out: none is. */
   readonly isFar?: (node: string) => boolean;
-  /** Timings that the service's owner has chosen. */
+  /** Timings chosen by the service's owner. */
   readonly timings?: Pick<
     ClientOptions,
     "refreshMs" | "firstAnswerTimeoutMs" | "requestTimeoutMs" | "bufferBytesMax"
   >;
-  /** The iterator has ended: the home may be given up. */
+  /** The iterator has ended: the home may be released. */
   release(): void;
 }
 
-/** Finds a home for a client of the service. Throws when the address makes no sense. */
+/** Finds a home for a client of the service. Throws when the address is invalid. */
 export type OpenHome = (
   service: DistributeOptions["service"],
   credentials: Credentials,
 ) => ClientHome;
 
-/** What opens a service, and what makes it believable. */
+/** Credentials: a token to authenticate the client, and a CA to authenticate the service. */
 export type Credentials = Pick<DistributeOptions, "token" | "ca">;
 
 /**
- * Starts a client that feeds `feed`, and answers how it is stopped.
+ * Starts a client that feeds `feed`. Returns the function that stops it.
  *
  * @throws LeatError `invalid_argument` when it reads local workers alone and there are none.
  */
@@ -80,12 +80,12 @@ export function startClient(
 function noLocalWorker({ dispatcher }: ClientHome): LeatError {
   return new LeatError(
     "invalid_argument",
-    `Local reads need a worker in this process, and none of it works for ${dispatcher.node}. Start one ` +
+    `Local reads need a worker in this process, and none of them serves ${dispatcher.node}. Start one ` +
       'with serveWorker({ dispatcher, local: true }) before reading, or leave targetWorkers at "auto"',
   );
 }
 
-/** A pipeline as it is registered. */
+/** A pipeline in the form in which it is registered. */
 export function definitionOf(
   input: DatasetNode,
   compression: ElementCompression = "auto",
@@ -98,7 +98,7 @@ export function definitionOf(
   };
 }
 
-/** What a client is told of the dataset and of how it is distributed. */
+/** A client's options for the dataset and its distribution. */
 export function clientOptions(
   dataset: ClientOptions["dataset"],
   options: DistributeOptions,

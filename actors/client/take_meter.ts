@@ -1,14 +1,14 @@
 /**
- * Where a training loop's time goes: waiting for elements, or doing something with them.
+ * Measures how a training loop spends its time: waiting for elements, or processing them.
  *
  * @module
  */
 
-/** The newest time is cut into so many pieces of this length, in ms. */
+/** Recent time is cut into pieces of this length, in ms. */
 const LOOK_MS = 500;
 const LOOKS_KEPT = 4;
 
-/** Counts that only grow. Time is one long row of waiting and training, cut by asking and getting. */
+/** Counts that never decrease. Time alternates between waiting and training. */
 export class TakeMeter {
   readonly #nowMs: () => number;
   #elements = 0;
@@ -17,7 +17,7 @@ export class TakeMeter {
   #trainingMs = 0;
   #decodingMs = 0;
   #skipped = 0;
-  /** Earlier looks, oldest first: the newest time is what is after the first. */
+  /** Earlier samples, oldest first. Recent time is what follows the first. */
   #looks: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
   #state: "before" | "waiting" | "training" = "before";
   #sinceMs = 0;
@@ -32,7 +32,7 @@ export class TakeMeter {
     this.#turn("waiting");
   }
 
-  /** It has got an element of so many bytes, some before it being missed, or nothing that counts as one. */
+  /** The loop got an element, after it missed some; or something that does not count as one. */
   given(element?: { readonly bytes: number; readonly skipped?: number }): void {
     this.#turn("training");
     if (element === undefined) return;
@@ -41,14 +41,14 @@ export class TakeMeter {
     this.#skipped += element.skipped ?? 0;
   }
 
-  /** The element that was given was decoded in so many ms, while the loop could not go on. */
+  /** Decoding the element took this long, in ms, while the loop could not continue. */
   decoded(ms: number): void {
     this.#decodingMs += ms;
-    // It is no work of the loop's.
+    // Decoding is not the loop's own work.
     this.#sinceMs += ms;
   }
 
-  /** The share of its newest time, 0 to 1, in which the loop has waited. */
+  /** The share of recent time, 0 to 1, in which the loop has waited. */
   get waitingShare(): number {
     const { waitingMs, trainingMs } = this.figures;
     const [before] = this.#looks;
@@ -64,7 +64,7 @@ export class TakeMeter {
     return Math.min(1, share);
   }
 
-  /** Up to now. */
+  /** The figures up to now. */
   get figures() {
     if (this.#state !== "before") this.#turn(this.#state);
     return {

@@ -1,9 +1,8 @@
 /**
- * Fetching the elements of one task: as `ElementFetcher` does, and unpacked where they came
- * compressed, with figures of how it goes.
+ * Fetches the elements of one task: like `ElementFetcher`, plus decompression and figures.
  *
- * Unpacking is done when an element arrives, while the training loop is at work or waits for
- * something else, not when it asks.
+ * Elements are decompressed when they arrive, while the training loop is busy or waits for
+ * something else, and not when the loop asks.
  *
  * @module
  */
@@ -19,27 +18,26 @@ import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "./unreached.ts";
 import { WayMeter } from "./way_meter.ts";
 
-/** How often a far task is told how it is read, at most, in ms. */
+/** Least time between reports to a remote task of how it is read, in ms. */
 const WAY_NEWS_MS = 500;
-/** How often an empty message is sent there and back, in ms. */
+/** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
 const ROUND_TRIP_TIMEOUT_MS = 5_000;
-/** How long a task that could not be reached is given to say that it is there, in ms. */
+/** Time limit for an unreachable task to answer a probe, in ms. */
 const PROBE_TIMEOUT_MS = 2_000;
-/** Between two such questions; doubles from one to the next up to the maximum. */
+/** Pause between two probes; doubles each time up to the maximum. */
 const PROBE_MIN_MS = 20;
 const PROBE_MAX_MS = 1_000;
 
 type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
 
-/** What a task's reader is told of it. */
+/** What the reader of a task needs. */
 export interface TaskFetcherOptions {
   readonly onUnreachable: () => void;
-  /** Settles when there is room to ask a task again that had been out of reach. */
+  /** Resolves when there is space to ask a task again that was unreachable. */
   readonly whenRoom?: () => Promise<void>;
 }
 
-/** See the module. */
 export class TaskFetcher {
   readonly #around: ReaderSurroundings;
   readonly #task: TaskSource;
@@ -89,12 +87,12 @@ export class TaskFetcher {
     });
   }
 
-  /** How many requests are worth while. */
+  /** How many requests are worth keeping open. */
   get wanted(): number {
     return this.#tuner.wanted;
   }
 
-  /** What came of it so far. */
+  /** The figures so far. */
   get figures(): ReadFigures {
     const { roundTripMs } = this.#way;
     return {
@@ -110,7 +108,9 @@ export class TaskFetcher {
     };
   }
 
-  /** See {@linkcode ElementFetcher.fetch}. What cannot be unpacked is an error, `data_loss` mostly. */
+  /**
+   * See {@linkcode ElementFetcher.fetch}. A failed decompression is an error, usually `data_loss`.
+   */
   async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const { world } = this.#around.context;
     const askedMs = world.nowMs();
@@ -181,7 +181,7 @@ export class TaskFetcher {
     return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
   }
 
-  /** Now and then, what the task needs to know to decide whether compressing pays. */
+  /** At intervals, the figures from which the task decides whether compression pays. */
   #wayNews(nowMs: number): WayFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
@@ -208,7 +208,7 @@ export class TaskFetcher {
     });
   }
 
-  /** Asks until the task is there again, or is known to be gone. */
+  /** Probes until the task answers, or is known to be gone. */
   async #probe(): Promise<void> {
     const { context } = this.#around;
     for (let failures = 0; !this.#left; failures++) {
@@ -220,7 +220,7 @@ export class TaskFetcher {
     }
   }
 
-  /** Whether something comes back in time, be it that the task is gone. */
+  /** Whether an answer comes in time, even that the task is gone. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
       await this.#around.context.ask(this.#task.source, "stats", null, { timeoutMs });
@@ -235,7 +235,7 @@ export class TaskFetcher {
     const { context, options } = this.#around;
     const { worker, source } = this.#task;
     this.#options.onUnreachable();
-    // One that has answered before is a worker lost, which is the dispatcher's business.
+    // A worker that answered before and is lost now is the dispatcher's to handle.
     if (this.#warned || this.#fetcher.hasAnswered) return;
     this.#warned = true;
     sayUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {

@@ -1,34 +1,34 @@
 /**
- * Workers that iterators of one process cannot reach, said once for all of these.
+ * Reports workers that iterators of one process cannot reach, once for all of them.
  *
  * @module
  */
 import type { Timer, World } from "../runtime/world.ts";
 
-/** In what time further iterators that meet the same are counted instead, in ms. */
+/** For how long further iterators with the same failure are only counted, in ms. */
 const SPAN_MS = 60_000;
 
 /** One worker that could not be reached. */
 interface Unreached {
   readonly saidMs: number;
-  /** Iterators that have met it since. */
+  /** Iterators with the same failure since. */
   others: number;
 }
 
-/** By key, the newest last. The clients of a process have one world in common. */
+/** By key, the newest last. All clients of a process share one world. */
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
-/** What is said. */
+/** What is reported. */
 export interface UnreachedNews {
-  /** Names the worker where it was looked for. */
+  /** Identifies the worker and its address. */
   readonly key: string;
   readonly sentence: string;
 }
 
 /**
- * Says that a worker cannot be reached. Of the iterators that meet the same within a minute only the
- * first says it at once; how many more there were is said at the end of that minute, if the first one
- * still reads then, or before the next worker that cannot be reached.
+ * Reports that a worker cannot be reached. The first iterator reports at once. Those that fail
+ * within the same minute are counted, and the count is reported at the end of the minute, if the
+ * first still reads, or before the next unreachable worker.
  */
 export function sayUnreached(
   world: World,

@@ -1,17 +1,17 @@
 /**
- * How fast answers come over from one source.
+ * Measures the throughput of answers from one source.
  *
  * @module
  */
 
-/** What is older than this counts half, and half of that after as long again, in ms. */
+/** Half-life of older measurements, in ms. */
 const HALF_LIFE_MS = 2_000;
-/** How much longer than the shortest one a way's round trip may be thought with each that is. */
+/** By how much the assumed shortest round trip may grow with each longer one. */
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**
- * Adds up how long answers were on their way: from when the source had them until they were here,
- * less what an empty message takes. Where answers overlap the time counts once.
+ * Adds up how long answers were in transit: from when the source had them until they arrived, less
+ * an empty message's round trip. Overlapping answers count once.
  */
 export class WayMeter {
   #roundTripMs: number | undefined;
@@ -19,12 +19,12 @@ export class WayMeter {
   #ms = 0;
   #lastMs = 0;
 
-  /** A message that says little has come back after so many ms. */
+  /** An empty message came back after this many ms. */
   roundTrip(ms: number): void {
     this.#roundTripMs = Math.min(ms, ROUND_TRIP_GROWTH * (this.#roundTripMs ?? ms));
   }
 
-  /** What a message takes there and back when nothing is on the way, in ms; undefined before the first. */
+  /** The round trip of an empty message on an idle network, in ms; undefined before the first. */
   get roundTripMs(): number | undefined {
     return this.#roundTripMs;
   }
@@ -32,7 +32,7 @@ export class WayMeter {
   /**
    * An answer has come.
    *
-   * @param onTheWayMs The time since it was asked for, less what it has waited at its source.
+   * @param onTheWayMs The time since its request, less the wait at its source.
    */
   came(nowMs: number, bytes: number, onTheWayMs: number): void {
     const kept = 0.5 ** ((nowMs - this.#lastMs) / HALF_LIFE_MS);
@@ -42,10 +42,10 @@ export class WayMeter {
     this.#lastMs = nowMs;
   }
 
-  /** Bytes per second while there are any; undefined before it can be known. */
+  /** Bytes per second while answers are in transit; undefined before it is measured. */
   get bytesPerSecond(): number | undefined {
     if (this.#bytes === 0 || this.#roundTripMs === undefined) return undefined;
-    // What takes no time at all is as fast as anything can be told to be.
+    // A transfer that takes no measurable time gets the highest rate that can be reported.
     return Math.min(1e12, 1_000 * this.#bytes / Math.max(this.#ms, Number.MIN_VALUE));
   }
 }

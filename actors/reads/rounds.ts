@@ -28,7 +28,6 @@ interface Waiting {
   readonly reject: (error: LeatError) => void;
 }
 
-/** See the module. */
 export class Rounds {
   readonly #numConsumers: number;
   readonly #rounds = new Map<number, Round>();

@@ -18,7 +18,6 @@ export class Hold<T> {
   }
 }
 
-/** See the module. */
 export class Holdings<T> {
   readonly #byNode = new Groups<string, Hold<T>>();
   readonly #byLife = new Groups<Cell, Hold<T>>();

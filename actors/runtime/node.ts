@@ -30,7 +30,6 @@ import { RunQueue } from "./run_queue.ts";
 import type { SystemOptions } from "./system.ts";
 import type { World } from "./world.ts";
 
-/** See the module. */
 export class ActorNode implements CellSystem, ReceptionOwner {
   readonly id: NodeId;
   readonly world: World;

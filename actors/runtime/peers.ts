@@ -36,7 +36,6 @@ interface Watcher {
   readonly id: number;
 }
 
-/** See the module. */
 export class Peers {
   readonly #asks: Asks;
   readonly #say: (source: Cell, target: Ref, word: WatchWord) => void;

@@ -41,7 +41,6 @@ export interface ReceptionOwner {
   emit(event: InspectionEvent): void;
 }
 
-/** See the module. */
 export class Reception {
   readonly #owner: ReceptionOwner;
 

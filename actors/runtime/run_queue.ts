@@ -13,7 +13,6 @@ import type { World } from "./world.ts";
 /** Turns taken in one macrotask before timers and sockets get their chance. */
 const TURNS_PER_MACROTASK = 128;
 
-/** See the module. */
 export class RunQueue {
   readonly #world: World;
   readonly #deliver: (envelope: Envelope, sender: Identity) => void;

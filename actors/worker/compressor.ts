@@ -38,7 +38,6 @@ export interface Making {
   readonly bytes: number;
 }
 
-/** See the module. */
 export class Compressor {
   readonly #setting: ElementCompression;
   #active: FrameCodec | undefined;

@@ -36,7 +36,6 @@ export interface HeldSplitOptions {
   readonly onRunnerDied: (error: LeatError) => void;
 }
 
-/** See the module. */
 export class HeldSplit {
   readonly #split: AssignedSplit;
   readonly #options: HeldSplitOptions;

@@ -27,7 +27,6 @@ export interface LastCallsOptions {
   readonly onChange: () => void;
 }
 
-/** See the module. */
 export class LastCalls {
   readonly #options: LastCallsOptions;
   #isCalling = false;

@@ -27,7 +27,6 @@ interface Listing {
   readonly askers: Asker[];
 }
 
-/** See the module. */
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;

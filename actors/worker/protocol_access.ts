@@ -13,7 +13,6 @@ import type {
   WorkerProtocol,
 } from "./protocol.ts";
 
-/** See the module. */
 export const workerAccess: Access<WorkerProtocol> = {
   listSplits: [],
   beginSave: [],

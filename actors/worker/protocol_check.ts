@@ -26,7 +26,6 @@ import type {
 
 const dataset = object({ datasetId: name, ...datasetFields });
 
-/** See the module. */
 export const workerChecks = checksOf<WorkerProtocol>()({
   listSplits: object({ dataset }),
   beginSave: object({ dataset, save: saveSettings, seed: name, owner: name }),

@@ -26,7 +26,6 @@ export interface RunnerDeathsOptions {
   readonly dispatcherTimeoutMs: number;
 }
 
-/** See the module. */
 export class RunnerDeaths {
   readonly #options: RunnerDeathsOptions;
   #count = 0;

@@ -29,7 +29,6 @@ export interface TaskPipelineOptions {
   readonly splits: RunnerSplits;
 }
 
-/** See the module. */
 export class TaskPipeline {
   readonly #options: TaskPipelineOptions;
   readonly #meter: TaskMeter;

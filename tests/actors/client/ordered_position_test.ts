@@ -32,7 +32,7 @@ Deno.test("restore takes a place in a stream, and refuses what is none before an
     const error = await assertRejects(
       () => iterator.restore(savedWith({ ...PLACE, ...part })),
       LeatError,
-      "holds no place in a stream",
+      "holds no position in a stream",
     );
     assertEquals(error.code, "invalid_argument", Deno.inspect(part));
   }
