@@ -44,13 +44,10 @@ export class SaveMode extends Mode {
   override readonly needsSplits = true;
   override readonly endsFailedTasks = false;
 
-  override check({ jobName, parameters }: OpenRequest, { cardinality }: JoinFacts): void {
+  override check({ parameters }: OpenRequest, { cardinality }: JoinFacts): void {
     const { processingMode, numConsumers, sharing } = parameters;
     if (processingMode !== ShardingPolicy.DETERMINISTIC) {
       throw invalid(`A save goes with processingMode DETERMINISTIC, not ${processingMode}`);
-    }
-    if (jobName === undefined) {
-      throw invalid("A save needs a jobName: all that save there give the same");
     }
     if (cardinality === -1) {
       throw invalid("distributedSave: an endless dataset cannot be saved; take(n) of it");

@@ -9,6 +9,7 @@ import type { DispatcherConfig } from "../../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { checkedQuotas } from "../../../actors/dispatcher/quotas.ts";
+import { normalFolder } from "../../../actors/dispatcher/save_folder.ts";
 import { RequestRates } from "../../../actors/dispatcher/request_rates.ts";
 import type { Identity } from "../../../actors/runtime/identity.ts";
 import type { AnswerOf, MethodOf, RequestOf } from "../../../actors/runtime/protocol.ts";
@@ -183,6 +184,47 @@ Deno.test("a named job is joined by the identity that began it and by admins", a
   for (const part of [`"job"`, `"team-a"`, `"team-b"`]) assertStringIncludes(message, part);
   const other = await b.ask("openIteration", b.openRequest(datasetId, "other"));
   assert(other.jobId !== jobId);
+});
+
+Deno.test("the job of a save belongs to its folder, however its path is spelt and whatever name it is given", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("saved", false);
+  const request = (team: Team, folder: string, jobName?: string) => ({
+    ...team.openRequest(datasetId, jobName),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000000", shuffled: false },
+      save: { folder, overwrite: true, fingerprint: hashBytes("saved") },
+    },
+  });
+  const { jobId } = await a.ask("openIteration", request(a, "/data/v"));
+  const spellings = ["/data/./v", "/data//v", "/data/v/", "/data/x/../v", "//data/v", "/../data/v"];
+  for (const folder of spellings) {
+    for (const jobName of [undefined, "another", `distributedSave ${folder}`]) {
+      const { code } = await b.refused("openIteration", request(b, folder, jobName));
+      assertEquals(code, "permission_denied", folder);
+    }
+    assertEquals((await a.ask("openIteration", request(a, folder))).jobId, jobId, folder);
+  }
+  await b.ask("openIteration", request(b, "/data/v2"));
+  const squatted = b.openRequest(datasetId, "distributedSave /data/v3");
+  assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");
+});
+
+Deno.test("normalFolder leaves out steps that lead nowhere", () => {
+  const cases = [
+    ["/", "/"],
+    ["/a/b", "/a/b"],
+    ["a", "a"],
+    ["./a", "a"],
+    ["../a", "../a"],
+    ["a/../../b", "../b"],
+    ["/..", "/"],
+    [".", "."],
+    ["a/..", "."],
+  ];
+  for (const [path, normal] of cases) assertEquals(normalFolder(path!), normal, path);
 });
 
 Deno.test("a dataset registered for jobs alone is read by the identity that did so, another's equal one is its own", async () => {
