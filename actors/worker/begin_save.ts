@@ -1,5 +1,5 @@
 /**
- * Looking at the folder of a save, for the dispatcher, which touches no file.
+ * Begins saves in their folders, for the dispatcher, which touches no file.
  *
  * @module
  */
@@ -11,12 +11,12 @@ import type { WorkerProtocol } from "./protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
 
 /**
- * Begins saves. A dispatcher that was restarted asks again for what this worker may be about: it is
- * given what comes of that, because a second attempt would find the folder locked by the first.
+ * Begins saves. A restarted dispatcher repeats its request. The repetition gets the outcome of the
+ * begin under way, because a second one would find the folder locked by the first.
  */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;
-  /** Those under way, by who saves. */
+  /** Those under way, by save. */
   readonly #underWay = new Map<string, Promise<Begun>>();
 
   constructor(runners: RunnerFactory) {

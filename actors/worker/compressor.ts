@@ -1,11 +1,12 @@
 /**
- * Whether a task's elements are compressed: as its dataset says, or where it is measured to pay.
+ * Decides whether a task's elements are compressed: as its dataset says, or where it measurably
+ * pays.
  *
- * A pipeline's elements come at the pace of the slowest of making, sending and unpacking. Compressing
- * makes sending faster and the other two slower, so it pays where sending is the slowest by far and
- * the data gets smaller. What sending and unpacking take is told by clients that read over a network,
- * and only while their training loops wait; what compressing takes and brings is tried out on parts
- * of elements, ever more seldom while it brings nothing.
+ * Elements come at the pace of the slowest step: making, sending or decompressing. Compression
+ * makes sending faster and the other two slower, so it pays where sending is by far the slowest and
+ * the data shrinks. Clients that read over a network report the cost of sending and decompressing,
+ * while their training loops wait. The cost and gain of compressing are measured in trials on parts
+ * of elements, which become rarer while they show no gain.
  *
  * @module
  */
@@ -14,25 +15,25 @@ import type { FrameCodec } from "../../transport/compression.ts";
 import type { CompressionFigures, WayFigures } from "./protocol.ts";
 import type { CompressionTrial, CompressionWish } from "./runner.ts";
 
-/** What `"auto"` compresses with: several times faster than gzip both ways, and smaller. */
+/** What `"auto"` compresses with: several times faster than gzip in both directions, and smaller. */
 const AUTO_CODEC: FrameCodec = "zstd";
-/** Elements must come this many times faster for compressing to begin… */
+/** Compression begins if elements come this many times faster… */
 const GAIN_TO_BEGIN = 1.2;
-/** …and for it to go on. */
+/** …and continues while they come this many times faster. */
 const GAIN_TO_GO_ON = 1.05;
-/** So many reports in a row must say the same before anything changes. */
+/** Consecutive reports that must agree before anything changes. */
 const REPORTS_TO_CHANGE = 2;
-/** Training loops that wait for less of their time than this gain nothing. */
+/** Training loops that wait for a smaller share of their time gain nothing. */
 const WAITING_SHARE_MIN = 0.1;
-/** Elements between two trials; twice as many after each that did not lead to compressing. */
+/** Elements between two trials; doubles after each that did not start compression. */
 const TRIAL_EVERY_MIN = 16;
 const TRIAL_EVERY_MAX = 4_096;
-/** What a newer trial counts for among those before. */
+/** Weight of a new trial against earlier ones. */
 const NEWER = 0.3;
-/** What unpacking takes a client that has not done it yet, in bytes per second. */
+/** Assumed speed of a client that has not decompressed yet, in bytes per second. */
 const UNPACKING_BYTES_PER_SECOND = 400e6;
 
-/** What the task's pipeline has made so far, compressing included. */
+/** What the task's pipeline has made so far, compression included. */
 export interface Making {
   readonly busyMs: number;
   readonly bytes: number;
@@ -42,10 +43,10 @@ export class Compressor {
   readonly #setting: ElementCompression;
   #active: FrameCodec | undefined;
   #reason: string;
-  /** What compressing leaves of a byte, and takes for one in ms; undefined before the first trial. */
+  /** Compressed size and time in ms, per byte; undefined before the first trial. */
   #ratio: number | undefined;
   #msPerByte = 0;
-  /** What clients have reported since the last change for the other side, in a row. */
+  /** Consecutive reports in favour of a change, since the last one. */
   #votes = 0;
   #trialDue = false;
   #sinceTrial = 0;
@@ -53,7 +54,7 @@ export class Compressor {
   #bytes = 0;
   #compressedBytes = 0;
   #ms = 0;
-  /** What had been made at the report before, and what a byte took to make since, in ms. */
+  /** What had been made at the previous report, and the time per byte since, in ms. */
   #made: Making = { busyMs: 0, bytes: 0 };
   #makingMsPerByte = 0;
 
@@ -75,7 +76,7 @@ export class Compressor {
     return { codec: AUTO_CODEC, isTrial: true };
   }
 
-  /** For people. */
+  /** Figures for status pages. */
   get figures(): CompressionFigures {
     return {
       setting: this.#setting,
@@ -87,7 +88,7 @@ export class Compressor {
     };
   }
 
-  /** Notes an element, and answers how many bytes it had before it was compressed. */
+  /** Notes an element and returns its uncompressed size in bytes. */
   came(frame: Uint8Array, trial: CompressionTrial | undefined): number {
     if (trial === undefined) return frame.byteLength;
     const ratio = trial.compressedBytes / trial.bytes;
@@ -107,7 +108,7 @@ export class Compressor {
     return trial.bytes;
   }
 
-  /** A client has said how it reads. */
+  /** Handles a client's report of how it reads. */
   heard(way: WayFigures, making: Making): void {
     if (this.#setting !== "auto") return;
     this.#noteMaking(making);
@@ -136,7 +137,7 @@ export class Compressor {
   #judge(way: WayFigures): Verdict {
     const isActive = this.#active !== undefined;
     if (way.waitingShare < WAITING_SHARE_MIN) {
-      // Perhaps because elements are compressed: then that goes on.
+      // The reason may be that elements are compressed: so compression continues.
       return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
     }
     const sendingMs = 1_000 / way.bytesPerSecond;
@@ -150,7 +151,7 @@ export class Compressor {
       };
     }
     if (this.#ratio === undefined) {
-      return { pays: false, needsTrial: true, reason: "it was not tried yet" };
+      return { pays: false, needsTrial: true, reason: "it has not been tried" };
     }
     const unpackingMs = 1_000 / (way.unpackBytesPerSecond ?? UNPACKING_BYTES_PER_SECOND);
     const compressedMs = Math.max(
@@ -169,7 +170,7 @@ export class Compressor {
 
 interface Verdict {
   readonly pays: boolean;
-  /** Whether more trials could change it. */
+  /** Whether more trials could change the decision. */
   readonly needsTrial: boolean;
   readonly reason: string;
 }

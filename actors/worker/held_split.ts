@@ -1,5 +1,5 @@
 /**
- * A split that an ordered task produces: what came of it and was not fetched yet.
+ * A split that an ordered task produces, with the elements that were not fetched yet.
  *
  * @module
  */
@@ -11,28 +11,28 @@ import type { OnlySplit, Runner, RunnerOutcome } from "./runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
 
-/** Produced ahead of any request: consumers read in turn, and others' splits are to be there by then. */
+/** Elements produced ahead of requests, as consumers alternate and others wait for them. */
 const AHEAD_ELEMENTS_MAX = 2;
 const AHEAD_FOR_CONSUMERS_MAX = 256;
-/** Steps asked of the runner at a time: it takes the next while the one before is on its way here. */
+/** Steps open at the runner: it takes the next while the previous one is on its way here. */
 const PULLING_MAX = 2;
 
-/** What was handed out by the dispatcher. */
+/** A split that the dispatcher assigned. */
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
 
-/** What a held split tells its task. */
+/** What a held split needs. */
 export interface HeldSplitOptions {
   readonly context: ActorContext;
   /** See `OnlySplit`. */
   readonly grant: number;
-  /** How many read the split. */
+  /** How many readers the split has. */
   readonly readers: number;
-  /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+  /** Bytes produced ahead of requests beyond which nothing more is asked of the runner. */
   readonly aheadBytesMax: number;
   readonly pipeline: TaskPipeline;
-  /** Something has become ready, or the split has been produced whole. */
+  /** An element is ready, or the split has been produced whole. */
   readonly onProgress: () => void;
-  /** The pipeline's runner has died while it ran the split. */
+  /** The pipeline's runner died while it ran the split. */
   readonly onRunnerDied: (error: LeatError) => void;
 }
 
@@ -43,9 +43,9 @@ export class HeldSplit {
   #runner: Runner | undefined;
   #pulling = 0;
   #produced = 0;
-  /** What a runner that began the split again has still to give once more. */
+  /** How many known items a runner that restarted the split has still to repeat. */
   #known = 0;
-  /** Everything was produced, or all that can be; some of it may wait to be fetched. */
+  /** Everything that can be produced was; some of it may wait to be fetched. */
   ended = false;
 
   constructor(split: AssignedSplit, options: HeldSplitOptions) {
@@ -58,7 +58,7 @@ export class HeldSplit {
     return this.#split.sequence;
   }
 
-  /** Whether something of it is ready for that reader. */
+  /** Whether an item is ready for that reader. */
   hasReadyFor(reader: number): boolean {
     return this.#ready.hasFor(reader);
   }
@@ -71,19 +71,19 @@ export class HeldSplit {
     return this.#ready.bytes;
   }
 
-  /** Elements that were produced, those that failed included. */
+  /** Elements produced, failed ones included. */
   get produced(): number {
     return this.#produced;
   }
 
-  /** Goes on producing where there is room: for so many who wait, and a few beyond. */
+  /** Continues producing where there is space: for the waiting requests, and a few beyond. */
   pump(waiting: number): void {
     const { readers, aheadBytesMax, pipeline, context: { world } } = this.#options;
     const runner = pipeline.runner ?? pipeline.start();
     if (runner !== this.#runner) {
       this.#runner = runner;
       this.#pulling = 0;
-      // It gives the same as the one before, and what that gave is passed over.
+      // The new runner repeats what the old one gave; the repetition is skipped.
       this.#known = this.#produced;
     }
     const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
@@ -107,7 +107,7 @@ export class HeldSplit {
       } catch (error) {
         outcome = LeatError.from(error, "unavailable");
       }
-      // What comes of a runner that is gone (not even that it ends), or of steps beyond the end, is nothing.
+      // Ignores results (even ends) of a lost runner, and of steps beyond the end.
       if (this.ended || runner !== pipeline.runner) return;
       this.#pulling--;
       if (!(outcome instanceof LeatError)) this.#came(outcome);

@@ -1,7 +1,7 @@
 /**
- * The end of a task that drains: it has given all that it will, and waits until its readers have said
- * that it has arrived. An answer may have been lost on its way, and its reader would ask again only when
- * it has been patient for long; so whoever has said nothing is called, and asks again at once.
+ * The end of a draining task: it has given everything, and waits until its readers acknowledge it.
+ * An answer may be lost, and the reader would repeat the request only after a long timeout. So
+ * readers that have not acknowledged are called, and repeat it at once.
  *
  * @module
  */
@@ -9,21 +9,21 @@ import { LeatError } from "../../core/error.ts";
 import type { Awaited, Repeats } from "../elements/repeats.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 
-/** Before readers are called, and then called again, in ms; doubles each time up to the maximum. */
+/** Pause before readers are called, and called again, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 2_000;
-/** How long a call may take, in ms. */
+/** Time limit for a call, in ms. */
 const CALL_TIMEOUT_MS = 2_000;
-/** With what its own node refuses what is asked of an actor that has ended. */
+/** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];
 
 /** What {@linkcode LastCalls} needs. */
 export interface LastCallsOptions {
   readonly context: ActorContext;
   readonly repeats: Repeats;
-  /** How long a reader that is silent is waited for, in ms. */
+  /** How long to wait for a reader that does not answer, in ms. */
   readonly acknowledgedWithinMs: number;
-  /** Called when nobody may be waited for any more. */
+  /** Called when no readers remain to wait for. */
   readonly onChange: () => void;
 }
 
@@ -35,7 +35,7 @@ export class LastCalls {
     this.#options = options;
   }
 
-  /** Whether nobody is waited for any more. Who is will be called until it has all, or is given up. */
+  /** Whether no readers remain to wait for. Others are called until they have all, or time out. */
   settle(): boolean {
     if (this.#awaited.length === 0) return true;
     if (!this.#isCalling) {
@@ -49,7 +49,7 @@ export class LastCalls {
     return this.#options.repeats.awaited(this.#options.acknowledgedWithinMs);
   }
 
-  /** As a rule there is nothing to wait for but what is on its way, which a pause is long enough for. */
+  /** Usually only answers in transit are waited for, and one pause is enough. */
   async #callAll(): Promise<void> {
     for (let pauseMs = PAUSE_MIN_MS;; pauseMs = Math.min(PAUSE_MAX_MS, 2 * pauseMs)) {
       const awaited = this.#awaited;
@@ -79,7 +79,7 @@ export class LastCalls {
     } catch (error) {
       const { code, details } = LeatError.from(error);
       if (code === "cancelled") throw error;
-      // Who cannot be reached may be later, and an older client knows no such call and asks by itself.
+      // An unreachable reader may come back. An older client without this call repeats by itself.
       if (!GONE.includes(details?.["reason"])) return;
       repeats.leave(awaited.clientId);
     }

@@ -1,9 +1,9 @@
 /**
- * Listing the splits of datasets, a few at a time: what is asked for several times is listed once, and
- * what nobody waits for any more is not.
+ * Lists the splits of datasets, a few at a time. Equal requests share a listing, and a listing that
+ * is no longer waited for is stopped.
  *
- * A listing takes a thread where functions are confined. If those that are asked for again because they
- * were late all took one, a busy worker would be ever later.
+ * Where functions are confined a listing takes a thread. If each repetition of a late listing took
+ * one, a busy worker would only become later.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { DatasetDefinition } from "../dispatcher/protocol.ts";
 import type { World } from "../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
 
-/** Listings that run at a time, beside those that were given up and go on nevertheless. */
+/** Concurrent listings, not counting abandoned ones that could not be stopped. */
 const LISTINGS_MAX = 2;
 
 interface Asker {
@@ -30,7 +30,7 @@ interface Listing {
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** Those that have not begun, by dataset and what it is, the oldest first. */
+  /** Those not begun, by dataset and definition, oldest first. */
   readonly #queue = new Map<string, Listing>();
   #running = 0;
 
@@ -40,13 +40,13 @@ export class Listings {
   }
 
   /**
-   * The splits as they are at some time after this was called.
+   * The splits as they are at some time after this call.
    *
-   * @param deadlineMs When nobody waits for them any more, in monotonic time.
-   * @throws {LeatError} What the listing failed with; `deadline_exceeded` when it has come to nothing by then.
+   * @param deadlineMs When they are no longer waited for, in monotonic time.
+   * @throws {LeatError} The listing's failure; `deadline_exceeded` when it did not finish by then.
    */
   list(dataset: DatasetDefinition, deadlineMs: number): Promise<SplitTable> {
-    // A dispatcher that has lost its journal gives ids anew.
+    // A dispatcher that lost its journal assigns the same ids again.
     const key = `${dataset.datasetId} ${dataset.fingerprint}`;
     const listing = this.#queue.get(key) ?? { dataset, askers: [] };
     this.#queue.set(key, listing);
@@ -67,14 +67,14 @@ export class Listings {
   async #run({ dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
-    const late = () => new LeatError("deadline_exceeded", "Nobody waits for these splits any more");
+    const late = () => new LeatError("deadline_exceeded", "These splits are no longer waited for");
     if (leftMs <= 0) {
       for (const { table } of askers) table.reject(late());
       return;
     }
     this.#running++;
     const givenUp = new AbortController();
-    // Not every runner can be stopped: a folder may be on a disk that does not answer.
+    // Not every runner can be stopped: its folder may be on a disk that does not answer.
     const ending = new Ending();
     const giveUp = () => {
       const error = late();

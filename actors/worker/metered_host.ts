@@ -6,10 +6,10 @@
 import { DelegatingHost } from "../../data/delegating_host.ts";
 import type { Files, Host, OpenFile } from "../../data/host.ts";
 
-/** Passes everything on to another host, and counts. */
+/** Passes everything on to another host, and counts the bytes read. */
 export class MeteredHost extends DelegatingHost {
   readonly files: Files;
-  /** A runner is where pipelines of others run. */
+  /** Pipelines of other nodes run in a runner. */
   readonly runsForeign = true;
   bytesRead = 0;
 

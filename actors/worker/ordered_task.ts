@@ -1,9 +1,9 @@
 /**
- * A task of a DETERMINISTIC job: it produces the splits it is handed, each alone, the first in the
- * order of the stream first, and names the place of everything it gives.
+ * A task of a DETERMINISTIC job: it produces the splits it is assigned, each separately, in the
+ * order of the stream, and names the position of everything it gives.
  *
- * It holds a few splits, and has room for one more that was lost elsewhere and comes before all of
- * them: its reader waits for that one, and may take nothing else until it has it.
+ * It holds a few splits, plus one spare: a split that another task lost and that precedes all of
+ * them. Its reader waits for that one, and may take nothing else first.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { RunnerDeaths } from "./runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
-/** Splits held beside the spare one: one is produced, the next is known when it ends. */
+/** Splits held besides the spare one: one is produced, the next is ready when it ends. */
 const HELD_MAX = 2;
 
 /** Makes the actor of an ordered task. */
@@ -28,11 +28,11 @@ export function createOrderedTask(
   return taskActor(new OrderedTask(context, options));
 }
 
-/** What is wanted, and by whom. */
+/** What a request wants, and for which reader. */
 interface Wish {
-  /** Which of the readers: a consumer's index, or 0. */
+  /** The reader: a consumer's index, or 0. */
   readonly reader: number;
-  /** Nothing of a split beyond this one is wanted. */
+  /** No split after this one is wanted. */
   readonly upTo: number;
   readonly own: Own | undefined;
 }
@@ -50,11 +50,11 @@ class OrderedTask implements RunningTask {
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
-  /** A runner has died, and the dispatcher has not said yet whether another may be started. */
+  /** A runner died, and the dispatcher has not answered yet whether another may start. */
   #isHeldBack = false;
-  /** How many read the task, each all of it or what is its own. */
+  /** How many readers the task has; each reads all of it or its own elements. */
   readonly #readers: number;
-  /** Per reader the first split that it wants anything of. */
+  /** Per reader, the first split of which it wants anything. */
   readonly #wantedFrom: number[];
   /** In the order of the stream. */
   #held: HeldSplit[] = [];
@@ -81,7 +81,7 @@ class OrderedTask implements RunningTask {
       context,
       definition,
       runners,
-      // What goes to several is not to be moved away by one of them.
+      // An element shared by several readers must not be transferred to one of them.
       settings: { epoch: definition.repetition, splits: false, shared: this.#readers > 1 },
       splits: this.#splits,
     });
@@ -112,7 +112,7 @@ class OrderedTask implements RunningTask {
     return this.#repeats.answer(request, () => this.#take(request));
   }
 
-  /** Elements that only a consumer that has left had still to take are kept for nobody. */
+  /** Elements that only a departed consumer had still to take are dropped. */
   leave(clientId: number, consumerIndex: number | undefined): void {
     this.#repeats.leave(clientId);
     if (consumerIndex !== undefined) this.#pass(consumerIndex, Infinity);
@@ -182,7 +182,7 @@ class OrderedTask implements RunningTask {
     }
     if (this.#ended) return { kind: "end" };
     if (ready === undefined) return undefined;
-    // What is wanted may be on its way here; else its reader is to look elsewhere.
+    // A wanted split may be on its way here; otherwise the reader looks elsewhere.
     const { sequence: from } = this.#held.find((held) => held === ready || !held.ended)!;
     return from <= upTo ? undefined : { kind: "later", from };
   }
@@ -194,10 +194,10 @@ class OrderedTask implements RunningTask {
     return answer;
   }
 
-  /** Serves who waits, keeps the first split going that is not produced whole, and asks for more. */
+  /** Serves waiting requests, keeps the first unfinished split running, and asks for more. */
   #progress(): void {
     if (this.#ended) return;
-    // A lost split that comes when nobody wants it any more is spent as soon as it is produced.
+    // A lost split that is no longer wanted is finished as soon as it is produced.
     this.#dropSpent();
     this.#waiting = this.#waiting.filter(({ wish, answer }) => {
       const now = this.#answerTo(wish);
@@ -233,7 +233,7 @@ class OrderedTask implements RunningTask {
   async #ask(spare: boolean): Promise<void> {
     try {
       const split = await this.#splits.nextOrdered(spare);
-      // What a task gets that has ended meanwhile is given to another when the dispatcher hears of it.
+      // If the task has ended, the dispatcher assigns the split to another when it learns so.
       if (this.#ended) return;
       if (split === null) {
         this.#noMore = true;
@@ -263,13 +263,15 @@ class OrderedTask implements RunningTask {
       const mayStart = await this.#deaths.mayStartAfter(error, sequence);
       this.#isHeldBack = false;
       if (this.#ended) return;
-      // The dispatcher tells readers why, where the job has failed.
+      // Where the job has failed, the dispatcher tells readers why.
       if (mayStart) this.#progress();
       else this.#options.onFenced();
     });
   }
 
-  /** Either the task has ended, or the dataset cannot be read by splits, which its reader is told. */
+  /**
+   * Either the task has ended, or the dataset cannot be read by splits, which its reader is told.
+   */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

@@ -1,6 +1,6 @@
 /**
- * A runner that runs its pipeline in the thread it is made in. Runner threads hold one each; the
- * simulator, and programs that start no threads, use it as it is.
+ * A runner that runs its pipeline in its own thread. Each runner thread holds one; the simulator,
+ * and programs that start no threads, use it directly.
  *
  * @module
  */
@@ -38,7 +38,7 @@ import type {
   RunnerSplits,
 } from "./runner.ts";
 
-/** Splits that are over and are remembered: steps asked for beyond an end come soon after it. */
+/** Ended splits that are remembered: steps beyond an end are asked for soon after it. */
 const ENDED_SPLITS_KEPT = 16;
 
 type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame" | "trial">;
@@ -59,9 +59,9 @@ export class PipelineRunner implements Runner {
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
   #saving: JointSave | undefined;
-  /** Splits that are run as datasets of their own, by their grants. */
+  /** Splits that run as datasets of their own, by grant. */
   readonly #only = new Map<number, OpenSplit>();
-  /** By grant, oldest first, what the steps of those are answered that are over. */
+  /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
   readonly #over = new Map<number, RunnerOutcome>();
   /** Why the pipeline cannot be run, or read on. */
   #failure: RunnerOutcome | undefined;
@@ -126,7 +126,7 @@ export class PipelineRunner implements Runner {
 
   async #stepOn(wish: CompressionWish | undefined): Promise<RunnerOutcome> {
     this.#iterator ??= await this.#open().catch(neverRun);
-    // It was disposed meanwhile.
+    // It was disposed in the meantime.
     if (this.#disposed) this.#iterator.return();
     const { done, value } = await this.#iterator.next();
     return done ? { kind: "end" } : { kind: "element", ...this.#encode(value, wish) };
@@ -138,7 +138,7 @@ export class PipelineRunner implements Runner {
     return { kind: "element", frame: encodeMessage(await this.#saving.do(work)) };
   }
 
-  /** What a split has left over comes before its end. */
+  /** Rows that a split left over come before its end. */
   async #stepIn(
     only: OnlySplit,
     wish: CompressionWish | undefined,
@@ -152,7 +152,7 @@ export class PipelineRunner implements Runner {
     return this.#end(only.grant, { kind: "end" });
   }
 
-  /** Nothing more is run of a split. */
+  /** Ends a split: no step of it runs any more. */
   #end(grant: number, outcome: RunnerOutcome): RunnerOutcome {
     this.#only.get(grant)?.iterator.return();
     this.#only.delete(grant);
@@ -164,7 +164,7 @@ export class PipelineRunner implements Runner {
   async #open(): Promise<DatasetIterator<unknown>> {
     const { seed, task = 0, epoch, splits } = this.#settings;
     const node = await this.#share();
-    // The dispatcher finds out as well, but the pipeline might have begun by then.
+    // The dispatcher checks this as well, but the pipeline might have begun by then.
     if (splits) checkSplittable(node);
     return openIterator(node, {
       host: this.#host,
@@ -176,7 +176,7 @@ export class PipelineRunner implements Runner {
     });
   }
 
-  /** What of the pipeline is run here. */
+  /** The part of the pipeline that runs here. */
   async #share(): Promise<DatasetNode> {
     const { shard } = this.#settings;
     if (shard === undefined) return this.#node;
@@ -225,7 +225,7 @@ export class PipelineRunner implements Runner {
     return this.#graph ??= Dataset.deserialize(this.#settings.graph).node;
   }
 
-  /** The element as a message. What is too large for one was made by the pipeline, so that is named. */
+  /** The element as a message. An error for one too large names the operator that made it. */
   #written(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
     try {
       return encodeMessage(element, { into, roomForEnvelope: true, ...this.#pool });
@@ -260,7 +260,7 @@ export class PipelineRunner implements Runner {
   }
 }
 
-/** Makes runners that run in the thread they are made in. */
+/** Makes runners that run in the caller's thread. */
 export class PipelineRunners implements RunnerFactory {
   readonly #host: Host;
   readonly #running = new Set<Runner>();
@@ -287,7 +287,7 @@ export class PipelineRunners implements RunnerFactory {
   }
 }
 
-/** A pipeline that cannot be run gives nothing, which is not the end of its data. */
+/** The error of a pipeline that cannot be run, so that it does not look like the end of its data. */
 function neverRun(error: unknown): never {
   throw ReadingFailure.of(error);
 }

@@ -1,6 +1,6 @@
 /**
- * What workers and their tasks can be asked. A task, the sliding-window cache before it and the
- * coordinated-read scheduler before it all speak the same {@linkcode ElementSourceProtocol}.
+ * What workers and their tasks can be asked. A task, its sliding-window cache and its
+ * coordinated-read scheduler all implement {@linkcode ElementSourceProtocol}.
  *
  * @module
  */
@@ -15,9 +15,9 @@ import type { Ref } from "../runtime/ref.ts";
 
 /** What the dispatcher asks of a worker. */
 export interface WorkerProtocol {
-  /** Lists the splits of a pipeline's sources, on a runner thread. @throws what the listing failed with. */
+  /** Lists the splits of a pipeline's sources, on a runner thread. @throws the listing's failure. */
   listSplits(request: { readonly dataset: DatasetDefinition }): { readonly table: SplitTable };
-  /** Looks at the folder of a save, on a runner, and begins it or goes on. @throws why it cannot. */
+  /** Begins a save in its folder, or resumes it, on a runner. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: JointSaveSettings;
@@ -25,54 +25,54 @@ export interface WorkerProtocol {
     readonly owner: string;
   }): Begun;
   /**
-   * Takes no more work, and answers when clients have fetched what was produced, or at the deadline.
+   * Takes no more work. Answers when clients have fetched what was produced, or at the deadline.
    * True: nothing was left.
    */
   drain(request: { readonly timeoutMs: number }): boolean;
   /**
-   * Says good-bye to the dispatcher, which ends what is left of the worker's tasks at once instead of
-   * when it misses the worker. Usually after `drain`.
+   * Leaves the dispatcher, which then ends the worker's remaining tasks at once rather than after
+   * missed heartbeats. Usually called after `drain`.
    */
   leave(request: null): null;
   /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
   wake(request: null): null;
-  /** Says that a worker on that node asks for this one's name. Who answers lives, and keeps it. */
+  /** Another worker, at that node, wants this name. A worker that answers keeps it. */
   nameWanted(request: { readonly by: string }): null;
 }
 
-/** DETERMINISTIC: where something stands in the stream. */
+/** DETERMINISTIC: a position in the stream. */
 export interface Place {
-  /** The split's place in the order of splits. */
+  /** The split's position in the order of splits. */
   readonly sequence: number;
-  /** The split's place in its table. */
+  /** The split's position in its table. */
   readonly split: number;
-  /** Counts what comes of the split, from 0. */
+  /** Counts the items of the split, from 0. */
   readonly index: number;
 }
 
 /** What an answer with bytes says of its request. */
 export interface Held {
-  /** How long it has waited here for the element, in ms; left out: not at all. */
+  /** How long the request waited here for the element, in ms; left out: not at all. */
   readonly heldMs?: number;
 }
 
 /** What an error says beyond one element. */
 export interface Final {
-  /** The task cannot read on: nothing comes after it, nor the end. Left out: it is an element's error. */
+  /** The task cannot read on: nothing follows, not even an end. Left out: one element failed. */
   readonly isFinal?: true;
 }
 
-/** Sharing: what an answer says of the trainer's place in the stream. */
+/** Sharing: how the trainer's position in the stream moved. */
 export interface Skipped {
-  /** Elements before this one that the trainer has missed, as they had left the window; left out: none. */
+  /** Elements that the trainer missed before this one, as they left the window; left out: none. */
   readonly skipped?: number;
 }
 
-/** How a client reads over a network: what compressing for it depends on. */
+/** How a client reads over a network: the basis for deciding on compression. */
 export interface WayFigures {
-  /** How fast this source's answers come over, in bytes on the wire per second. */
+  /** Throughput of this source's answers, in bytes on the wire per second. */
   readonly bytesPerSecond: number;
-  /** How fast it unpacks compressed elements, in their size after it; left out before the first. */
+  /** Decompression speed, in decompressed bytes per second; left out before the first. */
   readonly unpackBytesPerSecond?: number;
   /** The share of its time, 0 to 1, in which its training loop waits. */
   readonly waitingShare: number;
@@ -81,14 +81,14 @@ export interface WayFigures {
 /** Whether a task's elements are compressed. */
 export interface CompressionFigures {
   readonly setting: ElementCompression;
-  /** What they are compressed with now. */
+  /** The current codec. */
   readonly active: "none" | FrameCodec;
   /** Why. */
   readonly reason: string;
-  /** Bytes of elements that it was done to, before and after. */
+  /** Bytes of compressed elements, before and after. */
   readonly bytes: number;
   readonly compressedBytes: number;
-  /** What it took, trials included, in ms. */
+  /** Time spent compressing, trials included, in ms. */
   readonly ms: number;
 }
 
@@ -108,13 +108,13 @@ export type ElementAnswer =
   )
   /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
   | ({ readonly kind: "remainder"; readonly element: Payload; readonly place: Place } & Held)
-  /** DETERMINISTIC: so many elements from this place on are other consumers' own. */
+  /** DETERMINISTIC: this many elements from this position on belong to other consumers. */
   | { readonly kind: "passed"; readonly place: Place; readonly count: number }
-  /** DETERMINISTIC: nothing more comes of the split. `place.index` counts what came. */
+  /** DETERMINISTIC: nothing more comes of the split. `place.index` counts its items. */
   | { readonly kind: "split_end"; readonly place: Place }
   /**
-   * There is nothing in `waitMs`; DETERMINISTIC: or nothing of the splits that were asked for, and of
-   * none before `from`, unless one that was lost elsewhere comes.
+   * There is nothing within `waitMs`. DETERMINISTIC: there is nothing of the requested splits, and
+   * of none before `from` unless it is one that was lost elsewhere.
    */
   | { readonly kind: "later"; readonly from?: number }
   /** There will be no more for this client. */
@@ -123,22 +123,22 @@ export type ElementAnswer =
   | { readonly kind: "skip" };
 
 /**
- * DETERMINISTIC: which elements of a split are a consumer's own: of n consumers, those whose number in
- * the stream leaves its index when divided by n. Of splits before this one it wants nothing.
+ * DETERMINISTIC: which elements of a split belong to a consumer: those whose number in the stream,
+ * modulo the number of consumers, is its index. It wants nothing of earlier splits.
  */
 export interface Own {
-  /** The split, by its place in the order of splits. */
+  /** The split's position in the order of splits. */
   readonly sequence: number;
-  /** The number in the stream of the first element of it. */
+  /** The number in the stream of the split's first element. */
   readonly number: number;
 }
 
-/** Whether an answer says that there will be nothing more: the end, or why reading cannot go on. */
+/** Whether nothing follows the answer: it is the end, or says why reading cannot continue. */
 export function isLast(answer: ElementAnswer): boolean {
   return answer.kind === "end" || isFinal(answer);
 }
 
-/** Whether an answer says why reading cannot go on. */
+/** Whether an answer says why reading cannot continue. */
 export function isFinal(
   answer: ElementAnswer,
 ): answer is ElementAnswer & { readonly kind: "error"; readonly isFinal: true } {
@@ -148,33 +148,33 @@ export function isFinal(
 /** Asks for one element. */
 export interface GetElementRequest {
   readonly clientId: number;
-  /** Counts this client's requests to this source from 1; a repeated one gets the same answer. */
+  /** Numbers this client's requests to this source from 1; a repeated one gets the same answer. */
   readonly sequence: number;
-  /** All answers up to this sequence have arrived: they need not be kept. */
+  /** All answers up to this sequence number have arrived and need not be kept. */
   readonly acknowledged: number;
-  /** Sharing: whose pointer to move. */
+  /** Sharing: the trainer whose pointer moves. */
   readonly trainerId?: string;
-  /** With consumers: which of them this is. */
+  /** With consumers: the consumer's index. */
   readonly consumerIndex?: number;
   readonly round?: number;
-  /** Coordinated reads: this consumer wants nothing of rounds before this one any more. */
+  /** Coordinated reads: this consumer wants nothing more of rounds before this one. */
   readonly floor?: number;
-  /** Coordinated reads: consumers that take no part in this round, nor in any before it. */
+  /** Coordinated reads: consumers that take no part in this round or any before it. */
   readonly absent?: readonly number[];
-  /** DETERMINISTIC: nothing is wanted now of splits beyond this place in their order. */
+  /** DETERMINISTIC: no splits beyond this position are wanted now. */
   readonly upTo?: number;
-  /** DETERMINISTIC with consumers: only this consumer's own elements are wanted of a split. */
+  /** DETERMINISTIC with consumers: only this consumer's own elements of a split are wanted. */
   readonly own?: Own;
   /**
-   * The client would rather ask another source than wait for longer, in ms: if there is no element by
-   * then, the answer is `later`. A source may not know it, and let it wait.
+   * If no element is ready after this time, in ms, the answer is `later`, so that the client can
+   * ask another source. A source that does not support it lets the request wait.
    */
   readonly waitMs?: number;
-  /** Where elements are compressed when it pays: news of how the client reads. */
+  /** For compression `auto`: how the client reads. */
   readonly way?: WayFigures;
 }
 
-/** Who leaves, where one consumer says it of another: clients count from 1. */
+/** The client id in `leave` where one consumer reports another's departure. Real ids start at 1. */
 export const SOME_CLIENT = 0;
 
 /** What clients ask of a task, a cache or a scheduler. */
@@ -186,37 +186,38 @@ export interface ElementSourceProtocol {
    */
   getElement(request: GetElementRequest): ElementAnswer;
   /**
-   * Forgets a client and what is kept for it; idempotent. Of a consumer that has left others say so, too.
+   * Forgets a client and what is kept for it; idempotent. Other consumers also report a departed
+   * consumer.
    */
   leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
-  /** Figures for people. */
+  /** Figures for status pages. */
   stats(request: null): ElementSourceStats;
 }
 
-/** What a task asks of those who read it: clients, or what stands before it. */
+/** What a task asks of its readers: clients, a cache or a scheduler. */
 export interface ElementReaderProtocol {
   /**
-   * Says that the task drains and has given all that it will: what its reader still waits for was lost on
-   * its way, and is asked for once more at once. Answers as `GetElementRequest.acknowledged` does, and
-   * without it when it reads the task no more.
+   * The task drains and has given everything: answers that its reader still waits for were lost,
+   * and are requested again at once. Answers like `GetElementRequest.acknowledged`, or without it
+   * when it no longer reads the task.
    */
   askAgain(request: null): { readonly acknowledged?: number };
 }
 
-/** Sharing: what the cache before a task can be asked. */
+/** Sharing: what the cache of a task can be asked. */
 export interface CacheProtocol extends ElementSourceProtocol, ElementReaderProtocol {
-  /** From now on the window holds so many bytes at most; its oldest elements go at once. Idempotent. */
+  /** Bounds the window to this many bytes; the oldest elements are dropped at once. Idempotent. */
   resize(request: { readonly windowBytesMax: number }): null;
 }
 
-/** Coordinated reads: what consumers ask of the scheduler before a task. */
+/** Coordinated reads: what consumers ask of a task's scheduler. */
 export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReaderProtocol {
   /**
-   * Says that this consumer holds what it was given of a round; answers when all of them have said so,
-   * but for those that take no part in it. Only then does a training loop get it. Idempotent.
+   * This consumer holds what it was given of a round. Answers when all consumers that take part in
+   * the round have said so; only then does a training loop get it. Idempotent.
    *
-   * @throws `failed_precondition` for a round that was not begun here, or is long over; `cancelled` where
-   * the consumer has said so anew since.
+   * @throws `failed_precondition` for a round that was not begun here, or is long over; `cancelled`
+   * where the consumer has repeated the request.
    */
   confirm(request: {
     readonly consumerIndex: number;
@@ -228,16 +229,16 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
 /** Figures of an element source. */
 export interface ElementSourceStats {
   readonly role: "task" | "cache" | "reads";
-  /** Elements asked of what is behind it (for a task: produced by the pipeline). */
+  /** Elements that it requested from what it reads (for a task: produced by the pipeline). */
   readonly produced: number;
-  /** Elements handed to clients, repetitions not counted. */
+  /** Elements given to clients, repetitions not counted. */
   readonly served: number;
   readonly bufferedBytes: number;
   /** Bytes that the task's pipeline has read from files. */
   readonly bytesRead: number;
   /**
-   * Sharing: elements skipped by trainers that fell behind the window. Coordinated reads: rounds that
-   * all consumers have skipped because they were late.
+   * Sharing: elements missed by trainers that fell behind the window. Coordinated reads: rounds
+   * that all consumers skipped because they were late.
    */
   readonly skipped: number;
   readonly sharing?: SharingStats;
@@ -246,9 +247,9 @@ export interface ElementSourceStats {
 /** Figures of a sliding window. */
 export interface SharingStats {
   readonly windowBytesMax: number;
-  /** In the window now. */
+  /** Elements in the window now. */
   readonly elements: number;
-  /** Trainers that it has pointers of. */
+  /** Trainers that it holds pointers for. */
   readonly trainers: number;
   /** Elements that were in the window when a trainer asked. */
   readonly hits: number;
@@ -256,15 +257,15 @@ export interface SharingStats {
   readonly misses: number;
 }
 
-/** Figures of a task: counts that only grow, and what there is now. */
+/** Figures of a task: counts that never decrease, and current levels. */
 export interface TaskStats extends ElementSourceStats {
-  /** Bytes of the elements handed to clients. */
+  /** Bytes of the elements given to clients. */
   readonly servedBytes: number;
   /** Requests that wait for an element now. */
   readonly waiting: number;
-  /** How long its pipeline had something to do, in ms. */
+  /** How long its pipeline was busy, in ms. */
   readonly busyMs: number;
-  /** How often its runner died and was started again. */
+  /** How often its runner died and was restarted. */
   readonly runnerRestarts: number;
   /** Left out by a task that sends no elements. */
   readonly compression?: CompressionFigures;
@@ -273,12 +274,12 @@ export interface TaskStats extends ElementSourceStats {
 }
 
 /**
- * How many rounds ahead of its training loop a consumer reads at most (coordinated reads), whatever its
- * user says. No consumer is then more than twice as many rounds ahead of another.
+ * The most rounds that a consumer reads ahead of its training loop (coordinated reads), whatever
+ * its options say. So no consumer is more than twice as many rounds ahead of another.
  */
 export const ROUNDS_AHEAD_MAX = 32;
 
-/** Where a worker lives on its node. */
+/** The worker's path on its node. */
 export const WORKER_PATH = "/worker";
 
 /** A reference to the worker of a node. */

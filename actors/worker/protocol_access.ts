@@ -1,6 +1,6 @@
 /**
- * Who may ask workers, and what stands before their tasks, for what. The dispatcher is an admin to a
- * worker that has dialled it.
+ * Which roles may ask workers, tasks, caches and schedulers for what. A dispatcher dialled by a
+ * worker has the admin role there.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export const workerAccess: Access<WorkerProtocol> = {
   nameWanted: [],
 };
 
-/** A cache or a scheduler on another node reads as a client does. */
+/** A cache or scheduler on another node reads as a client does. */
 const READERS = ["client", "worker"] as const;
 
 /** What clients ask of any source. */
@@ -32,17 +32,17 @@ export const elementSourceAccess: Access<ElementSourceProtocol> = {
   stats: READERS,
 };
 
-/** What tasks ask of those who read them. */
+/** What tasks ask of their readers. */
 export const elementReaderAccess: Access<ElementReaderProtocol> = { askAgain: ["worker"] };
 
-/** Sharing: the cache before a task. */
+/** Sharing: the cache of a task. */
 export const cacheAccess: Access<CacheProtocol> = {
   ...elementSourceAccess,
   ...elementReaderAccess,
   resize: ["worker"],
 };
 
-/** Coordinated reads: the scheduler before a task. */
+/** Coordinated reads: the scheduler of a task. */
 export const roundSourceAccess: Access<RoundSourceProtocol> = {
   ...elementSourceAccess,
   ...elementReaderAccess,

@@ -1,6 +1,6 @@
 /**
- * The shapes of what workers and element sources are asked: a request that has another is refused before
- * anything is done.
+ * The shapes of requests to workers and element sources. A request of another shape is refused
+ * before anything is done.
  *
  * @module
  */
@@ -35,7 +35,7 @@ export const workerChecks = checksOf<WorkerProtocol>()({
   nameWanted: object({ by: text }),
 });
 
-/** A client's number; of those that stand before a task, which have none, it is below 0. */
+/** A client's number; caches and schedulers, which have none, use numbers below 0. */
 const clientId = whole;
 
 const elementSource = {
@@ -64,14 +64,14 @@ const elementSource = {
 /** What clients ask of any source. */
 export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
 
-/** Sharing: the same, and what the worker asks. */
+/** Sharing: the same, plus the worker's requests. */
 export const cacheChecks = checksOf<CacheProtocol>()({
   ...elementSource,
   askAgain: nothing,
   resize: object({ windowBytesMax: figure }),
 });
 
-/** Coordinated reads: the same, and what consumers ask. */
+/** Coordinated reads: the same, plus the consumers' requests. */
 export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
   ...elementSource,
   askAgain: nothing,

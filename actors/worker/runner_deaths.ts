@@ -1,7 +1,7 @@
 /**
- * A task's word to the dispatcher that its runner has died. No other runner is started before the
- * dispatcher has journaled the death: work that kills its runners ends, whichever worker has it and
- * whoever restarts in between.
+ * A task's reports to the dispatcher that its runner died. No other runner starts before the
+ * dispatcher has journaled the death. So work that kills its runners ends, whichever worker has it
+ * and whichever process restarts in between.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export interface RunnerDeathsOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;
   readonly dispatcher: Ref<DispatcherProtocol>;
-  /** How long one ask waits while the dispatcher is away, in ms; then it is asked anew. */
+  /** How long one request waits while the dispatcher is away, in ms; then it is repeated. */
   readonly dispatcherTimeoutMs: number;
 }
 
@@ -35,7 +35,7 @@ export class RunnerDeaths {
   }
 
   /**
-   * Reports a death. Waits for the dispatcher for as long as it takes.
+   * Reports a death. Waits for the dispatcher without limit.
    *
    * @param place See `DispatcherProtocol.runnerDied`.
    * @returns Whether the task may start another runner. If not, it has ended.

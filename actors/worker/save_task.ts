@@ -1,6 +1,6 @@
 /**
- * A task of a save: it asks for a piece of work, has its runner do it, and says what came of it with
- * the question for the next. Nobody reads from it.
+ * A task of a save: it asks for a piece of work, has its runner do it, and reports the outcome with
+ * the request for the next. It has no readers.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { TaskPipeline } from "./task_pipeline.ts";
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
 type Said = Omit<SaveRequest, "taskId">;
 
-/** How long a question may go unanswered before it is asked again, in ms. */
+/** How long a request may go unanswered before it is repeated, in ms. */
 const ATTEMPT_MS = 2_000;
 
 /** The splits of a save come with its work. */
@@ -53,7 +53,7 @@ class SaveTask {
   readonly #deaths: RunnerDeaths;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
-  /** It has nothing to do and nothing to say, and waits for work. */
+  /** It has nothing to do or report, and waits for work. */
   #isIdle = true;
   #ended = false;
   readonly #over = Promise.withResolvers<void>();
@@ -87,8 +87,8 @@ class SaveTask {
   }
 
   /**
-   * Finishes what it is at, and takes no more but what it had asked for before: what is handed out to it
-   * nobody else is given.
+   * Finishes its work, and takes only what it had requested before: that is assigned to no other
+   * task.
    */
   drain(): Promise<void> {
     this.#isDraining = true;
@@ -122,9 +122,9 @@ class SaveTask {
   }
 
   /**
-   * Tells who reads the folder why the save has ended, once the dispatcher has taken it to have failed:
-   * of a task that was given up for dead nobody hears. Where it cannot be written, they find out by the
-   * silence.
+   * Writes the reason for a failed save into its folder, for readers of the folder, once the
+   * dispatcher has accepted the failure: a task given up as dead does not report. If writing fails,
+   * the readers time out.
    */
   async #noteFailure({ owner, ...work }: SaveWork, { failed }: Said): Promise<void> {
     if (failed === undefined || !("id" in work)) return;
@@ -166,7 +166,7 @@ class SaveTask {
     throw new LeatError("internal", `A task is not asked to ${work.work} a save`);
   }
 
-  /** Has a runner do the work. One that dies has done nothing. */
+  /** Has a runner do the work. If the runner dies, nothing was done. */
   async #run(work: SaveWork): Promise<RunnerOutcome> {
     for (;;) {
       const runner = this.#pipeline.runner ?? this.#pipeline.start();
@@ -175,7 +175,7 @@ class SaveTask {
       } catch (error) {
         const failure = LeatError.from(error, "unavailable");
         if (!this.#pipeline.died(runner, failure)) return { kind: "end" };
-        // That a save has failed is told once.
+        // A save's failure is reported once.
         const mayStart = work.work !== "failure" &&
           await this.#deaths.mayStartAfter(failure, work.work === "run" ? work.first : undefined);
         if (!mayStart) return { kind: "error", error: failure.toWire() };

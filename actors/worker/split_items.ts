@@ -1,22 +1,22 @@
 /**
- * What came of a split and is kept until all of its readers have taken it.
+ * The items of a split, kept until all of its readers have taken them.
  *
  * @module
  */
 import { type ElementAnswer, isFinal, type Own, type Place } from "./protocol.ts";
 
-/** What comes of a split: each has a place. */
+/** An item of a split; each has a position. */
 export type SplitItem = ElementAnswer & { readonly place: Place };
 
-/** See the module. Items are numbered by their place in the split. */
+/** Items are numbered by their position in the split. */
 export class SplitItems {
   /** From `#first` on. */
   #items: SplitItem[] = [];
   #first = 0;
   #bytes = 0;
-  /** Per reader the number of the item that it takes next; Infinity: it wants nothing of the split. */
+  /** Per reader, the number of the next item; Infinity: it wants nothing of the split. */
   readonly #cursors: number[];
-  /** The lowest of these, and how many readers are there: most that take something are not the last there. */
+  /** The lowest of these, and how many readers are at it. */
   #lowest = 0;
   #atLowest = 0;
 
@@ -25,7 +25,7 @@ export class SplitItems {
     this.#findLowest();
   }
 
-  /** Those that some reader has not taken. */
+  /** Items that some reader has not taken. */
   get length(): number {
     return this.#items.length;
   }
@@ -41,14 +41,14 @@ export class SplitItems {
     this.#trim();
   }
 
-  /** Whether there is something that the reader has not taken. */
+  /** Whether there is an item that the reader has not taken. */
   hasFor(reader: number): boolean {
     return this.#cursors[reader]! < this.#first + this.#items.length;
   }
 
   /**
-   * The next item of a reader. Of those that are other readers' own only the place is given, of as
-   * many at once as there are.
+   * The next item of a reader. Runs of items that belong to other readers become one item with a
+   * position and a count.
    */
   take(reader: number, own: Own | undefined): SplitItem {
     const from = this.#cursors[reader]!;

@@ -1,6 +1,6 @@
 /**
  * A task: one pipeline on one worker. The actor keeps the runner a little ahead of its clients and
- * hands each element to a client that waits, in turn.
+ * gives each element to a waiting client, round-robin.
  *
  * @module
  */
@@ -29,13 +29,13 @@ import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 import { type Waiting, WaitingRequests } from "./waiting.ts";
 
-/** Elements produced ahead of any request, per task. */
+/** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** Bytes produced ahead of any request beyond which nothing more is, unless the worker is told otherwise. */
+/** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /**
- * How long a draining task waits for a silent client to acknowledge what it was given, in ms: one whose
- * answer was lost asks again within that, even if it cannot be told to.
+ * How long a draining task waits for a client that does not acknowledge, in ms. A client whose
+ * answer was lost repeats its request within that time, even if it cannot be called.
  */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
@@ -46,9 +46,9 @@ export interface TaskOptions {
   readonly runners: RunnerFactory;
   /** How long a task waits for a split while the dispatcher is away, in ms. */
   readonly dispatcherTimeoutMs: number;
-  /** Bytes produced ahead of any request beyond which nothing more is asked of the runner. */
+  /** Bytes produced ahead of requests beyond which nothing more is asked of the runner. */
   readonly aheadBytesMax: number;
-  /** Draining: how long a silent client may take to acknowledge what it was given, in ms. */
+  /** Draining: how long a client may take to acknowledge what it was given, in ms. */
   readonly acknowledgedWithinMs: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
@@ -58,9 +58,9 @@ export interface TaskOptions {
   readonly onFenced: () => void;
 }
 
-/** What a worker asks of its tasks beside what clients do. */
+/** What a worker asks of its tasks in addition to clients' requests. */
 export interface TaskProtocol extends ElementSourceProtocol {
-  /** Takes no more splits, and answers when clients have fetched all that came of the others. */
+  /** Takes no more splits, and answers when clients have fetched the elements of the others. */
   drain(request: null): null;
   stats(request: null): TaskStats;
 }
@@ -73,13 +73,13 @@ export function createTask(
   return taskActor(new Task(context, options));
 }
 
-/** What runs one pipeline for its readers, in whichever way its job is sharded. */
+/** Runs one pipeline for its readers, however its job is sharded. */
 export interface RunningTask {
   start(): void;
   stop(): void;
-  /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
+  /** Takes no more splits. Resolves when clients have fetched the elements of the others. */
   drain(): Promise<void>;
-  /** @param asker Who asks, to be told what `ElementReaderProtocol` says. */
+  /** @param asker The reader, to be called as in `ElementReaderProtocol`. */
   getElement(
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
@@ -101,7 +101,7 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
       stats: () => task.stats(),
       drain: () => task.drain().then(() => null),
     },
-    // Its worker asks it to drain, and nothing with that.
+    // Its worker sends `drain`, without a body.
     checks: { ...elementSourceChecks, drain: () => undefined },
     access: { ...elementSourceAccess, drain: [] },
     start: () => task.start(),
@@ -115,7 +115,7 @@ class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
-  /** Outlives a runner that dies: its requests go on being numbered. */
+  /** Outlives a runner that dies, so that its requests stay numbered. */
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
@@ -127,11 +127,11 @@ class Task implements RunningTask {
   #pulling = 0;
   #ended = false;
   /**
-   * Coordinated reads: it has ended because it drains. Consumers would take its end for that of the job;
-   * whoever asks waits until the worker has left.
+   * Coordinated reads: it ended because it drains. Consumers would mistake its end for that of the
+   * job, so requests wait until the worker has left.
    */
   #isCutShort = false;
-  /** Why the pipeline cannot be read on. Every request is answered so from then on. */
+  /** Why the pipeline cannot be read on. Every later request gets this answer. */
   #failure: Failure | undefined;
   #drained: PromiseWithResolvers<void> | undefined;
   readonly #lastCalls: LastCalls;
@@ -173,7 +173,7 @@ class Task implements RunningTask {
     }
   }
 
-  /** Takes no more splits. Resolves when clients have fetched all that was produced of the others. */
+  /** Takes no more splits. Resolves when clients have fetched the elements of the others. */
   drain(): Promise<void> {
     this.#splits.close();
     this.#drained ??= Promise.withResolvers<void>();
@@ -183,7 +183,7 @@ class Task implements RunningTask {
     return this.#drained.promise;
   }
 
-  /** What a client was given may be lost on its way: it is not fetched before it is acknowledged. */
+  /** Answers may be lost on their way, so an element counts as fetched once it is acknowledged. */
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
@@ -200,7 +200,7 @@ class Task implements RunningTask {
     return answer;
   }
 
-  /** What the client waits for in vain is for others. */
+  /** Elements that the client waits for go to others. */
   leave(clientId: number): void {
     this.#repeats.leave(clientId);
     for (const { answer } of this.#waiting.leave(clientId)) {
@@ -238,7 +238,7 @@ class Task implements RunningTask {
     return answer.promise;
   }
 
-  /** Ends the waiting of somebody who has other sources to ask. */
+  /** Ends the wait of a client that has other sources to ask. */
   #waitFor(waiting: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("task.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
@@ -272,7 +272,7 @@ class Task implements RunningTask {
     }
   }
 
-  /** Whether one more fits of those that nobody waits for; what is being made is as large as the last. */
+  /** Whether one more element ahead of requests fits, if it is as large as the last. */
   get #hasRoom(): boolean {
     const spare = Math.max(0, this.#pulling - this.#waiting.length);
     return this.#aheadBytes + spare * this.#newestBytes < this.#options.aheadBytesMax;
@@ -316,11 +316,11 @@ class Task implements RunningTask {
     this.#pipeline.retire();
     if (!this.#isCutShort) this.#answerAll({ kind: "end" });
     this.#noteDrained();
-    // What is cut short is not complete: there may be more for others, or for this worker's next life.
+    // A task cut short is not complete: others, or this worker after a restart, may continue it.
     if (this.#drained === undefined) this.#options.onCompleted();
   }
 
-  /** It is not complete: the dispatcher would take that for the end of the data. */
+  /** It is not complete: the dispatcher would treat that as the end of the data. */
   #fail(failure: Failure): void {
     this.#failure = failure;
     const { definition: { taskId }, onUnreadable } = this.#options;
@@ -343,7 +343,7 @@ class Task implements RunningTask {
     this.#context.run(async () => {
       const mayStart = await this.#deaths.mayStartAfter(error);
       if (this.#ended) return;
-      // The dispatcher tells clients why, where the job has failed.
+      // Where the job has failed, the dispatcher tells clients why.
       if (!mayStart) return this.#options.onFenced();
       this.#pipeline.start();
       this.#came({ kind: "error", error: error.toWire() });
@@ -351,7 +351,7 @@ class Task implements RunningTask {
   }
 }
 
-/** What is run of a pipeline, and with which luck. */
+/** What of a pipeline runs, and with which random state. */
 function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
   const { taskId, parameters, repetition, shard } = definition;
   const { processingMode: mode, policy, sharing } = parameters;

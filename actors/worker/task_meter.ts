@@ -1,15 +1,15 @@
 /**
- * What a task counts: what it handed out, and how long its pipeline worked.
+ * What a task counts: what it gave to clients, and how long its pipeline worked.
  *
  * @module
  */
 import type { ElementAnswer } from "./protocol.ts";
 import type { CompressionWish, OwnStep, Runner, RunnerOutcome } from "./runner.ts";
 
-/** Answers that give nothing. */
+/** Answers without an element. */
 const NO_ELEMENTS: ReadonlySet<ElementAnswer["kind"]> = new Set(["split_end", "end", "passed"]);
 
-/** Counts that only grow, over all runners that the task has had. */
+/** Counts that never decrease, over all runners that the task has had. */
 export class TaskMeter {
   readonly #nowMs: () => number;
   #served = 0;
@@ -27,7 +27,7 @@ export class TaskMeter {
     this.#nowMs = nowMs;
   }
 
-  /** Elements handed out. */
+  /** Elements given to clients. */
   get served(): number {
     return this.#served;
   }
@@ -37,7 +37,7 @@ export class TaskMeter {
     return this.#servedBytes;
   }
 
-  /** Runners that followed one that died. */
+  /** Runners that replaced one that died. */
   get runnerRestarts(): number {
     return Math.max(0, this.#runners - 1);
   }
@@ -47,7 +47,7 @@ export class TaskMeter {
     return this.#bytesRead + (this.#current?.bytesRead ?? 0);
   }
 
-  /** How long a runner had something to do, in ms, up to now. */
+  /** How long a runner was busy, in ms, up to now. */
   get busyMs(): number {
     return this.#busyMs + (this.#open > 0 ? this.#nowMs() - this.#busySinceMs : 0);
   }
@@ -59,7 +59,7 @@ export class TaskMeter {
     if ("element" in answer) this.#servedBytes += answer.element.byteLength;
   }
 
-  /** The same runner, watched. One at a time. */
+  /** Returns the runner, measured. One at a time. */
   watch(runner: Runner): Runner {
     this.#runners++;
     this.#current = runner;

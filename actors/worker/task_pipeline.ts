@@ -1,6 +1,5 @@
 /**
- * A task's pipeline: the runner that it has now, how that is to compress what it makes, and what all its
- * runners have done.
+ * A task's pipeline: its current runner, its compression, and the totals of all its runners.
  *
  * @module
  */
@@ -24,7 +23,7 @@ export interface TaskPipelineOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;
   readonly runners: RunnerFactory;
-  /** What its runners are told beside what every task's are. */
+  /** What its runners are told in addition to what every task's are. */
   readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed">;
   readonly splits: RunnerSplits;
 }
@@ -34,7 +33,7 @@ export class TaskPipeline {
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
   #runner: Runner | undefined;
-  /** Before they were compressed. */
+  /** Before compression. */
   #producedBytes = 0;
 
   constructor(options: TaskPipelineOptions) {
@@ -45,12 +44,12 @@ export class TaskPipeline {
     this.#compressor = new Compressor(parameters.save === undefined ? dataset.compression : "none");
   }
 
-  /** The runner that works for the task now: what comes of another counts no more. */
+  /** The current runner of the task; results of any other no longer count. */
   get runner(): Runner | undefined {
     return this.#runner;
   }
 
-  /** Begins the pipeline on a runner of its own. */
+  /** Begins the pipeline on a new runner. */
   start(): Runner {
     const { definition, runners, settings, splits } = this.#options;
     const { taskId, jobId, dataset, seed } = definition;
@@ -68,7 +67,7 @@ export class TaskPipeline {
     return outcome;
   }
 
-  /** A runner has died, and with it its place in the data. False: it was the task's no more. */
+  /** A runner died; its position is lost. False: it was no longer the task's runner. */
   died(runner: Runner, error: LeatError): boolean {
     if (runner !== this.#runner) return false;
     this.retire();
@@ -77,7 +76,7 @@ export class TaskPipeline {
     return true;
   }
 
-  /** Nothing more is wanted of the runner. */
+  /** The runner is no longer needed. */
   retire(): void {
     this.#runner?.dispose();
     this.#runner = undefined;
@@ -88,13 +87,13 @@ export class TaskPipeline {
     this.#meter.handOut(answer);
   }
 
-  /** A client has said how it reads, if it has. */
+  /** Handles a client's report of how it reads, if there is one. */
   heard(way: WayFigures | undefined): void {
     if (way === undefined) return;
     this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
   }
 
-  /** @param held What the task itself knows. */
+  /** @param held What the task itself counts. */
   stats(held: Pick<TaskStats, "produced" | "bufferedBytes" | "waiting">): TaskStats {
     const { served, servedBytes, bytesRead, busyMs, runnerRestarts } = this.#meter;
     return {

@@ -1,5 +1,5 @@
 /**
- * A task's way to the dispatcher's splits.
+ * Requests splits for a task from the dispatcher.
  *
  * @module
  */
@@ -22,7 +22,7 @@ type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
 
-/** The `details.reason` of the error an element fails with once the dispatcher has ended its task. */
+/** The `details.reason` of failed elements once the dispatcher has ended their task. */
 export const TASK_FENCED = "task_fenced";
 
 /** Asks the dispatcher for one split after the other; each request is numbered and handled once. */
@@ -48,7 +48,7 @@ export class TaskSplits implements RunnerSplits {
     this.#timeoutMs = options.dispatcherTimeoutMs;
   }
 
-  /** Hands out nothing more. */
+  /** Supplies no more splits. */
   close(): void {
     this.#closed = true;
   }
@@ -58,10 +58,10 @@ export class TaskSplits implements RunnerSplits {
   }
 
   /**
-   * DETERMINISTIC: the next split for this task, or null when none is wanted any more. Waits for as
-   * long as it takes: while the window is full, or nothing is lost, there is none.
+   * DETERMINISTIC: the next split for this task, or null when no more are wanted. Waits without
+   * limit while the window is full, or nothing is lost.
    *
-   * @param spare only one that was lost and comes before all that this task holds.
+   * @param spare Only a split that was lost and comes before all that this task holds.
    */
   async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {
     if (this.#closed) return null;
@@ -105,7 +105,7 @@ export class TaskSplits implements RunnerSplits {
     }
   }
 
-  /** No more splits: the pipeline ends of itself, but for one that would ask for ever. */
+  /** No more splits: the pipeline ends by itself, unless it would ask for ever. */
   #none(): null {
     if (this.#definition.dataset.cardinality !== -1) return null;
     throw new LeatError("failed_precondition", "The worker is draining", {

@@ -1,7 +1,8 @@
 /**
- * Requests that wait for an element. Clients have turns: one that has many requests open, or has begun
- * before the others, gets no more of what is scarce than they do. One that asks elsewhere meanwhile, and
- * comes back, keeps its turn: an element may take longer than it may wait, and it would come last for ever.
+ * Requests that wait for an element. Clients are served round-robin: one with many open requests,
+ * or one that began earlier, gets no larger share. A client that asks elsewhere and comes back
+ * keeps its place in the order: otherwise, where an element takes longer than it waits, it would
+ * always come last.
  *
  * @module
  */
@@ -13,18 +14,18 @@ export interface Waiting {
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
-/** Elements that others get in a client's turn, as it does not wait, before it has none any more. */
+/** Elements that others get before an absent client that is next loses its place. */
 const PASSED_MAX = 16;
 
-/** A client's turn, and its requests. */
+/** A client's place in the order, and its requests. */
 interface Turn {
   readonly requests: Set<Waiting>;
   passed: number;
 }
 
-/** See the module. The requests of a client are served in the order in which they came. */
+/** The requests of a client are served in the order in which they came. */
 export class WaitingRequests {
-  /** By client, whose turn is next first. */
+  /** By client, the next to be served first. */
   readonly #byClient = new Map<number, Turn>();
   #length = 0;
 
@@ -60,14 +61,14 @@ export class WaitingRequests {
     return undefined;
   }
 
-  /** It waits no more, and its client keeps its turn; answers whether it did wait. */
+  /** The request no longer waits; its client keeps its place. Returns whether it did wait. */
   delete(waiting: Waiting): boolean {
     if (this.#byClient.get(waiting.clientId)?.requests.delete(waiting) !== true) return false;
     this.#length--;
     return true;
   }
 
-  /** Those of one client wait no more. */
+  /** Removes the requests of one client. */
   leave(clientId: number): Waiting[] {
     const requests = [...this.#byClient.get(clientId)?.requests ?? []];
     this.#byClient.delete(clientId);

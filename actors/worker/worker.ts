@@ -1,6 +1,7 @@
 /**
- * The worker: registers with the dispatcher, holds a task for each iteration it is given, and says
- * how they are doing (paper section 3.1). It keeps nothing that a restart would miss (section 3.4).
+ * The worker: registers with the dispatcher, holds a task for each iteration it is assigned, and
+ * reports their state (paper section 3.1). It keeps no state that a restart would need (section
+ * 3.4).
  *
  * @module
  */
@@ -36,19 +37,19 @@ import { ACKNOWLEDGED_WITHIN_MS, AHEAD_BYTES_MAX, createTask, type TaskProtocol 
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
-/** After so long without an answer the log says that the worker waits, in ms; the waiting goes on. */
+/** After this time without an answer the log says that the worker waits, in ms; it waits on. */
 const HEARTBEAT_TIMEOUT_MS = 2 * HEARTBEAT_ATTEMPT_MS;
 /** The longest pause after a heartbeat that failed, in ms. */
 const HEARTBEAT_RETRY_MS = 1_000;
-/** How long saying good-bye may take, in ms. */
+/** Time limit for the request to leave, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
-/** What does not go away by asking again: another token, protocol, permission or name is needed. */
+/** Errors that a retry cannot fix: another token, protocol, permission or name is needed. */
 const REFUSALS: readonly LeatErrorCode[] = [
   "unauthenticated",
   "permission_denied",
   "failed_precondition",
 ];
-/** How long a heartbeat may wait for figures, in ms: those that do not come are the ones before. */
+/** How long a heartbeat may wait for figures, in ms; missing ones are sent as they were before. */
 const MEASURE_TIMEOUT_MS = 100;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
@@ -62,58 +63,58 @@ export interface WorkerOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
   readonly runners: RunnerFactory;
   readonly tags?: readonly string[];
-  /** The process that this is: clients of the same one are local to the worker. */
+  /** The name of this process: clients of the same process are local to the worker. */
   readonly process?: string;
-  /** Nobody but the clients of its process reaches it. Default false. */
+  /** Only clients of its own process reach it. Default false. */
   readonly isPrivate?: boolean;
   /**
-   * Time between heartbeats, in ms; less where the dispatcher gives silent workers up sooner. Default
-   * 30,000. News travels at once whatever this is.
+   * Time between heartbeats, in ms; less where the dispatcher's worker timeout is shorter. Default
+   * 30,000. News is sent at once in any case.
    */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
   readonly dispatcherTimeoutMs?: number;
-  /** Of what a task makes before it is asked for, in bytes: beyond it, it makes nothing more. Default 64 MiB. */
+  /** Bytes that a task makes ahead of requests; beyond them it makes no more. Default 64 MiB. */
   readonly aheadBytesMax?: number;
   /**
-   * Draining: how long a client that is silent may take to acknowledge elements it was given, in ms.
-   * Default 35,000, as one asks again after 30,000 for what was lost on its way.
+   * Draining: how long a client may take to acknowledge elements it was given, in ms. Default
+   * 35,000: a client repeats a request with a lost answer after 30,000.
    */
   readonly acknowledgedWithinMs?: number;
   /**
-   * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
-   * part, and the others' parts grow when one ends. Default 1 GiB.
+   * Bytes that the sliding windows of its shared tasks may hold together: each of n gets an equal
+   * share, and the shares grow when one ends. Default 1 GiB.
    */
   readonly windowBytesMax?: number;
-  /** Coordinated reads: how long a round may be late before all consumers skip it, in ms. Default 100. */
+  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
-   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
-   * beyond it no later round is begun. Default 256 MiB.
+   * Coordinated reads: bytes that one task's rounds may hold for lagging consumers; beyond them no
+   * later round begins. Default 256 MiB.
    */
   readonly roundsBytesMax?: number;
-  /** What to put before the tasks of sharing and of coordinated jobs. */
+  /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
   readonly fronts: { readonly cache: ActorKind; readonly reads: ActorKind };
   /** Nodes on which to place them. Default: this one. */
   readonly placement?: { readonly cache?: string; readonly reads?: string };
-  /** What this process uses, as far as the world can tell. */
+  /** What this process uses, as far as the platform can tell. */
   readonly usage?: () => ProcessUsage;
-  /** Called when the dispatcher refuses this worker for good: it has ended its tasks and is silent. */
+  /** Called when the dispatcher refuses this worker for good. It has ended its tasks. */
   readonly onRefused?: (error: LeatError) => void;
 }
 
 interface HeldTask {
   readonly definition: TaskDefinition;
   /**
-   * Names the task's actor, and its cache or scheduler. Task ids count up, but a key cannot be guessed:
-   * a client reads a task only if the dispatcher has told it the key.
+   * Names the task's actor, and its cache or scheduler. Task ids count up, but a key cannot be
+   * guessed: a client can read a task only with the key that the dispatcher gave it.
    */
   readonly key: string;
   readonly task: FencedRef<TaskProtocol>;
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   failed: boolean;
-  /** The newest figures of the task, and of what stands before it. */
+  /** The newest figures of the task, and of its cache or scheduler. */
   stats: TaskStats | undefined;
   frontStats: ElementSourceStats | undefined;
   /** A cache or scheduler that was placed on another node. */
@@ -158,13 +159,13 @@ class Worker {
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
   #registered = false;
-  /** The life that had its name before, once the dispatcher has told it. */
+  /** The incarnation that had its name before, once the dispatcher has sent it. */
   #follows: string | undefined;
-  /** After how much silence, in ms, the dispatcher gives it up; undefined before it has said so. */
+  /** The dispatcher's timeout for a worker, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
   #left = false;
   #isWatching = false;
-  /** Where the last worker was that asked for its name. */
+  /** Where the last worker was that asked for this name. */
   #wantedBy: string | undefined;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
@@ -176,12 +177,12 @@ class Worker {
     this.#context.run(() => this.#heartbeats());
   }
 
-  /** Placed actors are the worker's, though they are no children of its. */
+  /** Placed actors belong to the worker, though they are not its children. */
   async stop(): Promise<void> {
     await Promise.all([...this.#tasks.values()].map((task) => this.#unplace(task)));
   }
 
-  /** The dispatcher hears at once that it will be gone: others may be wanted in its place. */
+  /** Tells the dispatcher at once that it will leave, so that replacements can be started. */
   async drain(timeoutMs: number): Promise<boolean> {
     this.#draining = true;
     this.wake();
@@ -192,7 +193,7 @@ class Worker {
   }
 
   wake(): void {
-    // News that is missed waits for the next regular heartbeat; nothing may rest on its being heard.
+    // Missed news waits for the next regular heartbeat; correctness must not depend on it.
     if (this.#context.world.fault("worker.miss_news")) return;
     this.#woken = true;
     this.#wake();
@@ -204,7 +205,7 @@ class Worker {
     if (this.#wantedBy !== by) {
       this.#context.world.log(
         "warn",
-        `Another worker, at ${by}, wants to be "${name}" as this one is, and waits until it ends. ` +
+        `Another worker, at ${by}, wants the name "${name}" of this one, and waits until it ends. ` +
           "Give each worker a name of its own (--name)",
       );
     }
@@ -212,7 +213,7 @@ class Worker {
     return null;
   }
 
-  /** Tells the dispatcher that this worker will not be heard of any more. */
+  /** Tells the dispatcher that this worker sends no more heartbeats. */
   async leave(): Promise<null> {
     this.#draining = true;
     this.#left = true;
@@ -288,7 +289,7 @@ class Worker {
     }
   }
 
-  /** Nobody can dial a private worker: once its link is lost it is out of reach until it speaks. */
+  /** A private worker cannot be dialled: without its link it is out of reach until it sends. */
   #watchDispatcher(): void {
     const { isPrivate = false, dispatcher } = this.#options;
     if (!isPrivate || this.#isWatching) return;
@@ -300,8 +301,8 @@ class Worker {
   }
 
   /**
-   * Asks every task for its figures, and what stands before it. One that died keeps its last ones until
-   * the dispatcher has ended it.
+   * Asks every task, and its cache or scheduler, for figures. One that died keeps its last figures
+   * until the dispatcher has ended it.
    */
   async #measure(): Promise<void> {
     const patience = { timeoutMs: MEASURE_TIMEOUT_MS };
@@ -319,7 +320,7 @@ class Worker {
       asked.push(this.#context.ask(source, "stats", null, patience).then(noteFront, keep));
     }
     await Promise.all(asked);
-    // Once more: what a window elsewhere was told before may have been lost on the way.
+    // Repeats the shares, because an earlier message to a window on another node may be lost.
     this.#divideWindows();
   }
 
@@ -343,7 +344,7 @@ class Worker {
     };
   }
 
-  /** Another life has taken this worker's name, or it is not let in. */
+  /** Another incarnation has taken this worker's name, or it is not admitted. */
   async #refused(why: LeatError): Promise<void> {
     const { name, dispatcher, onRefused } = this.#options;
     const error = new LeatError(
@@ -403,11 +404,11 @@ class Worker {
     });
   }
 
-  /** Opens a task to clients; where its cache or scheduler cannot be placed now, it is tried again. */
+  /** Opens a task to clients. If its cache or scheduler cannot be placed now, it is tried again. */
   async #open(held: HeldTask): Promise<void> {
     try {
       held.source = await this.#front(held);
-      // Meanwhile others may have come, or gone, or it was placed by a request before.
+      // In the meantime tasks may have come or gone, or an earlier request may have placed it.
       if (held.placed !== undefined) this.#divideWindows();
       if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
       this.wake();
@@ -421,8 +422,8 @@ class Worker {
   }
 
   /**
-   * A task that dies, or what stands before it, has lost its place in the data: one made anew would
-   * not know which splits it had, so the dispatcher ends it and gives another.
+   * A task that dies, or its cache or scheduler, has lost its position in the data, and a new one
+   * would not know its splits. So the dispatcher ends it and assigns another.
    */
   #failed(held: HeldTask): void {
     if (held.failed || this.#tasks.get(held.definition.taskId) !== held) return;
@@ -436,7 +437,7 @@ class Worker {
     this.wake();
   }
 
-  /** What clients of the task are to talk to: the task, or what stands before it. */
+  /** What clients of the task talk to: the task, or its cache or scheduler. */
   async #front(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
     const { skipAfterMs = 100, roundsBytesMax } = this.#options;
@@ -459,10 +460,10 @@ class Worker {
     return [...this.#tasks.values()].filter(({ definition }) => definition.parameters.sharing);
   }
 
-  /** What one of the windows may hold. */
+  /** The share of one window, in bytes. */
   get #windowPart(): number {
     const { windowBytesMax = 2 ** 30 } = this.#options;
-    // One of no bytes would never be full: nothing in it counts for more than all that it holds.
+    // A window of no bytes would never be full, because nothing in it would count.
     return Math.max(1, Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 
@@ -508,7 +509,7 @@ class Worker {
     await this.#context.stopChild(`task-${held.key}`);
   }
 
-  /** Asks once, so that it goes at once: where that is lost, it goes because its task has ended. */
+  /** Asks once, so that it ends at once. If that is lost, it ends because its task has. */
   async #unplace({ placed }: HeldTask): Promise<void> {
     if (placed === undefined) return;
     const { node, name } = placed;
