@@ -1,6 +1,6 @@
 /**
- * The simulated carrier held to the conformance suite: calm, it keeps every promise of a carrier;
- * lossy, those that rest on no message arriving.
+ * The simulated carrier in the conformance suite: without faults it keeps every promise of a
+ * carrier; with loss, the promises that do not depend on delivery.
  */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { Counters } from "../../sim/counters.ts";
@@ -18,7 +18,7 @@ import { WORKLOAD_FAULTS } from "../../sim/workload.ts";
 import { assert } from "../assert.ts";
 import { type CarrierUnderTest, conformance } from "../transport/conformance.ts";
 
-/** How much virtual time lets everything that is under way arrive, in ms. */
+/** Virtual time in which everything in transit arrives, in ms. */
 const SETTLE_MS = 100;
 
 let seeds = 0n;
@@ -93,6 +93,6 @@ conformance(
   (scenario) => PROMISED_IN_SPITE_OF_LOSS.delete(scenario),
 );
 
-Deno.test("the promises that are said to hold in spite of loss are in the suite", () => {
+Deno.test("the promises listed as independent of loss are in the suite", () => {
   assert(PROMISED_IN_SPITE_OF_LOSS.size === 0, [...PROMISED_IN_SPITE_OF_LOSS].join(", "));
 });

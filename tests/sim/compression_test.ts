@@ -1,6 +1,4 @@
-/**
- * `"auto"`: compressing by what is measured, over simulated networks of known speed, in virtual time.
- */
+/** `"auto"` compression decides by measurement; tested over simulated networks of known speed. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { Dataset } from "../../data/dataset.ts";
@@ -11,21 +9,21 @@ import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../
 import { FRONT_KINDS } from "../../world/service_kinds.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
-/** 80 kB an element, of which zstd leaves a tenth or so. */
+/** 80 kB per element, which zstd reduces to about a tenth. */
 const SMALLER = Dataset.range(10_000).repeat().batch(10_000);
-/** Of which it leaves all. */
+/** Incompressible. */
 const NOISE = Dataset.from([crypto.getRandomValues(new Uint8Array(65_536))]).repeat();
 
 interface Run {
   readonly dataset: Dataset<unknown>;
   readonly bytesPerSecond: number;
-  /** What the training loop takes for each element, in ms. */
+  /** Time of a training step, in ms. */
   readonly stepMs?: number;
   readonly isFar?: boolean;
   readonly elements: number;
 }
 
-/** Reads so many elements; answers what was done, and how long it took in virtual ms. */
+/** Reads so many elements; returns what was done, and the virtual time in ms. */
 async function read({ dataset, bytesPerSecond, stepMs = 0, isFar = true, elements }: Run) {
   const faults = { ...NO_FAULTS, bytesPerSecond };
   const cluster = new SimCluster({ seed: 1n, faults, kinds: FRONT_KINDS });
@@ -77,7 +75,7 @@ async function read({ dataset, bytesPerSecond, stepMs = 0, isFar = true, element
 }
 
 Deno.test('"auto" compresses over a slow network, and elements come faster for it', async () => {
-  // 8 ms an element at 10 MB/s.
+  // 8 ms per element at 10 MB/s.
   const slow = { dataset: SMALLER, bytesPerSecond: 10e6, elements: 1_000 };
   const { compression, reader, ms } = await read(slow);
   assertEquals(compression.active, "zstd");

@@ -1,6 +1,6 @@
 /**
- * One crash, anywhere: a node is crashed at its n-th message, for many n over a whole job, and what is
- * promised holds each time. `deno run sim/vopr.ts --crash ROLE` does so at every message.
+ * One crash at any message: crashes a node at its n-th message, for many n over a whole job, and
+ * checks the promises each time. `deno run sim/vopr.ts --crash ROLE` does so at every message.
  */
 import { type Role, ROLES } from "../../sim/crashes.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
@@ -14,7 +14,7 @@ import { runSharing } from "../../sim/workload_sharing.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { expectAllKept } from "./lib/seeds.ts";
 
-/** How many points of a job are tried here, about. */
+/** Approximate number of messages tried per job. */
 const POINTS = 3;
 
 const WORKLOADS: Readonly<Record<string, Workload>> = {
@@ -32,7 +32,7 @@ async function sweep(workload: Workload, role: Role): Promise<void> {
   const stride = Math.ceil(all.length / POINTS);
   const some = all.filter((_, i) => i % stride === 0);
   const counters = await expectAllKept(workload, some);
-  // One or another comes to lie behind the end of the job, as crashes shift what follows.
+  // A crash shifts later messages, so a few points are beyond the end of the job.
   assert(counters.get(`${role}_crashed`) >= 0.8 * some.length);
 }
 
@@ -43,7 +43,7 @@ for (const [job, workload] of Object.entries(WORKLOADS)) {
   }
 }
 
-Deno.test("crashes at every message show a dispatcher that answers before its journal is durable", async () => {
+Deno.test("crashes at every message reveal a dispatcher that answers before its journal is durable", async () => {
   const workload: Workload = (options) =>
     runDynamic({
       ...options,

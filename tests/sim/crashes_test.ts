@@ -1,4 +1,4 @@
-/** Who crashes in a run, how often, and whether all at once. */
+/** Which nodes crash in a run, how often, and whether together. */
 import { SimCluster } from "../../sim/cluster.ts";
 import { Crashes, drawCrashes, type Role, ROLES } from "../../sim/crashes.ts";
 import { type FaultOptions, NO_FAULTS } from "../../sim/options.ts";
@@ -11,7 +11,7 @@ const NODES = {
   client: ["client"],
 } as const;
 
-/** Lets them all happen; answers when, and the names of the nodes that are up after it. */
+/** Carries out all crashes; returns when, and the names of the nodes that are up afterwards. */
 async function crash(seed: bigint, roles: readonly Role[], faults: Partial<FaultOptions>) {
   const cluster = new SimCluster({ seed, faults: { ...NO_FAULTS, ...faults } });
   const times: number[] = [];
@@ -26,7 +26,7 @@ async function crash(seed: bigint, roles: readonly Role[], faults: Partial<Fault
   return { times, cluster, names: cluster.nodes.map(({ name }) => name) };
 }
 
-Deno.test("drawCrashes has each role crash in some runs, mostly once, and in none in some", () => {
+Deno.test("drawCrashes makes each role crash in some runs, mostly once, and leaves some runs without crashes", () => {
   const drawn = Array.from({ length: 200 }, (_, i) => drawCrashes(new SimRandom(BigInt(i))));
   for (const role of ROLES) {
     const times = drawn.map((roles) => roles.filter((each) => each === role).length);
@@ -36,7 +36,7 @@ Deno.test("drawCrashes has each role crash in some runs, mostly once, and in non
   assert(drawn.some((roles) => roles.length === 0));
 });
 
-Deno.test("a role that is named several times crashes so often", async () => {
+Deno.test("a role that is listed several times crashes that many times", async () => {
   const roles: Role[] = ["dispatcher", "dispatcher", "dispatcher", "worker", "worker"];
   const { times, cluster } = await crash(1n, roles, {});
   assertEquals(times.length, 5);
@@ -45,7 +45,7 @@ Deno.test("a role that is named several times crashes so often", async () => {
   assertEquals(cluster.counters.get("worker_crashed"), 2);
 });
 
-Deno.test("crashes of nodes of one machine come in one moment", async () => {
+Deno.test("nodes of one machine crash together", async () => {
   for (let seed = 1n; seed <= 10n; seed++) {
     const { times, cluster } = await crash(seed, ROLES, { crashTogetherProbability: 1 });
     assertEquals(times.length, 3);
@@ -54,7 +54,7 @@ Deno.test("crashes of nodes of one machine come in one moment", async () => {
   }
 });
 
-Deno.test("a worker that moves comes back under another name, again and again", async () => {
+Deno.test("a worker that moves restarts under another name each time", async () => {
   for (let seed = 1n; seed <= 10n; seed++) {
     const roles = Array<Role>(6).fill("worker");
     const { names, cluster } = await crash(seed, roles, { moveProbability: 1 });

@@ -1,4 +1,4 @@
-/** The simulated disk, held to what every durable log must do, and to its own faults. */
+/** The simulated disk: passes the suite of durable logs, and shows its own faults. */
 import type { DurableLog } from "../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../core/error.ts";
 import { Counters } from "../../sim/counters.ts";
@@ -12,7 +12,7 @@ import { type LogPlace, testDurableLog } from "../lib/log_conformance.ts";
 
 let places = 0n;
 
-/** A disk whose virtual time passes while somebody waits for it. */
+/** A disk whose virtual time passes while a test waits for it. */
 class Place implements LogPlace {
   readonly counters = new Counters();
   readonly scheduler = new Scheduler();
@@ -42,7 +42,7 @@ class Place implements LogPlace {
     };
   }
 
-  /** What waits for the disk of a life that is over waits for ever; here it is told. */
+  /** Promises of an ended life never settle; the test gets an error instead. */
   crash(): Promise<void> {
     this.disk.crash();
     this.#life.end();
@@ -78,7 +78,7 @@ class Place implements LogPlace {
 
 testDurableLog("SimDisk", () => Promise.resolve(new Place(++places)));
 
-Deno.test("SimDisk at a crash keeps all, some or none of what was not durable, in order", async () => {
+Deno.test("SimDisk keeps a prefix of the records that were not durable at a crash", async () => {
   const survivors = new Set<number>();
   const counters = new Counters();
   for (let seed = 1n; seed <= 60n; seed++) {
@@ -97,7 +97,7 @@ Deno.test("SimDisk at a crash keeps all, some or none of what was not durable, i
   assert(counters.get("log_tail_torn") > 0 && counters.get("log_tail_lost") > 0);
 });
 
-Deno.test("SimDisk leaves the old log or the new one when it crashes in a compaction, each sometimes", async () => {
+Deno.test("SimDisk leaves the old log or the new one after a crash during compaction, each sometimes", async () => {
   const found = new Set<string>();
   for (let seed = 1n; seed <= 40n; seed++) {
     const place = new Place(seed);
@@ -112,7 +112,7 @@ Deno.test("SimDisk leaves the old log or the new one when it crashes in a compac
   assertEquals([...found].sort(), ["[9,[]]", "[null,[1]]"]);
 });
 
-Deno.test("SimDisk refuses what does not fit, and takes it once there is room", async () => {
+Deno.test("SimDisk refuses records that do not fit, and accepts them once there is room", async () => {
   const place = new Place(1n);
   place.disk.capacityBytes = 10;
   const log = await place.open();
@@ -135,7 +135,7 @@ Deno.test("SimDisk opens a log once", async () => {
   assertEquals(error.code, "failed_precondition");
 });
 
-Deno.test("SimDisk fails a write for good: of what was appended all, some or none is there after it", async () => {
+Deno.test("SimDisk keeps a prefix of the appended records after a failed write, and fails later ones", async () => {
   const survivors = new Set<number>();
   for (let seed = 1n; seed <= 60n; seed++) {
     const place = new Place(seed, { diskErrorProbability: 1 });
@@ -153,7 +153,7 @@ Deno.test("SimDisk fails a write for good: of what was appended all, some or non
   assertEquals([...survivors].sort(), [0, 1, 2, 3]);
 });
 
-Deno.test("SimDisk is slow now and then, and loses nothing for it", async () => {
+Deno.test("SimDisk loses nothing when a write is slow", async () => {
   const place = new Place(1n, { diskSlowProbability: 0.2, diskSlowMaxMs: 1_000 });
   const log = await place.open();
   const tookMs: number[] = [];

@@ -1,4 +1,4 @@
-/** A worker that is to leave: how long it waits for clients to say that they have what it gave them. */
+/** A draining worker: how long it waits for clients to acknowledge what it gave them. */
 import { saveByService } from "../../actors/client/saving.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
@@ -13,7 +13,7 @@ import { Readings, takeAll } from "../../sim/reading.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../../sim/service.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-/** One element, so that nothing is left in the worker but what it has given. */
+/** One element, so that the worker holds nothing but the element that it has given. */
 const DATASET = Dataset.range(1);
 const DEFINITION = {
   graph: serializeGraph(DATASET.node),
@@ -21,28 +21,28 @@ const DEFINITION = {
   cardinality: 1,
 };
 
-/** What messages take, at most, in ms. */
+/** Longest time of a message, in ms. */
 const MARGIN_MS = 100;
-/** How long the worker may drain, and after how much silence the dispatcher gives a client up, in ms. */
+/** Drain time of the worker, and timeout of clients at the dispatcher, in ms. */
 const DRAIN_MS = 120_000;
-/** As in a `LocalCluster`: much shorter than clients are patient with a request. */
+/** As in a `LocalCluster`: much shorter than a client's request timeout. */
 const SHORT_DRAIN_MS = 5_000;
 const CLIENT_TIMEOUT_MS = 120_000;
 
-/** What came of it. */
+/** The result. */
 interface Left {
   readonly isDrained: boolean;
-  /** How long after the last request for an element, in ms of virtual time. */
+  /** Virtual time since the last request for an element, in ms. */
   readonly waitedMs: number;
-  /** Elements that the client has got. */
+  /** Number of elements that the client received. */
   readonly fed: number;
 }
 
 /**
- * A worker that is to leave once its element is on its way to a client.
+ * Drains a worker while its element is on its way to a client.
  *
  * @param onGiven Called as the element leaves the worker.
- * @param isTaken Whether the training loop takes it; one that does not has no room for another request.
+ * @param isTaken Whether the training loop takes it; if not, there is no room for another request.
  */
 async function leave(
   onGiven: (cluster: SimCluster) => void,
@@ -98,7 +98,7 @@ Deno.test("a worker that drains waits ACKNOWLEDGED_WITHIN_MS for a silent client
   );
 });
 
-Deno.test("a worker that drains waits for a client that asks again for what was lost on its way", async () => {
+Deno.test("a draining worker waits for a client that repeats a request whose answer was lost", async () => {
   for (const lostMs of [MARGIN_MS, SHORT_DRAIN_MS / 2]) {
     const { isDrained, fed } = await leave((cluster) => {
       cluster.network.partition(new Set(["worker>trainer"]));
@@ -108,25 +108,25 @@ Deno.test("a worker that drains waits for a client that asks again for what was 
   }
 });
 
-Deno.test("a worker that drains has a client say that all has arrived which asks for nothing more", async () => {
+Deno.test("a draining worker learns that everything arrived from a client without further requests", async () => {
   const { isDrained } = await leave(() => {}, { drainMs: SHORT_DRAIN_MS, isTaken: false });
   assertEquals(isDrained, true);
 });
 
-Deno.test("a worker that drains waits for no client that has ended, by the word of its node", async () => {
+Deno.test("a draining worker does not wait for a client whose node reports it as ended", async () => {
   const { isDrained } = await leave((cluster) => {
     const trainer = cluster.node("trainer");
     trainer.crash();
     cluster.after(MARGIN_MS, "restart", () => {
       trainer.start();
-      // A worker dials no client: it asks where there is a link.
+      // A worker dials no client: it asks over an existing link.
       trainer.system.tell(nodeActorOf("worker"), "ended", { lives: [] });
     });
   }, { drainMs: SHORT_DRAIN_MS });
   assertEquals(isDrained, true);
 });
 
-Deno.test("coordinated reads without end do not end while a worker of theirs drains", async () => {
+Deno.test("endless coordinated reads continue while one of their workers drains", async () => {
   const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
   using readings = new Readings();
   cluster.addNode(DISPATCHER_NODE, bootDispatcher());
@@ -161,7 +161,7 @@ Deno.test("coordinated reads without end do not end while a worker of theirs dra
   assert(taken.every((each) => each >= 60), `${taken}`);
 });
 
-Deno.test("a save goes on while a worker drains that was handed a part of it", async () => {
+Deno.test("a save continues while a worker with a part of it drains", async () => {
   for (const isBusy of [true, false]) {
     const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
     cluster.addNode(DISPATCHER_NODE, bootDispatcher());

@@ -1,4 +1,4 @@
-/** Luck, fault points, counters and traces. */
+/** Random numbers, fault points, counters and traces. */
 import { Counters } from "../../sim/counters.ts";
 import { FAULT_POINTS, FaultPoints } from "../../sim/fault_points.ts";
 import { drawFaults, NO_FAULTS } from "../../sim/options.ts";
@@ -14,7 +14,7 @@ import {
   assertThrows,
 } from "../assert.ts";
 
-Deno.test("SimRandom.fork is not shifted by draws from others", () => {
+Deno.test("SimRandom.fork is independent of draws from other streams", () => {
   const draw = (before: number) => {
     const random = new SimRandom(1n);
     for (let i = 0; i < before; i++) random.next();
@@ -40,7 +40,7 @@ Deno.test("FaultPoints decides once per run whether a point is enabled; an enabl
   assert(rates.every((fired) => fired === 0 || (fired > 130 && fired < 270)));
 });
 
-Deno.test("FAULT_POINTS names the points there are in production code, each in one place", async () => {
+Deno.test("FAULT_POINTS lists the points of production code, each of which occurs once", async () => {
   const found: string[] = [];
   const look = async (folder: URL): Promise<void> => {
     for await (const { name, isDirectory } of Deno.readDir(folder)) {
@@ -57,7 +57,7 @@ Deno.test("FAULT_POINTS names the points there are in production code, each in o
   assertEquals(found.sort(), [...FAULT_POINTS]);
 });
 
-Deno.test("FaultPoints counts what fired, by point", () => {
+Deno.test("FaultPoints counts firings by point", () => {
   const counters = new Counters();
   const points = new FaultPoints(new SimRandom(1n), counters, 1);
   for (const point of ["a", "b", "c", "d", "e", "f"]) points.fires(point);

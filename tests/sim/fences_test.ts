@@ -1,9 +1,11 @@
-/** What the checker of fenced references sees. */
+/** What the checker of fenced references detects. */
 import type { ActorInfo, Observer } from "../../actors/runtime/inspection.ts";
 import { FenceChecker } from "../../sim/checkers/fences.ts";
 import { assertEquals } from "../assert.ts";
 
-/** What is found when an actor is sent a message, starts again or not, and takes it. */
+/**
+ * Sends an actor a message, optionally restarts it, and delivers the message; returns the findings.
+ */
 function taken(incarnation: string | undefined, startsAgain: boolean): string[] {
   const found: string[] = [];
   const checker = new FenceChecker({ add: (what) => found.push(what) });
@@ -33,10 +35,10 @@ function taken(incarnation: string | undefined, startsAgain: boolean): string[] 
   return found;
 }
 
-Deno.test("FenceChecker sees a message that is taken by the next life of whom it was meant for", () => {
+Deno.test("FenceChecker detects a message received by a later life of its target", () => {
   assertEquals(taken("2-1", true), ["b/y#2-2 took what a/x#1-1 had sent to #2-1"]);
 });
 
-Deno.test("FenceChecker lets a life take what was meant for it, or for whoever lives there", () => {
+Deno.test("FenceChecker accepts a message for this life, or for any life at the path", () => {
   assertEquals([taken("2-1", false), taken(undefined, true)], [[], []]);
 });

@@ -1,7 +1,7 @@
 /**
- * How the work of a cluster grows with it. The goal: what the dispatcher looks at and what it is sent, for
- * each worker, do not depend on how many there are. The method: modelled clusters of two sizes, in which
- * everything that the dispatcher's state is asked for is counted; no clock is read.
+ * How work grows with the size of a cluster. Goal: per worker, the dispatcher's state accesses and
+ * messages do not depend on the number of workers. Method: modelled clusters of two sizes, in which
+ * all accesses to the dispatcher's state are counted; no clock is read.
  */
 import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluster.ts";
 import { Looks } from "../actors/dispatcher/looks.ts";
@@ -9,14 +9,14 @@ import { assert } from "../assert.ts";
 
 const SMALL = 40;
 const LARGE = 4 * SMALL;
-/** Growth that is none: what is done once, and what luck does. */
+/** Tolerated growth, for one-time work and random variation. */
 const GROWTH_MAX = 1.05;
-/** Long enough to begin, and for some heartbeats of each trainer. */
+/** Long enough to start, and for some heartbeats of each trainer. */
 const RUN_MS = 12_000;
 
-/** What a run has taken, per worker. */
+/** The work of a run, per worker. */
 interface Work {
-  /** Times that something of the dispatcher's state was asked for or come by. */
+  /** Accesses to the dispatcher's state. */
   readonly looks: number;
   readonly events: number;
   /** Messages that the dispatcher handled. */

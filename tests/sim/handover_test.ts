@@ -1,4 +1,4 @@
-/** What the checker of what tasks make and training loops take sees. */
+/** What the checker of made and received elements detects. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { HandoverChecker } from "../../sim/checkers/handover.ts";
 import { assertEquals } from "../assert.ts";
@@ -6,11 +6,11 @@ import { assertEquals } from "../assert.ts";
 const TASK = { node: "worker", path: "/worker/task-1", incarnation: "1-1" };
 const CLIENT = { node: "client", path: "/client", incarnation: "2-1" };
 
-/** What happens to one worker and one client. */
+/** The events of one worker and one client. */
 interface Course {
   readonly made: readonly string[];
   readonly taken: readonly string[];
-  /** What becomes of each request; undefined: it is not known. */
+  /** The answer of each request; undefined: unknown. */
   readonly answers?: readonly (string | undefined)[];
   readonly isWorkerLost?: boolean;
   readonly isClientLost?: boolean;
@@ -40,14 +40,14 @@ function found(
   return found;
 }
 
-Deno.test("HandoverChecker sees an element that comes more often than it was made", () => {
+Deno.test("HandoverChecker detects an element that is received more often than it was made", () => {
   assertEquals(found({ made: ["x", "x"], taken: ["x", "x"] }), []);
   assertEquals(found({ made: ["x"], taken: ["x", "x"] }), [
     "a took x for the 2th time, which was made 1 times",
   ]);
 });
 
-Deno.test("HandoverChecker sees what a living worker has made and nobody took, but lets a lost one's go", () => {
+Deno.test("HandoverChecker detects unreceived elements of a living worker, but not of a lost one", () => {
   const course = { made: ["x", "y", "y"], taken: ["y"] };
   assertEquals(found(course), [
     "2 elements that living workers have made never came, and dead clients had asked for 0: x, y",
@@ -55,7 +55,7 @@ Deno.test("HandoverChecker sees what a living worker has made and nobody took, b
   assertEquals(found({ ...course, isWorkerLost: true }), []);
 });
 
-Deno.test("HandoverChecker lets a dead client have cost what it had asked for, and no more", () => {
+Deno.test("HandoverChecker lets a dead client lose what it had requested, and no more", () => {
   const made = ["x", "y", "z"];
   const answers = ["element", "later", undefined];
   const course = { made, taken: ["x"], answers, isClientLost: true };

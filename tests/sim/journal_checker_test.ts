@@ -1,4 +1,4 @@
-/** What the checkers of the dispatcher's journal see. */
+/** What the checkers of the dispatcher's journal detect. */
 import type { Journal } from "../../actors/dispatcher/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state.ts";
@@ -11,7 +11,7 @@ import { assertEquals, assertMatch } from "../assert.ts";
 const CREATED: JournalRecord = { type: "cluster_created", clusterId: "c" };
 const STARTED: JournalRecord = { type: "dispatcher_started", incarnation: "1-1", wallMs: 0 };
 
-/** A journal on no disk, whose commits are done when they are asked for, or never. */
+/** A journal without a disk, whose commits complete immediately, or never. */
 function journal(isDurable: boolean): Journal {
   return {
     append: () => {},
@@ -20,7 +20,7 @@ function journal(isDurable: boolean): Journal {
   };
 }
 
-/** One life that journals these records, of which `applied` come into its state. */
+/** One life that journals these records, and applies `applied` to its state. */
 function live(
   checker: JournalChecker,
   isDurable: boolean,
@@ -41,7 +41,7 @@ function stateOf(...records: JournalRecord[]): DispatcherState {
   return state;
 }
 
-Deno.test("JournalChecker accepts a life that goes on from what the one before had written, or from a part of what was not on disk", () => {
+Deno.test("JournalChecker accepts a life that continues from the durable records, and a prefix of the others", () => {
   for (const [isDurable, left] of [[true, 2], [false, 2], [false, 1], [false, 0]] as const) {
     const checker = new JournalChecker();
     live(checker, isDurable, [CREATED, STARTED]);
@@ -51,7 +51,7 @@ Deno.test("JournalChecker accepts a life that goes on from what the one before h
   }
 });
 
-Deno.test("JournalChecker sees a life that begins without what was said to be on disk", () => {
+Deno.test("JournalChecker detects a life that starts without records that were reported durable", () => {
   const checker = new JournalChecker();
   live(checker, true, [CREATED, STARTED]);
   checker.begin(journal(true), stateOf(CREATED));
@@ -59,14 +59,14 @@ Deno.test("JournalChecker sees a life that begins without what was said to be on
   assertMatch(checker.found[0]!, /no journal of the one before gives, of which 2 of 2/);
 });
 
-Deno.test("JournalChecker sees a state that its journal does not give", () => {
+Deno.test("JournalChecker detects a state that differs from its journal", () => {
   const checker = new JournalChecker();
   live(checker, true, [CREATED, STARTED], [CREATED]);
   checker.end();
   assertEquals(checker.found, ["after 2 records the state is not what the journal gives"]);
 });
 
-Deno.test("every simulated run shows a dispatcher that applies what it does not journal", async () => {
+Deno.test("every simulated run reveals a dispatcher that applies what it does not journal", async () => {
   const dropping = (): (journal: Journal) => Journal => {
     let count = 0;
     return (inner) => ({
@@ -88,7 +88,7 @@ function owners(): SplitOwners {
   return found;
 }
 
-Deno.test("SplitOwners sees a DYNAMIC split that is given twice, whatever became of its first task", () => {
+Deno.test("SplitOwners detects a DYNAMIC split that is assigned twice, whatever happened to its first task", () => {
   const found = owners();
   const split = { type: "split_assigned", source: 0, repetition: 0, index: 3, number: 1 } as const;
   assertEquals(found.note({ ...split, taskId: 1 }), undefined);
@@ -103,7 +103,7 @@ Deno.test("SplitOwners sees a DYNAMIC split that is given twice, whatever became
 const ASSIGNED = { type: "sequence_assigned", number: 1, series: 0 } as const;
 const OPENED = { type: "client_opened", iterationId: 7, requestId: "r" } as const;
 
-Deno.test("SplitOwners sees a DETERMINISTIC split with two tasks, but not one that was lost", () => {
+Deno.test("SplitOwners detects a DETERMINISTIC split with two tasks, but accepts the reassignment of a lost one", () => {
   const split = { type: "sequence_assigned", sequence: 5, number: 1, series: 0 } as const;
   const twice = owners();
   assertEquals(twice.note({ ...split, taskId: 1 }), undefined);
@@ -114,7 +114,7 @@ Deno.test("SplitOwners sees a DETERMINISTIC split with two tasks, but not one th
   assertEquals(lost.note({ ...split, taskId: 2 }), undefined);
 });
 
-/** Two tasks of a stream that its consumers begin at a split; nobody has come. */
+/** Two tasks of a stream that starts at a split; no consumer has joined. */
 function ownersOfStream(numConsumers: number, startAt: number, ...behind: number[]): SplitOwners {
   const found = owners();
   const parameters = {
@@ -129,7 +129,9 @@ function ownersOfStream(numConsumers: number, startAt: number, ...behind: number
   return found;
 }
 
-/** One of the consumers comes. Answers what tells that it has all before a split. */
+/**
+ * One of the consumers joins. Returns a function that reports all splits before one as received.
+ */
 function come(found: SplitOwners, consumerIndex: number, startAt?: number, ...behind: number[]) {
   const beginning = startAt === undefined ? {} : { startAt, behind };
   found.note({ ...OPENED, clientId: 10 + consumerIndex, consumerIndex, ...beginning });
@@ -137,18 +139,18 @@ function come(found: SplitOwners, consumerIndex: number, startAt?: number, ...be
   return (mark: number) => found.note({ ...received, mark });
 }
 
-/** Task 1 is given splits. */
+/** Assigns splits to task 1. */
 function give(found: SplitOwners, ...sequences: number[]): void {
   for (const sequence of sequences) {
     assertEquals(found.note({ ...ASSIGNED, taskId: 1, sequence }), undefined);
   }
 }
 
-Deno.test("SplitOwners lets a consumer that begins before the others be given again what all of these have", () => {
+Deno.test("SplitOwners accepts splits repeated for a consumer that starts before the others", () => {
   for (const [startAt, ...behind] of [[0], [1], [4, 1], [undefined]]) {
     const found = ownersOfStream(3, 2);
     come(found, 0, 2);
-    // Of what is before the others' places it has what it was given.
+    // Of the splits before the others' positions it has received these.
     const received = come(found, 1, 0);
     give(found, 0, 1);
     received(2);
@@ -158,19 +160,19 @@ Deno.test("SplitOwners lets a consumer that begins before the others be given ag
   }
 });
 
-Deno.test("SplitOwners sees a split given again for a consumer that comes, though it was awaited for it", () => {
+Deno.test("SplitOwners detects a split repeated for a consumer that was expected", () => {
   for (const [startAt, ...behind] of [[0], [1], [4, 1], [undefined]]) {
     const found = ownersOfStream(2, 0);
     const received = come(found, 0, 0);
     give(found, 0, 1, 2);
     received(2);
-    // Nobody has what consumer 1 may want, so the tasks that have it keep it until then.
+    // Nobody has the splits that consumer 1 may need, so their tasks keep them until it joins.
     come(found, 1, startAt, ...behind as number[]);
     assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 })!, /split 1 .* task 1 has it/);
   }
 });
 
-Deno.test("SplitOwners sees a split given again for a consumer that wants nothing of it", () => {
+Deno.test("SplitOwners detects a split repeated for a consumer that does not need it", () => {
   const found = ownersOfStream(3, 2);
   come(found, 0, 2);
   const received = come(found, 1, 0);
@@ -181,7 +183,7 @@ Deno.test("SplitOwners sees a split given again for a consumer that wants nothin
   assertMatch(found.note({ ...ASSIGNED, taskId: 2, sequence: 1 })!, /split 1 .* task 1 has it/);
 });
 
-Deno.test("SplitOwners sees a split given again for a consumer while another waits for it, and not when that has left", () => {
+Deno.test("SplitOwners detects a split repeated while another consumer waits for it, but not after that has left", () => {
   for (const hasLeft of [false, true]) {
     const found = ownersOfStream(4, 2);
     come(found, 0, 2);
@@ -198,7 +200,7 @@ Deno.test("SplitOwners sees a split given again for a consumer while another wai
   }
 });
 
-Deno.test("SplitOwners sees runs of splits that two tasks write", () => {
+Deno.test("SplitOwners detects runs of splits that two tasks write", () => {
   const found = owners();
   const run = { type: "save_run_assigned", first: 0, count: 4 } as const;
   assertEquals(found.note({ ...run, taskId: 1 }), undefined);

@@ -1,6 +1,6 @@
 /**
- * Seeds that have found something before, in `tests/seeds.json`: none of them may break a promise
- * again. A failing seed's report ends with the line to add there.
+ * Seeds in `tests/seeds.json` that once broke a promise: none may break one again. A failing seed's
+ * report ends with the line to add there.
  */
 import { drawOptions } from "../../sim/swarm.ts";
 import { parseCrashes, parseFaults } from "../../sim/vopr/flags.ts";
@@ -9,13 +9,13 @@ import { WORKLOADS } from "../../sim/workloads.ts";
 import { assert, assertEquals } from "../assert.ts";
 import KEPT from "../seeds.json" with { type: "json" };
 
-/** One of them. What is left out is drawn from the seed. */
+/** A kept seed. Omitted options are drawn from the seed. */
 interface KeptSeed {
   readonly workload: string;
   readonly seed: string;
   readonly faults?: string;
   readonly crashes?: string;
-  /** What it found, in a sentence. */
+  /** What it found, as a sentence. */
   readonly found: string;
 }
 

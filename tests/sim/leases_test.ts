@@ -1,7 +1,7 @@
 /**
- * The simulator on a workload small enough to be seen through: a dispatcher with a durable log hands
- * out leases. Append, apply, answer gives each lease to exactly one asker, whatever the network and
- * the crashes do; any other order does not, and that must show.
+ * The simulator on a minimal workload: a dispatcher with a durable log assigns leases. Append,
+ * apply, answer gives each lease to exactly one asker, despite all network faults and crashes; any
+ * other order does not, and the test must detect that.
  */
 import type { DurableLog } from "../../actors/runtime/durable_log.ts";
 import type { Actor, ActorContext } from "../../actors/runtime/actor.ts";
@@ -25,7 +25,9 @@ const FAULTS: FaultOptions = {
 };
 
 interface LeaseProtocol {
-  /** The next lease for this worker; a repeated number gets the same one. Null: there are no more. */
+  /**
+   * The next lease for this worker; a repeated number gets the same one. Null: there are no more.
+   */
   lease(request: { readonly worker: string; readonly number: number }): number | null;
 }
 
@@ -60,7 +62,7 @@ function createLeaser(context: ActorContext<LeaseProtocol>, order: Order): Actor
           }
           state.apply(key);
         }
-        // Also for a repeated request: the first may still be on its way to the disk.
+        // Also for a repeated request: the record of the first may not be on disk yet.
         if (order === "append, apply, answer") await log.sync();
         return state.given.get(key)!;
       },

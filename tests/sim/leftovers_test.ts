@@ -1,4 +1,4 @@
-/** What the checkers of what nodes hold see, during a run and at its end. */
+/** What the leak and memory checkers detect, during a run and at its end. */
 import {
   BEING_ANSWERED_MAX,
   EVERY,
@@ -23,7 +23,7 @@ interface DeafProtocol {
 
 const DEAF = { node: "node", path: "/deaf" };
 
-/** A node with an actor that never begins to work, so that what it is asked waits. */
+/** A node with an actor that never starts to work, so that its messages wait. */
 function withDeafActor() {
   const cluster = new SimCluster({ seed: 1n });
   const node = cluster.addNode("node", ({ system }) => {
@@ -43,7 +43,7 @@ function withDeafActor() {
   return { cluster, node, ask };
 }
 
-Deno.test("leftovers names actors, messages and asks that are there still, and nothing of a node's own", async () => {
+Deno.test("leftovers lists remaining actors, messages and asks, but no permanent actors", async () => {
   const { cluster, node, ask } = withDeafActor();
   await ask(3);
   assertEquals(leftovers(cluster), [
@@ -58,7 +58,7 @@ Deno.test("leftovers names actors, messages and asks that are there still, and n
   assertEquals(leftovers(cluster), []);
 });
 
-Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each", async () => {
+Deno.test("MemoryChecker detects mailboxes and asks beyond their bounds, once each", async () => {
   const { cluster, ask } = withDeafActor();
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
@@ -74,7 +74,7 @@ Deno.test("MemoryChecker sees mailboxes and asks beyond their bounds, once each"
   ]);
 });
 
-Deno.test("MemoryChecker sees kept answers, asks without one, elements that wait and a dispatcher's state beyond their bounds", () => {
+Deno.test("MemoryChecker detects kept answers, unanswered asks, buffered elements and a dispatcher's state beyond their bounds", () => {
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });
   const observers: Observer[] = [];
@@ -122,7 +122,7 @@ Deno.test("MemoryChecker sees kept answers, asks without one, elements that wait
   ]);
 });
 
-Deno.test("MemoryChecker lets many answers be kept for a while, and not for long", () => {
+Deno.test("MemoryChecker accepts many kept answers for a while, but not for long", () => {
   const { found, see, pass } = keptAnswers();
   see(1);
   pass(KEPT_LONG_MS - 1);
@@ -138,7 +138,7 @@ Deno.test("MemoryChecker lets many answers be kept for a while, and not for long
   assertEquals(found, [KEPT_TOO_LONG]);
 });
 
-Deno.test("MemoryChecker holds a silence against nobody for longer than SILENCE_MS", () => {
+Deno.test("MemoryChecker counts at most SILENCE_MS of any idle time", () => {
   const { found, see, pass, silence } = keptAnswers();
   see(1);
   silence(10 * KEPT_LONG_MS);
@@ -155,7 +155,7 @@ const KEPT_TOO_LONG =
   `${KEPT_ANSWERS_LASTING_MAX + 1} answers are kept for ${KEPT_LONG_MS} ms of node, of ` +
   `${KEPT_ANSWERS_LASTING_MAX} at most`;
 
-/** A checker, and a node that keeps so many answers more than it may for long. */
+/** A checker, and a node that keeps more answers than it may for long. */
 function keptAnswers() {
   const found: string[] = [];
   const checker = new MemoryChecker({ add: (what) => found.push(what) });

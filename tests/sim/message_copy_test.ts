@@ -1,5 +1,5 @@
 /**
- * Messages that are copied instead of being written and read: that it comes to the same.
+ * Copied messages are equivalent to encoded and decoded ones.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { Payload } from "../../transport/payload.ts";
 
 const slab = new MessageSlab();
 
-/** Plain data as messages have it, whose text is ASCII. */
+/** Plain data of messages; its text is ASCII. */
 const { message } = fc.letrec((tie) => ({
   item: fc.oneof(
     { maxDepth: 4 },
@@ -38,7 +38,7 @@ const { message } = fc.letrec((tie) => ({
   ),
 }));
 
-Deno.test("copyMessage gives what the codec gives, and the length of its bytes", () => {
+Deno.test("copyMessage gives the codec's result, and the size of its bytes", () => {
   fc.assert(fc.property(message, (value) => {
     const bytes = encodeMessage(value);
     const copy = copyMessage(value as object, slab)!;
@@ -62,7 +62,7 @@ Deno.test("copyMessage copies a reference once, and counts its bytes each time",
   assert(first!.source !== source && first!.body.source !== second!.body.source);
 });
 
-Deno.test("copyMessage gives bytes of its own, which are not alone in their buffer", () => {
+Deno.test("copyMessage copies bytes into a shared buffer", () => {
   const sent = { element: new Payload(Uint8Array.of(1, 2, 3)) };
   const { element } = copyMessage(sent, slab)!.value as typeof sent;
   sent.element.bytes[0] = 9;
@@ -70,7 +70,7 @@ Deno.test("copyMessage gives bytes of its own, which are not alone in their buff
   assert(!element.isAlone && !element.shared);
 });
 
-Deno.test("copyMessage leaves to the codec what is not plain, or cannot travel", () => {
+Deno.test("copyMessage leaves values that are not plain or not sendable to the codec", () => {
   let deep: unknown = 1;
   for (let depth = 0; depth < 130; depth++) deep = [deep];
   const refused: unknown[] = ["\ud800", { "\udc00": 1 }, [undefined], () => {}, new Map(), deep];

@@ -1,6 +1,6 @@
 /**
- * `simulateCluster`. The goal: what it says follows from what things cost, by arithmetic, whichever part
- * is the limit. The method: clusters of which the limit is known, and the same with one thing changed.
+ * `simulateCluster`. Goal: its results follow from the costs by arithmetic, whichever part is the
+ * limit. Method: clusters with a known limit, and variants with one change.
  */
 import { LeatError } from "../../core/error.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
@@ -9,7 +9,7 @@ import { ModelledCluster, type ModelledOptions } from "../../sim/modelled_cluste
 import { DISPATCHER_NODE } from "../../sim/service.ts";
 import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
 
-/** A batch takes 100 ms of a host, and a trainer 20 ms. */
+/** A batch takes 100 ms of a host, and a step 20 ms of a trainer. */
 const BASE: ModelledOptions = {
   workers: 4,
   trainers: 2,
@@ -25,24 +25,24 @@ function assertNear(actual: number, expected: number, what: string): void {
   assertAlmostEquals(actual, expected, TOLERANCE * expected, what);
 }
 
-Deno.test("simulateCluster: workers that are too few make as many batches as their cores can", async () => {
+Deno.test("simulateCluster: too few workers make as many batches as their cores can", async () => {
   const outcome = await simulateCluster(BASE);
   assertNear(outcome.batchesPerSecond, 40, "4 workers of 10 batches/s");
   assertNear(outcome.workerBusyFraction, 1, "busy");
-  // 40 steps of 20 ms a second are two fifths of two trainers' time.
+  // 40 steps of 20 ms per second are two fifths of two trainers' time.
   assertNear(outcome.stallFraction, 0.6, "stalled");
   assertEquals(outcome.bottleneck, "workers");
   assert(outcome.timeToFirstBatchMs > 80, "no batch is there before it is made");
 });
 
-Deno.test("simulateCluster: with workers enough the trainers step as fast as they can", async () => {
+Deno.test("simulateCluster: with enough workers the trainers step as fast as they can", async () => {
   const outcome = await simulateCluster({ ...BASE, workers: 16 });
   assertNear(outcome.batchesPerSecond, 100, "2 trainers of 50 steps/s");
   assertNear(outcome.workerBusyFraction, 100 / 160, "what is made is what is taken");
   assertEquals(outcome.bottleneck, "trainers");
 });
 
-Deno.test("simulateCluster: throughput grows as the workers do, up to what the trainers take", async () => {
+Deno.test("simulateCluster: throughput grows with the workers, up to the trainers' rate", async () => {
   const rates: number[] = [];
   for (const workers of [8, 32, 128]) {
     const { batchesPerSecond } = await simulateCluster({
@@ -61,7 +61,7 @@ Deno.test("simulateCluster: throughput grows as the workers do, up to what the t
   assertNear(many, 50, "two trainers of 25 steps/s");
 });
 
-Deno.test("simulateCluster: batches wait in line at the network cards of trainers, and of workers", async () => {
+Deno.test("simulateCluster: batches queue at the network cards of trainers, and of workers", async () => {
   const network = { networkBytesPerSecond: 100e6, batchBytes: 10e6, workers: 16 };
   const receiving = await simulateCluster({ ...BASE, ...network });
   assertNear(receiving.batchesPerSecond, 20, "2 cards of 10 batches/s");
@@ -79,19 +79,20 @@ Deno.test("simulateCluster: batches wait in line at the network cards of trainer
   assertEquals(sending.bottleneck, "network");
 });
 
-Deno.test("simulateCluster: a pipeline without parallel calls makes as many batches side by side as are asked for", async () => {
+Deno.test("simulateCluster: a pipeline without parallel calls makes as many parallel batches as are requested", async () => {
   const alone = await simulateCluster({ ...BASE, parallelCalls: 1, coresPerWorker: 2 });
   assertNear(alone.batchesPerSecond, 10, "4 workers, 2 batches at once, 800 ms each");
 });
 
-Deno.test("simulateCluster: batches too large for what a client or a worker may hold of them are made when they are asked for", async () => {
+Deno.test("simulateCluster: batches too large for the buffers of clients and workers are made on request", async () => {
   const made = async (mebibytes: number) => {
     const batchBytes = mebibytes * 2 ** 20;
     const cluster = new ModelledCluster({ ...ONE, batchBytes });
     await cluster.runFor(60_000);
     return Math.round(cluster.workersBusyMs / ONE.batchMs);
   };
-  // 16 wait for the trainer that is at its first step, or as many as 256 MiB hold, and at the worker two or 64 MiB.
+  // 16 batches wait for the trainer in its first step, or as many as fit in 256 MiB; at the worker
+  // two, or 64 MiB.
   assertEquals(await made(1), 1 + 16 + 2);
   assertEquals(await made(32), 1 + 8 + 2);
   assertEquals(await made(128), 1 + 2 + 1);
@@ -110,7 +111,7 @@ Deno.test("simulateCluster: batches so large that few requests fit leave no work
   assertNear(outcome.workerBusyFraction, 1, "busy");
 });
 
-Deno.test("simulateCluster: pools of workers serve their own jobs alone", async () => {
+Deno.test("simulateCluster: pools of workers serve only their own jobs", async () => {
   const cluster = new ModelledCluster({ ...BASE, trainers: 4, jobs: 2, pools: 2 });
   await cluster.runUntil(() => cluster.trainers.every(({ counts }) => counts.batches > 0));
   let tasks: string[][] | undefined;
@@ -125,14 +126,14 @@ Deno.test("simulateCluster: pools of workers serve their own jobs alone", async 
   assertEquals(tasks, [["worker-0", "worker-2"], ["worker-1", "worker-3"]]);
 });
 
-Deno.test("simulateCluster: the same options have the same outcome, and another seed another one", async () => {
+Deno.test("simulateCluster: equal options give equal results, and another seed another result", async () => {
   const run = (seed: bigint) => simulateCluster({ ...BASE, seed });
   const one = await run(1n);
   assertEquals(await run(1n), one);
   assert((await run(2n)).timeToFirstBatchMs !== one.timeToFirstBatchMs);
 });
 
-Deno.test("simulateCluster: what is no cluster is refused, by name and value", async () => {
+Deno.test("simulateCluster: invalid options are refused by name and value", async () => {
   const cases: [Partial<ModelledOptions>, RegExp][] = [
     [{ workers: -3 }, /workers is -3; it must be a whole number, 1 or more/],
     [{ batchMs: 0 }, /batchMs is 0; it must be above 0/],
@@ -145,8 +146,8 @@ Deno.test("simulateCluster: what is no cluster is refused, by name and value", a
   }
 });
 
-Deno.test("modelled: trainers share slow workers, though some wait for less than a batch takes", async () => {
-  // What a client waits for its first batch is shorter than what a worker needs for one.
+Deno.test("modelled: trainers share slow workers, although some time out sooner than a batch takes", async () => {
+  // The client's timeout for its first batch is shorter than a worker needs for one.
   const cluster = new ModelledCluster({
     workers: 16,
     trainers: 8,

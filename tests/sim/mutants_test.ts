@@ -1,7 +1,7 @@
 /**
- * Deliberately wrong parts, each of which has to be noticed: by the checkers, from the seed on that is
- * known to show it. `deno task vopr --mutants` looks for them from the first seed on, and for those too
- * that take long to show.
+ * The checkers must notice each deliberately wrong part, near the seed that is known to reveal it.
+ * `deno task vopr --mutants` searches from the first seed on, and includes mutants that take long
+ * to show.
  */
 import { mutantOptions } from "../../sim/mutants/mutant.ts";
 import { MUTANTS } from "../../sim/mutants/mutants.ts";
@@ -10,7 +10,7 @@ import { runSeed } from "../../sim/vopr/seed_run.ts";
 import { WORKLOADS } from "../../sim/workloads.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-/** Within so many seeds from the known one. */
+/** Number of seeds to try from the known one. */
 const SEEDS_MAX = 10;
 const MUTANTS_MIN = 20;
 
@@ -36,7 +36,7 @@ Deno.test(`there are ${MUTANTS_MIN} mutants or more, of every part of the servic
   }
 });
 
-Deno.test("a mutant is mended when its run is over, and nobody else is noticed", async () => {
+Deno.test("a mutant is removed after its run, and no other run is affected", async () => {
   const mutant = MUTANTS.get("answer-before-append")!;
   let noticed = 0;
   for (const run of mutantRuns(mutant, BigInt(mutant.seed ?? 1), SEEDS_MAX)) {

@@ -1,4 +1,4 @@
-/** The simulated network: each fault does what it says, below the runtime's numbering. */
+/** The simulated network: each fault has its documented effect, below the runtime's numbering. */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimCluster } from "../../sim/cluster.ts";
@@ -13,7 +13,7 @@ interface NoteProtocol {
 
 const NOTES = { node: "receiver", path: "/notes" };
 
-/** Two nodes: what the receiver notes lands in `noted`, what its runtime does in `events`. */
+/** Two nodes: `noted` gets what the receiver notes, `events` what its runtime does. */
 function pair(faults: Partial<FaultOptions>, seed = 1n) {
   const cluster = new SimCluster({ seed, faults: { ...NO_FAULTS, ...faults } });
   const noted: number[] = [];
@@ -83,7 +83,7 @@ Deno.test("SimNetwork duplicates and reorders: the receiver drops what is not ne
   assert(cluster.counters.get("message_reordered") > 50);
 });
 
-Deno.test("SimNetwork loses what exceeds the bytes that may be in flight", async () => {
+Deno.test("SimNetwork loses messages beyond the bytes that may be in flight", async () => {
   const { noted, sender, settle, cluster } = pair({ inFlightBytesMax: 50_000 });
   for (let value = 0; value < 20; value++) {
     const bytes = new Uint8Array(10_000);
@@ -94,7 +94,7 @@ Deno.test("SimNetwork loses what exceeds the bytes that may be in flight", async
   assertEquals(cluster.counters.get("message_overflow"), 16);
 });
 
-Deno.test("SimNetwork cuts: messages vanish, then both ends give the link up; healed, they talk again", async () => {
+Deno.test("SimNetwork cuts: messages vanish, then both ends close the link; healed, they reconnect", async () => {
   const { noted, sender, settle, cluster, tellAll, receiver } = pair({});
   const cut = new Set(["sender>receiver"]);
   tellAll(1);
@@ -133,7 +133,7 @@ Deno.test("swizzled clogging delays, and loses and reorders nothing", async () =
   assert(held.filter((count) => count > 0).length > 5, `held in each run: ${held}`);
 });
 
-Deno.test("SimNetwork.clog holds what goes from or to a node or in a direction, and free lets it go on in order", async () => {
+Deno.test("SimNetwork.clog holds messages from or to a node or in a direction, and free releases them in order", async () => {
   for (const way of ["sender", "receiver", "sender>receiver"]) {
     const { noted, cluster, sender, tellAll, settle } = pair({});
     tellAll(1);
@@ -155,7 +155,7 @@ Deno.test("SimNetwork.clog holds what goes from or to a node or in a direction, 
   }
 });
 
-Deno.test("SimNetwork gives each direction a share of its own of what messages meet", async () => {
+Deno.test("SimNetwork gives each direction its own share of the message faults", async () => {
   const cluster = new SimCluster({
     seed: 3n,
     faults: { ...NO_FAULTS, lossProbability: 0.4, directionShareMin: 0 },
@@ -175,7 +175,7 @@ Deno.test("SimNetwork gives each direction a share of its own of what messages m
   await cluster.run({ until: () => true, timeMaxMs: 1 });
 });
 
-Deno.test("SimNetwork says who cannot be reached: unknown, refused, silent", async () => {
+Deno.test("SimNetwork reports why a node is unreachable: unknown, refused, silent", async () => {
   const cluster = new SimCluster({ seed: 1n });
   const dialler = cluster.addNode("dialler", () => {});
   for (const name of ["refuses", "vanished"]) cluster.addNode(name, () => {});
@@ -202,12 +202,12 @@ Deno.test("SimNetwork says who cannot be reached: unknown, refused, silent", asy
   assert(found.get("vanished")![1] >= cluster.network.faults.connectTimeoutMs);
 });
 
-Deno.test("SimNetwork resets a link whose other end was in a life that is over", async () => {
+Deno.test("SimNetwork resets a link whose other end was in an ended life", async () => {
   const { cluster, receiver, sender, tellAll, settle, noted } = pair({ silenceMs: 1e9 });
   tellAll(1);
   cluster.after(10, "crash", () => receiver.crash({ silent: true }));
   cluster.after(20, "restart", () => receiver.start());
-  // The first finds out that the link is dead, the second opens another.
+  // The first finds that the link is dead, the second opens another.
   cluster.after(100, "tell", () => tellAll(1));
   cluster.after(200, "tell", () => tellAll(1));
   await settle();
@@ -215,7 +215,7 @@ Deno.test("SimNetwork resets a link whose other end was in a life that is over",
   assertEquals(sender.system.linkedNodes, ["receiver"]);
 });
 
-Deno.test("messages that arrive are no views of the one that was sent, nor of each other", async () => {
+Deno.test("received messages are views neither of the sent one nor of each other", async () => {
   const cluster = new SimCluster({ seed: 1n, faults: { ...NO_FAULTS, duplicateProbability: 1 } });
   const sent = new Uint8Array(1_000).fill(1);
   const seen: number[] = [];
@@ -245,7 +245,7 @@ Deno.test("messages that arrive are no views of the one that was sent, nor of ea
   assertEquals(sent[0], 5);
 });
 
-Deno.test("SimNetwork: what takes long to be sent is not overtaken on its link, and all arrives", async () => {
+Deno.test("SimNetwork: large messages are not overtaken on their link, and all arrive", async () => {
   const { cluster, noted, sender, settle } = pair({
     bytesPerSecond: 1e6,
     delayMinMs: 0,

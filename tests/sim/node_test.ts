@@ -1,4 +1,4 @@
-/** Nodes that crash are silent, whatever they were doing; and come back with their disk. */
+/** Crashed nodes do nothing any more, whatever they were doing, and restart with their disk. */
 import type { ActorContext } from "../../actors/runtime/actor.ts";
 import { nodeActorOf, OWNER_LOST_MS, type SpawnRequest } from "../../actors/runtime/node_actor.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
@@ -21,7 +21,7 @@ function bootEcho({ system }: SimNode): void {
   });
 }
 
-/** Ways in which a node keeps itself going; each counts its rounds. */
+/** Ways in which a node keeps itself busy; each counts its rounds. */
 const LOOPS: Record<string, (node: SimNode, context: ActorContext) => Promise<unknown>> = {
   timer: (_, context) => new Promise<void>((resolve) => context.timer(1, resolve)),
   worldTimer: ({ world }) => new Promise<void>((resolve) => world.timer(1, resolve)),
@@ -42,7 +42,7 @@ const LOOPS: Record<string, (node: SimNode, context: ActorContext) => Promise<un
   },
 };
 
-/** Runs all loops on a node, and one that writes to its disk; answers the rounds each has made. */
+/** Runs all loops on a node, and one that writes to its disk; returns the rounds of each. */
 function spin(node: SimNode, rounds: Map<string, number>): void {
   const { world, system } = node;
   const count = (name: string) => rounds.set(name, (rounds.get(name) ?? 0) + 1);
@@ -97,7 +97,7 @@ Deno.test("SimNode.crash silences timers, promises, logs, asks and sends of the 
   await cluster.run({ until: () => done, timeMaxMs: 10_000 });
 });
 
-Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears of no one", async () => {
+Deno.test("SimNode.crash stops all sends: a late ask of a peer is not sent", async () => {
   const cluster = new SimCluster({ seed: 2n });
   let heard = 0;
   cluster.addNode("echo", ({ system }) => {
@@ -129,7 +129,7 @@ Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears
   });
   let late = -1;
   cluster.after(50, "crash", () => node.crash());
-  // What was under way arrives within the longest delay.
+  // Messages in transit arrive within the longest delay.
   cluster.after(60, "note", () => late = heard);
   let done = false;
   cluster.after(3_000, "end", () => done = true);
@@ -138,7 +138,7 @@ Deno.test("SimNode.crash sends nothing any more: a peer that is asked late hears
   assertEquals(heard, late);
 });
 
-Deno.test("SimNode.stop ends with a crash that comes first, and the node stays away", async () => {
+Deno.test("SimNode.stop ends with an earlier crash, and the node stays down", async () => {
   const cluster = new SimCluster({ seed: 3n });
   const node = cluster.addNode("slow", ({ system, host }) => {
     system.spawn({
@@ -153,7 +153,7 @@ Deno.test("SimNode.stop ends with a crash that comes first, and the node stays a
   assertEquals([node.isUp, node.isWanted], [false, false]);
 });
 
-Deno.test("SimNode.crash silences also what runs on in the turn that it strikes", async () => {
+Deno.test("SimNode.crash also silences the rest of the event in which it happens", async () => {
   const cluster = new SimCluster({ seed: 8n });
   const heard: number[] = [];
   cluster.addNode("echo", ({ system }) => {
@@ -190,7 +190,7 @@ Deno.test("SimNode.crash silences also what runs on in the turn that it strikes"
   assertEquals(cluster.logs, []);
 });
 
-Deno.test("an ask to a node that crashes ends: at a reset at once, in silence when that is noticed", async () => {
+Deno.test("an ask to a crashed node ends: immediately at a reset, otherwise after the timeout", async () => {
   for (const silent of [false, true]) {
     const cluster = new SimCluster({ seed: 3n });
     const target = cluster.addNode("target", ({ system }) => {
@@ -234,7 +234,7 @@ Deno.test("SimNode.start after a crash gives a new incarnation and the same disk
   assert(node.system.id.incarnation !== first.incarnation);
 });
 
-Deno.test("SimNode.pause delays what happens to a node, and loses and reorders nothing", async () => {
+Deno.test("SimNode.pause delays a node's events, and loses and reorders nothing", async () => {
   const cluster = new SimCluster({ seed: 5n });
   const echo = cluster.addNode("echo", bootEcho);
   const asker = cluster.addNode("asker", () => {});
@@ -277,7 +277,7 @@ Deno.test("SimWorld clocks drift apart, timers never fire early by the node's ow
   assertEquals(nodes[0]!.world.nowMs(), monotonic);
 });
 
-Deno.test("SimWorld timers wait out a sleep of the machine, whose monotonic clock stands still", async () => {
+Deno.test("SimWorld timers wait during a sleep of the machine, which stops the monotonic clock", async () => {
   const cluster = new SimCluster({ seed: 7n });
   const node = cluster.addNode("node", () => {});
   const { world } = node;
@@ -317,7 +317,7 @@ Deno.test("SimWorld clocks of some nodes go on in steps, and their timers do not
   for (const { world } of coarse) assertEquals(world.nowMs() % 16, 0);
 });
 
-Deno.test("SimNode.slowDown makes work queue up, in order, and all of it is done", async () => {
+Deno.test("SimNode.slowDown queues work, in order, and all of it is done", async () => {
   const cluster = new SimCluster({ seed: 8n });
   const echo = cluster.addNode("echo", bootEcho);
   const asker = cluster.addNode("asker", () => {});
@@ -330,12 +330,12 @@ Deno.test("SimNode.slowDown makes work queue up, in order, and all of it is done
   for (let i = 0; i < 40; i++) ask(i);
   await cluster.run({ until: () => answers.length === 40, timeMaxMs: 60_000 });
   assertEquals(answers, Array.from({ length: 40 }, (_, i) => i));
-  // Each came by itself: half of 50 ms on average, and more for what each one starts.
+  // Each comes separately: half of 50 ms on average, and more for the work that it starts.
   assert(cluster.scheduler.nowUs > 40 * 15_000, `all was done at ${cluster.scheduler.nowUs} µs`);
   assertEquals(cluster.counters.get("node_slow"), 1);
 });
 
-Deno.test("SimCluster.moveNode starts what ran on a node elsewhere; it is found by both names", async () => {
+Deno.test("SimCluster.moveNode starts a replacement that is found by both names", async () => {
   const cluster = new SimCluster({ seed: 9n });
   const lives: string[] = [];
   const node = cluster.addNode("node", ({ name }) => lives.push(name));
@@ -351,7 +351,7 @@ Deno.test("SimCluster.moveNode starts what ran on a node elsewhere; it is found 
   await cluster.run({ until: () => true, timeMaxMs: 1 });
 });
 
-Deno.test("SimCluster.run fails with a rejection that nobody has caught", async () => {
+Deno.test("SimCluster.run fails with an unhandled rejection", async () => {
   const cluster = new SimCluster({ seed: 7n });
   const node = cluster.addNode("node", () => {});
   node.world.timer(5, () => void Promise.reject(new RangeError("forgotten")));
@@ -363,7 +363,10 @@ Deno.test("SimCluster.run fails with a rejection that nobody has caught", async 
   assert((failure as LeatError).cause instanceof RangeError);
 });
 
-/** A node that has an actor for an owner on another node, and how to look whether it is there. */
+/**
+ * A node that has an actor for an owner on another node, and a function that tells whether it
+ * exists.
+ */
 async function placedFor(): Promise<{ cluster: SimCluster; isThere: () => boolean }> {
   const kinds = { echo: () => ({ create: () => ({ handlers: {} }) }) };
   const cluster = new SimCluster({ seed: 1n, kinds });
@@ -382,7 +385,7 @@ async function placedFor(): Promise<{ cluster: SimCluster; isThere: () => boolea
   return { cluster, isThere };
 }
 
-Deno.test("/node answers an owner that asks once more with the actor that it has, and refuses all others", async () => {
+Deno.test("/node answers a repeated request of the owner with the same actor, and refuses all others", async () => {
   const { cluster } = await placedFor();
   const owner = cluster.node("owner");
   const { ref } = owner.system.actors().find(({ ref: { path } }) => path === ECHO.path)!;
@@ -406,7 +409,7 @@ Deno.test("/node answers an owner that asks once more with the actor that it has
   assert(answers[3] !== answers[0] && answers[3] !== "already_exists", "a dead one was answered");
 });
 
-/** Lets so much time pass. */
+/** Lets virtual time pass. */
 async function pass(cluster: SimCluster, delayMs: number): Promise<void> {
   let isOver = false;
   cluster.after(delayMs, "it is over", () => isOver = true);
@@ -425,7 +428,7 @@ for (const silent of [false, true]) {
   });
 }
 
-Deno.test("an actor is stopped when its owner has ended, though the news of that is lost", async () => {
+Deno.test("an actor is stopped when its owner has ended, although that notification is lost", async () => {
   const { cluster, isThere } = await placedFor();
   cluster.network.partition(new Set(["owner>front"]));
   await cluster.node("owner").system.stopActor("echo");
@@ -436,7 +439,7 @@ Deno.test("an actor is stopped when its owner has ended, though the news of that
   assert(!isThere(), "it is left of a life that is over");
 });
 
-Deno.test("an actor outlives a partition from its owner that is short, but not a long one", async () => {
+Deno.test("an actor outlives a short partition from its owner, but not a long one", async () => {
   const { cluster, isThere } = await placedFor();
   const cut = new Set(["owner>front", "front>owner"]);
   for (const [partMs, stays] of [[0.5, true], [0.5, true], [1.5, false]] as const) {

@@ -1,6 +1,6 @@
 /**
- * Going on with a DETERMINISTIC stream where it was saved: what that costs does not depend on how
- * far into the stream the place is.
+ * Restoring a DETERMINISTIC stream from a checkpoint: its cost does not depend on the position in
+ * the stream.
  *
  * @module
  */
@@ -13,12 +13,12 @@ import { openIterator } from "../../data/dataset_iterator.ts";
 import { decodeIteration, encodeIteration } from "../../data/saving.ts";
 import { SimCluster } from "../../sim/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/service.ts";
-// For the iterator of distribute() that it registers.
+// Registers the iterator of distribute().
 import "../../sim/reading.ts";
 import { registerHome } from "../../world/client_homes.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-/** Cut into 977 splits of 4,096 elements, the most there can be in one: 1,024 batches each. */
+/** Cut into 977 splits of 4,096 elements, the maximum: 1,024 batches each. */
 const ELEMENTS = 4_000_000;
 const SPLIT_ELEMENTS = 4_096;
 const BATCH = 4;
@@ -40,15 +40,15 @@ function makeStream(service: string) {
 interface Seen {
   readonly first: readonly number[];
   readonly token: Uint8Array;
-  /** The places of the splits that the dispatcher handed out, ascending. */
+  /** Positions of the splits that the dispatcher assigned, ascending. */
   readonly splits: readonly number[];
-  /** Answers with elements, remainders and ends of splits that came to the reader. */
+  /** Number of answers with elements, remainders and ends of splits that reached the reader. */
   readonly answers: number;
 }
 
 let services = 0;
 
-/** Reads some batches on a cluster of its own, from a token on if there is one, and saves. */
+/** Reads some batches on a cluster of its own, optionally from a token, and saves. */
 async function read(batches: number, from?: Uint8Array): Promise<Seen> {
   const cluster = new SimCluster({ seed: 1n });
   const splits = new Set<number>();
@@ -106,7 +106,7 @@ interface Place {
   readonly given: number;
 }
 
-/** What a reader would have saved that had read so far. */
+/** The token of a reader at that position. */
 function tokenAt({ repetition, sequence, given }: Place, real: Uint8Array): Uint8Array {
   const node = makeStream("anywhere");
   const saved = decodeIteration(node, real);
@@ -118,8 +118,8 @@ function tokenAt({ repetition, sequence, given }: Place, real: Uint8Array): Uint
 
 const later = (numbers: readonly number[], first: number) => numbers.map((x) => x - first);
 
-Deno.test("restoring deep in a DETERMINISTIC stream requests no split before its place but those whose rows wait for a batch", async () => {
-  // A token made by hand is the one that is saved there.
+Deno.test("restoring deep in a DETERMINISTIC stream requests earlier splits only if their rows wait for a batch", async () => {
+  // The constructed token equals a saved one.
   const perSplit = SPLIT_ELEMENTS / BATCH;
   const near = await read(perSplit - 1 + perSplit + 3);
   const place = { repetition: 0, sequence: 2, given: 3 };
@@ -138,7 +138,7 @@ Deno.test("restoring deep in a DETERMINISTIC stream requests no split before its
     const deep = await read(20, token);
     const first = sequence * SPLIT_ELEMENTS;
     assertEquals(deep.first[0], first + 3 * BATCH);
-    // It is the same work as anywhere else: a window of splits, about as many answers.
+    // The work is the same as anywhere else: a window of splits, about as many answers.
     assertEquals(later(deep.first, first), later(shallow.first, 2 * SPLIT_ELEMENTS));
     assertWithinWindow(deep.splits, sequence);
     assert(deep.answers < 2 * shallow.answers, `${deep.answers} answers, not ${shallow.answers}`);
@@ -146,7 +146,9 @@ Deno.test("restoring deep in a DETERMINISTIC stream requests no split before its
   assertWithinWindow(shallow.splits, 2);
 });
 
-/** How many follow that of the place is a matter of time: of when the reader has what is behind it. */
+/**
+ * The number of splits after the position depends on when the reader has received the earlier ones.
+ */
 function assertWithinWindow(splits: readonly number[], sequence: number): void {
   assert(splits.length >= 2 && splits.length <= WINDOW_SPLITS, `${splits}`);
   assertEquals(splits, [0, ...splits.slice(1).map((_, i) => sequence + i)]);

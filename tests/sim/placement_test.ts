@@ -1,6 +1,6 @@
 /**
- * The service's actors on simulated nodes, placed by configuration alone, and what the cache and the
- * scheduler promise there with and without loss.
+ * The service's actors on simulated nodes, placed by configuration, and the promises of the cache
+ * and the scheduler there, with and without loss.
  */
 import type { ClientOptions } from "../../actors/client/client.ts";
 import { Dataset } from "../../data/dataset.ts";
@@ -23,7 +23,7 @@ const DATASET = Dataset.range(1_000_000).repeat();
 interface Run {
   readonly seed?: bigint;
   readonly faults?: FaultOptions;
-  /** Where caches and schedulers go; left out: beside their tasks. */
+  /** The node of caches and schedulers; default: that of their tasks. */
   readonly front?: string;
   readonly isLockstep: boolean;
   readonly clientOptions: (index: number) => Pick<ClientOptions, "parameters"> & {
@@ -32,7 +32,9 @@ interface Run {
   };
 }
 
-/** Runs one worker and two clients until both have taken their steps; answers what they took. */
+/**
+ * Runs one worker and two clients until both have taken their steps; returns what they received.
+ */
 async function train({ seed = 1n, faults = NO_FAULTS, front, isLockstep, clientOptions }: Run) {
   const cluster = new SimCluster({ seed, faults, kinds: FRONT_KINDS });
   const taken: number[][] = [[], []];
@@ -89,7 +91,7 @@ const COORDINATED = (index: number) => ({
 });
 
 for (const [kind, clientOptions] of [["cache", SHARING], ["reads", COORDINATED]] as const) {
-  Deno.test(`the ${kind} stands before its task or on another node, by configuration alone`, async () => {
+  Deno.test(`the ${kind} runs on its task's node or on another one, by configuration`, async () => {
     const isLockstep = kind === "reads";
     const beside = await train({ isLockstep, clientOptions });
     assertEquals(kindsOn(beside.cluster, DISPATCHER_NODE), ["dispatcher"]);

@@ -1,9 +1,9 @@
-/** Pipelines drawn at random: what there is among them. Runs of them are in `workloads_test.ts`. */
+/** What random pipelines contain. Their runs are in `workloads_test.ts`. */
 import { drawPipeline } from "../../sim/random_pipelines.ts";
 import { SimRandom } from "../../sim/random.ts";
 import { assert } from "../assert.ts";
 
-Deno.test("pipelines drawn at random use every operator, alone and together", () => {
+Deno.test("random pipelines use every operator, alone and combined", () => {
   const texts = Array.from(
     { length: 300 },
     (_, seed) => drawPipeline(new SimRandom(BigInt(seed))).text,

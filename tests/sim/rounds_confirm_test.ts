@@ -1,5 +1,5 @@
 /**
- * A consumer whose confirmations are refused for a while asks now and then, and not without end.
+ * A consumer whose confirmations are refused for a while retries at intervals, not in a tight loop.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { LeatError } from "../../core/error.ts";
@@ -8,7 +8,7 @@ import { NO_FAULTS } from "../../sim/options.ts";
 import { runRounds } from "../../sim/workload_rounds.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-/** Confirmations that are refused. */
+/** Number of refused confirmations. */
 const REFUSED = 20;
 
 Deno.test("a consumer whose confirmation is refused as cancelled pauses before it asks again", async () => {

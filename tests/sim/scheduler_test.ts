@@ -1,4 +1,4 @@
-/** Virtual time: order, the barrier between events, and ends of runs that cannot end by themselves. */
+/** Virtual time: order, the barrier between events, and the ends of runs that do not finish. */
 import { Scheduler } from "../../sim/scheduler.ts";
 import { LeatError } from "../../core/error.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
@@ -29,7 +29,7 @@ Deno.test("Scheduler keeps the order of many events, also when most were cancell
   assertEquals(ran, times.filter((_, i) => i % 5 === 0).sort((a, b) => a - b));
 });
 
-Deno.test("Scheduler lets all microtasks of an event come to rest before the next event", async () => {
+Deno.test("Scheduler completes all microtasks of an event before the next event", async () => {
   const scheduler = new Scheduler();
   const ran: string[] = [];
   scheduler.at(1, "", async () => {
@@ -42,7 +42,7 @@ Deno.test("Scheduler lets all microtasks of an event come to rest before the nex
 });
 
 for (const eventsPerTurn of [1, 128]) {
-  Deno.test(`Scheduler.run tells of a rejection that nobody caught within ${eventsPerTurn} events, and before its end`, async () => {
+  Deno.test(`Scheduler.run reports an unhandled rejection within ${eventsPerTurn} events, and before its end`, async () => {
     const scheduler = new Scheduler();
     const told: number[] = [];
     let ran = 0;
@@ -70,7 +70,7 @@ for (const eventsPerTurn of [1, 128]) {
   });
 }
 
-Deno.test("Scheduler.run says what is pending when the time is up, and when steps are", async () => {
+Deno.test("Scheduler.run lists pending events when the time or the steps are used up", async () => {
   const scheduler = new Scheduler();
   const again = () => void scheduler.at(scheduler.nowUs + 100, "heartbeat", again);
   again();
@@ -89,7 +89,7 @@ Deno.test("Scheduler.run says what is pending when the time is up, and when step
   assertMatch(long.message, /events; pending: 1 × heartbeat/);
 });
 
-Deno.test("Scheduler.run fails when nothing is left to happen, and with what an event throws", async () => {
+Deno.test("Scheduler.run fails when no event is left, and with an event's error", async () => {
   const scheduler = new Scheduler();
   const stuck = await assertRejects(
     () => scheduler.run({ until: () => false, timeMaxMs: 1 }),

@@ -1,4 +1,4 @@
-/** What the checker of handed-out splits sees at the end. */
+/** What the checker of assigned splits detects at the end. */
 import { SplitLedger } from "../../sim/checkers/split_ledger.ts";
 import { assertEquals } from "../assert.ts";
 
@@ -7,7 +7,7 @@ const LOST_TASK = 1;
 const LIVING_TASK = 2;
 const ELEMENTS = 10;
 
-/** What is found where these elements are missing, and each request got that one, or no answer. */
+/** The findings if these elements are missing, and each request got its element, or no answer. */
 function found(
   requests: readonly { readonly taskId: number; readonly element?: number }[],
   missing: readonly number[],
@@ -62,7 +62,7 @@ function found(
   return found;
 }
 
-Deno.test("SplitLedger lets elements be missing that a lost task was handed, and one for each of its open requests", () => {
+Deno.test("SplitLedger accepts missing elements of a lost task, and one for each of its open requests", () => {
   const requests = [
     { taskId: LOST_TASK, element: 0 },
     { taskId: LIVING_TASK, element: 1 },
@@ -74,7 +74,7 @@ Deno.test("SplitLedger lets elements be missing that a lost task was handed, and
   assertEquals(found(requests, [0, 2, 3]).length, 1);
 });
 
-Deno.test("SplitLedger sees an element missing that a living task was handed, and one that nobody was", () => {
+Deno.test("SplitLedger detects a missing element of a living task, and an unassigned one", () => {
   const requests = [{ taskId: LOST_TASK, element: 0 }, { taskId: LIVING_TASK, element: 1 }];
   assertEquals(found(requests, [0, 1]), [
     "element 1 is missing, of task 2, which was not lost",
@@ -84,7 +84,7 @@ Deno.test("SplitLedger sees an element missing that a living task was handed, an
   ]);
 });
 
-Deno.test("SplitLedger knows a split of one epoch from that of another", () => {
+Deno.test("SplitLedger distinguishes splits of different epochs", () => {
   const requests = [{ taskId: LOST_TASK, element: 0 }, { taskId: LIVING_TASK, element: 0 }];
   assertEquals(found(requests, []), [
     "split 0/0/0/0 was handed out to request 1 of task 1 for source 0, then to request 2 of task 2 for source 0",

@@ -1,16 +1,16 @@
-/** What the checker of the order within a task sees. */
+/** What the checker of the order within a task detects. */
 import { TaskOrderChecker } from "../../sim/checkers/task_order.ts";
 import { Payload } from "../../transport/payload.ts";
 import { assertEquals } from "../assert.ts";
 
-/** A number that a life of the task gives, and to whom. */
+/** A number, the life of the task that gives it, and the consumer. */
 interface Given {
   readonly number: number;
   readonly life?: string;
   readonly consumer?: string;
 }
 
-/** What is found where these are taken in this order, all of one worker. */
+/** The findings if these are received in this order from one worker. */
 function found(taken: readonly Given[]): string[] {
   const found: string[] = [];
   const checker = new TaskOrderChecker({ add: (what) => found.push(what) });
@@ -32,19 +32,19 @@ function found(taken: readonly Given[]): string[] {
   return found;
 }
 
-Deno.test("TaskOrderChecker sees what a task has given to one consumer out of its order, or twice", () => {
+Deno.test("TaskOrderChecker detects elements out of order, or twice, at one consumer", () => {
   assertEquals(found([{ number: 1 }, { number: 3 }, { number: 2 }]), [
     "a took 2 of worker/worker/task-1#1-1 after 3",
   ]);
   assertEquals(found([{ number: 1 }, { number: 1 }]).length, 1);
 });
 
-Deno.test("TaskOrderChecker compares neither consumers, nor the lives of a task", () => {
+Deno.test("TaskOrderChecker compares neither different consumers nor different lives of a task", () => {
   assertEquals(found([{ number: 2 }, { number: 1, consumer: "b" }, { number: 3 }]), []);
   assertEquals(found([{ number: 2 }, { number: 1, life: "1-2" }, { number: 3 }]), []);
 });
 
-Deno.test("TaskOrderChecker sees what a consumer takes that nobody has sent it", () => {
+Deno.test("TaskOrderChecker detects an element that no task sent to the consumer", () => {
   const found: string[] = [];
   const checker = new TaskOrderChecker({ add: (what) => found.push(what) });
   checker.took(new Payload(new Uint8Array(1)), 7, "a");

@@ -1,4 +1,4 @@
-/** The timings of a run: a workload's own, or those of production. */
+/** The timings of a run: the workload's own, or those of production. */
 import { SimCluster } from "../../sim/cluster.ts";
 import { NO_FAULTS } from "../../sim/options.ts";
 import { drawTimings } from "../../sim/timings.ts";

@@ -1,7 +1,7 @@
 /**
- * Runs against their recorded traces, `tests/sim/trace_hashes.txt`: a few seeds of each workload; all
- * of them are `deno task hashes`. A change that is meant to change messages records them again with
- * `deno task hashes --write`.
+ * Compares runs with their recorded traces in `tests/sim/trace_hashes.txt`: a few seeds of each
+ * workload; `deno task hashes` compares all. A change that is meant to change messages records them
+ * again with `deno task hashes --write`.
  */
 import { LeatError } from "../../core/error.ts";
 import {
@@ -20,7 +20,7 @@ import { startChild } from "../lib/child.ts";
 
 const FILE = new URL("trace_hashes.txt", import.meta.url);
 const RECORD = "if messages are meant to change, record them with `deno task hashes --write`";
-/** Seeds of each workload that are recorded, and those that are tried here. */
+/** Number of recorded seeds of each workload, and of those compared here. */
 const SEEDS = 200;
 const TRIED = 2;
 
@@ -42,7 +42,7 @@ for (const workload of names) {
   });
 }
 
-Deno.test("deno task hashes compares the seeds of a workload that it is told", async () => {
+Deno.test("deno task hashes compares the seeds of the given workload", async () => {
   const args = ["--workload", "static", "--seeds", "3", "--jobs", "0"];
   await using child = startChild("tools/hashes.ts", { args, flags: ["-P=hashes"] });
   assertEquals((await child.status).code, 0, child.stdout.text);
@@ -62,7 +62,7 @@ Deno.test("hashDifferences names the first run that differs, by workload and see
   assertEquals(others, []);
 });
 
-Deno.test("parseHashes refuses a line that is none, by its number", () => {
+Deno.test("parseHashes refuses an invalid line by its number", () => {
   const error = assertThrows(
     () => parseHashes("dynamic 1 0123456789abcdef\ndynamic 2 0123\n"),
     LeatError,

@@ -1,4 +1,4 @@
-/** A training process that vanishes: how long what it had asked for stays, by how it has gone. */
+/** A vanished training process: how long its requests stay, by the way in which it vanished. */
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { SimCluster } from "../../sim/cluster.ts";
@@ -16,7 +16,7 @@ const DEFINITION = {
 const TIMEOUT_MS = 120_000;
 const GRACE_MS = 10_000;
 
-/** For how long, in ms of virtual time, anything is left of a client whose node crashes. */
+/** How long anything of a client is left after its node crashes, in ms of virtual time. */
 async function leftForMs(options: { readonly silent: boolean }): Promise<number> {
   const cluster = new SimCluster({ seed: 1n });
   cluster.addNode(
@@ -44,12 +44,12 @@ async function leftForMs(options: { readonly silent: boolean }): Promise<number>
   return (scheduler.nowUs - crashedUs) / 1_000;
 }
 
-Deno.test("of a trainer whose process has ended nothing is left within seconds", async () => {
+Deno.test("a trainer's resources are freed within seconds after its process ends", async () => {
   const ms = await leftForMs({ silent: false });
   assert(GRACE_MS <= ms && ms < 2 * GRACE_MS, `${ms} ms`);
 });
 
-Deno.test("of a trainer whose machine has fallen silent nothing is left when it has timed out", async () => {
+Deno.test("a trainer's resources are freed when its silent machine has timed out", async () => {
   const ms = await leftForMs({ silent: true });
   assert(TIMEOUT_MS - GRACE_MS <= ms && ms < 2 * TIMEOUT_MS, `${ms} ms`);
 });

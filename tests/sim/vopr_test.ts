@@ -1,6 +1,6 @@
 /**
- * The tool that runs seeds: what it prints and with which status it ends, on what its threads run, and
- * how it shrinks. A mutant stands for the bug that there is hopefully none of.
+ * The tool that runs seeds: its output and exit status, its threads, and how it shrinks. A mutant
+ * stands for a real fault.
  */
 import { LeatError } from "../../core/error.ts";
 import { counted } from "../../examples/lib/counted.ts";
@@ -41,7 +41,7 @@ async function vopr(...args: string[]): Promise<{ code: number; stdout: string; 
 }
 
 const SEED_MS = 60_000;
-/** Faults in which nearly all is lost, for as long as the run lasts. */
+/** Faults that lose nearly everything, for as long as the run lasts. */
 const LOST = "lossProbability=0.9,healAfterMaxMs=1000000000";
 
 /** A run that breaks a promise. */
@@ -56,19 +56,20 @@ async function findFailing(name: string): Promise<SeedRun> {
 let found: Promise<SeedRun> | undefined;
 const failing = () => found ??= findFailing("answer-before-sync");
 
-Deno.test("vopr says at Ctrl-C what was done and what is lost, whatever it is at, and ends with status 130", async () => {
-  // Each goes on for long after it has begun, so that a machine may stand still before the signal comes.
+Deno.test("vopr reports at Ctrl-C what was done and what is lost, in every phase, and exits with status 130", async () => {
+  // Each continues for long after it has started, so that even a slow machine gets the signal in
+  // time.
   const looks: [args: string[], begun: RegExp, stream: "stdout" | "stderr", said: RegExp][] = [
     [["--mutants"], /^Running \d+ mutants/, "stderr", /^Interrupted: \d+ of \d+ mutants were run/m],
     [
-      // Its trainers find no dispatcher, and try again until there were as many events as may be.
+      // Its trainers find no dispatcher, and retry until the maximum number of events.
       ["--timeline", "--workload", "sharing", "--crashes", "none", "--faults", LOST],
       /^sharing: SEED=1/,
       "stdout",
       /^Interrupted: the run of seed 1 of sharing has not ended/m,
     ],
     [
-      // A run that fails lasts as long as a run may, and shrinking takes all the time that it may.
+      // A failing run lasts as long as possible, and shrinking takes the whole time limit.
       ["--mutant", "forget-lost-splits", "--seeds", "1"],
       /^Shrinking seed/,
       "stderr",
@@ -84,7 +85,7 @@ Deno.test("vopr says at Ctrl-C what was done and what is lost, whatever it is at
   }
 });
 
-Deno.test("vopr: a broken seed ends with status 1 and prints the command that repeats it shrunk, which does so", async () => {
+Deno.test("vopr: a broken seed exits with status 1 and prints a command that repeats the shrunk run", async () => {
   const { mutant, options: { seed } } = await failing();
   const args = ["--mutant", mutant!, "--seed", `${seed}`, "--seeds", "1", "--jobs", "0"];
   const { code, stdout } = await vopr(...args);
@@ -104,7 +105,7 @@ Deno.test("vopr: seeds that keep every promise end with status 0 and a table of 
   assertMatch(stdout, /3 seeds in .* 0 failed/);
 });
 
-Deno.test("vopr --crash counts crash points, says how many it has tried of how many, and refuses one that there is not", async () => {
+Deno.test("vopr --crash reports how many crash points it has tried, and refuses one that does not exist", async () => {
   const crash = (point: string, ...args: string[]) =>
     vopr("--crash", point, "--workload", "off", "--jobs", "0", ...args);
   const cut = await crash("worker", "--minutes", "0.001");
@@ -145,7 +146,7 @@ Deno.test("vopr: a timeline holds the seed, the options, the messages and no pat
   assertMatch(cluster.trace.hash, /^[0-9a-f]{64}$/);
 });
 
-Deno.test("vopr refuses what it cannot read, naming it and what it may be", async () => {
+Deno.test("vopr refuses an invalid value, naming it and the allowed ones", async () => {
   const { code, stderr } = await vopr("--faults", "lossProbability=much");
   assertEquals(code, 2);
   assertStringIncludes(stderr, "--faults: lossProbability is 'much', but has to be a number");
@@ -158,7 +159,7 @@ Deno.test("vopr refuses what it cannot read, naming it and what it may be", asyn
   assertThrows(() => parseFaults("nothing=1"), LeatError, "no fault 'nothing'");
 });
 
-Deno.test("parseFaults refuses what means nothing, naming the value and what is allowed", () => {
+Deno.test("parseFaults refuses invalid values, naming the value and what is allowed", () => {
   const refused: [text: string, ...parts: string[]][] = [
     ["lossProbability=2", "lossProbability is '2'", "from 0 to 1, as in lossProbability=0.1"],
     ["lossProbability=-1", "'-1'", "from 0 to 1"],
@@ -198,7 +199,7 @@ Deno.test("vopr --help names every fault, partition, workload and mutant, in col
   assertMatch(help, /^ {2}off {10}two clients/m);
 });
 
-Deno.test("vopr refuses each option that it would ignore beside another, and names both with the remedy", async () => {
+Deno.test("vopr refuses each option that another one would override, and names both with the remedy", async () => {
   const pairs: [winner: string, ignored: string[]][] = [
     ["--mutants", [
       ...["--mutant=skip-fences", "--minutes=1", "--faults=none", "--crashes=none"],
@@ -230,7 +231,7 @@ Deno.test("vopr refuses each option that it would ignore beside another, and nam
   for (const args of obeyed) await parseCommandLine(PROGRAM, args);
 });
 
-Deno.test("vopr --mutants --workload looks for the mutants of that workload alone, and says where there is none", async () => {
+Deno.test("vopr --mutants --workload runs only the mutants of that workload, and refuses one without mutants", async () => {
   const args = ["--seeds", "20", "--jobs", "0"];
   const { code, stdout } = await vopr("--mutants", "--workload", "static", ...args);
   const own = [...MUTANTS.values()].filter(({ workload }) => workload === "static");
@@ -244,7 +245,7 @@ Deno.test("vopr --mutants --workload looks for the mutants of that workload alon
   assertStringIncludes(refused.stderr, `--workload ${none} has no mutants`);
 });
 
-Deno.test("huntMutant: the lowest seed that notices, in whatever order runs end, on threads as on this one", async () => {
+Deno.test("huntMutant: returns the lowest seed that notices, whatever the order of runs and the number of threads", async () => {
   const mutant = MUTANTS.get("neighbours-share")!;
   const limits = { first: 1n, seedsMax: 40 };
   const hunt = async (jobs: number) => {
@@ -255,7 +256,7 @@ Deno.test("huntMutant: the lowest seed that notices, in whatever order runs end,
   const alone = await hunt(0);
   assert(alone.seeds > 1 && alone.caughtAt === BigInt(alone.seeds), `seed ${alone.caughtAt}`);
   assertEquals(await hunt(2), alone);
-  // All are under way at once, and end the last one first.
+  // All run in parallel, and end in reverse order.
   const pool: Pick<SeedPool, "runAll"> = {
     async runAll(runs, onOutcome) {
       const sound = { hash: "", events: 0, cpuMs: 0, counts: [] };
@@ -269,7 +270,7 @@ Deno.test("huntMutant: the lowest seed that notices, in whatever order runs end,
   assertEquals([caughtAt, seeds, violation], [12n, 8, "seed 12"]);
 });
 
-Deno.test("progressText counts what it is told to count, and events only where somebody does", () => {
+Deno.test("progressText uses the given nouns, and shows events only if they are counted", () => {
   const limits = { runs: 59, timeMs: Infinity };
   const wording = { noun: "mutant", failed: "not noticed" };
   assertEquals(
@@ -282,7 +283,7 @@ Deno.test("progressText counts what it is told to count, and events only where s
   );
 });
 
-Deno.test("SeedPool gives the same hashes on threads as on this one", async () => {
+Deno.test("SeedPool gives the same hashes on other threads as on this one", async () => {
   const runs = Array.from({ length: 4 }, (_, index): SeedRun => ({
     index,
     workload: index % 2 === 0 ? "dynamic" : "saving",
@@ -318,7 +319,7 @@ function isSet({ options: { faults } }: SeedRun, name: string): boolean {
   return all[name] !== calm[name];
 }
 
-Deno.test("Lane reports a seed that does not end, and one that ends its thread, and runs those behind it", async () => {
+Deno.test("Lane reports a seed that does not end or kills its thread, and runs the following ones", async () => {
   const run = (index: number): SeedRun => ({ index, workload: "off", options: drawOptions(1n) });
   const answer = `self.postMessage({ run: data, violations: [], checkers: [] })`;
   const module = (bad: string) =>
@@ -345,7 +346,7 @@ Deno.test("Lane reports a seed that does not end, and one that ends its thread, 
   }
 });
 
-Deno.test("flags: faults and crashes are read as they are written, and a drawn run needs its seed alone", () => {
+Deno.test("flags: faults and crashes are parsed as they are formatted, and a drawn run needs only its seed", () => {
   for (let seed = 1n; seed <= 20n; seed++) {
     const options = drawOptions(seed);
     assertEquals({ ...parseFaults(formatFaults(options.faults)) }, { ...options.faults });

@@ -1,8 +1,8 @@
 /**
- * Every workload under faults: what is promised holds, and what was to go wrong has gone wrong. A few
- * seeds of each show that the workload works, and `tests/sim/mutants_test.ts` that its checkers bite;
- * the many seeds are `deno task vopr`'s. One that fails is repeated by what the failure says, or, where
- * all its faults are drawn, with `deno task vopr --workload NAME --seed SEED`.
+ * Every workload under faults: the promises hold, and the intended faults have happened. A few
+ * seeds of each show that the workload works, and `tests/sim/mutants_test.ts` that its checkers do;
+ * `deno task vopr` runs many seeds. A failure says how to repeat it; if all its faults are drawn,
+ * use `deno task vopr --workload NAME --seed SEED`.
  */
 import type { Counters } from "../../sim/counters.ts";
 import { type Role, ROLES } from "../../sim/crashes.ts";
@@ -19,12 +19,12 @@ import { expectAllKept, seeds } from "./lib/seeds.ts";
 /** Some seeds of one workload. */
 interface Case {
   readonly workload: string;
-  /** How many, from the first on. */
+  /** Number of seeds, from the first on. */
   readonly seeds: number;
   readonly of: (seed: bigint) => RunOptions;
-  /** What must have gone wrong, once at least in all of them. */
+  /** Events that must have happened at least once over all seeds. */
   readonly happened?: readonly string[];
-  /** What must have come of it. */
+  /** Further checks of the counted events. */
   readonly expect?: (counters: Counters, seeds: number) => void;
 }
 
@@ -42,7 +42,7 @@ const haveCrashed = (...roles: readonly Role[]) => (counters: Counters, seeds: n
   }
 };
 
-/** How many seeds, each of the workload that it draws, are run in two processes. */
+/** Number of seeds, each of a drawn workload, that are run in two processes. */
 const TRACES = 12;
 
 const MESSAGES = ["message_lost", "message_duplicated", "message_reordered"];

@@ -1,5 +1,5 @@
 /**
- * What tests of workloads have in common: many seeds, of which none breaks a promise.
+ * Shared by tests of workloads: runs many seeds, none of which may break a promise.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import type { Counters } from "../../../sim/counters.ts";
 import { formatRun, runSwarm } from "../../../sim/swarm.ts";
 import type { RunOptions, Workload } from "../../../sim/workload.ts";
 
-/** The runs of so many seeds, from the first on. */
+/** The options of the first `count` seeds. */
 export function seeds<O>(count: number, of: (seed: bigint) => O): O[] {
   return Array.from({ length: count }, (_, i) => of(BigInt(i + 1)));
 }
