@@ -57,8 +57,8 @@ export function clientOf(
 }
 
 /**
- * What a client is told that was released when all was over: whoever comes next has that forgotten, and with
- * two who did, each before the other had heard, neither would ever be told.
+ * What a client is told that was released when its iteration was over. The next client of the job makes the
+ * dispatcher forget the iteration: of two that come before either has heard of the end, neither would hear.
  */
 export function newsOfEnd(
   state: DispatcherState,

@@ -85,10 +85,7 @@ export function openIteration(
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
-/**
- * An iteration that is over is forgotten, and one that has failed when all have left that were told so: who
- * comes now may have mended the pipeline.
- */
+/** Forgets iterations that are over, and failed ones without clients: the pipeline may have been mended. */
 function forgetOver(turn: Turn, jobName: string): void {
   const { state } = turn;
   const job = state.jobNamed(jobName);

@@ -137,12 +137,12 @@ export class DeterministicMode extends Mode {
     return whyHeldUp(state, iteration, windowSplits);
   }
 
-  /** Who is done with an epoch is not waited for in it, nor in those before it. */
+  /** A reader that is done with an epoch is waited for neither in it nor in those before it. */
   override concerned({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
-  /** Whoever comes next begins it anew, at a place of its own. Of one that has failed is shown why. */
+  /** The next client begins it anew, at a place of its own. One that has failed stays, to show why. */
   override whenUnread({ error }: Iteration): "waits" | "ends" {
     return error === null ? "ends" : "waits";
   }
@@ -151,7 +151,7 @@ export class DeterministicMode extends Mode {
     return ordered?.next;
   }
 
-  /** When its reader has everything: others take over what a worker that has left has completed for nobody. */
+  /** Its reader must have everything: other workers produce again what is lost with a worker. */
   override isDone(subject: Subject): boolean {
     return super.isDone(subject) && isReceived(subject.iteration);
   }
@@ -242,7 +242,7 @@ function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) 
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
-/** The iterations that the client has begin anew: those of another run, those it takes over, one nobody reads. */
+/** What begins anew: iterations of another run, those that the client takes over, or one without readers. */
 function replacedBy(
   state: DispatcherState,
   request: OpenRequest,

@@ -95,9 +95,12 @@ export interface HeardWith {
 export abstract class Mode {
   /** Whether only the dispatcher's list of workers serves its jobs, each worker with a share of its own. */
   readonly hasFixedWorkers: boolean = false;
-
-  /** Whether a job of it says by a policy of its own which share is whose. */
+  /** Whether a policy of the job's own says which share is whose. */
   readonly takesPolicy: boolean = false;
+  /** Whether the splits of an iteration have to be listed before its tasks can work. */
+  readonly needsSplits: boolean = false;
+  /** Whether the tasks of an iteration that has failed are ended; else they come to an end by themselves. */
+  readonly endsFailedTasks: boolean = true;
 
   /** @throws {LeatError} for a request to join that the mode does not serve. */
   check({ parameters: { policy, ordered }, runId }: OpenRequest, _facts: JoinFacts): void {
@@ -118,16 +121,16 @@ export abstract class Mode {
     );
   }
 
-  /** Whether who comes next has the iteration begin anew, although clients of it may be there. */
+  /** Whether the iteration begins anew for the next client, even if others are still there. */
   isOver(_iteration: Iteration): boolean {
     return false;
   }
 
   /**
-   * Admits a client. What a task could not read may be there now: who comes when all have left that were
-   * told so gets all of it, and not what the other tasks have left.
+   * Admits a client. By default an iteration begins anew that has no clients, and a task that cannot read
+   * on: what it could not read may be there now.
    *
-   * @throws {LeatError} for one that may not read.
+   * @throws {LeatError} for a client that may not read.
    */
   admit(
     state: DispatcherState,
@@ -140,18 +143,13 @@ export abstract class Mode {
     return { replaced: isReplaced ? [found] : [], client: {} };
   }
 
-  /** @throws {LeatError} where the iteration, which goes on, has no place for one more reader. */
+  /** @throws {LeatError} for one more reader than the iteration, which goes on, may have. */
   checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
   /** How an iteration begins that a client has made. */
   beginning(_request: OpenRequest, _client: Admission["client"], random: Random): Beginning {
     return { seed: random.hex64() };
   }
-
-  /** Whether the splits of an iteration have to be listed before its tasks can work. */
-  readonly needsSplits: boolean = false;
-  /** Whether the tasks of an iteration that has failed are ended; else they come to an end by themselves. */
-  readonly endsFailedTasks: boolean = true;
 
   /** Has a worker list the splits, or whatever else is to be done before its tasks can work. */
   async list(_subject: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
@@ -266,7 +264,7 @@ export abstract class Mode {
     return null;
   }
 
-  /** The iterations whose clients may wait for others when a client of this one comes or goes. */
+  /** The iterations in which clients may have waited for a client that has come to this one, or left it. */
   concerned(_subject: Subject): readonly Iteration[] {
     return [];
   }
@@ -274,7 +272,7 @@ export abstract class Mode {
   /** A client that leaves wants the iteration to end. */
   cancel(_turn: Turn, _iteration: Iteration, _client: Client): void {}
 
-  /** What becomes of an iteration without clients: it waits for some until it is forgotten, in most modes. */
+  /** What an iteration without clients does: in most modes it waits for some, until it is forgotten. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "goes on" {
     return "waits";
   }

@@ -64,7 +64,7 @@ export class SaveMode extends Mode {
     );
   }
 
-  /** One that is over is no matter of those who come next: they look at the folder again. */
+  /** The next save looks at the folder again. */
   override isOver(iteration: Iteration): boolean {
     return isSaveOver(iteration);
   }
@@ -143,7 +143,7 @@ export class SaveMode extends Mode {
     for (const task of [...state.tasksOfIteration(iterationId)]) endTask(turn, task, "cancelled");
   }
 
-  /** Nobody need wait for a save. */
+  /** A save needs no client to go on. */
   override whenUnread(iteration: Iteration): "waits" | "goes on" {
     return isSaveOver(iteration) ? "waits" : "goes on";
   }
