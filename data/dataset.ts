@@ -1132,13 +1132,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined>, HasNode {
    * Keeps the elements after the first complete pass without errors; later iterations read them from
    * there. Without `path` they are in memory, for the iterations of this dataset. With it they are
    * in files in that folder of the machine that iterates (`--allow-write`), and in other processes
-   * and runs, too; they stay what they are when the pipeline before changes, until somebody removes
-   * the folder. A pass that is given up, or in which an element fails, leaves nothing behind; nor
+   * and runs, too. A pass that is given up, or in which an element fails, leaves nothing behind; nor
    * does one that ends with its process.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
-   * `failed_precondition` where it holds elements of another structure or the dataset is handed out
-   * in splits, `permission_denied`. Damaged files are `data_loss`.
+   * `failed_precondition` where it holds what another pipeline made (remove the folder, or choose
+   * another) or the dataset is handed out in splits, `permission_denied`. Damaged files are `data_loss`.
    *
    * @example
    * ```ts

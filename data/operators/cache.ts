@@ -52,7 +52,7 @@ export class CacheNode extends SameElementsNode {
   /** A task that reads splits keeps what it was handed to itself: it is not the whole input. */
   override makeIterator(context: IteratorContext): ElementIterator {
     if (this.path !== undefined) {
-      return fileCacheIterator(context, this.path, this.input.elementSpec);
+      return fileCacheIterator(context, this.path, this.input);
     }
     const store = context.readsSplits ? context.shared(() => new Store()) : this.#store;
     return new CacheIterator(context, store);

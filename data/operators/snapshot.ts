@@ -55,7 +55,12 @@ export class SnapshotNode extends UnaryNode {
 
   /** Where the elements of this pipeline are. */
   get folder(): string {
-    return within(this.path, signatureOf(this.input));
+    return within(this.path, this.pipeline);
+  }
+
+  /** The signature of the pipeline before. */
+  get pipeline(): string {
+    return signatureOf(this.input);
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -68,7 +73,7 @@ registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.
 class Snapshotting implements Storing {
   readonly operator = "snapshot";
   readonly folder: string;
-  readonly options: WritingOptions;
+  readonly options: WritingOptions & { readonly pipeline: string };
   readonly passesWhileLocked = true;
   readonly calls: readonly Call[];
   readonly #context: IteratorContext;
@@ -76,9 +81,9 @@ class Snapshotting implements Storing {
   readonly #shard: Call | undefined;
 
   constructor(context: IteratorContext, node: SnapshotNode) {
-    const { folder, compression, readerFunc, shardFunc, elementSpec } = node;
+    const { folder, pipeline, compression, readerFunc, shardFunc, elementSpec } = node;
     this.folder = folder;
-    this.options = { compression, spec: elementSpec };
+    this.options = { compression, spec: elementSpec, pipeline };
     this.#context = context;
     this.#reader = readerFunc && new Call(readerFunc, context);
     this.#shard = shardFunc && new Call(shardFunc, context);

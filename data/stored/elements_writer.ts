@@ -25,6 +25,8 @@ export interface WritingOptions {
   readonly chunkBytesMax?: number | undefined;
   /** The known part of the element spec; the rest is inferred from the elements. */
   readonly spec?: ElementSpec;
+  /** The signature of the pipeline, for those who read the elements in its place. */
+  readonly pipeline?: string;
   /**
    * Whether to keep a ledger while writing: `"head"` says only that a writer is active; `"entries"`
    * also lists finished chunks, so that they can be read early. Default: none.
@@ -180,10 +182,12 @@ export class ElementsWriter {
   /** Commits the manifest, and removes what it replaces. */
   async finish(): Promise<Manifest> {
     await this.#closeChunks();
+    const { compression, pipeline } = this.#options;
     const manifest: Manifest = {
       id: this.#id,
       spec: this.#spec,
-      compression: this.#options.compression,
+      compression,
+      ...(pipeline === undefined ? {} : { pipeline }),
       chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
     };
     await this.#manifest.append(encodeManifest(manifest));

@@ -32,6 +32,8 @@ export interface Manifest {
   readonly id: string;
   readonly spec: ElementSpec;
   readonly compression: Compression | undefined;
+  /** The signature of the pipeline that `cache` or `snapshot` stored; `save` has none. */
+  readonly pipeline?: string;
   /** In the order of their elements, shard by shard. */
   readonly chunks: readonly Chunk[];
 }

@@ -16,7 +16,8 @@ export interface Storing {
   readonly operator: string;
   /** Where the dataset is stored. */
   readonly folder: string;
-  readonly options: WritingOptions;
+  /** Its `pipeline` is what may be read in the place of the input. */
+  readonly options: WritingOptions & { readonly pipeline: string };
   /** Whether elements pass unstored while another writer is active; otherwise that is an error. */
   readonly passesWhileLocked: boolean;
   /** The functions that `shardOf` calls. */
@@ -124,6 +125,8 @@ export class StoringIterator extends ElementIterator {
   }
 
   async #read(manifest: Manifest): Promise<void> {
+    const { operator, folder, options } = this.#storing;
+    if (manifest.pipeline !== options.pipeline) throw madeByAnother(operator, folder);
     const nested = await this.#storing.open(manifest);
     this.#reading = { id: manifest.id, nested };
     if (this.disposed) nested.iterator.dispose();
@@ -252,6 +255,14 @@ export class StoringIterator extends ElementIterator {
     this.#input?.dispose();
     this.#abandon();
   }
+}
+
+function madeByAnother(operator: string, folder: string): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `${operator}: ${folder} holds elements that another pipeline made. Remove the folder to have it ` +
+      `written again, give this ${operator} another path, or read what is there with Dataset.load().`,
+  );
 }
 
 function savedByOthers(operator: string, folder: string): LeatError {
