@@ -4,19 +4,19 @@
  * @module
  */
 
-/** What of a network interface matters here. */
+/** The properties of a network interface that matter here. */
 export type HostInterface = Pick<Deno.NetworkInterfaceInfo, "name" | "family" | "address">;
 
-/** Interfaces of containers and virtual machines on this host, which no other host can reach. */
+/** Interfaces of containers and virtual machines on this host. Other hosts cannot reach them. */
 const VIRTUAL = /^(docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|utun|podman)/;
 
 /**
- * The host to name in this node's URL: what it listens on, or for all interfaces an address that
- * others can reach. IPv4 goes before IPv6, real interfaces before virtual ones; a host without
- * either has `127.0.0.1`.
+ * The host to name in this node's URL: the address it listens on, or, if it listens on all
+ * interfaces, an address that other hosts can reach. IPv4 goes before IPv6, real interfaces before
+ * virtual ones; a host without either gets `127.0.0.1`.
  *
- * @param hostname What the server listens on.
- * @param interfaces Default: this host's, as far as the process may see them (`--allow-sys`).
+ * @param hostname The address that the server listens on.
+ * @param interfaces Default: this host's, as far as the process may read them (`--allow-sys`).
  *
  * @example
  * ```ts
@@ -42,7 +42,7 @@ function hostInterfaces(): readonly HostInterface[] {
   }
 }
 
-/** Loopback and link-local addresses lead nowhere from another host. */
+/** Other hosts cannot reach loopback and link-local addresses. */
 function isReachable({ family, address }: HostInterface): boolean {
   return family === "IPv4"
     ? !/^(127|169\.254)\./.test(address)

@@ -1,6 +1,4 @@
-/**
- * Sound for user functions: WAV files decoded, and mel spectrograms.
- */
+/** Sound for user functions: decodes WAV files and computes mel spectrograms. */
 
 import { LeatError } from "../core/error.ts";
 import { Tensor } from "../core/tensor.ts";
@@ -8,7 +6,7 @@ import type { AudioCodec, DecodedAudio, MelSpectrogramOptions } from "../data/ho
 import { MelSpectrogram } from "./mel_spectrogram.ts";
 import { decodeWav } from "./wav.ts";
 
-/** Tables of so many kinds of spectrograms are kept. */
+/** Most kinds of spectrograms whose tables are kept. */
 const KINDS_MAX = 16;
 
 /**
@@ -32,12 +30,14 @@ export class Audio implements AudioCodec {
   }
 
   /**
-   * The magnitudes of a sound's short-time Fourier transform, weighed into mel bins, as `tf.signal.stft` and
-   * `tf.signal.linear_to_mel_weight_matrix` make them.
+   * The magnitudes of a sound's short-time Fourier transform, weighted into mel bins, as
+   * `tf.signal.stft` and `tf.signal.linear_to_mel_weight_matrix` compute them.
    *
-   * @param samples one channel, or a float tensor of shape [frames] or [frames, channels], whose channels are averaged.
+   * @param samples one channel, or a float tensor of shape [frames] or [frames, channels], whose
+   * channels are averaged.
    * @returns float32 of shape [frames, mel bins].
-   * @throws {LeatError} `invalid_argument` for other samples, and for options that are out of range.
+   * @throws {LeatError} `invalid_argument` for other samples, and for options that are out of
+   * range.
    */
   melSpectrogram(
     samples: Float32Array | Tensor,

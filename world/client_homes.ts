@@ -1,6 +1,6 @@
 /**
- * Where the clients of this process live: beside a cluster that runs in it, or on a node of their own
- * that dials out.
+ * Where the clients of this process run: next to a cluster in the same process, or on a node of
+ * their own that dials out.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { isLoopbackHost, serviceAddress } from "./service_address.ts";
 
 const homes = new Map<string, () => ClientHome>();
 
-/** Makes services known by an address that is no URL; the answer forgets it. */
+/** Registers a service under an address that is not a URL; the returned function removes it. */
 export function registerHome(address: string, open: () => ClientHome): () => void {
   homes.set(address, open);
   return () => {
@@ -24,16 +24,16 @@ export function registerHome(address: string, open: () => ClientHome): () => voi
   };
 }
 
-/** What opens services, by their addresses. Plain data, so that it can be handed to threads. */
+/** Credentials of services, by address. Plain data, so that it can be sent to threads. */
 export type ServiceCredentials = Readonly<Record<string, Credentials>>;
 
-/** What {@linkcode Homes} are set up with. */
+/** Options of {@linkcode Homes}. */
 export interface HomesOptions {
-  /** What opens services where an iterator brings nothing itself. Default: nothing. */
+  /** Credentials used when an iterator brings none itself. Default: none. */
   readonly services?: ServiceCredentials | undefined;
-  /** Throws for a node that is not to be dialled. Default: all may be. */
+  /** Throws for a node that must not be dialled. Default: all may be dialled. */
   readonly mayDial?: (address: string) => void;
-  /** Where the lines of its nodes' logs go. Default: standard error. */
+  /** Where its nodes print log lines. Default: standard error. */
   readonly print?: NonNullable<DenoWorldOptions["print"]>;
 }
 
@@ -43,7 +43,10 @@ interface Dialled {
   uses: number;
 }
 
-/** Nodes that dial services: one per service and credentials, stopped with the last iterator that uses it. */
+/**
+ * Nodes that dial services: one per service and credentials. A node stops with the last iterator
+ * that uses it.
+ */
 export class Homes {
   readonly #options: Omit<HomesOptions, "services">;
   readonly #services: ServiceCredentials;
@@ -93,7 +96,7 @@ export class Homes {
     const node = `client-${world.random.fork("node name").hex64()}`;
     const far = webSocketConnector({
       world,
-      // Its address was written down by whoever reads here; those of workers come from it.
+      // The reader chose this address; the addresses of workers come from it.
       credentials: (node) => ({
         ...(token === undefined ? {} : { token }),
         ...(node === service
@@ -108,12 +111,12 @@ export class Homes {
   }
 }
 
-/** What a service is called that is none. */
+/** The part of an error message that follows a service name which is not a URL. */
 const NOT_LOCAL =
   "service (unless it is a LocalCluster that runs in this very thread and is not closed; what other " +
   "threads and hosts are to read it serves with serveDispatcher and serveWorker)";
 
-/** Refuses to dial what must not be. */
+/** A connector that refuses to dial forbidden nodes. */
 function guarded(far: Connector, mayDial: (address: string) => void): Connector {
   return {
     connect: (node, local) =>

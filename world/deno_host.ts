@@ -1,6 +1,4 @@
-/**
- * The host that pipelines meet on Deno: clock, timers, entropy, files, images, sound and modules.
- */
+/** The host of pipelines on Deno: clock, timers, entropy, files, images, sound and modules. */
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../data/host.ts";
@@ -11,23 +9,23 @@ import { Images } from "./images.ts";
 import { DenoNewFiles } from "./new_files.ts";
 import { StorageFiles, type StorageOptions } from "./storage.ts";
 
-/** What a {@linkcode DenoHost} is made of. */
+/** Options of a {@linkcode DenoHost}. */
 export interface DenoHostOptions {
   /** Default: new {@linkcode StorageFiles} with `storage`. */
   readonly files?: Files;
-  /** How far storage is reached by the default files. Default: as the environment says. */
+  /** How the default files reach far storage. Default: from the environment. */
   readonly storage?: StorageOptions;
   /** Default: a new {@linkcode Images}. */
   readonly images?: ImageCodec;
   /** Default: a new {@linkcode Audio}. */
   readonly audio?: AudioCodec;
-  /** Limits of the processes in which functions run that this program did not build. */
+  /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
 }
 
 /**
- * A host over Deno's own facilities. Making one asks for no permission; what is used later does: files ask for `--allow-read`, or
- * `--allow-net` where they are far, images for what {@linkcode Images} says.
+ * A host on Deno's own facilities. Creating one needs no permission; using it does: files need
+ * `--allow-read`, or `--allow-net` for far storage, images what {@linkcode Images} says.
  *
  * @example
  * ```ts
@@ -69,7 +67,7 @@ export class DenoHost implements Host {
     });
   }
 
-  /** `setImmediate`: a `MessageChannel` is no faster, and between its turns timers and I/O starve. */
+  /** `setImmediate`: a `MessageChannel` is no faster, and starves timers and I/O. */
   yield(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
@@ -78,7 +76,7 @@ export class DenoHost implements Host {
     return crypto.getRandomValues(new BigUint64Array(1))[0]!;
   }
 
-  /** To the console. */
+  /** Prints to the console. */
   warn(message: string): void {
     console.warn(message);
   }

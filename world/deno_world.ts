@@ -1,5 +1,5 @@
 /**
- * The world of actors on Deno: real clocks, real timers, real luck, logs on disk.
+ * The actors' platform on Deno: real clocks, timers, random numbers, and logs on disk.
  *
  * @module
  */
@@ -11,31 +11,31 @@ import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Random, Timer, World } from "../actors/runtime/world.ts";
 import { MemoryLog } from "./memory_log.ts";
 
-/** How to set up a {@linkcode DenoWorld}. */
+/** Options of a {@linkcode DenoWorld}. */
 export interface DenoWorldOptions {
-  /** Where durable logs live. Without it (and without `openLog`) opening one is refused. */
+  /** The folder of durable logs. Without it (and without `openLog`) opening a log fails. */
   readonly logFolder?: string;
-  /** Keeps logs in memory, for nodes whose restart need not find them. */
+  /** Keeps logs in memory, for nodes that need no state after a restart. */
   readonly logsInMemory?: boolean;
   /** Opens durable logs in another way than as files in `logFolder`. */
   readonly openLog?: (name: string) => Promise<DurableLog>;
-  /** The least grave lines to be printed; `"off"` prints none. Default `"info"`. */
+  /** The lowest level that is printed; `"off"` prints nothing. Default `"info"`. */
   readonly logLevel?: LogLevel | "off";
-  /** Where the lines go. Default: standard error. */
+  /** Receives the lines. Default: standard error. */
   readonly print?: (level: LogLevel, line: string) => void;
-  /** Makes luck repeat. Default: drawn from the system's entropy. */
+  /** The seed of random numbers, to repeat a run. Default: drawn from the system's entropy. */
   readonly seed?: bigint;
 }
 
 const LEVELS = ["debug", "info", "warn", "error", "off"] as const;
 
-/** What fits in the file system's names and leaves the folder on no platform. */
+/** Valid file names on every platform that cannot leave the folder. */
 const LOG_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
-/** `setTimeout` fires at once beyond this. */
+/** `setTimeout` fires at once for longer delays. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
-/** The world as Deno has it. */
+/** Actors' access to clocks, timers, random numbers and logs on Deno. */
 export class DenoWorld implements World {
   readonly random: Random;
   readonly #options: DenoWorldOptions;
@@ -60,7 +60,10 @@ export class DenoWorld implements World {
     return new DenoTimer(performance.now() + delayMs, fn);
   }
 
-  /** Calls of one macrotask share the next one: an immediate each would cost more than most calls. */
+  /**
+   * Calls within one macrotask share the next one: one immediate per call would cost more than most
+   * calls.
+   */
   macrotask(fn: () => void): void {
     this.#due.push(fn);
     if (this.#due.length === 1) setImmediate(() => this.#runDue());
@@ -82,7 +85,7 @@ export class DenoWorld implements World {
         `Cannot open the log "${name}": this world has no folder for logs; set logFolder`,
       );
     }
-    // Of all nodes only a dispatcher has one.
+    // Loaded lazily: only dispatchers have a log.
     const { openSqliteLog } = await import("./sqlite_log.ts");
     return await openSqliteLog(join(logFolder, `${name}.sqlite`));
   }
@@ -108,7 +111,8 @@ export class DenoWorld implements World {
       try {
         due[i]!();
       } catch (error) {
-        // As an error in a callback of the platform would: uncaught, and nobody else's turn is lost.
+        // Report it like an error in a callback of the platform: uncaught, and without stopping the
+        // other callbacks.
         queueMicrotask(() => {
           throw error;
         });
@@ -117,7 +121,7 @@ export class DenoWorld implements World {
   }
 }
 
-/** Fires once, never early: `setTimeout` may round down, and takes no long delays. */
+/** Fires once, never early: `setTimeout` may round down, and limits its delays. */
 class DenoTimer implements Timer {
   readonly #dueMs: number;
   readonly #fn: () => void;
@@ -142,7 +146,7 @@ class DenoTimer implements Timer {
   }
 }
 
-/** A Philox stream as a source of luck. */
+/** Random numbers from a Philox stream. */
 class StreamRandom implements Random {
   readonly #stream: RandomStream;
 

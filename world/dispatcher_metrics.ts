@@ -1,5 +1,5 @@
 /**
- * What a dispatcher knows, as metrics in Prometheus' text format.
+ * The state of a dispatcher as metrics in Prometheus' text format.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const BYTES_PER_GB = 1e9;
 type Labels = Readonly<Record<string, string | number>>;
 type Sample = readonly [labels: Labels, value: number];
 
-/** A metric: what it is called, and how it is read off. Names of counters end in `_total`. */
+/** A metric: its name, and how to read it. Names of counters end in `_total`. */
 interface Metric {
   readonly name: string;
   readonly help: string;
@@ -138,11 +138,11 @@ const cluster = (
 
 const STATES = ["working", "idle", "starting", "gone"] as const;
 
-/** All of them; docs/cluster.md has the table. */
+/** All metrics; docs/cluster.md has the table. */
 export const METRICS: readonly Metric[] = [
   {
     name: "leat_workers",
-    help: "Workers by what they are doing.",
+    help: "Workers by state.",
     labels: ["state"],
     samples: ({ workers }) =>
       STATES.map((state) => [
@@ -156,7 +156,7 @@ export const METRICS: readonly Metric[] = [
     ({ workers }) =>
       workers.filter(({ alive, unreachable }) => alive && unreachable !== undefined).length,
   ),
-  cluster("leat_jobs", "Jobs that are kept.", ({ jobs }) => jobs.length),
+  cluster("leat_jobs", "Jobs that the dispatcher keeps.", ({ jobs }) => jobs.length),
   cluster(
     "leat_clients",
     "Clients that read.",
@@ -164,7 +164,7 @@ export const METRICS: readonly Metric[] = [
   ),
   cluster(
     "leat_optimal_workers",
-    "Workers that the clients could use: their rates over what one makes, of the job that needs most.",
+    "Workers that the clients could use: the rates they need over the rate of one worker, for the job that needs most.",
     ({ jobs }) => {
       const wanted = iterationsOf(jobs).flatMap(({ iteration }) => known(iteration.optimalWorkers));
       return wanted.length === 0 ? undefined : Math.max(...wanted);
@@ -172,12 +172,12 @@ export const METRICS: readonly Metric[] = [
   ),
   cluster(
     "leat_journal_waits",
-    "1 while the disk under the dispatcher's journal is full and its answers wait for room.",
+    "1 while the disk of the dispatcher's journal is full and its answers wait for space.",
     ({ journal }) => journal === undefined ? 0 : 1,
   ),
   cluster(
     "leat_wanted_workers",
-    "Workers that there should be: raised at once, lowered slowly, within the limits.",
+    "Workers wanted by autoscaling: raised at once, lowered slowly, within the limits.",
     ({ scaling }) => scaling.wanted,
   ),
   {
@@ -187,26 +187,26 @@ export const METRICS: readonly Metric[] = [
     samples: ({ scaling }) =>
       scaling.jobs.map(({ name, kind, wanted }) => [{ job: name, kind }, wanted]),
   },
-  worker("leat_worker_up", "1 while the worker is heard of.", ({ alive }) => alive ? 1 : 0),
-  worker("leat_worker_tasks", "Tasks that it holds.", ({ tasks }) => tasks),
+  worker("leat_worker_up", "1 while the worker sends heartbeats.", ({ alive }) => alive ? 1 : 0),
+  worker("leat_worker_tasks", "Tasks of the worker.", ({ tasks }) => tasks),
   worker(
     "leat_worker_busy_ratio",
-    "The share of the last seconds in which its busiest pipeline was at work.",
+    "The busy share of its busiest pipeline, over the last seconds.",
     ({ figures }) => figures?.busyShare,
   ),
   worker(
     "leat_worker_cpu_seconds_total",
-    "CPU time of the worker's process, where it has one of its own.",
+    "CPU time of the worker's process, if it has one of its own.",
     ({ figures }) => ownProcess(figures)?.cpuSeconds,
   ),
   worker(
     "leat_worker_memory_bytes",
-    "Resident memory of the worker's process, where it has one of its own.",
+    "Resident memory of the worker's process, if it has one of its own.",
     ({ figures }) => ownProcess(figures)?.memoryBytes,
   ),
   worker(
     "leat_worker_runaway_threads",
-    "Threads that were told to end and run on: each keeps a core until the worker is restarted.",
+    "Threads that ignored the request to end: each occupies a core until the worker is restarted.",
     ({ figures }) => figures?.process == null ? undefined : figures.process.runawayThreads ?? 0,
   ),
   task("leat_task_produced_elements_total", "Elements produced.", ({ produced }) => produced),
@@ -216,12 +216,12 @@ export const METRICS: readonly Metric[] = [
   task("leat_task_busy_seconds_total", "Time at work.", ({ busyMs }) => MS * busyMs),
   task(
     "leat_task_processing_seconds",
-    "What an element has taken to produce, of late.",
+    "Recent time to produce an element.",
     ({ processingMs }) => processingMs === null ? null : MS * processingMs,
   ),
   task(
     "leat_task_buffered_bytes",
-    "Produced and not fetched.",
+    "Elements produced and not fetched.",
     ({ bufferedBytes }) => bufferedBytes,
   ),
   task(
@@ -231,7 +231,7 @@ export const METRICS: readonly Metric[] = [
   ),
   task(
     "leat_task_runner_restarts_total",
-    "How often its runner died and was started again.",
+    "How often its runner died and was restarted.",
     ({ runnerRestarts }) => runnerRestarts,
   ),
   task(
@@ -241,32 +241,32 @@ export const METRICS: readonly Metric[] = [
   ),
   task(
     "leat_task_compression_input_bytes_total",
-    "Bytes of elements that compressing was asked for.",
+    "Bytes of elements before compression.",
     ({ compression }) => compression && compression.bytes,
   ),
   task(
     "leat_task_compression_output_bytes_total",
-    "What was left of them.",
+    "Bytes of elements after compression.",
     ({ compression }) => compression && compression.compressedBytes,
   ),
   task(
     "leat_task_compression_seconds_total",
-    "How long compressing took, and trying what it would bring.",
+    "Time spent compressing, probes of whether it pays included.",
     ({ compression }) => compression && MS * compression.ms,
   ),
   sharing("leat_sharing_window_bytes", "Size of the sliding window.", (one) => one.windowBytes),
   sharing(
     "leat_sharing_window_max_bytes",
-    "What the sliding window may grow to.",
+    "Largest size of the sliding window.",
     (one) => one.windowBytesMax,
   ),
   sharing("leat_sharing_window_elements", "Elements in the window.", (one) => one.elements),
-  sharing("leat_sharing_trainers", "Trainers that the window knows.", (one) => one.trainers),
+  sharing("leat_sharing_trainers", "Trainers that read the window.", (one) => one.trainers),
   sharing("leat_sharing_produced_elements_total", "Elements taken in.", (one) => one.produced),
   sharing("leat_sharing_served_elements_total", "Elements given to trainers.", (one) => one.served),
   sharing(
     "leat_sharing_skipped_elements_total",
-    "Elements missed by trainers.",
+    "Elements that trainers missed.",
     (one) => one.skipped,
   ),
   sharing(
@@ -276,16 +276,16 @@ export const METRICS: readonly Metric[] = [
   ),
   sharing(
     "leat_sharing_misses_total",
-    "Elements that a trainer had to wait for until they were produced.",
+    "Elements that were produced while a trainer waited.",
     (one) => one.misses,
   ),
   sharing(
     "leat_sharing_hit_ratio",
-    "The share of what was given that was in the window when a trainer asked.",
+    "The share of a trainer's elements that were in the window when it asked.",
     ({ hitRate }) => hitRate,
   ),
-  client("leat_client_elements_total", "Elements taken by the loop.", ({ elements }) => elements),
-  client("leat_client_bytes_total", "Bytes taken by the loop.", ({ bytes }) => bytes),
+  client("leat_client_elements_total", "Elements that the training loop has taken.", ({ elements }) => elements),
+  client("leat_client_bytes_total", "Bytes that the training loop has taken.", ({ bytes }) => bytes),
   client(
     "leat_client_skipped_elements_total",
     "Elements that a trainer has missed because they had left the sharing window.",
@@ -293,62 +293,62 @@ export const METRICS: readonly Metric[] = [
   ),
   client(
     "leat_client_waiting_seconds_total",
-    "How long the loop has waited for elements.",
+    "How long the training loop has waited for elements.",
     ({ waitingMs }) => MS * waitingMs,
   ),
   client(
     "leat_client_training_seconds_total",
-    "How long the loop was busy between elements.",
+    "How long the training loop was busy between elements.",
     ({ trainingMs }) => MS * trainingMs,
   ),
   client(
     "leat_client_target_processing_seconds",
-    "What the loop takes for an element by itself, of late.",
+    "Recent time of the training loop per element.",
     ({ targetProcessingMs }) => targetProcessingMs === null ? null : MS * targetProcessingMs,
   ),
   client(
     "leat_client_decoding_seconds_total",
-    "How long decoding took, between the two.",
+    "How long decoding took.",
     ({ decodingMs = 0 }) => MS * decodingMs,
   ),
   client(
     "leat_client_unpacking_seconds_total",
-    "How long unpacking compressed elements took, as they came.",
+    "How long decompressing elements took.",
     ({ unpackingMs = 0 }) => MS * unpackingMs,
   ),
   client(
     "leat_client_wire_bytes_total",
-    "Bytes that have come from workers, compressed as they were.",
+    "Bytes received from workers, compressed where they were.",
     ({ wireBytes = 0 }) => wireBytes,
   ),
-  client("leat_client_open_requests", "Requests to workers that are open.", (one) => one.inFlight),
-  client("leat_client_buffered_bytes", "Arrived and not taken.", (one) => one.bufferedBytes),
+  client("leat_client_open_requests", "Open requests to workers.", (one) => one.inFlight),
+  client("leat_client_buffered_bytes", "Elements that arrived and were not taken.", (one) => one.bufferedBytes),
   read(
     "leat_read_answer_seconds",
-    "From a request to its element, of late.",
+    "Recent time from a request to its element.",
     ({ answerMs }) => answerMs === null ? null : MS * answerMs,
   ),
   read(
     "leat_read_held_seconds",
-    "How much of that the element was not made yet.",
+    "The part of that time in which the element was not produced.",
     ({ heldMs }) => heldMs === null ? null : MS * heldMs,
   ),
   read(
     "leat_read_round_trip_seconds",
-    "What an empty message takes there and back, over a network.",
+    "Recent round trip of an empty message over a network.",
     ({ roundTripMs }) => roundTripMs === null ? null : MS * roundTripMs,
   ),
-  read("leat_read_open_requests", "Requests that are open.", (one) => one.outstanding),
-  splits("leat_splits", "Splits of the repetition that goes on.", ({ total }) => total),
-  splits("leat_splits_handed_out", "Those of them handed out.", ({ handedOut }) => handedOut),
+  read("leat_read_open_requests", "Open requests.", (one) => one.outstanding),
+  splits("leat_splits", "Splits of the current repetition.", ({ total }) => total),
+  splits("leat_splits_handed_out", "Splits of the current repetition that are assigned.", ({ handedOut }) => handedOut),
   usage(
     "leat_job_worker_cpu_seconds_total",
-    "CPU time of workers, where each has a process of its own.",
+    "CPU time of workers, if each has a process of its own.",
     ({ workerCpuHours }) => workerCpuHours === null ? null : SECONDS_PER_HOUR * workerCpuHours,
   ),
   usage(
     "leat_job_worker_memory_byte_seconds_total",
-    "Memory of workers times time, where each has a process of its own.",
+    "Memory of workers times time, if each has a process of its own.",
     ({ workerMemoryGBHours: hours }) =>
       hours === null ? null : SECONDS_PER_HOUR * BYTES_PER_GB * hours,
   ),
@@ -359,7 +359,7 @@ export const METRICS: readonly Metric[] = [
   ),
   usage(
     "leat_job_client_seconds_total",
-    "How long clients were there.",
+    "How long clients were connected.",
     ({ clientHours }) => SECONDS_PER_HOUR * clientHours,
   ),
 ];
@@ -368,12 +368,12 @@ export const METRICS: readonly Metric[] = [
 export async function metricsOf(
   description: DispatcherDescription,
 ): Promise<{ readonly text: string; readonly contentType: string }> {
-  // Loaded when it is first asked for: whoever trains needs none of it.
+  // Loaded at the first scrape: a trainer never needs it.
   const { Counter, Gauge, Registry } = await import("prom-client");
   const registry = new Registry();
   for (const { name, help, labels, samples } of METRICS) {
     const values = samples(description);
-    // One without labels would be 0 until it is set, and what is not known is not 0.
+    // A metric without labels would report 0 until it is set, but unknown is not 0.
     if (values.length === 0 && labels.length === 0) continue;
     const configuration = { name, help, labelNames: [...labels], registers: [registry] };
     if (name.endsWith("_total")) {

@@ -1,6 +1,6 @@
 /**
- * What a dispatcher shows on its own port to those who ask for no socket: its state, as JSON, as
- * metrics and as a page that lives.
+ * The HTTP pages of a dispatcher on its own port: its state as JSON, as metrics, and as a page that
+ * updates itself.
  *
  * @module
  */
@@ -10,25 +10,26 @@ import type { Pages } from "../transport/web_socket.ts";
 import { metricsOf } from "./dispatcher_metrics.ts";
 import livePage from "./live_page.html" with { type: "text" };
 
-/** The page is itself and nothing else: no script, style or picture from elsewhere. */
+/** The page loads no script, style or picture from elsewhere. */
 const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
   "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Asks the dispatcher. */
+/** What the pages ask the dispatcher. */
 export interface DispatcherQuestions {
-  /** Everything it knows, with figures that are a second old at most from the next time on. */
+  /** Its whole state. The first call starts measuring; later figures are at most a second old. */
   readonly describe: () => Promise<DispatcherDescription>;
   /** Resolves if it answers. */
   readonly hello: () => Promise<unknown>;
 }
 
 /**
- * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. All but the last are
- * for admins, workers and viewers, where there are tokens; that one says nothing but whether the dispatcher answers.
+ * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. Where there are
+ * tokens, all but `/healthz` need the role admin, worker or viewer; `/healthz` tells only whether
+ * the dispatcher answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
   let asked: Promise<DispatcherDescription> | undefined;
-  // Whoever looks while an answer is on its way shares it.
+  // Concurrent requests share one answer.
   let asking: Promise<unknown> | undefined;
   const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
   const pages: Readonly<Record<string, () => Promise<Response>>> = {

@@ -14,17 +14,17 @@ import { type DispatcherRole, supervisionOf } from "./roles.ts";
 import { ServiceNode, type ServiceNodeConfig } from "./service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 
-/** How long reading the journal may take before the start counts as failed, in ms. */
+/** Time limit for reading the journal at the start, in ms. */
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 /**
- * A dispatcher whose journal fails is started again this often in a minute, then it gives up: what
- * keeps its process running starts that again.
+ * Most restarts in a minute of a dispatcher whose journal fails. Then it gives up, and its
+ * supervisor restarts the process.
  */
 const RESTARTS_MAX = 3;
 
-/** How a dispatcher is served. */
+/** Options of a dispatcher server. */
 export interface DispatcherServerConfig extends
   ServiceNodeConfig,
   Pick<
@@ -39,7 +39,7 @@ export interface DispatcherServerConfig extends
     | "runnerDeathsMax"
     | "quotas"
   > {
-  /** The folder of its journal. Default: kept in memory, so that no restart finds it. */
+  /** The folder of its journal. Default: in memory, lost at a restart. */
   readonly journal?: string;
 }
 
@@ -48,15 +48,15 @@ export interface DispatcherServer extends AsyncDisposable {
   /** `ws://host:port` or `wss://host:port`: for workers, and for `distribute({ service })`. */
   readonly address: string;
   /**
-   * `http://host:port/`, or `https:`: a page that shows what it does; `state`, `metrics` and `healthz`
-   * beside it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
+   * `http://host:port/`, or `https:`: a page that shows its state; `state`, `metrics` and `healthz`
+   * below it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
    */
   readonly page: string;
-  /** Resolves if it cannot go on (its journal fails, for one). It is to be closed then. */
+  /** Resolves if it cannot continue, for example because its journal fails. Close it then. */
   readonly failed: Promise<LeatError>;
-  /** Everything it knows. */
+  /** Its whole state. */
   describe(): Promise<DispatcherDescription>;
-  /** Stops it, within two seconds. Its journal holds all that was promised. Idempotent. */
+  /** Stops it, within two seconds. Its journal holds every acknowledged change. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -65,8 +65,8 @@ export interface DispatcherServer extends AsyncDisposable {
  *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token, or another dispatcher holds the journal;
- * `permission_denied`, `data_loss` and others when the journal cannot be read; `invalid_argument` for
- * settings that make no sense.
+ * `permission_denied`, `data_loss` and others when the journal cannot be read; `invalid_argument`
+ * for invalid settings.
  *
  * @example
  * ```ts ignore
@@ -91,7 +91,7 @@ export async function serveDispatcher(
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
   if (journal !== undefined) await checkJournal(journal);
-  // Most programs that could serve never do.
+  // Loaded lazily: most programs never serve.
   const { takeUpDispatcher } = await import("./dispatcher_role.ts");
   const role: DispatcherRole = {
     role: "dispatcher",

@@ -1,5 +1,5 @@
 /**
- * Saving datasets by the workers of a service.
+ * Saves datasets with the workers of a service.
  *
  * @module
  */
@@ -14,31 +14,30 @@ import { checkWritingCompression } from "../data/stored/save.ts";
 import { openHome } from "./client_homes.ts";
 
 /**
- * Has the workers of a service write a dataset's elements to files in a folder, for `Dataset.load()`
- * (tf.data's `distributed_save`). Resolves when all of it is saved.
+ * Lets the workers of a service write a dataset's elements to files in a folder, for
+ * `Dataset.load()` (tf.data's `distributed_save`). Resolves when everything is saved.
  *
- * The folder is one that all workers see under this path: on a file system that they share, or on the
- * host that they run on. Name it by an absolute path. Workers that run user functions confined need
- * it among their `--allow-write` folders.
+ * All workers must see the folder under the same absolute path: on a shared file system, or on one
+ * host. Workers that confine user functions need it among their `--allow-write` folders.
  *
- * What is saved is the stream of `distribute({ processingMode: "DETERMINISTIC" })`, in its order,
- * however many workers there are: the first epoch, with the seed of `withOptions`, or 0. Parts that
- * `DETERMINISTIC` leaves to its reader (`take`, `zip`, `concatenate`, …) cannot be cut into splits; a
- * dataset with one of them is produced whole by one worker, in the order it has in one process.
+ * The saved stream is that of `distribute({ processingMode: "DETERMINISTIC" })`, in its order, with
+ * any number of workers: the first epoch, with the seed of `withOptions`, or 0. A dataset with a
+ * part that `DETERMINISTIC` leaves to its reader (`take`, `zip`, `concatenate`, …) cannot be cut
+ * into splits; one worker produces all of it, in the order of a single process.
  *
- * Each element is in the result exactly once, whatever is killed meanwhile. A worker's unfinished
- * splits are made again by another; a dispatcher goes on from its journal, or, where that is lost, from
- * what the folder holds; the client only watches, and without it the save goes on. Where everything
- * has died, or the save has failed, calling this again with the same dataset, folder and options goes
- * on where it was. `Dataset.load(path, { wait: true })` reads what is written already.
+ * Each element is saved exactly once, whatever is killed meanwhile. Another worker repeats a lost
+ * worker's unfinished splits; a restarted dispatcher continues from its journal, or, if that is
+ * lost, from the folder; the client only watches, and the save continues without it. If everything
+ * has died, or the save has failed, call this again with the same dataset, folder and options to
+ * continue. `Dataset.load(path, { wait: true })` reads what is already written.
  *
- * @throws LeatError `already_exists` where a saved dataset is (unless `overwrite`);
- * `failed_precondition` where the save of another dataset is under way or was not finished, and for
- * functions that cannot travel or differ from run to run; `invalid_argument` for an endless dataset and
- * wrong options; `unavailable` when no dispatcher answers within ten seconds; `aborted` when somebody
- * else takes the folder or ends the save. The first element that fails, a disk that is full, or a
- * folder that a worker may not write to ends the save with an error that names the worker; the others
- * stop, and what was written stays.
+ * @throws LeatError `already_exists` if the folder holds a saved dataset (unless `overwrite`);
+ * `failed_precondition` if the save of another dataset is in progress or unfinished, and for
+ * functions that cannot be sent or that differ from run to run; `invalid_argument` for an endless
+ * dataset and wrong options; `unavailable` when no dispatcher answers within ten seconds; `aborted`
+ * when another client takes the folder or ends the save. The first element that fails, a full disk,
+ * or a folder that a worker may not write to ends the save with an error that names the worker; the
+ * other workers stop, and written files stay.
  *
  * @example
  * ```ts

@@ -1,27 +1,27 @@
 /**
- * Threads that were told to end, until they have.
+ * Watches threads that were asked to end, until they have ended.
  *
- * Deno asks a thread to end, and says that it has without waiting for it. One whose function never
- * gives way runs on, keeps a core, and cannot be ended from outside.
+ * Deno asks a thread to end and reports success without waiting for it. A thread whose function
+ * never yields continues, occupies a core, and cannot be ended from outside.
  *
  * @module
  */
 
-/** Who is told of threads that have not ended in time. */
+/** Callbacks for threads that have not ended in time. */
 export interface LateThreads {
-  /** Of each that a function may keep, when it is counted, with what it was watched as. */
+  /** Called for each thread that a function may keep running, when it is counted, with its name. */
   readonly onRunaway?: (what: string) => void;
-  /** Of each that had not begun, when it is counted: none of a user's functions has run there. */
+  /** Called for each thread that had not begun, when it is counted: no user function ran there. */
   readonly onUnbegun?: () => void;
 }
 
-/** A thread that was told to end. */
+/** A thread that was asked to end. */
 interface Told {
   isRunaway: boolean;
   forget?: () => void;
 }
 
-/** See the module. */
+/** Threads that were asked to end, and how many of them did not. */
 export class EndingThreads {
   readonly #late: LateThreads;
   readonly #told = new Set<Told>();
@@ -42,9 +42,9 @@ export class EndingThreads {
   }
 
   /**
-   * Counts a thread that is about to be told to end. Resolves when it can be told.
+   * Counts a thread that is about to be asked to end. Resolves when it can be asked.
    *
-   * @param port Leads to the thread, which may read from it or not. It may be closed afterwards.
+   * @param port Leads to the thread, which need not read from it. It may be closed afterwards.
    * @param what Names the thread for `onRunaway`.
    * @param patienceMs After how long it is a runaway, in ms.
    * @param hasBegun Whether it has loaded, so that a function may run there.
@@ -58,7 +58,7 @@ export class EndingThreads {
     if (this.#closed) return;
     const told: Told = { isRunaway: false };
     this.#told.add(told);
-    // Loaded once it is needed. Only Node's ports say that the other end is gone.
+    // Loaded lazily. Only Node's ports report that the other end is closed.
     const { MessageChannel } = await import("node:worker_threads");
     if (this.#closed) return;
     const { port1, port2 } = new MessageChannel();
@@ -75,8 +75,9 @@ export class EndingThreads {
       clearTimeout(timer);
       this.#told.delete(told);
     });
-    port1.on("message", () => {}); // else it does not listen, nor hear of the end
-    // Whatever lies unread in a thread's ports goes with it: this end, too.
+    port1.on("message", () => {}); // otherwise it does not listen, and misses the end
+    // A message that is still unread when its thread ends goes away with the thread, this port
+    // included.
     port.postMessage(null, [port2 as unknown as MessagePort]);
   }
 

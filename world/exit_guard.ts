@@ -1,17 +1,17 @@
 /**
- * A user's code that ends the thread it runs on: Deno ends it without a word to whoever has started it,
- * who would wait for ever.
+ * Handles user code that ends its own thread: Deno ends the thread without telling its creator,
+ * which would wait forever.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 
 /**
- * From now on `Deno.exit()`, `process.exit()` and `close()` of this thread end nothing, but throw.
+ * Makes `Deno.exit()`, `process.exit()` and `close()` of this thread throw instead of ending it.
  *
- * @param says What the error says, of the call as it was written: `Deno.exit(3)`.
- * @param onExit Told of the error as well, for whoever called may catch it. Where it is given, an error that
- *   nobody catches does not end the thread.
+ * @param says The error message for a call, which is given as written: `Deno.exit(3)`.
+ * @param onExit Receives the error too, because the caller may catch it. If given, an uncaught
+ *   error does not end the thread.
  */
 export function guardExits(
   says: (call: string) => string,
@@ -26,12 +26,12 @@ export function guardExits(
     throw error;
   };
   Object.assign(Deno, { exit: refuse("Deno.exit") });
-  // `process.exit` calls it, also where it was imported by name. To import it here would load more.
+  // `process.exit` calls it, also when imported by name. Importing it here would load more.
   const { process } = globalThis as unknown as { process: object };
   Object.assign(process, { reallyExit: refuse("process.exit") });
   Object.assign(globalThis, { close: refuse("close") });
   if (onExit === undefined) return;
-  // One that nobody catches would be told once more, as the end of the thread.
+  // Uncaught, it would be reported a second time, as the end of the thread.
   addEventListener("error", (event) => {
     if (told.has(event.error)) event.preventDefault();
   });

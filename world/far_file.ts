@@ -1,37 +1,40 @@
-/**
- * A file in far storage: read by ranges that are few and large where it is read in order, and small where it is not.
- */
+/** A file in far storage: sequential reads use few large ranges, random reads small ones. */
 
 import { LeatError } from "../core/error.ts";
 import type { OpenFile } from "../data/host.ts";
 import type { FarObject } from "./far_object.ts";
 import { RangeWindow } from "./range_window.ts";
 
-/** Bytes asked for when a file is opened: most files of one example each are read by this one request. */
+/**
+ * Bytes requested when a file is opened: enough to read most single-example files with one request.
+ */
 export const FIRST_RANGE_BYTES = 1024 * 1024;
 
-/** Least bytes asked for where reading jumps: footers and indexes are found in one request. */
+/**
+ * Fewest bytes per request in random reads: enough to find footers and indexes with one request.
+ */
 export const JUMP_RANGE_BYTES = 256 * 1024;
 
-/** Most bytes asked for at once; ranges double up to it while a file is read in order. */
+/** Most bytes per request; ranges double up to it while a file is read in order. */
 export const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Ranges kept of an open file: the one that is read, and the next, which arrives meanwhile. */
+/** Ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
 const WINDOWS_MAX = 2;
 
 /**
- * An open object. At most two ranges of it are held, 16 MiB together, beside those that reads made at the same time wait for.
+ * An open object. It holds at most two ranges, 16 MiB together, besides those that concurrent reads
+ * wait for.
  *
- * It is the object that was opened: where the storage has another one under its name, reads fail with `failed_precondition`.
+ * If the storage replaces the object, reads fail with `failed_precondition`.
  */
 export class FarFile implements OpenFile {
   readonly sizeBytes: number;
   readonly #object: FarObject;
   readonly #closed: AbortController;
-  /** The newest last. */
+  /** Newest last. */
   readonly #windows: RangeWindow[];
   #rangeBytes = FIRST_RANGE_BYTES;
-  /** Whether it is read in order, as far as one can tell. */
+  /** Whether the file seems to be read in order. */
   #inOrder = true;
 
   private constructor(object: FarObject, closed: AbortController, first: RangeWindow) {
@@ -84,7 +87,7 @@ export class FarFile implements OpenFile {
       await window.reached(offset, into.length);
       return window.copy(into, offset);
     } catch (error) {
-      // Whoever reads on asks the storage again.
+      // The next read asks the storage again.
       const index = this.#windows.indexOf(window);
       if (index >= 0) this.#windows.splice(index, 1);
       throw error;
@@ -102,7 +105,8 @@ export class FarFile implements OpenFile {
     this.#inOrder = this.#windows.at(-1)?.stop === offset;
     if (this.#inOrder) return this.#readAhead(offset)!;
     this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
-    // Near the end of a file what comes before is wanted next, as the footer's length comes after the footer.
+    // Near the end of a file, the bytes before are wanted next: the footer's length comes after the
+    // footer.
     const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
     return this.#begin(start);
   }

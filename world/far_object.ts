@@ -1,44 +1,45 @@
-/**
- * An object in far storage: ranges of its bytes, as long as it stays the object that was opened.
- */
+/** An object in far storage: reads ranges of its bytes, and fails if the object changes. */
 
 import { LeatError } from "../core/error.ts";
 import type { FileStats } from "./files.ts";
 import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 
-/** Where an object is, and how it is asked for. */
+/** Where an object is, and how to request it. */
 export interface FarSource {
-  /** The object as messages name it. */
+  /** The object's name in messages. */
   readonly name: string;
-  /** A request for a part (the value of a `Range` header). Made for every attempt: signatures grow old. */
+  /**
+   * A request for a part (the value of a `Range` header). Created per attempt, because signatures
+   * expire.
+   */
   request(range: string): HttpRequest | Promise<HttpRequest>;
-  /** What an answer means that brings no bytes. */
+  /** The error for an answer without the requested bytes. */
   refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError>;
 }
 
-/** Counts, to be added to. */
+/** Counts, to be increased. */
 export type FileCounts = { -readonly [Count in keyof FileStats]: number };
 
-/** Bytes on their way. */
+/** Bytes that are arriving. */
 export interface FarRange {
-  /** The offset of the first: that asked for, or 0 where the server sends all there is. */
+  /** The offset of the first byte: the requested one, or 0 if the server sends the whole object. */
   readonly start: number;
-  /** Whether the server sends the whole object, whatever it is asked for. */
+  /** Whether the server always sends the whole object. */
   readonly whole: boolean;
   chunks(): AsyncIterable<Uint8Array>;
 }
 
-/** Largest object that is read from a server which ignores ranges: it is held in memory whole. */
+/** Largest object that is read from a server which ignores ranges: all of it is held in memory. */
 export const WHOLE_OBJECT_BYTES_MAX = 256 * 1024 * 1024;
 
-/** What identifies the contents of an object. */
+/** Identifies the contents of an object. */
 interface Version {
   readonly sizeBytes: number;
-  /** The server's word for these contents: an ETag, or else the time of the last change. */
+  /** The server's identifier of these contents: an ETag, or else the time of the last change. */
   readonly tag: string | undefined;
 }
 
-/** See the module. */
+/** An object in far storage, as it was when first requested. */
 export class FarObject {
   readonly client: HttpClient;
   readonly #source: FarSource;
@@ -55,16 +56,16 @@ export class FarObject {
     return this.#source.name;
   }
 
-  /** Known once something was asked for. */
+  /** Known after the first request. */
   get sizeBytes(): number {
     return this.#version?.sizeBytes ?? 0;
   }
 
   /**
-   * Asks once for the bytes from `start` up to `stop`. The first answer decides what the object is.
+   * Requests the bytes from `start` up to `stop` once. The first answer decides what the object is.
    *
-   * @throws {LeatError} `failed_precondition` where the object is another one by now, or the server sends no ranges of a large one; what
-   * the server answers otherwise.
+   * @throws {LeatError} `failed_precondition` if the object has changed, or the server sends no
+   * ranges of a large object; otherwise what the server answers.
    */
   async ask(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
     const request = await this.#source.request(`bytes=${start}-${stop - 1}`);
@@ -101,7 +102,7 @@ export class FarObject {
     return { start, whole: false, chunks: () => this.#counted(answer.chunks()) };
   }
 
-  /** A server that sends all it has leaves out nothing but, sometimes, how much that is. */
+  /** A server that sends the whole object may leave out the size. */
   async #whole(answer: HttpAnswer): Promise<FarRange> {
     const length = answer.headers.get("content-length");
     if (length !== null) {
@@ -115,7 +116,7 @@ export class FarObject {
     return { start: 0, whole: true, chunks: () => this.#counted([bytes]) };
   }
 
-  /** There is no such range: the object is empty, or shorter than it was. */
+  /** The range does not exist: the object is empty, or shorter than before. */
   #nothing(answer: HttpAnswer, start: number): FarRange {
     const total = /^bytes \*\/(\d+)$/i.exec(answer.headers.get("content-range") ?? "")?.[1];
     this.#check(answer, Number(total ?? start), start);
@@ -157,7 +158,7 @@ export class FarObject {
   #tooLarge(what: string): LeatError {
     return new LeatError(
       "failed_precondition",
-      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory, ` +
+      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory,` +
         `which is done up to ${WHOLE_OBJECT_BYTES_MAX} bytes. Serve it from a server that knows ranges, or copy it.`,
     );
   }

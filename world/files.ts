@@ -1,6 +1,6 @@
 /**
- * Files of this machine: positioned reads, listing by glob pattern, what was read counted, and a wrapper that makes storage as slow as a
- * far one.
+ * Files of this machine: positioned reads, listing by glob pattern, counts of reads, and a wrapper
+ * that simulates the latency of far storage.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,15 +10,18 @@ import { systemCode } from "./system_codes.ts";
 
 /** What was read so far. */
 export interface FileStats {
-  /** Bytes that reads returned; of far files, bytes that arrived. */
+  /** Bytes that reads returned; for far files, bytes that arrived. */
   readonly bytesRead: number;
-  /** Read requests made of the system, those at the end of a file included, or of a far server, repetitions included. */
+  /**
+   * Read requests to the system, including those at the end of a file, or to a far server,
+   * including repetitions.
+   */
   readonly reads: number;
   /** Files opened. */
   readonly opens: number;
 }
 
-/** How errors of the system are told; others keep what their class says, or `unknown`. */
+/** The codes of system errors; others keep the code of their class, or `unknown`. */
 const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",
@@ -38,7 +41,9 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 /**
  * The files that this process may read.
  *
- * Reads are synchronous: one from the page cache is over before Deno's thread pool would have begun it, and costs less CPU. A disk that is slow to answer holds up this thread and no other: pipelines run on threads of their own.
+ * Reads are synchronous: a read from the page cache finishes before Deno's thread pool would begin
+ * it, and costs less CPU. A slow disk blocks this thread only: pipelines run on threads of their
+ * own.
  *
  * @example
  * ```ts
@@ -58,13 +63,14 @@ export class DenoFiles implements Files {
   /**
    * Opens a regular file.
    *
-   * @throws {LeatError} `not_found`, `permission_denied`, `resource_exhausted` (too many open files), or `invalid_argument` for a
-   * folder, pipe or device; the message names the path and what the system said.
+   * @throws {LeatError} `not_found`, `permission_denied`, `resource_exhausted` (too many open
+   * files), or `invalid_argument` for a folder, pipe or device; the message names the path and the
+   * system's error.
    */
   async open(path: string): Promise<OpenFile> {
     let file: Deno.FsFile | undefined;
     try {
-      // Asked first, because opening a pipe would wait for somebody to write into it.
+      // Checked first, because opening a pipe would block until a writer opens it.
       const { isFile, isDirectory } = await Deno.stat(path);
       if (!isFile) {
         const what = isDirectory ? "a folder" : "neither a file nor a folder";
@@ -81,15 +87,16 @@ export class DenoFiles implements Files {
   }
 
   /**
-   * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\\` before
-   * a character that stands for itself. A name that begins with a dot is matched only by a pattern that does.
+   * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`,
+   * `{a,b}`, `**` for any depth, and `\\` before a literal character. A name that begins with a dot
+   * matches only a pattern that does.
    *
-   * @throws {LeatError} where a folder on the way cannot be read, rather than list what is left; `invalid_argument` for a pattern that
-   * is too long, or whose braces stand for too many.
+   * @throws {LeatError} if a folder on the way cannot be read, rather than return an incomplete
+   * list; `invalid_argument` for a pattern that is too long, or whose braces expand to too many.
    */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     try {
-      // Loaded by those who list files.
+      // Loaded lazily, by programs that list files.
       const { listGlob } = await import("./glob_walk.ts");
       return await listGlob(pattern, signal);
     } catch (error) {
@@ -142,8 +149,8 @@ class OpenDenoFile implements OpenFile {
 }
 
 /**
- * The same files, each request `latencyMs` later: storage in another region. Requests wait side by side, so several files read
- * at once hide what one alone cannot.
+ * The same files with `latencyMs` added to each request: storage in another region. Requests wait
+ * concurrently, so reading several files at once hides the latency.
  *
  * @param latencyMs Added to every open, every read and every listing.
  */
@@ -176,7 +183,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
   };
 }
 
-/** What the system said of a file as an error that says what was tried. */
+/** Converts a system error about a file into an error that names the operation. */
 export function fileError(what: string, error: unknown): LeatError {
   if (error instanceof LeatError) return error;
   const known = LeatError.from(error);

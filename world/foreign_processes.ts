@@ -1,6 +1,6 @@
 /**
- * Whether functions that this program did not build can run in confined processes here. The code for
- * these is loaded by those alone who need it.
+ * Whether functions from outside this program's build can run in confined processes here. The code
+ * for confined processes is loaded only when needed.
  *
  * @module
  */
@@ -14,13 +14,13 @@ import type {
 } from "../data/foreign_runners.ts";
 import type { SandboxOptions } from "./sandbox/grants.ts";
 
-/** The limits of such a process. The defaults are those of a worker's. */
+/** The limits of such a process. The defaults are a worker's. */
 export type ForeignLimits = Pick<
   SandboxOptions,
   "heapBytesMax" | "memoryBytesMax" | "stallTimeoutMs"
 >;
 
-/** See the module. */
+/** Starts confined runners for functions from outside this program's build. */
 export class ForeignProcesses implements ForeignRunners {
   readonly #limits: ForeignLimits;
 

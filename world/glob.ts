@@ -1,8 +1,9 @@
 /**
- * Glob patterns: what they mean, and which names match.
+ * Glob patterns: their meaning, and which names match.
  *
- * The libraries for globs compile a pattern to a regular expression that backtracks: `?*` twenty times never ends on a long name. Here
- * a name is matched in a number of steps that is at most its length times the pattern's.
+ * Glob libraries compile a pattern to a regular expression that backtracks: `?*` twenty times never
+ * ends on a long name. Matching here takes at most as many steps as the product of the lengths of
+ * name and pattern.
  */
 
 import { LeatError } from "../core/error.ts";
@@ -19,25 +20,29 @@ const ANY = Symbol("?");
 
 type Token = string | typeof STAR | typeof ANY | CharacterSet;
 
-/** What one level of a path has to match: a name, or any number of names for `**`. */
+/** The pattern of one level of a path: one name, or any number of names for `**`. */
 export type GlobSegment = GlobName | "**";
 
-/** One pattern without braces, cut where its first wildcard is. */
+/** One pattern without braces, cut at its first wildcard. */
 export interface Glob {
-  /** What comes before: the folder that is listed, or the whole name where there is no wildcard. */
+  /**
+   * The part before the wildcard: the folder to list, or the whole name if there is no wildcard.
+   */
   readonly start: string;
   /** The same as the beginning of a path: it ends with a slash, unless it is empty. */
   readonly folder: string;
-  /** What the names below the folder match, level by level; `undefined` where there is no wildcard. */
+  /**
+   * The patterns of names below the folder, level by level; `undefined` if there is no wildcard.
+   */
   readonly segments: readonly GlobSegment[] | undefined;
 }
 
 /**
- * Takes a pattern apart: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a character that stands for itself.
- * Braces mean all patterns that come of them, as in a shell.
+ * Parses a pattern: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a
+ * literal character. Braces expand to several patterns, as in a shell.
  *
- * @throws {LeatError} `invalid_argument` beyond {@linkcode GLOB_LENGTH_MAX}, for braces that stand for too many patterns, and for a
- * range in braces.
+ * @throws {LeatError} `invalid_argument` beyond {@linkcode GLOB_LENGTH_MAX}, for braces that expand
+ * to too many patterns, and for a range in braces.
  */
 export function parseGlobs(pattern: string): Glob[] {
   if (pattern.length > GLOB_LENGTH_MAX) {
@@ -50,11 +55,11 @@ export function parseGlobs(pattern: string): Glob[] {
   return [...new Set(expandBraces(pattern))].map(parseExpanded);
 }
 
-/** A name's pattern: everything of a path's pattern between two slashes, but `**`. */
+/** The pattern of one name: the part of a path's pattern between two slashes, except `**`. */
 export class GlobName {
   readonly #tokens: readonly Token[];
   readonly #lengthMin: number;
-  /** A name that begins with a dot is matched only by a pattern that does. */
+  /** A name that begins with a dot matches only a pattern that does. */
   readonly #takesDot: boolean;
 
   constructor(segment: string) {
@@ -63,7 +68,7 @@ export class GlobName {
     this.#takesDot = this.#tokens[0] === ".";
   }
 
-  /** What the pattern stands for where it has no wildcard. */
+  /** The literal name if the pattern has no wildcard. */
   get literal(): string | undefined {
     return this.#tokens.every((token) => typeof token === "string")
       ? this.#tokens.join("")
@@ -81,7 +86,8 @@ export class GlobName {
     if (name.length < this.#lengthMin || (name[0] === "." && !this.#takesDot)) return false;
     const tokens = this.#tokens;
     let token = 0, at = 0;
-    // Only the last star that was met can need to take more: what it leaves to those before it, it could have left itself.
+    // Only the last star seen may need to match more: characters it gives back to earlier stars, it
+    // could have kept itself.
     let star = -1, starAt = 0;
     while (at < name.length) {
       const wanted = tokens[token];
@@ -101,7 +107,7 @@ export class GlobName {
   }
 }
 
-/** What a path has to match from some level on. */
+/** The rest of a pattern that a path must match from some level on. */
 interface GlobPlace {
   readonly segment: GlobSegment;
   /** `undefined` after the last segment. */
@@ -109,8 +115,8 @@ interface GlobPlace {
 }
 
 /**
- * Where a path stands in several patterns at once, level by level. It holds everything that matters of the folders above, so that
- * every folder is entered once for all patterns.
+ * The positions of a path in several patterns at once, level by level. It holds everything that
+ * matters about the parent folders, so that the walk enters every folder once for all patterns.
  */
 export class GlobPlaces {
   readonly #places: ReadonlySet<GlobPlace>;
@@ -129,19 +135,23 @@ export class GlobPlaces {
     return new GlobPlaces(places);
   }
 
-  /** How many places there are; 0 where nothing matches any more. A name is matched against so many patterns. */
+  /**
+   * The number of positions; 0 when nothing can match any more. Each name is matched against this
+   * many patterns.
+   */
   get count(): number {
     return this.#places.size;
   }
 
-  /** Whether the file `name` here matches, and where its patterns go on if it is a folder. */
+  /** Whether the file `name` here matches, and the positions below it if it is a folder. */
   enter(name: string): { matches: boolean; below: GlobPlaces } {
     const letters = [...name];
     const below = new Set<GlobPlace>();
     let matches = false;
     for (let place of this.#places) {
       if (place.segment === "**") {
-        // It takes this name and stays, or takes none, and what follows it is tried.
+        // `**` either consumes this name and stays, or matches nothing, and the next segment is
+        // tried.
         if (letters[0] !== ".") {
           below.add(place);
           matches ||= place.next === undefined;
@@ -175,10 +185,10 @@ function parseExpanded(pattern: string): Glob {
   const segments: GlobSegment[] = [];
   for (const [i, name] of names.slice(wildcard).entries()) {
     const isEmpty = ["", "."].includes(parts[wildcard + i]!);
-    // Several `**` one after the other mean the same as one.
+    // Several consecutive `**` mean the same as one.
     if (!isEmpty && !(name === "**" && segments.at(-1) === "**")) segments.push(name);
   }
-  // What ends with a slash is a folder, and no file matches.
+  // A pattern that ends with a slash means a folder, so no file matches.
   return { start, folder, segments: isFolders ? [] : segments };
 }
 

@@ -1,14 +1,12 @@
-/**
- * Braces in glob patterns: all patterns without braces that one with braces stands for, as in a shell.
- */
+/** Braces in glob patterns: expands them to all patterns without braces, as in a shell. */
 
 import { LeatError } from "../core/error.ts";
 import { parseSet } from "./glob_set.ts";
 
-/** Most patterns without braces that one with braces stands for. */
+/** Most patterns that one pattern with braces expands to. */
 export const GLOB_ALTERNATIVES_MAX = 4_096;
 
-/** Most characters of them together. */
+/** Most characters of the expanded patterns together. */
 export const GLOB_EXPANDED_LENGTH_MAX = 1024 * 1024;
 
 /** How deep braces may be nested. */
@@ -17,7 +15,7 @@ const DEPTH_MAX = 32;
 /** A brace, a comma, or a run of other characters, with escaped ones and whole sets. */
 type Piece = string;
 
-/** Where braces open: where they close, and where the commas between them are. */
+/** An opening brace: the positions of its closing brace and of the commas between them. */
 interface Braces {
   readonly open: number;
   readonly commas: number[];
@@ -25,7 +23,7 @@ interface Braces {
 }
 
 /**
- * Braces without a comma, and those that nothing closes, stand for themselves.
+ * Braces without a comma, and unclosed ones, are literal.
  *
  * @throws {LeatError} `invalid_argument` beyond the limits of this module, and for a range.
  */
@@ -62,7 +60,7 @@ export function expandBraces(pattern: string): string[] {
 function cut(pattern: string): Piece[] {
   const pieces: Piece[] = [];
   let text = 0;
-  // Up to here no bracket is closed; looking again for each would take time that grows with the square of the pattern.
+  // No bracket before this index closes; searching again for each would take quadratic time.
   let unclosed = 0;
   for (let at = 0; at < pattern.length;) {
     const letter = pattern[at]!;
@@ -84,7 +82,7 @@ function cut(pattern: string): Piece[] {
   return pieces;
 }
 
-/** The braces that have a comma, by where they open. */
+/** The braces that have a comma, by the position of the opening brace. */
 function matchBraces(pieces: readonly Piece[], pattern: string): Map<number, Braces> {
   const open: Braces[] = [];
   const closed = new Map<number, Braces>();

@@ -9,8 +9,8 @@ export interface CharacterSet {
 }
 
 /**
- * The set that opens at `open`, and where it closes; `undefined` for a bracket that nothing closes before the next slash, which stands
- * for itself. Then no bracket between here and that slash is closed either.
+ * The set that opens at `open`, and its end; `undefined` for a bracket that does not close before
+ * the next slash, which is literal. Then no bracket between here and that slash closes either.
  */
 export function parseSet(
   letters: ArrayLike<string>,
@@ -22,7 +22,7 @@ export function parseSet(
   const ranges: [string, string][] = [];
   const one = () => letters[at] === "\\" ? letters[at += 1] : letters[at];
   for (let first = true; at < letters.length; at++, first = false) {
-    // A bracket that closes directly after the opening one is a member.
+    // A closing bracket directly after the opening one is a member.
     if (letters[at] === "]" && !first) return { set: { isNegated, ranges }, end: at };
     const from = one();
     if (from === undefined || from === "/") return undefined;

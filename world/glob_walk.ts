@@ -1,24 +1,28 @@
 /**
- * Listing local files by glob pattern. The walk is here because the libraries that walk (`node:fs` `glob`, `tinyglobby`) read
- * environment variables, for which a program that only reads data should not need permission.
+ * Lists local files by glob pattern. Leat has its own walk because the libraries (`node:fs` `glob`,
+ * `tinyglobby`) read environment variables, and a program that only reads data should need no
+ * permission for that.
  */
 
 import { setImmediate } from "node:timers/promises";
 import { LeatError } from "../core/error.ts";
 import { GlobPlaces, type GlobSegment, parseGlobs } from "./glob.ts";
 
-/** Most files one pattern may list; beyond it the listing itself would fill memory. */
+/** Most files that one pattern may list; a longer list would fill memory. */
 export const LISTED_FILES_MAX = 4_000_000;
 
-/** After so many comparisons of a name with a pattern other work of this thread gets its time. */
+/**
+ * After this many comparisons of names with patterns the walk yields to other work of this thread.
+ */
 const MATCHES_AT_ONCE = 10_000;
 
 /**
- * The regular files matching `pattern`, sorted by code units. Paths begin as the pattern does: absolute or relative to the current
- * folder. Links to files and folders are followed, but `**` enters no linked folder, which might lead back.
+ * The regular files matching `pattern`, sorted by code units. Paths begin as the pattern does:
+ * absolute or relative to the current folder. Links to files and folders are followed, but `**`
+ * enters no linked folder, because that might form a cycle.
  *
- * Throws what Deno throws where a folder cannot be read; a folder that is not there has no files. Aborting `signal` ends it with the
- * signal's reason.
+ * Throws Deno's error if a folder cannot be read; a missing folder has no files. Aborting `signal`
+ * ends it with the signal's reason.
  */
 export async function listGlob(pattern: string, signal?: AbortSignal): Promise<string[]> {
   const found = new Set<string>();
@@ -38,7 +42,7 @@ export async function listGlob(pattern: string, signal?: AbortSignal): Promise<s
   return [...found].sort();
 }
 
-/** The error of a listing that outgrows {@linkcode LISTED_FILES_MAX}. */
+/** The error of a listing that exceeds {@linkcode LISTED_FILES_MAX}. */
 export function tooManyFiles(): LeatError {
   return new LeatError(
     "resource_exhausted",
@@ -46,7 +50,7 @@ export function tooManyFiles(): LeatError {
   );
 }
 
-/** @param prefix what the paths of the folder's files begin with. */
+/** @param prefix the beginning of the paths of the folder's files. */
 async function walk(
   folder: string,
   prefix: string,
@@ -67,7 +71,7 @@ async function walk(
     const entered = places.enter(entry.name);
     const { matches } = entered;
     const below = entry.isSymlink ? entered.below.belowLink : entered.below;
-    // Before a link is followed: where it leads may be nobody's business.
+    // Checked before following a link, whose target may be private.
     if (!matches && below.count === 0) continue;
     const kind = entry.isSymlink ? await statOrNothing(path) : entry;
     if (kind?.isFile && matches) {
@@ -94,7 +98,7 @@ async function isFile(path: string): Promise<boolean> {
   return (await statOrNothing(path))?.isFile ?? false;
 }
 
-/** `undefined` for what is not there, a link that leads nowhere or in a circle included. */
+/** `undefined` for a missing file, and for a link that is dangling or circular. */
 async function statOrNothing(path: string): Promise<Deno.FileInfo | undefined> {
   try {
     return await Deno.stat(path);

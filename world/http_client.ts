@@ -1,43 +1,47 @@
 /**
- * HTTP requests to far storage: silence ends them, and whatever goes wrong is told as a `LeatError` that says whether to ask again.
+ * HTTP requests to far storage: they time out when no bytes arrive, and every failure is a
+ * `LeatError` that says whether to retry.
  */
 
 import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 
-/** How patient requests to far storage are. */
+/** Timeouts and retries of requests to far storage. */
 export interface RequestOptions extends RetryOptions {
-  /** Longest silence, before the answer or amid its body, in ms; then the request is made again. Default 30,000. */
+  /**
+   * Longest time without receiving bytes, before or within the answer, in ms; then the request is
+   * repeated. Default 30,000.
+   */
   readonly timeoutMs?: number;
 }
 
-/** What is asked for. The method is GET. */
+/** A request. The method is GET. */
 export interface HttpRequest {
-  /** The file or listing as messages name it: no secret is in it. */
+  /** The name of the file or listing in messages, without secrets. */
   readonly name: string;
   readonly url: string;
   readonly headers: HeadersInit;
   /**
-   * What is asked for where the server redirects to; it throws where that may not be. Without it a
-   * redirect is an answer like any other.
+   * The request to send to a redirect's target; it throws if that is forbidden. Without it, a
+   * redirect is an ordinary answer.
    */
   readonly redirected?: (target: URL) => HttpRequest;
 }
 
 const TIMEOUT_MS = 30_000;
 
-/** How many redirects in a row are followed, as many as browsers follow. */
+/** Most redirects in a row, as in browsers. */
 const REDIRECTS_MAX = 20;
-/** The answers that lead elsewhere. */
+/** The statuses of redirects. */
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Most that is read of a page which says why a request failed. */
+/** Most bytes that are read of an error page. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
-/** Longest part of such a page that a message repeats, in characters. */
+/** Most characters of such a page that an error message quotes. */
 const REFUSAL_SHOWN_MAX = 200;
 
-/** Sends requests, and asks again. */
+/** Sends requests, and retries them. */
 export class HttpClient {
   readonly retries: Retries;
   readonly #timeoutMs: number;
@@ -55,10 +59,12 @@ export class HttpClient {
   }
 
   /**
-   * The head of the answer, whatever its status, after the redirects that the request follows. Its body is to be read to its end, or the answer cancelled.
+   * Returns the head of the answer, whatever its status, after following redirects. Read its body
+   * to the end, or cancel the answer.
    *
-   * @throws {LeatError} `permission_denied` where the program may not connect there, `cancelled` once the signal is aborted,
-   * `unavailable` where the host cannot be reached or says nothing in time, `failed_precondition` where redirects lead nowhere.
+   * @throws {LeatError} `permission_denied` if the program may not connect there, `cancelled` once
+   * the signal is aborted, `unavailable` if the host cannot be reached or times out,
+   * `failed_precondition` for redirects that lead nowhere.
    */
   async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
     const silence = new Silence(this.#timeoutMs, signal);
@@ -66,7 +72,7 @@ export class HttpClient {
     try {
       for (let redirects = 0;; redirects++) {
         const { url, headers, redirected } = asked;
-        // Deno itself would follow to any host, and take headers there.
+        // Deno's own redirects would go to any host, with the headers.
         const response = await fetch(url, { headers, redirect: "manual", signal: silence.signal });
         silence.broken();
         const target = redirected === undefined ? undefined : targetOf(asked, response);
@@ -82,7 +88,7 @@ export class HttpClient {
   }
 }
 
-/** What came back: its head, and its body as it arrives. */
+/** An answer: its head, and its body as it arrives. */
 export class HttpAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -98,7 +104,10 @@ export class HttpAnswer {
     this.#silence = silence;
   }
 
-  /** The body, once. It ends early where the peer says so; a connection that breaks throws `unavailable`. */
+  /**
+   * The body, once. It ends early if the peer ends it early; a broken connection throws
+   * `unavailable`.
+   */
   async *chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of this.#response.body ?? []) {
@@ -112,7 +121,7 @@ export class HttpAnswer {
     }
   }
 
-  /** The whole body; `undefined` where it is larger than `bytesMax`. */
+  /** The whole body; `undefined` if it is larger than `bytesMax`. */
   async collect(bytesMax: number): Promise<Uint8Array | undefined> {
     const chunks: Uint8Array[] = [];
     let count = 0;
@@ -129,7 +138,7 @@ export class HttpAnswer {
     return bytes;
   }
 
-  /** What the server says of its refusal: the beginning of its page, or nothing. */
+  /** The server's reason for a refusal: the beginning of its page, or nothing. */
   async reason(): Promise<string> {
     try {
       return new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
@@ -138,17 +147,17 @@ export class HttpAnswer {
     }
   }
 
-  /** Lets go of the connection; idempotent. */
+  /** Releases the connection; idempotent. */
   cancel(): void {
     this.#silence.end();
   }
 }
 
 /**
- * The error that an answer's status stands for.
+ * The error for an answer's status.
  *
- * @param reason what the server says, as far as it is known.
- * @param remedy a sentence for whoever is refused.
+ * @param reason the server's reason, if known.
+ * @param remedy a sentence that tells the user what to do.
  */
 export function refusalOf(
   { name }: HttpRequest,
@@ -186,7 +195,7 @@ function codeOfStatus(status: number): LeatErrorCode {
   return status >= 500 ? "unavailable" : "failed_precondition";
 }
 
-/** Where a response redirects to; `undefined` where it does not. */
+/** The target of a redirect; `undefined` for other responses. */
 function targetOf({ name, url }: HttpRequest, response: Response): URL | undefined {
   const location = response.headers.get("location");
   if (!REDIRECT_STATUSES.has(response.status) || location === null) return undefined;
@@ -205,14 +214,14 @@ function tooManyRedirects({ name }: HttpRequest): LeatError {
   );
 }
 
-/** Ends a request when nothing was heard for a while, or when nobody wants it any more. */
+/** Ends a request on a timeout without received bytes, or when it is cancelled. */
 class Silence {
   readonly ms: number;
   readonly #outer: AbortSignal;
   readonly #controller = new AbortController();
   readonly #end = () => this.end();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether it lasted too long. */
+  /** Whether it timed out. */
   exceeded = false;
 
   constructor(ms: number, outer: AbortSignal) {
@@ -231,7 +240,7 @@ class Silence {
     return this.#outer.aborted;
   }
 
-  /** Something was heard. */
+  /** Bytes arrived: the timeout starts again. */
   broken(): void {
     clearTimeout(this.#timer);
     if (this.signal.aborted) return;
@@ -269,7 +278,7 @@ function requestError({ name, url }: HttpRequest, silence: Silence, error: unkno
   return new LeatError("unavailable", `Cannot read ${name}: ${causeOf(error)}.`, { cause: error });
 }
 
-/** What went wrong at the bottom, without the URL, which may hold a secret. */
+/** The root cause, without the URL, which may hold a secret. */
 function causeOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;

@@ -10,24 +10,27 @@ import type { FileStats } from "./files.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
 /**
- * Whether a redirect to a URL may be followed. Default: any may. A worker says here what its operator
- * has granted to confined pipelines.
+ * Whether a redirect to a URL may be followed. Default: any may. A worker passes what its operator
+ * granted to confined pipelines.
  */
 export type MayFollow = (target: string) => boolean;
 
-/** The headers of a request for a range. */
+/** The headers of a range request. */
 type OwnHeaders = Readonly<Record<string, string>> & { readonly range: string };
 
-/** How files are asked for over HTTP. */
+/** Options of files over HTTP. */
 export interface HttpOptions {
-  /** Headers per origin (`"https://host"`), such as `authorization`: they go there and nowhere else, also where a server redirects. */
+  /**
+   * Headers per origin (`"https://host"`), such as `authorization`: sent to that origin only, also
+   * after a redirect.
+   */
   readonly headers?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 /**
- * Files by URL. Redirects are followed; what a server stores compressed comes as it is stored.
+ * Files by URL. Redirects are followed; content that a server stores compressed arrives compressed.
  *
- * Needs `--allow-net` for the host, and for those that it redirects to.
+ * Needs `--allow-net` for the host, and for the targets of redirects.
  *
  * @example
  * ```ts
@@ -45,7 +48,7 @@ export class HttpFiles implements Files {
   readonly #mayFollow: MayFollow;
   readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
 
-  /** @param mayFollow Asked of each redirect before its host hears of it. */
+  /** @param mayFollow Called before each redirect is followed. */
   constructor(client: HttpClient, options: HttpOptions = {}, mayFollow: MayFollow = () => true) {
     this.#client = client;
     this.#mayFollow = mayFollow;
@@ -59,10 +62,11 @@ export class HttpFiles implements Files {
   }
 
   /**
-   * Opens what a URL leads to.
+   * Opens the file at a URL.
    *
-   * @throws {LeatError} `not_found`, `permission_denied` (also where the program may not connect, or not follow a redirect),
-   * `unavailable`, or `failed_precondition` for a server whose answers make no sense.
+   * @throws {LeatError} `not_found`, `permission_denied` (also if the program may not connect, or
+   * not follow a redirect), `unavailable`, or `failed_precondition` for invalid answers of the
+   * server.
    */
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
     const file = await FarFile.open(
@@ -73,7 +77,7 @@ export class HttpFiles implements Files {
     return file;
   }
 
-  /** The URL itself, where it leads to a file: HTTP lists nothing. */
+  /** Returns the URL itself if it is a file: HTTP has no listing. */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     const { pathname } = parse(pattern);
     if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
@@ -108,7 +112,7 @@ export class HttpFiles implements Files {
   }
 }
 
-/** The words of Deno's denials, by which a worker tells how its operator can grant it. */
+/** Uses the words of Deno's denials, from which a worker derives how its operator can grant it. */
 function leadsOut(name: string, target: URL): LeatError {
   return new LeatError(
     "permission_denied",
@@ -118,7 +122,7 @@ function leadsOut(name: string, target: URL): LeatError {
   );
 }
 
-/** A path without wildcards, where it is that of a file. */
+/** Lists a path without wildcards, if it names a file. */
 export async function listOne(
   files: Files,
   path: string,
@@ -148,7 +152,10 @@ function originOf(text: string): string {
   );
 }
 
-/** A URL for messages, which travel far: without its password, and without its query, which may hold a signature. */
+/**
+ * A URL for messages, which are sent to other machines: without its password and its query, which
+ * may hold a signature.
+ */
 function shown(path: string): string {
   return path.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/[?#].*$/s, "?…");
 }

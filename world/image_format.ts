@@ -1,6 +1,4 @@
-/**
- * The seam between image formats and the codec that serves them, and what their decoders share.
- */
+/** The interface between image formats and the codec, and what decoders share. */
 
 import { LeatError } from "../core/error.ts";
 
@@ -10,40 +8,46 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** How many bytes a pixel has: grey, RGB or RGBA. */
+/** Bytes per pixel: grey, RGB or RGBA. */
 export type Channels = 1 | 3 | 4;
 
-/** One kind of compressed image. */
+/** A compressed image format. */
 export interface ImageFormat {
-  /** For messages: `JPEG`. */
+  /** The name in messages: `JPEG`. */
   readonly name: string;
-  /** Whether bytes begin as its files do. Of fewer bytes than it takes to tell: whether they may. */
+  /**
+   * Whether bytes begin like a file of this format. With too few bytes to tell: whether they may.
+   */
   matches(bytes: Uint8Array): boolean;
-  /** The size, from the header alone. Throws `data_loss` for a header that is damaged or cut off. */
+  /**
+   * The size, from the header alone. Throws `data_loss` for a header that is damaged or truncated.
+   */
   readSize(bytes: Uint8Array): ImageSize;
-  /** Loads the library that decodes; `undefined` once it is there. Errors as {@linkcode importLibrary}. */
+  /**
+   * Loads the decoder library; `undefined` if it is loaded. Errors as {@linkcode importLibrary}.
+   */
   load(): Promise<void> | undefined;
   /**
-   * About how many bytes of memory decoding takes, beside `bytes` and the pixels that it gives; from the header alone. Errors as
-   * `readSize`.
+   * Estimates the memory of decoding in bytes, besides `bytes` and the resulting pixels, from the
+   * header alone. Errors as `readSize`.
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Fills `into`, which is as large as the header says, row by row. Throws `data_loss` for damage and `unimplemented` for a kind that
-   * the library does not decode.
+   * Fills `into`, which has the header's size, row by row. Throws `data_loss` for damage and
+   * `unimplemented` for a variant that the library does not decode.
    */
   decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void;
 }
 
-/** Whether `bytes` are, or are the beginning of, something that has `begin` at `offset`. */
+/** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */
 export function beginsWith(bytes: Uint8Array, begin: readonly number[], offset = 0): boolean {
   return begin.every((byte, i) => offset + i >= bytes.length || bytes[offset + i] === byte);
 }
 
 /**
- * Loads a library, and says what a program that may not has to do.
+ * Loads a library, and explains how to grant the permission if that fails.
  *
- * @param remedy what to do where the permission for it was refused.
+ * @param remedy how to grant a missing permission.
  * @throws {LeatError} `permission_denied`, or `failed_precondition` with `otherwise`.
  */
 export async function importLibrary<T>(
@@ -66,13 +70,15 @@ export async function importLibrary<T>(
   }
 }
 
-/** Of a pixel as the libraries give it. */
+/** Bytes per pixel in the libraries' output. */
 export const RGBA_BYTES = 4;
 
 /** The weights of red, green and blue in grey (ITU-R BT.601, as in JPEG), out of 2¹⁶. */
 const [RED, GREEN, BLUE] = [19_595, 38_470, 7_471];
 
-/** RGBA bytes as `channels`. Alpha is dropped: what is transparent has the colour that it was written with. */
+/**
+ * Converts RGBA bytes to `channels`. Alpha is dropped: transparent pixels keep their stored colour.
+ */
 export function packRgba(rgba: Uint8Array, into: Uint8Array, channels: Channels): void {
   if (channels === 4) {
     into.set(rgba);

@@ -1,5 +1,6 @@
 /**
- * Images: JPEG, PNG and WebP are told apart by how they begin, decoded, cropped, resized and mirrored; JPEGs are also made.
+ * Images: decodes JPEG, PNG and WebP, recognized by their first bytes; crops, resizes and mirrors;
+ * encodes JPEG.
  */
 
 import type { Tensor as AnyTensor } from "../core/tensor.ts";
@@ -12,16 +13,19 @@ import { PngFormat } from "./png.ts";
 import { resample } from "./resample.ts";
 import { WebpFormat } from "./webp.ts";
 
-/** How much memory decoding one image may take by default, in bytes. A header of a few bytes may claim any size. */
+/**
+ * Default limit of memory for decoding one image, in bytes. A header of a few bytes may claim any
+ * size.
+ */
 export const IMAGE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** A buffer for whole images is kept between calls up to this size. */
 const SCRATCH_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Longest side that JPEG's encoder takes, in pixels. */
+/** Longest side that the JPEG encoder accepts, in pixels. */
 const JPEG_SIDE_MAX = 65_500;
 
-/** How other kinds of files begin, to name what was handed over instead of an image that is decoded. */
+/** The first bytes of other kinds of files, to name them in errors. */
 const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]])[] = [
   ["a GIF", [0x47, 0x49, 0x46, 0x38]],
   ["a BMP", [0x42, 0x4d]],
@@ -31,27 +35,28 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
   ["gzip", [0x1f, 0x8b]],
 ];
 
-/** What images may take. */
+/** Limits of images. */
 export interface ImageLimits {
   /**
-   * Most bytes of memory that decoding one image may take: its pixels and what its decoder needs beside them, as its header says.
-   * Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit RGB, 350 million of a JPEG that is not progressive.
+   * Most bytes of memory for decoding one image: its pixels and the decoder's own needs, according
+   * to its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
+   * RGB, 350 million of a JPEG that is not progressive.
    */
   readonly imageBytesMax?: number | undefined;
 }
 
-/** How a JPEG is written. */
+/** Options of a JPEG. */
 export interface JpegEncodeOptions {
   /** 1 to 100; default 90. */
   readonly quality?: number;
 }
 
 /**
- * Decodes JPEGs, PNGs and WebPs, and encodes JPEGs, on the calling thread.
+ * Decodes JPEG, PNG and WebP, and encodes JPEG, on the calling thread.
  *
- * A library is loaded by the first call that needs it, so a program without images needs no permission for any: that for JPEG needs
- * `--allow-ffi` and `--allow-read` of `/etc/alpine-release` (which tells it the C library), and all need `--allow-read` of Deno's npm
- * cache.
+ * The first call that needs a library loads it, so a program without images needs no permission.
+ * JPEG needs `--allow-ffi` and `--allow-read` of `/etc/alpine-release` (to find out the C library);
+ * all formats need `--allow-read` of Deno's npm cache.
  *
  * @example
  * ```ts
@@ -76,14 +81,16 @@ export class Images implements ImageCodec {
   /**
    * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored.
    *
-   * Resizing is bilinear between the four nearest pixels with their centres at halves and no smoothing, as `tf.image.resize` does
-   * unless told otherwise; it does not look beyond the crop. Orientation tags and gamma are not applied. 16-bit channels become 8-bit
-   * ones. Grey of a coloured image is its luma (BT.601); alpha that is not asked for is dropped, not blended.
+   * Resizing is bilinear between the four nearest pixels, with half-pixel centres and no
+   * antialiasing, the default of `tf.image.resize`; it does not read beyond the crop. Orientation
+   * tags and gamma are not applied. 16-bit channels become 8-bit ones. Grey of a coloured image is
+   * its luma (BT.601); alpha that is not requested is dropped, not blended.
    *
-   * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged, as much as libjpeg-turbo warns about it;
-   * `resource_exhausted` beyond {@linkcode ImageLimits.imageBytesMax}, before memory is taken; `unimplemented` for CMYK and animations;
-   * `invalid_argument` for another format, a crop outside of the image, a size that is none, or channels other than 1, 3 and 4;
-   * `permission_denied` where the library may not be loaded.
+   * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged,
+   * libjpeg-turbo's warnings included; `resource_exhausted` beyond {@linkcode
+   * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for CMYK and
+   * animations; `invalid_argument` for another format, a crop outside of the image, an invalid
+   * size, or channels other than 1, 3 and 4; `permission_denied` if the library may not be loaded.
    */
   decode(
     bytes: Uint8Array,
@@ -96,16 +103,19 @@ export class Images implements ImageCodec {
       : loading.then(() => this.#decode(format, bytes, options));
   }
 
-  /** Width and height in pixels. Reads the header alone and needs no library. Errors as for `decode`. */
+  /**
+   * Width and height in pixels. Reads only the header and needs no library. Errors as for `decode`.
+   */
   size(bytes: Uint8Array): { width: number; height: number } {
     return this.#formatOf(bytes).readSize(bytes);
   }
 
   /**
-   * A JPEG of an RGB image, its colours at half the resolution (4:2:0).
+   * Encodes an RGB image as JPEG with 4:2:0 chroma subsampling.
    *
    * @param image uint8 of shape [height, width, 3].
-   * @throws {LeatError} `invalid_argument` for another dtype or shape, an empty or too large image, or a quality outside 1 to 100.
+   * @throws {LeatError} `invalid_argument` for another dtype or shape, an empty or too large image,
+   * or a quality outside 1 to 100.
    */
   async encode(image: AnyTensor, options: JpegEncodeOptions = {}): Promise<Uint8Array> {
     const { quality = 90 } = options;

@@ -1,5 +1,5 @@
 /**
- * Nodes of one thread that reach each other by name.
+ * Connects nodes of one thread by name.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import { LeatError } from "../core/error.ts";
 import { inlinePair } from "../transport/inline.ts";
 
-/** Joins the systems that were added, when one first sends to another. */
+/** Connects the added systems when one first sends to another. */
 export class InlineHub {
   readonly #systems = new Map<string, ActorSystem>();
   readonly #links = new Map<ActorSystem, Set<Link>>();
 
-  /** For the options of every system that is to be added. */
+  /** The connector to give to every system that will be added. */
   readonly connector: Connector = {
     connect: (node, local) => Promise.try(() => this.#join(node, local)),
   };
 
-  /** Whether a node of that name is in this thread. */
+  /** Whether a node with that name is in this thread. */
   has(node: string): boolean {
     return this.#systems.has(node);
   }
@@ -29,7 +29,7 @@ export class InlineHub {
     this.#links.set(system, new Set());
   }
 
-  /** Cuts a system off from all others, as if its host had lost power. */
+  /** Disconnects a system from all others, as if its host had lost power. */
   cut(system: ActorSystem): void {
     if (this.#systems.get(system.id.node) === system) this.#systems.delete(system.id.node);
     const error = new LeatError("unavailable", `${system.id.node} was cut off`);

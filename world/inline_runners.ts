@@ -1,5 +1,5 @@
 /**
- * Runners in the thread that they are made in, over this host.
+ * Runners in the calling thread, on this host.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { RunnerFactory } from "../actors/worker/runner.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { workerHost } from "./worker_host.ts";
 
-/** Makes runners that stop whatever else the thread does while a function of theirs runs. */
+/** Creates inline runners: while a function runs, nothing else in the thread does. */
 export function inlineRunners(storage: WorkerStorage): RunnerFactory {
   return new PipelineRunners(workerHost(storage));
 }

@@ -1,5 +1,5 @@
 /**
- * Whether a dispatcher can keep its journal in a folder.
+ * Checks that a dispatcher can keep its journal in a folder.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { DenoWorld } from "./deno_world.ts";
 import { JOURNAL_NAME } from "./roles.ts";
 
 /**
- * Opens the journal once before anything is started on it, so that what is wrong with it is said plainly.
+ * Opens the journal once before the start, so that a problem with it is reported plainly.
  *
  * @throws {LeatError} `failed_precondition` when another dispatcher holds it, `permission_denied`,
  * `data_loss` and others when it cannot be read.

@@ -6,7 +6,10 @@ import { LeatError } from "../core/error.ts";
 import { type Channels, type ImageFormat, type ImageSize, importLibrary } from "./image_format.ts";
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./jpeg_header.ts";
 
-/** The part of `@julusian/jpeg-turbo` that is used; its own types ask for Node's `Buffer`, any `Uint8Array` will do. */
+/**
+ * The part of `@julusian/jpeg-turbo` that is used; its own types require Node's `Buffer`, though
+ * any `Uint8Array` works.
+ */
 interface JpegTurbo {
   readonly FORMAT_GRAY: number;
   readonly FORMAT_RGB: number;
@@ -25,10 +28,10 @@ interface JpegTurbo {
   ): Uint8Array;
 }
 
-/** Most scans of a progressive JPEG; encoders write some ten. */
+/** Most scans of a progressive JPEG; encoders write about ten. */
 export const SCANS_MAX = 200;
 
-/** Of a coefficient of a progressive JPEG; there is one for each sample. */
+/** Bytes per coefficient of a progressive JPEG; there is one coefficient per sample. */
 const COEFFICIENT_BYTES = 2;
 
 /** Decodes and encodes JPEGs on the calling thread. */
@@ -67,7 +70,7 @@ export class JpegFormat implements ImageFormat {
     }
   }
 
-  /** A JPEG of RGB bytes, its colours at half the resolution (4:2:0). The library has been loaded. */
+  /** Encodes RGB bytes as JPEG with 4:2:0 chroma subsampling. The library must be loaded. */
   encode(
     pixels: Uint8Array,
     { width, height }: ImageSize,
@@ -75,7 +78,7 @@ export class JpegFormat implements ImageFormat {
   ): Uint8Array<ArrayBuffer> {
     const { FORMAT_RGB: format, SAMP_420: subsampling } = this.#library!;
     const options = { format, width, height, quality, subsampling };
-    // The library returns a view of the largest buffer the image could have needed.
+    // The library returns a view of a buffer of the largest possible size.
     return new Uint8Array(this.#library!.compressSync(pixels, options));
   }
 
@@ -89,7 +92,7 @@ export class JpegFormat implements ImageFormat {
   }
 }
 
-/** Each scan goes over the whole image: in a few bytes it can be told to a thousand times. */
+/** Each scan processes the whole image, and a few bytes can demand a thousand scans. */
 function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
   if (countScans(bytes, SCANS_MAX) <= SCANS_MAX) return;
   throw new LeatError(

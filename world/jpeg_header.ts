@@ -1,5 +1,6 @@
 /**
- * What the markers of a JPEG say before anything is decoded (ITU-T T.81, annex B), and what is wrong with one that cannot be.
+ * Reads the markers of a JPEG before decoding (ITU-T T.81, annex B), and explains decoding
+ * failures.
  */
 
 import { LeatError } from "../core/error.ts";
@@ -10,7 +11,9 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
-  /** Whether it is refined scan by scan, which takes the coefficients of the whole image in memory. */
+  /**
+   * Whether it is progressive: decoding then holds the coefficients of the whole image in memory.
+   */
   readonly isProgressive: boolean;
 }
 
@@ -18,11 +21,13 @@ const MARKER = 0xff;
 const START_OF_IMAGE = 0xd8;
 const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
-/** 0xc0 to 0xcf begin a frame, but for these: Huffman tables, an extension, arithmetic conditioning. */
+/**
+ * 0xc0 to 0xcf begin a frame, except these: Huffman tables, an extension, arithmetic conditioning.
+ */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
 
-/** Whether bytes begin as a JPEG does, as far as there are any. */
+/** Whether bytes begin like a JPEG, as far as there are any. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return beginsWith(bytes, [0xff, START_OF_IMAGE]);
 }
@@ -30,7 +35,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
 /**
  * Finds the frame header.
  *
- * @param bytes that begin as a JPEG does.
+ * @param bytes begin like a JPEG.
  * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
  */
 export function readJpegHeader(bytes: Uint8Array): JpegHeader {
@@ -54,7 +59,8 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
 }
 
 /**
- * How many scans there are, counted up to `most` and one more. Within compressed data no marker stands but those that end it.
+ * The number of scans, at most `most` + 1. No marker occurs within compressed data except the one
+ * that ends it.
  */
 export function countScans(bytes: Uint8Array, most: number): number {
   let count = 0;
@@ -68,7 +74,7 @@ export function countScans(bytes: Uint8Array, most: number): number {
   return count;
 }
 
-/** Why the library may have refused a JPEG whose header is sound. */
+/** Why the library may have refused a JPEG whose header is valid. */
 export function damagedJpeg(bytes: Uint8Array, header: JpegHeader, cause: unknown): LeatError {
   const why = hasEnd(bytes)
     ? "its compressed data is damaged"
@@ -92,7 +98,7 @@ function readFrame(bytes: Uint8Array, at: number): JpegHeader {
   return { width, height, components, isProgressive };
 }
 
-/** Zeros that some writers pad with may follow the end. */
+/** Some writers pad the end with zeros. */
 function hasEnd(bytes: Uint8Array): boolean {
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end--;

@@ -1,5 +1,6 @@
 /**
- * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind sockets.
+ * A whole service on this host: dispatcher and workers, on threads, in this thread, or behind
+ * sockets.
  *
  * @module
  */
@@ -31,81 +32,89 @@ import type { WorkerStorage } from "./storage.ts";
 import { grantsOf, type SandboxOptions } from "./sandbox/grants.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 
-/** How long starting a node, or asking one for figures, may take, in ms. */
+/** Time limit for starting a node, or asking one for statistics, in ms. */
 const NODE_TIMEOUT_MS = 60_000;
-/** Asked again when the node has been started anew meanwhile: the link to its former life is lost. */
+/** Repeats the request, because a restarted node has lost the earlier link. */
 const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
-/** How long clients have to fetch what a worker that is stopped gracefully still holds, in ms. */
+/** Drain time of a worker that is stopped gracefully, in ms: clients fetch what it still holds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** The same for one that is not needed any more, in ms: nobody waits for it to end. */
+/**
+ * The drain time when scaling down, in ms. It is long, because nothing waits for the worker's end.
+ */
 const SCALED_DOWN_DRAIN_MS = 600_000;
-/** How often a new worker's registration is looked for, in ms. */
+/** How often a new worker's registration is checked, in ms. */
 const REGISTRATION_POLL_MS = 5;
 
-/** How a local cluster is set up. */
+/** Options of a local cluster. */
 export interface LocalClusterOptions extends WorkerStorage {
   /**
-   * How many workers to start with; these, and none that are added, share jobs of static policies.
-   * Default 2. With `{ min, max }` it starts with the least, and has as many as its jobs want from then on.
+   * The number of workers at the start; only these, and none added later, share jobs of static
+   * policies. Default 2. With `{ min, max }` it starts `min` workers, then scales to what its jobs
+   * want.
    */
   readonly workers?: number | { readonly min: number; readonly max: number };
-  /** The times of scaling: for how long is measured, and how fast the number of workers may fall. */
+  /** The times of scaling: how long it measures, and how fast the number of workers may fall. */
   readonly scaling?: Omit<ScalingOptions, "minWorkers" | "maxWorkers">;
   /** Where nodes run. Default `"thread"`. */
   readonly carrier?: Carrier;
-  /** Where nodes of a kind run, if not as `carrier` says. Caches and schedulers: default with their worker. */
+  /**
+   * Where nodes of a kind run, if not as `carrier` says. Default for caches and schedulers: with
+   * their worker.
+   */
   readonly placement?: {
     readonly dispatcher?: Carrier;
     readonly worker?: Carrier;
     readonly cache?: Carrier;
     readonly reads?: Carrier;
   };
-  /** A folder for the dispatcher's journal. Default: kept in memory, so that no restart finds it. */
+  /** A folder for the dispatcher's journal. Default: in memory, lost at a restart. */
   readonly journal?: string;
   /** Time between a worker's heartbeats, in ms. Default 30,000. */
   readonly heartbeatMs?: number;
   /** Time between a client's heartbeats, in ms. Default 1,000. */
   readonly clientRefreshMs?: number;
-  /** How long a worker may be silent before its tasks end, in ms. Default 60,000. */
+  /** Time without heartbeats after which a worker's tasks end, in ms. Default 60,000. */
   readonly workerTimeoutMs?: number;
-  /** How long a client may be silent before it is released, in ms. Default 120,000. */
+  /** Time without heartbeats after which a client is released, in ms. Default 120,000. */
   readonly clientTimeoutMs?: number;
-  /** How long an iteration is kept without clients, in ms; -1: for ever. Default 300,000. */
+  /** How long an iteration is kept without clients, in ms; -1: forever. Default 300,000. */
   readonly jobGcTimeoutMs?: number;
-  /** How many runners a piece of work may end before its job fails. Default 3. */
+  /** How many runners one piece of work may kill before its job fails. Default 3. */
   readonly runnerDeathsMax?: number;
   /**
-   * What the sliding windows of each worker's shared tasks may hold together, in bytes. Default: the
-   * workers divide 10 GiB, or a quarter of this host's memory if that is less.
+   * Most bytes of the sliding windows of each worker's shared tasks together. Default: the workers
+   * divide 10 GiB, or a quarter of this host's memory if that is less.
    */
   readonly windowBytesMax?: number;
-  /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
+  /**
+   * Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100.
+   */
   readonly skipAfterMs?: number;
   /**
-   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
-   * beyond it no later round is begun. Default 256 MiB.
+   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
+   * task starts no later round. Default 256 MiB.
    */
   readonly roundsBytesMax?: number;
-  /** Where pipelines run: on threads of their own (default) or in their worker's. */
+  /** Where pipelines run: on threads of their own (default) or in the worker's thread. */
   readonly runners?: "thread" | "inline";
   /**
-   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own: to test what will
-   * be submitted. `true` is the default of {@linkcode SandboxOptions}. This program then needs
-   * `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder. Default false:
-   * functions may do whatever this program may.
+   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own, to test how
+   * they run on such workers. `true` is the default of {@linkcode SandboxOptions}. This program
+   * then needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
+   * Default false: functions may do whatever this program may.
    */
   readonly confine?: boolean | SandboxOptions;
-  /** The least grave log lines to print. Default `"warn"`. */
+  /** The lowest log level to print. Default `"warn"`. */
   readonly logLevel?: LogLevel | "off";
 }
 
-/** How one worker differs from the cluster's others. */
+/** Options of one worker that differ from the cluster's. */
 export interface LocalWorkerOptions extends
   Pick<
     LocalClusterOptions,
     "runners" | "confine" | "heartbeatMs" | keyof WorkerStorage
   > {
-  /** Words by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
+  /** Tags by which jobs choose workers (`distribute({ targetTags })`). Default: none. */
   readonly tags?: readonly string[];
 }
 
@@ -129,16 +138,16 @@ let clusters = 0;
  * ```
  */
 export class LocalCluster implements AsyncDisposable {
-  /** What its nodes' names begin with; in `service`, within this thread, the cluster itself. */
+  /** The prefix of its nodes' names; in `service`, within this thread, the cluster itself. */
   readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: Fleet;
   readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
-  /** Ends of workers that come at once. */
+  /** Workers that are being killed. */
   readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
-  /** Why there is none, if nobody has stopped it. */
+  /** Why the dispatcher died, unless it was stopped. */
   #dispatcherDeath: LeatError | undefined;
   /** Where the dispatcher is, or was before it was stopped. */
   #dispatcherAddress = "";
@@ -156,9 +165,9 @@ export class LocalCluster implements AsyncDisposable {
   /**
    * Starts a cluster; resolves when all workers are registered.
    *
-   * @throws LeatError `invalid_argument` for options that there are not, or that make no sense;
-   * `failed_precondition` when another dispatcher holds the journal, `permission_denied`, `data_loss` and
-   * others when it cannot be read.
+   * @throws LeatError `invalid_argument` for unknown or invalid options; `failed_precondition` when
+   * another dispatcher holds the journal, `permission_denied`, `data_loss` and others when it
+   * cannot be read.
    */
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
     checkClusterOptions(options);
@@ -183,9 +192,9 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Names the cluster in `service`. Where its dispatcher is behind a socket it is that one's
-   * address, which other programs of this host can use, and pipelines on workers; else it means
-   * something in this thread alone.
+   * Names the cluster in `service`. If its dispatcher is behind a socket, this is the dispatcher's
+   * address, which other programs of this host and pipelines on workers can use; otherwise it is
+   * valid in this thread only.
    */
   get address(): string {
     return this.#dispatcherAddress.startsWith("ws") ? this.#dispatcherAddress : this.#name;
@@ -206,9 +215,9 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Ends a worker: as a crash would, or (`graceful`) after clients have fetched what it has produced
-   * and will produce of the splits it holds, as far as they do so within `drainTimeoutMs` (default 5,000).
-   * One that is starting is ended once it has started; one that ends gracefully can be ended at once.
+   * Ends a worker: like a crash, or (`graceful`) after clients have fetched what it has produced
+   * and will produce from its splits, within `drainTimeoutMs` (default 5,000). A starting worker is
+   * ended once it has started; a worker that ends gracefully can still be killed.
    */
   async stopWorker(
     index: number,
@@ -235,7 +244,10 @@ export class LocalCluster implements AsyncDisposable {
     await node.stop();
   }
 
-  /** Starts a worker that was stopped, or ended by itself, under its name; resolves once it is registered. */
+  /**
+   * Restarts a worker that was stopped, or that died, under its name; resolves once it is
+   * registered.
+   */
   async restartWorker(index: number): Promise<void> {
     const worker = this.#worker(index);
     if (worker.phase !== "stopped") {
@@ -247,13 +259,13 @@ export class LocalCluster implements AsyncDisposable {
     await worker.start();
   }
 
-  /** Ends the dispatcher as a crash would. */
+  /** Ends the dispatcher like a crash. */
   async stopDispatcher(): Promise<void> {
     await this.#dispatcher?.kill();
     this.#dispatcher = undefined;
   }
 
-  /** Nobody else would start it again: who reads is not to wait for it. */
+  /** Readers must not wait for it: nothing else would restart it. */
   #dispatcherDied(dispatcher: FleetNode, reason: LeatError): void {
     if (this.#dispatcher !== dispatcher) return;
     this.#dispatcher = undefined;
@@ -265,8 +277,8 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Starts the dispatcher again, on its journal if the cluster has a folder for it. Who reads has waited for
-   * one that was stopped; where it had ended by itself, reading has failed (`internal`).
+   * Restarts the dispatcher, on its journal if the cluster has a folder for it. Readers wait for a
+   * dispatcher that was stopped; if it died by itself, they have failed (`internal`).
    */
   async restartDispatcher(): Promise<void> {
     if (this.#dispatcher !== undefined) {
@@ -275,13 +287,13 @@ export class LocalCluster implements AsyncDisposable {
     await this.#startDispatcher();
   }
 
-  /** Everything the dispatcher knows. */
+  /** The dispatcher's whole state. */
   async describe(): Promise<DispatcherDescription> {
     const dispatcher = dispatcherAt(this.#dispatcherNode());
     return await this.#fleet.home.ask(dispatcher, "describe", null, PATIENTLY);
   }
 
-  /** The actors of every node that runs. */
+  /** The actors of every running node. */
   async actors(): Promise<ActorInfo[]> {
     const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
     const names = [...nodes.flatMap((node) => node?.id.node ?? []), ...Object.values(this.#fronts)];
@@ -291,7 +303,7 @@ export class LocalCluster implements AsyncDisposable {
     return lists.flat();
   }
 
-  /** The figures of every task, cache and scheduler. */
+  /** The statistics of every task, cache and scheduler. */
   async sources(): Promise<ElementSourceStats[]> {
     const actors = (await this.actors()).filter(({ kind }) =>
       ["task", "cache", "reads"].includes(kind)
@@ -318,7 +330,7 @@ export class LocalCluster implements AsyncDisposable {
     };
   }
 
-  /** The fleet that the cluster's nodes belong to: for nodes that are to run beside them. */
+  /** The fleet of the cluster's nodes, to start others next to them. */
   get fleet(): Fleet {
     return this.#fleet;
   }
@@ -330,7 +342,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    // It waits for workers that are stopping, which the end of the fleet cuts short.
+    // It waits for workers that are stopping; ending the fleet shortens that.
     const scaled = this.#scaler?.close();
     await this.#fleet.close();
     await scaled;
@@ -363,18 +375,18 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcherDeath = undefined;
     this.#dispatcherAddress = dispatcher.id.node;
     dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
-    // Iterators of this thread find it there without a socket of their own.
+    // Iterators of this thread reach it here without a socket of their own.
     if (this.address !== this.#name) {
       this.#forget.push(registerHome(this.address, () => this.home()));
     }
   }
 
-  /** Has as many workers as are wanted; those that were stopped begin again under their names. */
+  /** Scales to the wanted number of workers; stopped ones restart under their names. */
   #autoscale(minWorkers: number, maxWorkers: number): void {
     const workers = this.#workers;
     const running = () => workers.filter(({ phase }) => phase === "running");
     const start = async () => {
-      // Its place is taken by itself: it ends at once, where one that is drained takes its time.
+      // Started by itself, because killing is immediate and draining takes time.
       await Promise.allSettled(this.#killing);
       const index = workers.findIndex(({ phase }) => phase === "stopped");
       if (index < 0) await this.addWorker();
@@ -507,7 +519,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 }
 
-/** How many workers there are at least and at most. */
+/** The least and the most workers. */
 function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
   const isRange = typeof workers === "object" && workers !== null;
   const range = isRange ? workers : { min: workers, max: workers };

@@ -1,5 +1,5 @@
 /**
- * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets, all of which
+ * The fleet of a local cluster: nodes in this thread, on threads, and behind sockets. All of them
  * reach each other.
  *
  * @module
@@ -17,29 +17,29 @@ import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } fr
 import { FRONT_KINDS } from "./service_kinds.ts";
 import { ServiceNode } from "./service_node.ts";
 
-/** Written into `import()`, so that a program without leave to read Leat's files has them too. */
+/** Literal `import()`s, so that a program without permission to read Leat's files can load them. */
 const PROGRAMS: RolePrograms = {
   dispatcher: () => import("./dispatcher_role.ts"),
   worker: () => import("./worker_role.ts"),
   inlineRunners: () => import("./inline_runners.ts"),
 };
 
-/** See the module. */
+/** The nodes of a local cluster, and how they reach each other. */
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
   readonly threads: ThreadHub;
   readonly #options: FleetOptions;
   readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
-  /** Leads to the nodes of this process that listen on no socket. */
+  /** Connects to the nodes of this process that listen on no socket. */
   readonly #near: Connector = {
     connect: (name, local) =>
       (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
         .connect(name, local),
   };
-  /** Nodes that are not asked any more, and why. */
+  /** Nodes that ended for good, and why. */
   readonly #givenUp = new Map<string, LeatError>();
-  /** Ports of nodes behind sockets: one that is started again is found where it was. */
+  /** Ports of nodes behind sockets: a restarted node keeps its port. */
   readonly #ports = new Map<string, number>();
 
   constructor(name: string, options: FleetOptions = {}) {
@@ -145,7 +145,7 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  /** A node of this thread. A crash of it loses its links before it can say anything. */
+  /** A node of this thread. A crash closes its links before it can send anything. */
   #node(
     carrier: Carrier,
     { role }: Role,
@@ -165,14 +165,14 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  /** @param node Its `died` may tell of any end. */
+  /** @param node Its `died` may report any end, also a requested one. */
   #enlist(node: FleetNode): FleetNode {
     this.#givenUp.delete(node.id.node);
     let ended: Promise<void> | undefined;
     const death = Promise.withResolvers<LeatError>();
     node.died.then((reason) => {
       if (ended !== undefined) return;
-      // What is left of it may stand in the way of its next life.
+      // Its remains may collide with its restart.
       ended = node.kill().finally(() => {
         this.#nodes.delete(enlisted);
         death.resolve(reason);
@@ -192,7 +192,9 @@ export class LocalFleet implements Fleet {
     return enlisted;
   }
 
-  /** Makes a system of this thread reachable for all others; the answer cuts it off. */
+  /**
+   * Makes a system of this thread reachable for all others; the returned function disconnects it.
+   */
   #admit(system: ActorSystem): () => void {
     this.#inline.add(system);
     const leave = this.threads.add(system);

@@ -1,20 +1,20 @@
 /**
- * One worker of a local cluster: one life after another, under one name.
+ * One worker of a local cluster, through all its restarts under one name.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 import type { FleetNode } from "./fleet.ts";
 
-/** How the lives of a worker begin, and who hears of one that ended by itself. */
+/** How to start a worker, and who learns that it died by itself. */
 export interface WorkerLives {
   start(): Promise<FleetNode>;
-  /** Resolves once the dispatcher knows of that life, or it is over. */
+  /** Resolves once the dispatcher has registered that node, or the node has ended. */
   registered(node: FleetNode): Promise<void>;
   died(reason: LeatError): void;
 }
 
-/** See the module. */
+/** A worker that can be stopped and restarted under its name. */
 export class LocalWorker {
   readonly name: string;
   readonly #lives: WorkerLives;
@@ -32,12 +32,12 @@ export class LocalWorker {
     return this.#phase;
   }
 
-  /** Where it is, unless it is on its way out. */
+  /** Its node, unless it is stopping. */
   get node(): FleetNode | undefined {
     return this.#phase === "stopping" ? undefined : this.#node;
   }
 
-  /** Begins a life of one that is stopped; resolves once it is registered. */
+  /** Starts a stopped worker; resolves once it is registered. */
   async start(): Promise<void> {
     this.#phase = "starting";
     this.#starting = this.#start();
@@ -45,8 +45,8 @@ export class LocalWorker {
   }
 
   /**
-   * Ends its life, if it has one; of one that is starting, once it has started. Without `retire` it ends
-   * at once, even where somebody else lets it retire.
+   * Stops the worker, if it runs; a starting worker is stopped once it has started. Without
+   * `retire` it is killed, even while another call lets it retire.
    */
   async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
     while (this.#starting !== undefined) await this.#starting.catch(() => {});
@@ -83,7 +83,7 @@ export class LocalWorker {
     throw new LeatError("unavailable", message, { cause: reason });
   }
 
-  /** Of one that is starting its start tells; one that is stopping has what it is to have. */
+  /** A starting worker's start reports it; a stopping worker was going to end. */
   #died(node: FleetNode, reason: LeatError): void {
     if (this.#node !== node || this.#phase === "stopping") return;
     this.#node = undefined;

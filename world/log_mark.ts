@@ -1,10 +1,10 @@
 /**
- * How far a log was written, in a file of its own beside it.
+ * Records how far a log was written, in a file next to it.
  *
- * SQLite drops silently what follows damage in a write-ahead file, because it cannot tell a commit
- * that was lost from one that never ended. The mark can: it is written after each commit, and not
- * waited for, so that it costs some microseconds. A power cut may leave it behind the log, never
- * ahead of it.
+ * SQLite silently drops everything after damage in a write-ahead file, because it cannot tell a
+ * lost commit from an unfinished one. The mark can: it is written after each commit, without
+ * waiting, which costs some microseconds. After a power cut it may be behind the log, never ahead
+ * of it.
  *
  * @module
  */
@@ -22,13 +22,13 @@ export class LogMark {
   readonly #descriptor: number;
   readonly #bytes = new Uint8Array(MARK_BYTES);
 
-  /** Opens the mark for writing; what it says stays until something is written. */
+  /** Opens the mark for writing; its content stays until the first write. */
   constructor(path: string) {
     this.#path = path;
     this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o644);
   }
 
-  /** The newest record that was written; undefined where no mark is left, or a torn one. */
+  /** The newest record that was written; undefined if the mark is missing or torn. */
   static read(path: string): number | undefined {
     let bytes: Uint8Array;
     try {
@@ -43,7 +43,10 @@ export class LogMark {
     return isWhole ? Number(view.getBigUint64(0)) : undefined;
   }
 
-  /** All records up to this one are durable. On a full disk the mark stays behind, where a new one has no place. */
+  /**
+   * All records up to this one are durable. On a full disk a new mark cannot be created; an old one
+   * stays behind.
+   */
   write(number: number): void {
     const view = new DataView(this.#bytes.buffer);
     view.setBigUint64(0, BigInt(number));
@@ -59,7 +62,7 @@ export class LogMark {
     closeSync(this.#descriptor);
   }
 
-  /** Closes it for good: a log in one file says by itself whether it is whole. */
+  /** Removes it for good: a log in one file shows by itself whether it is complete. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

@@ -1,6 +1,6 @@
 /**
- * Mel spectrograms with the conventions of `tf.signal`: frames without padding, a periodic Hann window, magnitudes of the real FFT, and
- * the mel weights of HTK.
+ * Mel spectrograms with the conventions of `tf.signal`: frames without padding, a periodic Hann
+ * window, magnitudes of the real FFT, and HTK mel weights.
  */
 
 import FFT from "fft.js";
@@ -16,17 +16,17 @@ export const MEL_BINS_MAX = 4_096;
 
 /** The part of `fft.js` that is used. */
 interface RealFft {
-  /** `out` holds real and imaginary parts in turn; the bins up to half the size are filled. */
+  /** `out` holds real and imaginary parts alternately; the bins up to half the size are filled. */
   realTransform(out: Float64Array, samples: Float64Array): void;
 }
 
-/** One row of mel weights: those that are not zero. */
+/** The nonzero part of one row of mel weights. */
 interface Band {
   readonly firstBin: number;
   readonly weights: Float64Array;
 }
 
-/** Computes mel spectrograms of one kind; made once for many sounds, on one thread. */
+/** Computes mel spectrograms of one kind; created once for many sounds, on one thread. */
 export class MelSpectrogram {
   readonly #frameStep: number;
   readonly #window: Float64Array;
@@ -36,7 +36,10 @@ export class MelSpectrogram {
   readonly #spectrum: Float64Array;
   readonly #magnitudes: Float64Array;
 
-  /** @throws {LeatError} `invalid_argument` naming the option that is no such length, rate or frequency. */
+  /**
+   * @throws {LeatError} `invalid_argument` naming the option with an invalid length, rate or
+   * frequency.
+   */
   constructor(options: MelSpectrogramOptions) {
     const { frameLength, frameStep } = options;
     requireCount("frameLength", frameLength, FFT_LENGTH_MAX);
@@ -51,7 +54,9 @@ export class MelSpectrogram {
     this.#magnitudes = new Float64Array(fftLength / 2 + 1);
   }
 
-  /** float32 of shape [frames, mel bins]; no frames where there are fewer samples than one takes. */
+  /**
+   * float32 of shape [frames, mel bins]; no frames if there are fewer samples than one frame has.
+   */
   of(samples: ArrayLike<number>): Tensor<"float32"> {
     const frameLength = this.#window.length;
     const frames = samples.length < frameLength
@@ -69,7 +74,7 @@ export class MelSpectrogram {
   }
 
   #transform(samples: ArrayLike<number>, start: number): void {
-    // The rest of the frame stays zero: a frame is padded at its end.
+    // The rest of the frame stays zero: frames are padded at the end.
     for (let i = 0; i < this.#window.length; i++) {
       this.#frame[i] = samples[start + i]! * this.#window[i]!;
     }
@@ -132,7 +137,7 @@ function melOf(hertz: number): number {
 }
 
 function checkFftLength({ frameLength, fftLength }: MelSpectrogramOptions): number {
-  // fft.js begins at 4.
+  // The smallest size of fft.js is 4.
   const smallest = Math.max(4, 2 ** Math.ceil(Math.log2(frameLength)));
   if (fftLength === undefined) return smallest;
   const isPower = Number.isInteger(Math.log2(fftLength));

@@ -1,5 +1,5 @@
 /**
- * A log that lives as long as its process: for dispatchers whose restart need not find anything.
+ * A log in memory, for dispatchers that need no state after a restart.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Files that this process makes: written beside their place, locked meanwhile, and put there whole.
+ * Creates files: each is written under a temporary name, with a lock, and renamed when complete.
  */
 
 import { dirname, resolve } from "node:path";
@@ -8,17 +8,17 @@ import { LeatError } from "../core/error.ts";
 import type { NewFile, NewFiles } from "../data/host.ts";
 import { fileError } from "./files.ts";
 
-/** What is appended to the name of a file in the making. It is the lock, too. */
+/** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
 
-/** Whom others take a folder away from tries again; after so many times it is another matter. */
+/** Most retries when others keep removing the folder; after that the cause is another. */
 const TRIES_MAX = 100;
 
 /**
  * Files of this machine, named by a plain path or a `file:` URL.
  *
- * A file in the making is locked by the system, which gives the lock of a process that has ended free: what a crash left behind is begun
- * anew by whoever comes next.
+ * The system locks an unfinished file, and releases the lock when the process ends: the next writer
+ * starts a crashed writer's file from the beginning.
  *
  * @example
  * ```ts
@@ -33,8 +33,9 @@ export class DenoNewFiles implements NewFiles {
   readonly #folders = new MadeFolders();
 
   /**
-   * @throws {LeatError} `already_exists` while somebody else makes this file; `unimplemented` for `s3:`, `http:` and other far storage;
-   * `permission_denied`, `resource_exhausted` as the system says.
+   * @throws {LeatError} `already_exists` while another writer creates this file; `unimplemented`
+   * for `s3:`, `http:` and other far storage; `permission_denied`, `resource_exhausted` as the
+   * system says.
    */
   async create(path: string): Promise<NewFile> {
     const local = localPath(path);
@@ -66,43 +67,45 @@ export class DenoNewFiles implements NewFiles {
   }
 }
 
-/** The folders that were made for files in the making: they go with them, unless something comes into its place. */
+/**
+ * The folders created for unfinished files. They are removed again if no file is completed in them.
+ */
 class MadeFolders {
   readonly #made = new Set<string>();
-  /** How many files are in the making, by their folder. */
+  /** The number of unfinished files, by folder. */
   readonly #inMaking = new Map<string, number>();
 
-  /** A file is begun in a folder, which is made if need be, with those above it. */
+  /** Begins a file in a folder; creates the folder and its parents if needed. */
   async enter(path: string): Promise<void> {
     const folder = resolve(path);
     const missing: string[] = [];
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
     if (missing.length > 0) await makeFolder(path);
     const count = this.#inMaking.get(folder) ?? 0;
-    if (count === 0) this.#keep(folder); // whoever made it has long been done
+    if (count === 0) this.#keep(folder); // whoever created it is done
     for (const made of missing) this.#made.add(made);
     this.#inMaking.set(folder, count + 1);
   }
 
-  /** A file is in its place. It may still be taken away while others of its folder are in the making. */
+  /** A file is complete. It may still be removed while its folder has other unfinished files. */
   placed(path: string): void {
     const folder = resolve(path);
     if (this.#left(folder) === 0) this.#keep(folder);
   }
 
-  /** A file was given up. */
+  /** A file was abandoned. */
   givenUp(path: string): void {
     this.#left(resolve(path));
     this.tidy(path);
   }
 
-  /** Removes a folder that was made here, and those above it, as long as they are empty. */
+  /** Removes a folder that was created here, and its parents, as long as they are empty. */
   tidy(path: string): void {
     for (let at = resolve(path); this.#made.has(at); at = dirname(at)) {
       try {
         Deno.removeSync(at);
       } catch {
-        return; // something is in it
+        return; // not empty
       }
       this.#made.delete(at);
     }
@@ -120,7 +123,7 @@ class MadeFolders {
   }
 }
 
-/** Others that take it away meanwhile make it fail as though something else were in its place. */
+/** Fails as if another file existed there when others remove the folder concurrently. */
 async function makeFolder(path: string): Promise<void> {
   for (let tries = 1;; tries++) {
     try {
@@ -133,7 +136,7 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Also of what this program may not look at: that was not made by it. */
+/** True also for what this program may not inspect: this program did not create that. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await Deno.lstat(path);
@@ -155,7 +158,10 @@ function localPath(path: string): string {
   );
 }
 
-/** The empty, locked file; `undefined` where it was put in its place, or removed with or without its folder, before it could be locked. */
+/**
+ * The empty, locked file; `undefined` if it was completed, or removed with or without its folder,
+ * before it could be locked.
+ */
 async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
   const file = await openIn(dirname(path), partial);
   if (file === undefined) return undefined;
@@ -163,8 +169,8 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
     if (!file.tryLockSync(true)) {
       throw new LeatError(
         "already_exists",
-        `Cannot write ${path}: somebody else is writing it, and holds the lock ${partial}. Wait until they are done, or give each ` +
-          `writer a path of its own. The lock of a process that has ended is free by itself.`,
+        `Cannot write ${path}: another writer holds its lock ${partial}. Wait until it is done, or give each` +
+          `writer a path of its own. The system releases the lock when that process ends.`,
       );
     }
     if (await isSameFile(file, partial)) {
@@ -179,7 +185,7 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
   return undefined;
 }
 
-/** `undefined` where the folder has gone since it was made: whoever shared it has given up. */
+/** `undefined` if the folder was removed meanwhile: the writer that shared it has given up. */
 async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
   for (let tries = 1;; tries++) {
     try {
@@ -187,7 +193,7 @@ async function openIn(folder: string, path: string): Promise<Deno.FsFile | undef
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
       if (!(await isThere(folder))) return undefined;
-      // Somebody may have made it again by now. A link that leads nowhere stays what it is.
+      // Another writer may have created it again by now. A dangling link stays as it is.
       if (tries === TRIES_MAX) throw error;
     }
   }
@@ -231,7 +237,7 @@ class PartialFile implements NewFile {
     try {
       await file.sync();
       if (this.#file === undefined) return; // abandoned meanwhile
-      Deno.renameSync(this.#partial, this.#path); // still locked, so that nobody takes it for left behind
+      Deno.renameSync(this.#partial, this.#path); // still locked, so that no other writer takes it over
       this.#file = undefined;
       this.#folders.placed(dirname(this.#path));
       file.close();
@@ -247,7 +253,7 @@ class PartialFile implements NewFile {
     try {
       removeIfThere(this.#partial);
     } catch {
-      // It stays behind unlocked, to be begun anew.
+      // It stays, unlocked; the next writer starts it from the beginning.
     }
     file.close();
     this.#folders.givenUp(dirname(this.#path));
@@ -256,7 +262,7 @@ class PartialFile implements NewFile {
 
   #opened(): Deno.FsFile {
     if (this.#file !== undefined) return this.#file;
-    throw new LeatError("failed_precondition", `Cannot write ${this.#path}: it was given up.`);
+    throw new LeatError("failed_precondition", `Cannot write ${this.#path}: it was abandoned.`);
   }
 }
 

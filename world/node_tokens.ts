@@ -1,5 +1,5 @@
 /**
- * The tokens of a node of the service: which it accepts, and what it proves to whom.
+ * The tokens of a node of the service: which it accepts, and which it proves to each peer.
  *
  * @module
  */
@@ -15,43 +15,43 @@ import {
 } from "../transport/web_socket.ts";
 import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
 
-/** Nodes whose tokens are known; beyond it the one that was heard of first is forgotten. */
+/** Most nodes whose tokens are remembered; beyond it the oldest is forgotten. */
 const KNOWN_MAX = 10_000;
 
-/** What a server is told of tokens. */
+/** The token options of a server. */
 export interface TokenConfig {
   /**
-   * This server's own token. Whoever knows it may do everything here, and this server proves that it
-   * knows it to those it dials.
+   * This server's own token. Its holder may do everything here, and this server proves it to the
+   * nodes it dials.
    */
   readonly token?: string;
   /**
-   * Who else may connect, and as what: the entries, or a file of them that is read again when it changes
-   * (`{ file }`). Each line of the file has a name, a role and a token.
+   * Further tokens, each with a name and a role: a list, or a file that is read again when it
+   * changes (`{ file }`). Each line of the file has a name, a role and a token.
    */
   readonly tokens?: readonly TokenEntry[] | { readonly file: string };
 }
 
-/** What a node is to those it dials. */
+/** Which nodes this node dials. */
 export type Dialling =
-  /** A dispatcher, which dials workers: to each it proves the token that the worker has proved. */
+  /** A dispatcher, which dials workers: it proves to each the token that the worker has proved. */
   | "workers"
   /** A worker, which dials its dispatcher at this address. */
   | { readonly service: string };
 
-/** See the module. */
+/** Chooses the token for each connection, incoming and outgoing. */
 export class NodeTokens {
-  /** Undefined where everybody is let in. */
+  /** Undefined if no token is required. */
   readonly accepted: AcceptedTokens | undefined;
   readonly #own: string | undefined;
   readonly #dialling: Dialling | undefined;
   readonly #file: TokensFile | undefined;
-  /** Which token a node has proved, by the node's name. */
+  /** The token that each node has proved, by the node's name. */
   readonly #known = new Map<string, string>();
 
   /**
-   * @param dialling Left out: it proves nothing to anybody.
-   * @throws LeatError `invalid_argument` for tokens of another form, and what reading the file fails with.
+   * @param dialling If omitted, it proves no token to any node.
+   * @throws LeatError `invalid_argument` for malformed tokens, and errors of reading the file.
    */
   constructor(world: World, { token, tokens }: TokenConfig, dialling: Dialling | undefined) {
     this.#own = token;
@@ -67,7 +67,7 @@ export class NodeTokens {
     this.accepted = new Both(ownSet, others);
   }
 
-  /** Somebody has dialled in. */
+  /** A node has dialled in. */
   heard(node: string, { tokenId }: Admission): void {
     if (tokenId === undefined) return;
     this.#known.delete(node);
@@ -76,10 +76,10 @@ export class NodeTokens {
   }
 
   /**
-   * What is proved to a node.
+   * The token to prove to a node.
    *
    * @param self The name of this node, which may dial itself.
-   * @throws LeatError `unavailable` for one that is not dialled.
+   * @throws LeatError `unavailable` for a node that must not be dialled.
    */
   credentialFor(node: string, self: string): Credential | undefined {
     const dialling = this.#dialling;
@@ -97,12 +97,12 @@ export class NodeTokens {
     );
   }
 
-  /** Looks at the file no more. */
+  /** Stops watching the file. */
   close(): void {
     this.#file?.close();
   }
 
-  /** A worker accepts its own token of whoever dials it, so that it never has to know another's. */
+  /** A worker accepts its own token from any node, so that it never has to know another's. */
   #credentialOfWorker(node: string): Credential {
     if (this.accepted === undefined) return { target: "node", identity: ANYONE };
     const id = this.#known.get(node);
@@ -118,10 +118,10 @@ export class NodeTokens {
   }
 }
 
-/** Whoever answers at the address of the service, and knows the token. */
+/** The identity of the node at the service's address that knows the token. */
 export const DISPATCHER: Identity = { name: "the dispatcher", role: "admin" };
 
-/** Tokens of two kinds; the first kind's count before the second's. */
+/** Tokens of two kinds; the first kind takes precedence. */
 class Both implements AcceptedTokens {
   readonly #first: AcceptedTokens;
   readonly #second: AcceptedTokens;

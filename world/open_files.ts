@@ -1,15 +1,16 @@
 /**
- * How many files this process may open yet.
+ * Checks how many more files this process may open.
  *
  * @module
  */
 
-/** What is opened to find out: it takes a handle and nothing else. */
+/** The file that is opened to find out: it takes only a handle. */
 const NOTHING = "/dev/null";
 
 /**
- * Whether this process may open so many more files and connections. Where it cannot be found out (on
- * Windows, which has no such limit, or without permission to read {@linkcode NOTHING}) they count as there.
+ * Whether this process may open `count` more files and connections. If that cannot be determined
+ * (on Windows, which has no such limit, or without permission to read {@linkcode NOTHING}), the
+ * answer is yes.
  */
 export function hasSpareFiles(count: number): boolean {
   if (Deno.build.os === "windows") return true;

@@ -1,6 +1,4 @@
-/**
- * PNG images, by LodePNG compiled to WebAssembly.
- */
+/** PNG images, decoded by LodePNG compiled to WebAssembly. */
 
 import { Buffer } from "node:buffer";
 import { nodeZlib } from "../core/builtins.ts";
@@ -17,7 +15,10 @@ import {
 import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
 import { WasmLibrary } from "./wasm_library.ts";
 
-/** The part of LodePNG that is used: writes where RGBA bytes are, and the size; answers 0, or the number of an error. */
+/**
+ * The part of LodePNG that is used: writes the address of RGBA bytes and the size; returns 0 or an
+ * error number.
+ */
 interface Lodepng {
   lodepng_decode32(
     rgba: number,
@@ -30,16 +31,18 @@ interface Lodepng {
 
 const CHUNK_FRAME_BYTES = 12;
 const HEADER_BYTES = 13;
-/** Samples of a pixel, by colour type. */
+/** Samples per pixel, by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
-/** Rows are preceded by a byte each, and an interlaced picture is stored as seven smaller ones. */
+/** Each row has a prefix of one byte, and an interlaced picture is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
-/** All that pixels need, beside the data. Others could hold texts that inflate to any size. */
+/**
+ * The chunks that pixels need, besides the data. Others could hold texts that inflate to any size.
+ */
 const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
 
 /**
- * Decodes PNGs on the calling thread: of every colour type, palettes, interlaced. Of 16-bit channels the upper 8 bits are used, gamma
- * is not applied. All checksums are checked.
+ * Decodes PNGs on the calling thread: every colour type, palettes, interlaced. 16-bit channels are
+ * reduced to their upper 8 bits; gamma is not applied. All checksums are verified.
  */
 export class PngFormat implements ImageFormat {
   readonly name = "PNG";
@@ -56,7 +59,8 @@ export class PngFormat implements ImageFormat {
 
   bytesToDecode(bytes: Uint8Array): number {
     const { width, height, inflatedBytes } = readHeader(bytes);
-    // The inflated data here, as the library's input, as it reads it and without its filters; and the pixels.
+    // The inflated data four times: here, as the library's input, as its raw rows, and without
+    // filters; plus the pixels.
     return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
   }
 
@@ -112,7 +116,7 @@ export class PngFormat implements ImageFormat {
 }
 
 interface Header extends ImageSize {
-  /** Most bytes that the data of such a picture inflates to. */
+  /** Most bytes of this picture's inflated data. */
   readonly inflatedBytes: number;
 }
 
@@ -140,8 +144,8 @@ function readHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The picture's data, inflated, as one chunk of blocks that are not compressed. The library itself would inflate without a bound, and
- * takes three times as long as the machine's own zlib.
+ * The picture's data, inflated, as one chunk of uncompressed blocks. The library itself would
+ * inflate without a limit, and three times slower than the machine's own zlib.
  */
 function storedChunk(
   bytes: Uint8Array,
@@ -158,7 +162,7 @@ function storedChunk(
   }
 }
 
-/** The chunks that pixels need, with the data's in one. */
+/** The chunks that pixels need, with the data in one chunk. */
 function* usedChunks(chunks: readonly PngChunk[], data: Uint8Array): Iterable<Uint8Array> {
   let hasData = false;
   for (const { type, whole } of chunks) {
