@@ -284,8 +284,16 @@ export const METRICS: readonly Metric[] = [
     "The share of a trainer's elements that were in the window when it asked.",
     ({ hitRate }) => hitRate,
   ),
-  client("leat_client_elements_total", "Elements that the training loop has taken.", ({ elements }) => elements),
-  client("leat_client_bytes_total", "Bytes that the training loop has taken.", ({ bytes }) => bytes),
+  client(
+    "leat_client_elements_total",
+    "Elements that the training loop has taken.",
+    ({ elements }) => elements,
+  ),
+  client(
+    "leat_client_bytes_total",
+    "Bytes that the training loop has taken.",
+    ({ bytes }) => bytes,
+  ),
   client(
     "leat_client_skipped_elements_total",
     "Elements that a trainer has missed because they had left the sharing window.",
@@ -322,7 +330,11 @@ export const METRICS: readonly Metric[] = [
     ({ wireBytes = 0 }) => wireBytes,
   ),
   client("leat_client_open_requests", "Open requests to workers.", (one) => one.inFlight),
-  client("leat_client_buffered_bytes", "Elements that arrived and were not taken.", (one) => one.bufferedBytes),
+  client(
+    "leat_client_buffered_bytes",
+    "Elements that arrived and were not taken.",
+    (one) => one.bufferedBytes,
+  ),
   read(
     "leat_read_answer_seconds",
     "Recent time from a request to its element.",
@@ -340,7 +352,11 @@ export const METRICS: readonly Metric[] = [
   ),
   read("leat_read_open_requests", "Open requests.", (one) => one.outstanding),
   splits("leat_splits", "Splits of the current repetition.", ({ total }) => total),
-  splits("leat_splits_handed_out", "Splits of the current repetition that are assigned.", ({ handedOut }) => handedOut),
+  splits(
+    "leat_splits_handed_out",
+    "Splits of the current repetition that are assigned.",
+    ({ handedOut }) => handedOut,
+  ),
   usage(
     "leat_job_worker_cpu_seconds_total",
     "CPU time of workers, if each has a process of its own.",

@@ -158,7 +158,7 @@ export class FarObject {
   #tooLarge(what: string): LeatError {
     return new LeatError(
       "failed_precondition",
-      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory,` +
+      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory, ` +
         `which is done up to ${WHOLE_OBJECT_BYTES_MAX} bytes. Serve it from a server that knows ranges, or copy it.`,
     );
   }

@@ -1,13 +1,11 @@
-/**
- * The chunks that a PNG is made of.
- */
+/** The chunks of a PNG. */
 
 import { nodeZlib } from "../core/builtins.ts";
 
-/** What a PNG begins with. */
+/** The first bytes of a PNG. */
 export const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** Length and type before the data, and the checksum behind. */
+/** Length and type before the data, and the checksum after it. */
 const FRAME_BYTES = 12;
 const CRC_BYTES = 4;
 
@@ -19,7 +17,7 @@ export interface PngChunk {
   readonly whole: Uint8Array;
 }
 
-/** All chunks up to the one that ends the picture, as far as they are whole. */
+/** All chunks up to the end of the picture, as far as they are complete. */
 export function pngChunks(bytes: Uint8Array): PngChunk[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks: PngChunk[] = [];
@@ -40,7 +38,7 @@ export function isSound({ whole }: PngChunk): boolean {
   return viewOf(whole).getUint32(whole.length - CRC_BYTES) === crcOf(whole);
 }
 
-/** A chunk as it stands in a file. */
+/** Encodes a chunk as in a file. */
 export function pngChunk(type: string, data: Uint8Array): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(FRAME_BYTES + data.length);
   const view = viewOf(whole);
@@ -51,7 +49,7 @@ export function pngChunk(type: string, data: Uint8Array): Uint8Array<ArrayBuffer
   return whole;
 }
 
-/** Of type and data. */
+/** The checksum of type and data. */
 function crcOf(whole: Uint8Array): number {
   return nodeZlib().crc32(whole.subarray(4, -CRC_BYTES));
 }

@@ -1,6 +1,6 @@
 /**
- * A node that listens on nothing: it dials out, and is reached over the links that it has made, or by
- * the nodes of its own thread.
+ * A node that does not listen: it dials out, and is reached over its own links, or by the nodes of
+ * its own thread.
  *
  * @module
  */
@@ -11,11 +11,11 @@ import { NodeTokens } from "./node_tokens.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
-/** See the module. It has the face of a `ServiceNode`. */
+/** A node that does not listen, with the interface of a `ServiceNode`. */
 export class PrivateNode {
   readonly system: ActorSystem;
 
-  /** @param dispatcher The one node that it dials. */
+  /** @param dispatcher The only node that it dials. */
   constructor(
     { token, ca, logLevel }: Pick<ServiceNodeConfig, "token" | "ca" | "logLevel">,
     dispatcher: string,
@@ -44,12 +44,12 @@ export class PrivateNode {
     return this.system.id.node;
   }
 
-  /** Nothing is dialled here. */
+  /** Always succeeds: this node cannot be dialled. */
   dial(): Promise<void> {
     return Promise.resolve();
   }
 
-  /** What is handed over in a thread has arrived. */
+  /** Resolves at once: messages within a thread have arrived. */
   flushed(): Promise<void> {
     return Promise.resolve();
   }

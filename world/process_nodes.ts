@@ -1,5 +1,5 @@
 /**
- * What of a service is in this process beside its clients: workers that are read by direct call.
+ * The workers of this process, which clients of the same thread read by direct call.
  *
  * @module
  */
@@ -9,16 +9,16 @@ import { DenoWorld } from "./deno_world.ts";
 import { InlineHub } from "./inline_hub.ts";
 
 /**
- * Tells this process from others, to the dispatcher. Threads are told it: a module of theirs would
- * draw another.
+ * Identifies this process to the dispatcher. Threads receive it as data: their copy of this module
+ * would draw another.
  */
 export const PROCESS_ID = new DenoWorld().random.hex64();
 
 const hub = new InlineHub();
-/** The dispatchers that workers of this process work for, with how many. */
+/** The dispatchers of this process's workers, with the number of workers. */
 const dispatchers = new Map<string, number>();
 
-/** Leads to workers of this thread without a socket, and to all other nodes as `far` does. */
+/** Connects to workers of this thread without a socket, and to all other nodes through `far`. */
 export function nearOr(far: Connector): Connector {
   return {
     connect: (node, local) => (hub.has(node) ? hub.connector : far).connect(node, local),
@@ -30,13 +30,13 @@ export function isNear(node: string): boolean {
   return hub.has(node);
 }
 
-/** Makes a client's node one that workers of this thread are read from; the answer undoes it. */
+/** Lets a client's node reach the workers of this thread; the returned function undoes it. */
 export function admitClient(system: ActorSystem): () => void {
   hub.add(system);
   return () => hub.cut(system);
 }
 
-/** Makes a worker's node one that clients of this thread read directly; the answer undoes it. */
+/** Lets clients of this thread reach a worker's node directly; the returned function undoes it. */
 export function admitWorker(system: ActorSystem, dispatcher: string): () => void {
   hub.add(system);
   dispatchers.set(dispatcher, (dispatchers.get(dispatcher) ?? 0) + 1);

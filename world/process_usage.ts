@@ -1,5 +1,5 @@
 /**
- * What this process uses.
+ * The resource usage of this process.
  *
  * @module
  */
@@ -8,15 +8,15 @@ import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 const MICROSECONDS = 1e6;
 
 /**
- * Deno's types leave it out. `node:process` has it too, but brings half of Node with it, which every
- * worker's thread would load.
+ * Missing in Deno's types. `node:process` has it too, but loads half of Node, in every worker's
+ * thread.
  */
 const { cpuUsage } = Deno as unknown as {
   /** In microseconds. */
   readonly cpuUsage: () => { readonly user: number; readonly system: number };
 };
 
-/** @param shared Whether others work in the process beside the one worker that is asked for. */
+/** @param shared Whether others share the process with the worker. */
 export function processUsage(shared: boolean): ProcessUsage {
   const { user, system } = cpuUsage();
   return {

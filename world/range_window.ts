@@ -1,18 +1,21 @@
 /**
- * A window on an object in far storage: one run of its bytes, in memory as far as it has arrived.
+ * A window on an object in far storage: a range of its bytes, in memory as far as it has arrived.
  */
 
 import { LeatError } from "../core/error.ts";
 import type { FarObject, FarRange } from "./far_object.ts";
 
-/** The bytes of an object from `start` up to `stop`. They are asked for at once, and again where a connection breaks. */
+/**
+ * The bytes of an object from `start` up to `stop`. They are requested at once, and again after a
+ * broken connection.
+ */
 export class RangeWindow {
   readonly start: number;
   readonly #object: FarObject;
   readonly #abandoned = new AbortController();
   readonly #signal: AbortSignal;
   #stop: number;
-  /** `undefined` until the first answer says how many there are. */
+  /** `undefined` until the first answer tells the size. */
   #bytes: Uint8Array | undefined;
   #filled = 0;
   #error: LeatError | undefined;
@@ -29,7 +32,7 @@ export class RangeWindow {
     this.#arrive();
   }
 
-  /** Where it ends: where it was meant to, or where the object does. */
+  /** Its end: the requested one, or the end of the object. */
   get stop(): number {
     return this.#stop;
   }
@@ -39,12 +42,12 @@ export class RangeWindow {
     return this.start <= offset && offset < this.#stop;
   }
 
-  /** Whether `count` bytes from `offset` on are here, or as many as the window has there. */
+  /** Whether `count` bytes from `offset` on have arrived, or all that the window has there. */
   isReady(offset: number, count: number): boolean {
     return this.#filled >= Math.min(offset + count, this.#stop) - this.start;
   }
 
-  /** Copies what has arrived from `offset` on, and answers how many bytes that is. */
+  /** Copies what has arrived from `offset` on, and returns the number of bytes. */
   copy(into: Uint8Array, offset: number): number {
     const first = offset - this.start;
     const count = Math.max(0, Math.min(into.length, this.#filled - first));
@@ -57,7 +60,10 @@ export class RangeWindow {
     await this.#until(() => this.#bytes !== undefined);
   }
 
-  /** Resolves once `isReady()`, or once nothing more will come and there is a byte at `offset`; rejects where there is none. */
+  /**
+   * Resolves once `isReady()`, or once nothing more will arrive and there is a byte at `offset`;
+   * rejects if there is none.
+   */
   async reached(offset: number, count: number): Promise<void> {
     await this.#until(() =>
       this.isReady(offset, count) ||
@@ -65,7 +71,7 @@ export class RangeWindow {
     );
   }
 
-  /** No new reader will come: what is on its way is given up once nobody waits for it. */
+  /** No new reader will come: the request is cancelled once no reader waits for it. */
   drop(): void {
     this.#dropped = true;
     if (this.#waiting === 0) this.#abandoned.abort();
@@ -94,7 +100,7 @@ export class RangeWindow {
     }
   }
 
-  /** Asks for what is still missing. */
+  /** Requests the missing bytes. */
   async #attempt(): Promise<void> {
     const from = this.start + this.#filled;
     const range = await this.#object.ask(from, this.#stop, this.#signal);
@@ -102,7 +108,7 @@ export class RangeWindow {
     this.#tell();
     let skipped = from - range.start;
     for await (const chunk of range.chunks()) {
-      // Read on until the connection has nothing more, so that it serves the next request.
+      // Read the connection to its end, so that it can serve the next request.
       if (this.#filled === bytes.length) break;
       const wanted = chunk.subarray(skipped, skipped + bytes.length - this.#filled);
       skipped = Math.max(0, skipped - chunk.length);

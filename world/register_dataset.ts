@@ -1,5 +1,5 @@
 /**
- * Registering datasets from a program.
+ * Registers datasets from a program.
  *
  * @module
  */
@@ -10,20 +10,19 @@ import { checkService, type DistributeOptions } from "../data/operators/distribu
 import { checkOptions } from "../data/option_names.ts";
 import { openHome } from "./client_homes.ts";
 
-/** How a dataset is registered. */
+/** Options of a registration. */
 export interface RegisterDatasetOptions<T> extends RegisterOptions {
   /** Changes the pipeline before it is registered. */
   readonly rewrite?: Rewrite<T, unknown>;
 }
 
 /**
- * Registers a dataset with a service, so that others can read it by its id with `Dataset.fromId()`.
- * Nothing runs yet. Equal pipelines, wherever they were made, get one id.
+ * Registers a dataset with a service, so that other clients can read it by its id with
+ * `Dataset.fromId()`. Nothing runs yet. Equal pipelines get the same id, whoever registers them.
  *
- * @throws LeatError `already_exists` when the id is taken by another pipeline, showing both;
- * `invalid_argument` for wrong arguments;
- * `unavailable` when no dispatcher answers within ten seconds; as `Dataset.serialize()` where a
- * function cannot travel.
+ * @throws LeatError `already_exists` when the id belongs to another pipeline, showing both;
+ * `invalid_argument` for wrong arguments; `unavailable` when no dispatcher answers within ten
+ * seconds; as `Dataset.serialize()` for a function that cannot be sent.
  *
  * @example
  * ```ts

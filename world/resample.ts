@@ -1,8 +1,6 @@
-/**
- * Crop, bilinear resize and mirror of pixels in one pass over the pixels that are wanted.
- */
+/** Crops, resizes (bilinear) and mirrors in one pass over the resulting pixels. */
 
-/** What to make of an image. */
+/** The transformation of an image. */
 export interface ResampleRequest {
   /** Bytes, pixel by pixel, row by row. */
   readonly pixels: Uint8Array;
@@ -17,13 +15,15 @@ export interface ResampleRequest {
     readonly width: number;
     readonly height: number;
   };
-  /** The size to make of it. */
+  /** The resulting size. */
   readonly size: { readonly width: number; readonly height: number };
-  /** Whether left and right change places. */
+  /** Whether to swap left and right. */
   readonly flip: boolean;
 }
 
-/** Weights are integers of so many bits: 255 · 2¹¹ · 2¹¹ still fits a 32-bit integer, which is what makes this fast. */
+/**
+ * Bits of the integer weights: 255 · 2¹¹ · 2¹¹ still fits a 32-bit integer, which makes this fast.
+ */
 const WEIGHT_BITS = 11;
 const WEIGHT_ONE = 1 << WEIGHT_BITS;
 
@@ -95,7 +95,10 @@ interface Taps {
   readonly highWeight: Int32Array;
 }
 
-/** For each of `to` samples along an axis, its two neighbours among `from` samples; at the edges both are the outermost. */
+/**
+ * For each of `to` samples along an axis, its two neighbours among `from` samples; at the edges
+ * both are the outermost.
+ */
 function tapsOf(from: number, to: number): Taps {
   const low = new Int32Array(to), high = new Int32Array(to), highWeight = new Int32Array(to);
   const scale = from / to;

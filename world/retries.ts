@@ -1,25 +1,29 @@
-/**
- * Asking again: what a far service could not answer now is asked for later, ever more rarely, and given up after a while.
- */
+/** Retries with exponential backoff for requests to far services. */
 
 import { setTimeout } from "node:timers/promises";
 import { LeatError } from "../core/error.ts";
 
-/** How patient requests to far storage are. */
+/** The limits of retries to far storage. */
 export interface RetryOptions {
-  /** Attempts, the first included, that may fail one after the other without a byte of progress. Default 6. */
+  /**
+   * Most consecutive attempts, the first included, that may fail without a byte of progress.
+   * Default 6.
+   */
   readonly attemptsMax?: number;
-  /** Longest wait before the second attempt, in ms; it doubles with each after that. Default 200. */
+  /**
+   * Longest wait before the second attempt, in ms; it doubles with each further attempt. Default
+   * 200.
+   */
   readonly backoffMs?: number;
   /** Longest wait before any attempt, in ms. Default 10,000. */
   readonly backoffMsMax?: number;
 }
 
-/** The time and luck that waiting between attempts takes. */
+/** The timers and random numbers of waits between attempts. */
 export interface RetryTiming {
   /** Resolves after `ms` milliseconds; rejects when the signal is aborted. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** A number from 0 up to 1, another one each time. */
+  /** A random number from 0 up to 1. */
   random(): number;
 }
 
@@ -30,12 +34,13 @@ const DENO_TIMING: RetryTiming = {
 
 const DEFAULTS: Required<RetryOptions> = { attemptsMax: 6, backoffMs: 200, backoffMsMax: 10_000 };
 
-/** Longest wait that a service may ask for (`Retry-After`), in ms; what asks for more waits so long. */
+/** Longest `Retry-After` that is honoured, in ms; longer ones are cut to it. */
 const RETRY_AFTER_MS_MAX = 30_000;
 
 /**
- * Runs attempts until one succeeds. What fails with `unavailable` is tried again after a random part of a time that doubles; every other
- * error is final. A service that says when to come back (`details.retryAfterMs`) is asked no sooner.
+ * Runs attempts until one succeeds. `unavailable` is retried after a random part of a time that
+ * doubles; every other error is final. If the service says when to retry (`details.retryAfterMs`),
+ * the wait is no shorter.
  */
 export class Retries {
   readonly #options: Required<RetryOptions>;
@@ -60,8 +65,10 @@ export class Retries {
   }
 
   /**
-   * @param progress grows while attempts get somewhere: one that did begins the count of failures anew.
-   * @throws {LeatError} `cancelled` once the signal is aborted, also amid a wait; else what the last attempt threw.
+   * @param progress grows with successful work; an attempt that made progress resets the count of
+   * failures.
+   * @throws {LeatError} `cancelled` once the signal is aborted, also during a wait; otherwise the
+   * last attempt's error.
    */
   async run<T>(
     signal: AbortSignal,
@@ -97,7 +104,7 @@ export class Retries {
 }
 
 function cancelled(cause: unknown): LeatError {
-  return new LeatError("cancelled", "The request was given up, because nobody waits for it.", {
+  return new LeatError("cancelled", "The request was cancelled, because no reader waits for it.", {
     cause,
   });
 }

@@ -1,6 +1,6 @@
 /**
- * What a node of the service is for, as plain data, and how it is started: the same on a thread, in
- * a process of its own, and beside others in one thread.
+ * The roles of nodes of the service, as plain data, and how each is started: the same way on a
+ * thread, in a process of its own, and next to others in one thread.
  *
  * @module
  */
@@ -13,13 +13,13 @@ import type { NodeContext } from "../transport/thread_control.ts";
 import type { SandboxGrants } from "./sandbox/grants.ts";
 import type { WorkerStorage } from "./storage.ts";
 
-/** A node that keeps the service's books. */
+/** A node that runs the dispatcher. */
 export interface DispatcherRole {
   readonly role: "dispatcher";
-  /** The folder of its journal. Without it the journal is kept in memory. */
+  /** The folder of its journal. Default: in memory. */
   readonly journalFolder?: string;
   readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
-  /** How its node treats it when its journal fails. Default: as any actor. */
+  /** How its node supervises it when its journal fails. Default: like any actor. */
   readonly supervision?: Supervision;
 }
 
@@ -34,37 +34,43 @@ export interface WorkerRole extends WorkerStorage {
     & Pick<WorkerOptions, "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or in the node's. */
   readonly runners?: "thread" | "inline";
-  /** Whether the process is this worker's alone, so that what it uses is the worker's. Default false. */
+  /**
+   * Whether the process belongs to this worker alone, so that its resource usage is the worker's.
+   * Default false.
+   */
   readonly ownProcess?: boolean;
-  /** Runs pipelines in confined processes, which the running program has to be allowed to start. */
+  /** Runs pipelines in confined processes; the running program needs permission to start them. */
   readonly sandbox?: SandboxGrants;
-  /** Without it: after how long a thread that was told to end counts as one that cannot be ended, in ms. */
+  /**
+   * Without a sandbox: how long a thread may ignore the request to end before it counts as a
+   * runaway, in ms.
+   */
   readonly runawayAfterMs?: number;
 }
 
-/** A node on which caches and schedulers may be placed, and nothing else. */
+/** A node for caches and schedulers only. */
 export interface FrontRole {
   readonly role: "front";
 }
 
-/** What a node is for. */
+/** The role of a node. */
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
-/** A role that has been taken up. */
+/** A running role. */
 export interface Playing {
   /** The dispatcher or worker. */
   readonly actor?: FencedRef;
-  /** Lets go of what the role holds beside its actors; called after the system has stopped. */
+  /** Releases what the role holds besides its actors; called after the system has stopped. */
   close(): Promise<void>;
 }
 
-/** How a role comes by threads. Default: below the node's own. */
+/** How a role starts threads. Default: below the node's own. */
 export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 
 /** Starts a role's actors on a node. */
 export type TakeUp = (system: ActorSystem) => Playing;
 
-/** How a node treats the actors of its role. */
+/** How a node supervises the actors of its role. */
 export function supervisionOf(role: Role): Supervision {
   return role.role === "dispatcher" ? role.supervision ?? {} : {};
 }
@@ -80,8 +86,8 @@ export interface RolePrograms {
 }
 
 /**
- * Loads the program of a role and no other's, so that a node's thread is there the sooner. The answer
- * starts its actors at once: whoever reaches the node finds them.
+ * Loads the program of this role only, so that the node's thread starts faster. The returned
+ * function starts its actors synchronously: whoever reaches the node finds them.
  */
 export async function loadRole(
   role: Role,

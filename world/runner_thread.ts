@@ -22,19 +22,19 @@ import type { ServiceCredentials } from "./client_homes.ts";
 import type { WorkerStorage } from "./storage.ts";
 import { workerHost } from "./worker_host.ts";
 
-/** What came of listing splits; errors keep their code when they travel as data. */
+/** The result of listing splits; errors keep their code when they are sent as data. */
 export interface ListedSplits {
   readonly table: SplitTable;
   readonly error?: WireError;
 }
 
-/** What a runner's thread can be told. */
+/** The interface of a runner's thread. */
 export class RunnerThreadControl {
   #host = new DenoHost();
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
-  /** When the answer before has left the thread. */
+  /** Resolves when the previous answer has left the thread. */
   #answered: Promise<unknown> = Promise.resolve();
 
   configure(storage: WorkerStorage): void {
@@ -63,7 +63,7 @@ export class RunnerThreadControl {
     const runner = this.#runner;
     if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
     const stepping = this.#answered.then(() => runner.next(only, wish));
-    // A macrotask between steps: else a function that spins would hold back the answer before it.
+    // Yield a macrotask between steps, or a function that spins delays the previous answer.
     this.#answered = stepping.then(() => this.#host.yield());
     const outcome = await stepping;
     const answer = { outcome, bytesRead: runner.bytesRead };
@@ -82,7 +82,7 @@ export class RunnerThreadControl {
   retire(): void {
     this.#runner?.dispose();
     this.#runner = undefined;
-    // Else comlink's books would keep a pipeline that waits for a split, and the port that it asks over.
+    // Release it, or comlink leaks a pipeline that waits for a split, and its port.
     this.#splits?.[comlink.releaseProxy]();
     this.#splits = undefined;
     this.#splitsPort?.close();
@@ -90,10 +90,13 @@ export class RunnerThreadControl {
   }
 }
 
-/** A client and its sockets are a third of what a thread would load, and few pipelines begin with a service. */
+/**
+ * Loaded lazily: a client and its sockets are a third of a thread's code, and few pipelines read
+ * from a service.
+ */
 function provideServed(services: ServiceCredentials | undefined): void {
   const served = lateFactory(async () => {
-    // Not written into `import()`: Deno would look through a client's modules for every thread.
+    // Not a literal in `import()`: Deno would process a client's modules for every thread.
     const door: typeof import("./served_iterators.ts") = await import(
       import.meta.resolve("./served_iterators.ts")
     );

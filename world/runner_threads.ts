@@ -1,6 +1,6 @@
 /**
- * Runners on threads of their own: a user function that spins, or an error nobody catches, harms the
- * runner's thread and nothing else, and any of them can be stopped at once.
+ * Runners on threads of their own: a user function that spins, or an uncaught error, harms only the
+ * runner's thread, and each can be stopped at once.
  *
  * @module
  */
@@ -22,33 +22,38 @@ import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl } from "./runner_thread.ts";
 import type { WorkerStorage } from "./storage.ts";
 
-/** Idle threads kept for the next task: each costs some memory, which never all comes back. */
+/** Idle threads kept for the next task: each costs some memory, and Deno never frees all of it. */
 const IDLE_THREADS_MAX = 4;
-/** How long a thread may take to put its pipeline away before it is terminated, in ms. */
+/** Time limit for a thread to dispose of its pipeline before it is terminated, in ms. */
 const RETIRE_TIMEOUT_MS = 1_000;
-/** How long a function may go on on a thread that was terminated before it counts as a runaway, in ms. */
+/** How long a function may continue on a terminated thread before it counts as a runaway, in ms. */
 const RUNAWAY_AFTER_MS = 120_000;
 
-/** How runners on threads are set up, beside what they reach. */
+/** Options of runners on threads. */
 export interface RunnerThreadsOptions extends LateThreads {
   /** Starts the threads. Default: below the calling one. */
   readonly start?: StartThread | undefined;
-  /** After how long a thread that was terminated has not ended in time, in ms. Default two minutes. */
+  /**
+   * How long a thread may run after it was terminated before it counts as a runaway, in ms. Default
+   * two minutes.
+   */
   readonly runawayAfterMs?: number;
-  /** Told, of each thread, that it still loads after a while, and what may be done about it. */
+  /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
   /** After how long that is, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
-  /** After how long a thread that still loads is given up, in ms: what waits for it begins on another. Default ten minutes. */
+  /**
+   * Time limit for loading a thread, in ms; then its tasks start on another. Default ten minutes.
+   */
   readonly loadTimeoutMs?: number;
 }
 
-/** Many times what a thread takes to load on a busy machine, in ms. */
+/** Many times the time that a thread takes to load on a busy machine, in ms. */
 const SLOW_AFTER_MS = 10_000;
-/** Nobody waits longer for a thread to load, in ms. */
+/** Time limit for loading a thread, in ms. */
 const LOAD_TIMEOUT_MS = 600_000;
 
-/** Makes runners, each on a thread of a pool. */
+/** Creates runners, each on a thread of a pool. */
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
   readonly #start: StartThread;
@@ -80,7 +85,7 @@ export class RunnerThreads implements RunnerFactory {
     this.#onSlowLoading = onSlowLoading;
     this.#slowAfterMs = slowAfterMs;
     this.#loadTimeoutMs = loadTimeoutMs;
-    // The first pipeline does not wait for the tenth of a second or more that a thread takes to load.
+    // Started early: a thread takes a tenth of a second or more to load.
     this.#idle.push(this.#startThread());
   }
 
@@ -98,15 +103,19 @@ export class RunnerThreads implements RunnerFactory {
     return runner;
   }
 
-  /** On a thread that stays in the pool: the pipeline that starts there next waits for the splits anyway. */
+  /**
+   * On a thread that stays in the pool: the pipeline that starts there next waits for the splits
+   * anyway.
+   */
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
     signal?.throwIfAborted();
     const thread = this.#take();
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Else a pipeline could start where a listing goes on that nobody waits for. One that has started is left
-    // alone; and where the thread still loads nothing goes on: ended, it would have to load from the beginning.
+    // Terminate the thread, or a pipeline could start next to an abandoned listing. A thread with a
+    // running pipeline is left alone, and so is one that still loads: nothing runs there, and a new
+    // one would load from the beginning.
     const giveUp = () => {
       thread.listings--;
       const goesOn = thread.listings === 0 && thread.isLoaded;
@@ -169,11 +178,11 @@ export class RunnerThreads implements RunnerFactory {
     return thread;
   }
 
-  /** Takes a thread back into the pool if it can put its pipeline away in time. */
+  /** Returns a thread to the pool if it can dispose of its pipeline in time. */
   async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
     const clean = await thread.retire();
     this.#busy.delete(thread);
-    if (!thread.isAlive) return; // its ports are closed, and nothing more is heard of its end
+    if (!thread.isAlive) return; // its ports are closed, so its end is not reported
     if (!clean) this.#end(thread, name);
     else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
     else this.#idle.push(thread);
@@ -208,8 +217,8 @@ class ThreadRunner implements Runner {
   ) {
     this.#thread = thread;
     this.#giveBack = giveBack;
-    // A channel of our own instead of comlink's proxy: it is closed with the runner, whatever becomes
-    // of the thread.
+    // A channel of our own instead of comlink's proxy: it is closed with the runner, whatever
+    // happens to the thread.
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
     comlink.expose(wireSplits(splits), port1);
@@ -236,11 +245,11 @@ class ThreadRunner implements Runner {
   }
 }
 
-/** One thread, and the certainty that every call to it settles. */
+/** One thread. Every call to it settles. */
 class RunnerThread {
-  /** How many listings of splits are under way on it that somebody waits for. */
+  /** The number of awaited listings of splits that run on it. */
   listings = 0;
-  /** Before, no function runs on it. */
+  /** Until then no function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
   readonly #end: () => void;
@@ -249,7 +258,7 @@ class RunnerThread {
   readonly #death = new Ending();
   readonly #onDeath: () => void;
 
-  /** @param onDeath Called once it is no more. */
+  /** @param onDeath Called once it has ended. */
   constructor(options: WorkerStorage, start: StartThread, onDeath: () => void) {
     this.#onDeath = onDeath;
     const { port1, port2 } = new MessageChannel();
@@ -266,12 +275,15 @@ class RunnerThread {
     return !this.#death.hasCome;
   }
 
-  /** Rejects where it dies before. */
+  /** Rejects if the thread dies first. */
   get loaded(): Promise<unknown> {
     return this.#ready;
   }
 
-  /** Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would hang). */
+  /**
+   * Calls the thread; rejects with `unavailable` when it dies first (a bare comlink call would
+   * hang).
+   */
   async call<T>(
     use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,
@@ -280,7 +292,7 @@ class RunnerThread {
     return await this.#death.before(use(this.#control));
   }
 
-  /** Asks the thread to put its pipeline away; false when it does not within the time allowed. */
+  /** Asks the thread to dispose of its pipeline; false when it does not within the time limit. */
   async retire(): Promise<boolean> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<boolean>((resolve) => {
@@ -310,13 +322,13 @@ class RunnerThread {
   }
 }
 
-/** Splits as a thread can ask for them. */
+/** Splits as a thread can request them. */
 export interface WireSplits {
   next(source: number, repetition: number): Promise<WireSplit>;
   total(source: number): Promise<number>;
 }
 
-/** A split, or why there is none: errors keep their code when they travel as data. */
+/** A split, or why there is none: errors keep their code when they are sent as data. */
 export interface WireSplit {
   readonly split: Split | null;
   readonly error?: WireError;

@@ -1,6 +1,4 @@
-/**
- * Requests to an S3-compatible store: addresses, signatures, pages of listings, and what its refusals mean.
- */
+/** Requests to an S3-compatible store: addresses, signatures, pages of listings, and errors. */
 
 import { AwsV4Signer } from "aws4fetch";
 import { XMLParser } from "fast-xml-parser";
@@ -12,14 +10,14 @@ import type { S3Settings } from "./s3_settings.ts";
 /** A page of a listing. */
 export interface KeysPage {
   readonly keys: readonly string[];
-  /** Leads to the next page; `undefined` at the last. */
+  /** The token of the next page; `undefined` at the last. */
   readonly next: string | undefined;
 }
 
 /** Largest page of a listing; a page has at most 1,000 keys of at most 1,024 bytes. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The store's own words, where they say more than the status. */
+/** Error codes of the store that say more than the status. */
 const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   ExpiredToken: "permission_denied",
   InvalidToken: "permission_denied",
@@ -28,26 +26,29 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
-/** A region becomes part of the name of a host: no answer may name another host by it. */
+/**
+ * A region becomes part of a host's name: an answer must not be able to name another host with it.
+ */
 const REGION = /^[a-z0-9-]+$/;
 
 const XML = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => name === "Contents",
-  // A key is text as it stands: "007", or with a blank at its end, or with a character that only a number can name.
+  // A key is literal text: "007", or with a trailing blank, or with a character that only a numeric
+  // entity can name.
   htmlEntities: true,
   parseTagValue: false,
   trimValues: false,
 });
 
-/** See the module. */
+/** A client of one S3-compatible store. */
 export class S3Client {
   readonly #scheme: string;
   readonly #settings: S3Settings;
   readonly #client: HttpClient;
-  /** Keys derived for signing, per day, which `aws4fetch` keeps here. */
+  /** Derived signing keys, per day, which `aws4fetch` caches here. */
   readonly #signingKeys = new Map<string, ArrayBuffer>();
-  /** Where buckets are that said they are not in the region of the settings. */
+  /** The regions of buckets that are not in the configured one. */
   readonly #regions = new Map<string, string>();
 
   constructor(scheme: string, settings: S3Settings, client: HttpClient) {
@@ -56,7 +57,7 @@ export class S3Client {
     this.#client = client;
   }
 
-  /** How an object is asked for. */
+  /** How to request an object. */
   source(bucket: string, key: string): FarSource {
     const name = `${this.#scheme}://${bucket}/${key}`;
     return {
@@ -109,13 +110,13 @@ export class S3Client {
     return { name, url: signed.url.href, headers: signed.headers };
   }
 
-  /** The URL of a bucket, without a slash at its end. */
+  /** The URL of a bucket, without a trailing slash. */
   #base(bucket: string, region: string): string {
     const { addressing } = this.#settings;
     const endpoint = this.#settings.endpoint ?? amazonEndpoint(region);
     const { protocol, host } = endpoint;
     const path = endpoint.pathname.replace(/\/+$/, "");
-    // A certificate for all buckets covers one level of names.
+    // The wildcard certificate for buckets covers one level of names.
     const inHost = addressing === "host" && !bucket.includes(".");
     return inHost
       ? `${protocol}//${bucket}.${host}${path}`
@@ -164,7 +165,7 @@ function encodeKey(name: string, key: string): string {
   return segments.map(encode).join("/");
 }
 
-/** As signatures want it: everything is encoded but letters, digits and `-._~`. */
+/** The encoding of signatures: everything except letters, digits and `-._~`. */
 function encode(text: string): string {
   return encodeURIComponent(text)
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);

@@ -1,6 +1,4 @@
-/**
- * Files in S3-compatible stores: `s3://bucket/key`.
- */
+/** Files in S3-compatible stores: `s3://bucket/key`. */
 
 import { LeatError } from "../core/error.ts";
 import type { Files, OpenFile } from "../data/host.ts";
@@ -15,7 +13,7 @@ import { S3Client } from "./s3_client.ts";
 import type { S3Settings } from "./s3_settings.ts";
 
 /**
- * The objects of a store. A key is written as it is, not percent-encoded.
+ * The objects of a store. A key is literal, not percent-encoded.
  *
  * Needs `--allow-net` for the store's host.
  *
@@ -35,7 +33,7 @@ export class S3Files implements Files {
   readonly #store: S3Client;
   readonly #counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
 
-  /** @param scheme that of its paths: `"s3"`, or another store's. */
+  /** @param scheme of its paths: `"s3"`, or another store's. */
   constructor(scheme: string, settings: S3Settings, http: HttpClient) {
     this.#scheme = scheme;
     this.#http = http;
@@ -61,8 +59,8 @@ export class S3Files implements Files {
   }
 
   /**
-   * The objects that match a glob pattern, sorted by code units. The pattern means what it does for local files; objects whose keys end
-   * with a slash stand for folders, and are none.
+   * The objects that match a glob pattern, sorted by code units. Patterns mean the same as for
+   * local files; objects whose keys end with a slash represent folders, and are left out.
    */
   async list(pattern: string, signal = new AbortController().signal): Promise<string[]> {
     const { bucket, key } = this.#parse(pattern);
@@ -75,7 +73,7 @@ export class S3Files implements Files {
     const matches = keyMatcher(globs);
     const found: string[] = [];
     for await (const key of this.#keys(bucket, literalPrefix(globs), signal)) {
-      // Stores show folders as keys that end with a slash, and the bucket as an empty one.
+      // Stores list folders as keys that end with a slash, and the bucket as an empty key.
       if (key === "" || key.endsWith("/") || !matches(key)) continue;
       if (found.length >= LISTED_FILES_MAX) throw tooManyFiles();
       found.push(root + key);
@@ -102,7 +100,10 @@ export class S3Files implements Files {
   }
 }
 
-/** Whether a key matches one of the patterns. Keys come sorted, so that the folder of the last one often is that of the next. */
+/**
+ * Whether a key matches one of the patterns. Keys arrive sorted, so consecutive keys often share
+ * their folder.
+ */
 function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
   const whole = new Set<string>();
   const begin = new Map<string, GlobPlaces>();
@@ -135,14 +136,14 @@ function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
   };
 }
 
-/** All that the keys of every pattern are certain to begin with. */
+/** The common beginning of all keys that can match. */
 function literalPrefix(globs: readonly Glob[]): string {
   const prefixes = globs.map(({ start, folder, segments }) => {
     if (segments === undefined) return start;
     const [first] = segments;
     return first === undefined || first === "**" ? folder : folder + first.literalPrefix;
   }).sort();
-  // What the first and the last of them in order have in common, all between them have, too.
+  // The common prefix of the first and the last in sorted order is common to all.
   const first = prefixes[0]!, last = prefixes.at(-1)!;
   let length = 0;
   while (length < first.length && first[length] === last[length]) length++;

@@ -1,38 +1,42 @@
-/**
- * Where an S3-compatible store is and who asks it: from options, and from the environment for what they leave out.
- */
+/** The settings of an S3-compatible store: from options, and otherwise from the environment. */
 
 import { LeatError } from "../core/error.ts";
 
-/** An S3-compatible store. What is left out comes from the environment, if the program may read it. */
+/** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
 export interface S3Options {
   /** Its URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's for the region. */
   readonly endpoint?: string;
-  /** Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`; a bucket that says it is elsewhere is asked there. */
+  /**
+   * Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`; the region of a bucket that
+   * reports another one is used for it.
+   */
   readonly region?: string;
-  /** Default: `AWS_ACCESS_KEY_ID`. Without one, requests are not signed: public buckets are read. */
+  /**
+   * Default: `AWS_ACCESS_KEY_ID`. Without one, requests are unsigned, which suffices for public
+   * buckets.
+   */
   readonly accessKeyId?: string;
   /** Default: `AWS_SECRET_ACCESS_KEY`. */
   readonly secretAccessKey?: string;
-  /** Of temporary credentials. Default: `AWS_SESSION_TOKEN`. */
+  /** The session token of temporary credentials. Default: `AWS_SESSION_TOKEN`. */
   readonly sessionToken?: string;
-  /** Signs nothing, whatever the environment says. Default false. */
+  /** Sends unsigned requests, whatever the environment says. Default false. */
   readonly anonymous?: boolean;
   /**
-   * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host (`bucket.host/key`). Default: in the host
-   * at Amazon's own endpoints, in the path elsewhere.
+   * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host
+   * (`bucket.host/key`). Default: in the host for Amazon's own endpoints, in the path elsewhere.
    */
   readonly addressing?: "path" | "host";
 }
 
-/** Who asks. */
+/** The credentials of requests. */
 export interface S3Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
 }
 
-/** {@linkcode S3Options}, filled in. */
+/** {@linkcode S3Options} with defaults filled in. */
 export interface S3Settings {
   /** `undefined` for Amazon's, which depends on the region. */
   readonly endpoint: URL | undefined;
@@ -41,25 +45,25 @@ export interface S3Settings {
   readonly addressing: "path" | "host";
 }
 
-/** Reads a variable of the environment: nothing where there is none, or where the program may not look. */
+/** Reads an environment variable: `undefined` if it is unset, or the program may not read it. */
 export type ReadEnv = (name: string) => string | undefined;
 
-/** What of the environment is read. */
+/** The environment variables that are read. */
 export const S3_VARIABLES = [
   ...["AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
   ...["AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"],
 ];
 
-/** The process's environment, as far as `--allow-env` goes. Nobody is asked for permission. */
+/** The process's environment, as far as `--allow-env` permits. Never prompts for permission. */
 export function readEnv(variable: string): string | undefined {
   const { state } = Deno.permissions.querySync({ name: "env", variable });
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
 }
 
 /**
- * Fills in what `options` leave out.
+ * Fills in defaults.
  *
- * @throws {LeatError} `invalid_argument` for an endpoint that is no URL, and for half of a pair of keys.
+ * @throws {LeatError} `invalid_argument` for an invalid endpoint URL, and for one key of a pair.
  */
 export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
   const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
@@ -81,7 +85,10 @@ function endpointUrl(text: string): URL {
   );
 }
 
-/** Keys come from one place: an id from the options never meets a secret from the environment. */
+/**
+ * Both keys come from one source: an id from the options is never combined with a secret from the
+ * environment.
+ */
 function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
   const given = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
   const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");

@@ -1,6 +1,6 @@
 /**
- * The scaler: starts and stops workers as their dispatcher wants. What a worker is (a thread, a process,
- * a machine of a cloud) is the business of the fleet that it is given.
+ * The scaler: starts and stops workers as their dispatcher wants. The given fleet decides what a
+ * worker is (a thread, a process, a cloud machine).
  *
  * @module
  */
@@ -13,83 +13,90 @@ import { LeatError } from "../core/error.ts";
 /** How often the dispatcher is asked, in ms. */
 const INTERVAL_MS = 5_000;
 /**
- * While the dispatcher does not answer, and after starts and stops that failed, it is waited twice as
- * long each time, and at most this, in ms.
+ * Longest wait between attempts, in ms, while the dispatcher does not answer or starts and stops
+ * fail; the wait doubles each time.
  */
 const RETRY_MAX_MS = 60_000;
-/** No timer of the system takes longer, in ms: one that should is over at once. */
+/** The longest delay of a system timer, in ms: a longer one would fire at once. */
 const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
   /**
-   * The names under which its workers are known to the dispatcher, oldest first: those that run, and
-   * not those that are being started or stopped, or have ended by themselves.
+   * The names of its workers at the dispatcher, oldest first: running ones, without those that are
+   * starting, stopping, or have died.
    */
   readonly names: readonly string[];
-  /** What all of its workers carry: none is started for jobs that want others. Default: not known. */
+  /**
+   * The tags of all its workers: none is started for jobs that require others. Default: unknown.
+   */
   readonly tags?: readonly string[];
   /**
-   * Starts one more; resolves when it runs. Rejects with `invalid_argument` where what workers are
-   * started with cannot be: none is started any more then.
+   * Starts one more; resolves when it runs. Rejects with `invalid_argument` if workers cannot be
+   * started with these settings: the scaler then starts no more.
    */
   start(): Promise<void>;
   /** Stops one once clients have fetched what it holds; resolves when it has ended. */
   stop(name: string): Promise<void>;
 }
 
-/** What a scaler has done, for people to read. */
+/** A step of a scaler, for logs. */
 export interface ScalingStep {
   readonly action: "start" | "stop" | "fail";
   /** The worker that is stopped. */
   readonly worker?: string;
-  /** How many workers of the fleet there will be. */
+  /** The number of workers of the fleet after the step. */
   readonly workers: number;
-  /** Why: the dispatcher's sentence, the scaler's own limit before it where that decides, or the error. */
+  /**
+   * Why: the dispatcher's sentence, preceded by the scaler's own limit if that decides, or the
+   * error.
+   */
   readonly reason: string;
 }
 
-/** How a scaler is set up. */
+/** Options of a scaler. */
 export interface ScalerOptions {
-  /** Who is asked how many workers there should be: a `LocalCluster`, a `DispatcherServer`, or your own. */
+  /** Tells how many workers are wanted: a `LocalCluster`, a `DispatcherServer`, or your own. */
   readonly dispatcher: { describe(): Promise<DispatcherDescription> };
   readonly fleet: WorkerFleet;
   /** The fleet never has fewer workers. Default 0. */
   readonly minWorkers?: number;
-  /** The fleet never has more workers; those that are being stopped count until they have ended. */
+  /** The fleet never has more workers; stopping ones count until they have ended. */
   readonly maxWorkers: number;
   /** How often the dispatcher is asked, in ms. Default 5,000. */
   readonly intervalMs?: number;
-  /** Calls `fn` after so long. Default: the system's timers. */
+  /** Calls `fn` after `delayMs`. Default: the system's timers. */
   readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** Told of each step. What it throws goes to the console, and is no failure of the fleet. */
+  /**
+   * Called for each step. Its errors go to the console, and do not count as failures of the fleet.
+   */
   readonly onStep?: (step: ScalingStep) => void;
 }
 
-/** A scaler that is at work. */
+/** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves if it cannot go on: the dispatcher wants another token (`unauthenticated`), or workers
-   * cannot be started as they are (`invalid_argument`). It would try in vain. It starts and stops nothing
-   * more then, and is to be closed.
+   * Resolves if it cannot continue: the dispatcher requires another token (`unauthenticated`), or
+   * workers cannot be started with their settings (`invalid_argument`), so that retries would fail.
+   * It then starts and stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
-  /** Starts and stops nothing more; resolves when what it had begun has ended. Idempotent. */
+  /** Starts and stops nothing more; resolves when steps in progress have ended. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Workers of others
- * count, as far as they can be reached and may serve the job that wants some: a cluster of four wanted,
- * of which two were started by hand, gets two of the fleet. One that ends by itself is replaced. The
- * least useful go first: those that cannot be reached, those that a static policy gives nothing, then
- * those that make least.
+ * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Other workers
+ * count if they can be reached and may serve the job that needs most: if four are wanted and two
+ * were started by hand, the fleet gets two. A worker that dies is replaced. The least useful are
+ * stopped first: unreachable ones, those without work under a static policy, then the slowest.
  *
- * Have one for each dispatcher: who asks does not tell it what it is about to do. Two both start what is
- * missing, and one of them stops that again; where they look before either's draining worker was heard of,
- * both may stop one for the other's sake, and start it again.
+ * Run one scaler for each dispatcher: a scaler does not announce its steps. Two scalers would both
+ * start missing workers, and one of them stops its own again; if both look before the other's
+ * draining worker has registered as such, both may stop one because of the other's, and start it
+ * again.
  *
- * @throws {LeatError} `invalid_argument` for limits and an interval that make no sense.
+ * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
  *
  * @example
  * ```ts
@@ -116,14 +123,14 @@ class FleetScaler implements Scaler {
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
-  /** Workers of the fleet, and those of them that have gone and the dispatcher takes to be there. */
+  /** Workers of the fleet, including ended ones that the dispatcher still counts. */
   #ours = new Set<string>();
   readonly #looking: Promise<void>;
-  /** Looks in a row that the dispatcher did not answer. */
+  /** Consecutive checks that the dispatcher did not answer. */
   #unanswered = 0;
-  /** Looks in a row with which the fleet failed. */
+  /** Consecutive checks in which the fleet failed. */
   #failures = 0;
-  /** What has become, since the last look, of what the fleet was told. */
+  /** Results, since the last check, of what the fleet was asked to do. */
   #hasFailed = false;
   #hasSucceeded = false;
   #closed = false;
@@ -161,7 +168,10 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** Undefined: the dispatcher does not answer. One that restarts is asked again; its workers go on meanwhile. */
+  /**
+   * Undefined if the dispatcher does not answer. It may be restarting; its workers continue
+   * meanwhile.
+   */
   async #ask(): Promise<DispatcherDescription | undefined> {
     try {
       const state = await this.#options.dispatcher.describe();
@@ -179,7 +189,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** A fleet that does what it is told has no failures, even while it is told more. */
+  /** The count of failures resets only when every request to the fleet succeeded. */
   #countFailures(): void {
     const isIdle = this.#starting.size + this.#stopping.size === 0;
     if (this.#hasFailed) this.#failures++;
@@ -221,7 +231,7 @@ class FleetScaler implements Scaler {
     for (let count = running; count < Math.min(target, room); count++) {
       this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
     }
-    // While some are starting it is not known who is the least useful.
+    // While some are starting it is not known which is the least useful.
     if (this.#starting.size > 0) return;
     for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
       this.#stop(name, target, stopReason(missing, maxWorkers, state.scaling.text));
@@ -247,7 +257,7 @@ class FleetScaler implements Scaler {
     this.#stopping.set(name, stopping);
   }
 
-  /** Tells the fleet, and notes whether it did it; one that throws at once has failed as one that rejects. */
+  /** Calls the fleet, and records its success; a synchronous throw counts like a rejection. */
   async #done(
     tell: () => Promise<void>,
     failure: string,
@@ -264,7 +274,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** Trying again would come to the same. */
+  /** A retry would fail the same way. */
   #giveUp(what: string, cause: LeatError): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -278,21 +288,24 @@ class FleetScaler implements Scaler {
     this.#tell({ action: "fail", workers, reason });
   }
 
-  /** Whoever is told decides nothing, and ends nothing by an error of its own. */
+  /** The listener influences nothing, not even by throwing. */
   #tell(step: ScalingStep): void {
     Promise.try(() => this.#options.onStep?.(step))
       .catch((error) => console.error("autoscale: onStep has failed:", error));
   }
 }
 
-/** One that drains will be gone: were it counted, two scalers would each stop for the other's sake. */
+/**
+ * A draining worker does not count: if it did, two scalers would each stop one because of the
+ * other's.
+ */
 function staysForAll(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
 ): boolean {
   return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
 }
 
-/** How many workers of a fleet are missing for what is wanted, where those of others are there. */
+/** How many workers of a fleet are missing, given the workers of others. */
 function missingBeside(
   others: DispatcherDescription["workers"],
   { wanted, minWorkers, pools = [] }: ScalingDescription,
@@ -309,19 +322,19 @@ function missingBeside(
   return Math.max(here - others.length, ...missing);
 }
 
-/** Why there is to be a worker of that number, where `missing` are wanted of the fleet. */
+/** Why the fleet starts a worker, making it `number` workers, when `missing` are wanted of it. */
 function startReason(number: number, missing: number, min: number, dispatcher: string): string {
   if (number <= missing) return dispatcher;
   return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;
 }
 
-/** Why one of the fleet is not to stay. */
+/** Why a worker of the fleet is stopped. */
 function stopReason(missing: number, max: number, dispatcher: string): string {
   if (missing <= max) return dispatcher;
   return `never more than ${max} here (--max, maxWorkers), whatever is wanted: ${dispatcher}`;
 }
 
-/** Names of workers, those first that a cluster misses least; among equals the youngest. */
+/** Names of workers, least useful first; among equals the youngest. */
 export function leastUseful(state: DispatcherDescription, names: readonly string[]): string[] {
   const known = new Map(state.workers.map((worker) => [worker.name, worker]));
   const useOf = (name: string): number => {

@@ -1,6 +1,6 @@
 /**
- * Secrets that lie where every function of a pipeline may read: whoever may submit one could be this
- * program, or the cluster's admin. What is found at the start is refused then.
+ * Refuses secrets in places that pipeline functions may read: anyone who may submit a pipeline
+ * could impersonate this program, or the cluster's admin. Checked at the start.
  *
  * @module
  */
@@ -11,21 +11,21 @@ import type { SandboxOptions } from "./sandbox/grants.ts";
 
 /** A file or folder that functions must not read. */
 export interface Secret {
-  /** What it was given by, such as `--key`. */
+  /** The option that names it, such as `--key`. */
   readonly what: string;
   readonly path: string;
 }
 
-/** How deep links and journals are looked for in a data root, and among how many entries. */
+/** The depth, and the number of entries, of the search for links and journals in a data root. */
 const DEPTH_MAX = 2;
 const ENTRIES_MAX = 10_000;
 
 const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
 
 /**
- * Looks whether functions could read any of the secrets, or the journal of a dispatcher. Links and journals
- * are looked for near the top of each folder: what lies deep in a large one is left to the kernel, where
- * it can keep links from leading out.
+ * Checks whether functions could read any of the secrets, or the journal of a dispatcher. The
+ * search for links and journals covers the top of each folder: deep in a large one it relies on the
+ * kernel, which can keep links from leading out.
  *
  * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
  */
@@ -40,7 +40,7 @@ export async function requireSecretsOutside(
   for (const root of [...dataRoots, ...writeRoots]) {
     const folder = await realPathOf(root);
     const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
-    // A URL, or one that is refused as none.
+    // A URL, or not a folder, which is refused elsewhere.
     if (!isFolder) continue;
     for (const { what, path, paths } of places) {
       if (paths.some((at) => isBelow(at, folder) || isBelow(at, resolve(root)))) {
@@ -57,12 +57,12 @@ export async function requireSecretsOutside(
   }
 }
 
-/** A file is below itself. */
+/** True also for the folder itself. */
 function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
-/** A path without links, as far as there is something. */
+/** A path with links resolved, as far as it exists. */
 async function realPathOf(path: string): Promise<string> {
   try {
     return await Deno.realPath(path);
@@ -73,7 +73,7 @@ async function realPathOf(path: string): Promise<string> {
   }
 }
 
-/** The links near the top of a folder, and where they lead. @throws LeatError for a journal there. */
+/** The links near the top of a folder, and their targets. @throws LeatError for a journal there. */
 async function* linksIn(
   folder: string,
   root: string,
@@ -107,7 +107,7 @@ async function entriesOf(folder: string, countMax: number): Promise<Deno.DirEntr
       entries.push(entry);
     }
   } catch {
-    // What this program cannot read, its functions cannot.
+    // If this program cannot read it, its functions cannot either.
   }
   return entries;
 }

@@ -1,6 +1,6 @@
 /**
- * The iterators of pipelines that begin with a service, on a thread that dials services itself: loaded
- * where there is such a pipeline.
+ * Iterators for pipelines that read from a service, on a thread that dials services itself. Loaded
+ * only for such a pipeline.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { servedIterator } from "../actors/client/distributed_iterator.ts";
 import type { IteratorFactory } from "../data/node.ts";
 import { Homes, type ServiceCredentials } from "./client_homes.ts";
 
-/** @param services What opens the services, by their addresses. */
+/** @param services Credentials of the services, by address. */
 export function servedIterators(services: ServiceCredentials | undefined): IteratorFactory {
   const access = accessFrom(new Homes({ services }).open);
   return (node, context) => servedIterator(node, context, access);

@@ -1,16 +1,16 @@
 /**
- * Addresses of nodes as people write them.
+ * Parses addresses of nodes as users write them.
  *
  * @module
  */
 import { LeatError } from "../core/error.ts";
 import { advertisedHost } from "./advertised_host.ts";
 
-/** What an address of a service looks like, in words. */
+/** The form of a service's address, for error messages. */
 const FORM = "ws://host:port or wss://host:port (with TLS)";
 
 /**
- * The address of a service in the form in which nodes are named: scheme, host and port.
+ * Normalizes the address of a service to the form of node names: scheme, host and port.
  *
  * @param what Names the value in the error, such as `service`.
  * @throws LeatError `invalid_argument` for anything but `ws://host:port` and `wss://host:port`.
@@ -30,10 +30,11 @@ export function serviceAddress(text: string, what: string): string {
 }
 
 /**
- * The same of all services for which there are secrets, each of which is to be named once.
+ * Normalizes the addresses of a list of services with secrets; each may occur once.
  *
  * @param what Names the list in errors, such as `services`.
- * @throws LeatError `invalid_argument`. What is no address is not shown: it may be a secret in the wrong place.
+ * @throws LeatError `invalid_argument`. An invalid address is not shown: it may be a misplaced
+ * secret.
  */
 export function secretiveServices(texts: readonly string[], what: string): string[] {
   const spellings = new Map<string, string>();
@@ -66,12 +67,12 @@ function addressOf(text: string): string | undefined {
   return isNode ? `${url.protocol}//${url.host}` : undefined;
 }
 
-/** Passwords of a URL, and a `?token=…` that somebody copied from their browser. */
+/** Removes passwords from a URL, and a `?token=…` copied from a browser. */
 function withoutSecrets(text: string): string {
   return String(text).replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
 }
 
-/** A host without the brackets in which URLs have IPv6 addresses: `[::1]` is `::1`. */
+/** A host without the brackets of IPv6 addresses in URLs: `[::1]` is `::1`. */
 export function bareHost(host: string): string {
   return host.replace(/^\[(.*)\]$/, "$1");
 }
@@ -85,16 +86,16 @@ export interface Listening {
 }
 
 /**
- * The address under which others are to reach a server.
+ * The address at which others reach a server.
  *
- * @param advertise A host, or `host:port` where the port differs too (behind a port mapping).
- * Default: see {@linkcode advertisedHost}, and the server's own port.
- * @throws LeatError `invalid_argument` when that is no host, or has port 0, which nobody can dial.
+ * @param advertise A host, or `host:port` if the port differs too (behind a port mapping). Default:
+ * see {@linkcode advertisedHost}, and the server's own port.
+ * @throws LeatError `invalid_argument` for an invalid host, or port 0, which cannot be dialled.
  */
 export function advertisedAddress(listening: Listening, advertise?: string): string {
   const { scheme, hostname, port } = listening;
   if (advertise === undefined) return `${scheme}://${advertisedHost(hostname)}:${port}`;
-  // The port cannot be asked of the URL: it is silent about the scheme's default one.
+  // `URL` cannot tell the port: it omits the scheme's default one.
   const [, host = "", given] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
   const address = `${scheme}://${host}:${given ?? port}`;
   const isWildcard = host === "0.0.0.0" || host === "[::]";
@@ -115,7 +116,7 @@ export function advertisedAddress(listening: Listening, advertise?: string): str
   return address;
 }
 
-/** Whether an address or host leads to the very machine that uses it. */
+/** Whether an address or host means the machine that uses it. */
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" ||
     /^127(\.\d{1,3}){3}$/.test(host);

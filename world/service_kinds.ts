@@ -7,7 +7,10 @@ import { type CacheConfig, createCache } from "../actors/cache/cache.ts";
 import { createReads, type ReadsConfig } from "../actors/reads/reads.ts";
 import { checksOf, count, fencedRef, figure, object, optional } from "../actors/runtime/checks.ts";
 
-/** What another node may ask for comes from elsewhere: without a check the actor would start, and fail at its first request. */
+/**
+ * Configurations from other nodes are checked: otherwise the actor would start, and fail at its
+ * first request.
+ */
 const configs = checksOf<{
   cache(config: CacheConfig): null;
   reads(config: ReadsConfig): null;
@@ -28,7 +31,10 @@ function checked<C>(kind: keyof typeof configs, config: C): C {
   return config;
 }
 
-/** What a node of the service starts at another node's request: what stands before a task. */
+/**
+ * The actors that a node of the service starts on request of another node: caches and schedulers of
+ * tasks.
+ */
 export const FRONT_KINDS = {
   cache: (asked: CacheConfig) => {
     const config = checked("cache", asked);

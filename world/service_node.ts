@@ -1,5 +1,5 @@
 /**
- * A node of the service behind a socket: what a dispatcher's and a worker's server have in common.
+ * A node of the service behind a socket: the common part of a dispatcher's and a worker's server.
  *
  * @module
  */
@@ -22,45 +22,47 @@ import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
-/** How long what was sent may take to be taken by the other side before the node closes, in ms. */
+/** How long the node waits at closing until peers have taken what was sent, in ms. */
 const FLUSH_TIMEOUT_MS = 1_000;
 const FLUSH_POLL_MS = 5;
 
-/** How a server of the service listens and shows itself. */
+/** Options of a server of the service: listening, addresses, TLS and tokens. */
 export interface ServiceNodeConfig extends TokenConfig {
   /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
   readonly hostname?: string;
   /** 0 (the default) takes a free one. */
   readonly port?: number;
   /**
-   * The host, or `host:port`, at which others reach this server. Default: what it listens on; for
-   * all interfaces an address of this host that is not its loopback.
+   * The host, or `host:port`, at which others reach this server. Default: the address it listens
+   * on; for all interfaces a non-loopback address of this host.
    */
   readonly advertise?: string;
   /** The certificate chain of this server in PEM; with `key`, connections are encrypted (`wss:`). */
   readonly cert?: string;
   /** The private key of the certificate, in PEM. */
   readonly key?: string;
-  /** Certificates of authorities in PEM that are trusted beside the usual ones, for `wss:`. */
+  /**
+   * Certificates of authorities in PEM that are trusted in addition to the usual ones, for `wss:`.
+   */
   readonly ca?: string;
   /** Allows listening beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
-  /** The least grave log lines to print on standard error. Default `"info"`. */
+  /** The lowest log level to print on standard error. Default `"info"`. */
   readonly logLevel?: LogLevel | "off";
 }
 
-/** What a server adds to the options of its node. */
+/** The parts that a server adds to its node. */
 export interface ServiceNodeParts {
-  /** Durable logs of the node; default in memory. */
+  /** The folder of the node's durable logs; default in memory. */
   readonly logFolder?: string;
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
-  /** Leads to nodes whose names are no URLs: those of the same process. */
+  /** Connects to nodes whose names are not URLs: those of the same process. */
   readonly near?: Connector;
-  /** Which nodes it dials, by name. Default: all that are asked for. */
+  /** Which nodes it dials, by name. Default: all that are requested. */
   readonly mayDial?: (node: string) => boolean;
-  /** What it proves to those it dials. Default: nothing. */
+  /** The tokens it proves to the nodes it dials. Default: none. */
   readonly dialling?: Dialling;
-  /** What it shows to those who ask for no socket. */
+  /** The pages for HTTP requests that are not WebSocket upgrades. */
   readonly pages?: Pages;
 }
 
@@ -75,14 +77,13 @@ export class ServiceNode {
   /**
    * Listens, and starts the node.
    *
-   * @throws LeatError as `serveWebSocket` does, and `invalid_argument` for an `advertise` that is no
-   * host.
+   * @throws LeatError as `serveWebSocket` does, and `invalid_argument` for an invalid `advertise`.
    */
   constructor(config: ServiceNodeConfig, parts: ServiceNodeParts = {}) {
     const { port = 0, advertise, cert, key, ca, insecure } = config;
     const hostname = bareHost(config.hostname ?? "127.0.0.1");
     const scheme = cert === undefined ? "ws" : "wss";
-    // Before anything listens: a wrong one is the caller's mistake.
+    // Checked before listening: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
     const { logFolder, supervision, near, mayDial, pages, dialling } = parts;
     const worldOptions: DenoWorldOptions = {
@@ -128,13 +129,13 @@ export class ServiceNode {
     return this.#server.port;
   }
 
-  /** The address that others know this node by. */
+  /** The address by which others know this node. */
   get address(): string {
     return this.system.id.node;
   }
 
   /**
-   * Dials the node of an actor as a stranger would, beside any link there is.
+   * Dials the node of an actor over a new connection, besides any existing link.
    *
    * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
    */
@@ -154,7 +155,7 @@ export class ServiceNode {
     }
   }
 
-  /** Resolves when the other sides have taken what was sent to them, or after a second. */
+  /** Resolves when peers have taken what was sent to them, or after a second. */
   async flushed(): Promise<void> {
     const { world } = this.system;
     const deadlineMs = world.nowMs() + FLUSH_TIMEOUT_MS;
@@ -163,7 +164,9 @@ export class ServiceNode {
     ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
   }
 
-  /** Drops all links and stops listening, as if the host had lost power; the actors do not know yet. */
+  /**
+   * Drops all links and stops listening, as if the host had lost power; the actors do not notice.
+   */
   cut(): Promise<void> {
     return this.#server.close();
   }

@@ -1,6 +1,6 @@
 /**
- * Checks of how clusters and servers are set up: what is misspelt or makes no sense is said when they
- * are started, and not by what they do not do later.
+ * Checks the options of clusters and servers at the start, so that a misspelt or invalid option is
+ * an error rather than ignored.
  *
  * @module
  */
@@ -16,13 +16,13 @@ import type { ServiceNodeConfig } from "./service_node.ts";
 import type { WorkerStorage } from "./storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
-/** Silence that is shorter, in ms, tells nothing: a heartbeat and its answer may take as long. */
+/** Shortest timeout for missed heartbeats, in ms: a heartbeat and its answer may take as long. */
 const SILENCE_MIN_MS = 10;
 
-/** What an option has to be, in words, whether a value is that, and whether errors must not show it. */
+/** The required form of an option, its check, and whether errors must hide the value. */
 type Check = readonly [wanted: string, holds: (value: unknown) => boolean, isSecret?: true];
 
-/** Every option and no other: the compiler sees to that. */
+/** Exactly the options; the compiler checks that. */
 type Checks<O> = { readonly [name in keyof Required<O>]: Check };
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
@@ -48,7 +48,7 @@ const TIME_OR_NEVER: Check = [
   `${TIME[0]}, or -1 for never`,
   (value) => TIME[1](value) || value === -1,
 ];
-/** Within which somebody has to be heard, who needs time to speak. */
+/** A timeout for heartbeats, which need some time. */
 const SILENCE: Check = [
   `a number of ms of at least ${SILENCE_MIN_MS}`,
   (value) => isNumber(value) && value >= SILENCE_MIN_MS,
@@ -203,7 +203,7 @@ export function checkWorkerConfig(config: WorkerServerConfig): void {
   checkServices("serveWorker", config);
 }
 
-/** Tells addresses and names alone: what is in the wrong place may be a secret. */
+/** Errors show only addresses and field names: a misplaced value may be a secret. */
 function checkServices(what: string, { services = {} }: Pick<WorkerStorage, "services">): void {
   secretiveServices(Object.keys(services), `${what}: services`);
   for (const [address, given] of Object.entries(services)) {
@@ -238,7 +238,7 @@ function check<O extends object>(what: string, checks: Checks<O>, options: O): v
   }
 }
 
-/** What can be said of a secret in the wrong form. */
+/** Describes a malformed secret without showing it. */
 function kindOf(value: unknown): string {
   if (value === "") return "an empty one";
   if (value === null) return "null";

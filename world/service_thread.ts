@@ -1,5 +1,5 @@
 /**
- * What a thread of a local cluster loads: a node with a role of the service.
+ * The program of a thread of a local cluster: a node with a role of the service.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } f
 import { FRONT_KINDS } from "./service_kinds.ts";
 
 /**
- * Not written into `import()`: Deno looks through all that is named there as soon as it loads this
- * module, and the thread of a dispatcher would wait for the operators.
+ * Not literals in `import()`: Deno processes every module named there when it loads this module,
+ * and a dispatcher's thread would wait for the operators.
  */
 const PROGRAMS: RolePrograms = {
   dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
@@ -32,7 +32,7 @@ export async function setup(
     connectors: { ws: connector, wss: connector },
     started(system) {
       playing = takeUp(system);
-      // Nobody here could do anything about it.
+      // Nothing in this thread could repair it.
       if (role.role === "dispatcher") system.failed.then(endNode);
     },
     async stopped() {

@@ -1,9 +1,9 @@
 /**
- * The durable log on SQLite: a write-ahead log that is waited for at every commit.
+ * The durable log on SQLite: a write-ahead log that is synced at every commit.
  *
- * Records appended within one turn of the event loop share a transaction and a row, because waiting
- * for the disk costs a hundred times what writing a record does. Rows carry checksums: SQLite itself
- * notices a damaged tree, but not a damaged row.
+ * Records appended within one task of the event loop share a transaction and a row, because a disk
+ * sync costs a hundred times as much as writing a record. Rows carry checksums: SQLite itself
+ * detects a damaged tree, but not a damaged row.
  *
  * @module
  */
@@ -27,15 +27,20 @@ import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { LogMark } from "./log_mark.ts";
 import { isDiskFull, systemCode } from "./system_codes.ts";
 
-/** Bytes appended and not yet written beyond which `append` refuses: nobody is calling `sync`. */
+/**
+ * Most bytes that wait to be written; beyond it `append` refuses, because no caller is calling
+ * `sync`.
+ */
 const PENDING_BYTES_MAX = 1 << 30;
-/** A row holds records up to about this size together; more go into several rows. */
+/** A row holds records up to about this total size; more go into several rows. */
 const BATCH_BYTES_MAX = 16 << 20;
 /** Before each record in a row: its length, big-endian. */
 const LENGTH_BYTES = 4;
 /** Pages of the write-ahead file after which SQLite moves them into the database. */
 const CHECKPOINT_PAGES = 4096;
-/** Pages that the file keeps free for records to come; what a compaction frees beyond is given back. */
+/**
+ * Free pages that the file keeps for later records; a compaction returns the others to the system.
+ */
 const FREE_PAGES_MAX = 4096;
 /** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
 const APPLICATION_ID = 0x4c656174;
@@ -52,24 +57,24 @@ const SCHEMA = `
   PRAGMA user_version = ${LAYOUT_VERSION};
 `;
 
-/** How to open a log. */
+/** Options of a log. */
 export interface SqliteLogOptions {
   /**
-   * The most the file may grow to, asked before each write; beyond it a `sync` fails with `resource_exhausted`. Default: what the disk
-   * holds.
+   * Most bytes of the file, evaluated before each write; beyond it a `sync` fails with
+   * `resource_exhausted`. Default: the size of the disk.
    */
   readonly bytesMax?: () => number;
 }
 
 /**
- * Opens the log in the file `path`, creating it and its folder if need be. While it is open SQLite
- * keeps `path`-wal beside it, and the log `path`-mark, which says how far it was written: they belong
- * together and are copied together. A log that was closed is one file.
+ * Opens the log in the file `path`; creates it and its folder if needed. While it is open, SQLite
+ * keeps `path`-wal next to it, and the log keeps `path`-mark, which says how far it was written:
+ * the files belong together and are copied together. A closed log is one file.
  *
  * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
  * damaged, truncated or no log, `permission_denied` when it may not be read and written,
- * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full; each names
- * the file.
+ * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full; each
+ * names the file.
  */
 export function openSqliteLog(path: string, options: SqliteLogOptions = {}): Promise<DurableLog> {
   return Promise.try(() => {
@@ -90,9 +95,11 @@ class SqliteLog implements DurableLog {
   readonly #bytesMax: (() => number) | undefined;
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
-  /** The number of the newest record that is written, counted over the whole life of the log. */
+  /** The number of the newest written record, counted since the log was created. */
   #written = 0;
-  /** What was found at opening, until it is read or written to: it may be large. */
+  /**
+   * The contents at opening, released when they are read or the log is written: they may be large.
+   */
   #found: LogContents | undefined;
   #flush: Promise<void> | undefined;
   #failure: LeatError | undefined;
@@ -146,7 +153,7 @@ class SqliteLog implements DurableLog {
     if (this.#failure !== undefined || this.#closed) return Promise.try(() => this.#check());
     if (this.#pending.length === 0) return Promise.resolve();
     this.#flush ??= new Promise<void>((resolve, reject) => {
-      // The other turns of this macrotask append as well: all go into one transaction.
+      // Other callers in this macrotask append as well: all records go into one transaction.
       setImmediate(() => {
         this.#flush = undefined;
         try {
@@ -175,18 +182,21 @@ class SqliteLog implements DurableLog {
     });
   }
 
-  /** A large snapshot leaves its records, and the one before it, as free pages, and a write-ahead file. */
+  /**
+   * A large snapshot leaves free pages of its records and the previous snapshot, and a write-ahead
+   * file.
+   */
   #giveBack(snapshotBytes: number): void {
     const free = Number(this.#database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
     if (free <= FREE_PAGES_MAX && snapshotBytes <= BATCH_BYTES_MAX) return;
     try {
-      // Each step of it gives one page back.
+      // Each step returns one page.
       if (free > FREE_PAGES_MAX) {
         this.#database.prepare(`PRAGMA incremental_vacuum(${free - FREE_PAGES_MAX})`).all();
       }
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // A full disk has room for no vacuum. Nothing is lost: the pages are free.
+      // A full disk has no space for a vacuum. Nothing is lost: the pages are free.
     }
   }
 
@@ -218,10 +228,10 @@ class SqliteLog implements DurableLog {
   }
 
   /**
-   * Writes all that is pending. A full disk takes nothing, and what is pending stays so. After another
-   * failure it is not known what reached the disk, so nothing more is written.
+   * Writes all that is pending. On a full disk the records stay pending. After another failure it
+   * is unknown what reached the disk, so nothing more is written.
    *
-   * @param work Answers the number of the newest record.
+   * @param work Returns the number of the newest record.
    */
   #transaction(work: () => number): void {
     this.#found = undefined;
@@ -268,8 +278,8 @@ class SqliteLog implements DurableLog {
 }
 
 /**
- * Makes the file whole under another name and then links it to its own, so that an empty file under
- * the log's name is always a damaged one, and two programs that begin at once share one file.
+ * Completes the file under another name and then links it to its own, so that an empty file under
+ * the log's name is always a damaged one, and two programs that start at once share one file.
  */
 function createIfMissing(path: string): void {
   if (exists(path)) return;
@@ -314,8 +324,8 @@ function markOf(path: string): string {
 }
 
 /**
- * Closing the database will put what can be read of the write-ahead file into it and remove the file:
- * a copy is kept of one that is not whole.
+ * Closing the database copies the readable part of the write-ahead file into it and removes that
+ * file: a copy of a damaged one is kept.
  *
  * @throws {LeatError} `data_loss` when the log ends before its mark.
  */
@@ -328,7 +338,7 @@ function checkMark(path: string, written: number): void {
     "data_loss",
     `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
       `truncated or of another time. Restore both from a copy; or remove ${mark} to go on with what is ` +
-      `left (what came after it is forgotten, so that splits are handed out twice); or move all of them ` +
+      `left (what came after it is forgotten, so that splits are assigned twice); or move all of them ` +
       `away to begin anew`,
   );
 }
@@ -337,7 +347,7 @@ function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** A new name is durable only when its folder is; not every platform lets a folder be synced. */
+/** A new name is durable only when its folder is; not every platform can sync a folder. */
 function syncFolder(folder: string): void {
   try {
     const descriptor = openSync(folder, "r");
@@ -356,7 +366,8 @@ function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path);
-    // Exclusive: held until it is closed or the process ends. It also spares the shared-memory file.
+    // Exclusive: held until it is closed or the process ends. It also avoids the shared-memory
+    // file.
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     const mode = database.prepare("PRAGMA journal_mode = WAL").get();
     if (mode?.["journal_mode"] !== "wal") {
@@ -398,12 +409,12 @@ function limitSize(database: DatabaseSync, bytesMax: number): void {
   database.exec(`PRAGMA max_page_count = ${pagesOf(bytesMax, pageBytes)}`);
 }
 
-/** At least one page, and at most as many as SQLite counts. */
+/** At least one page, and at most SQLite's limit. */
 function pagesOf(bytesMax: number, pageBytes: number): number {
   return Math.min(2 ** 32 - 2, Math.max(1, Math.floor(bytesMax / pageBytes)));
 }
 
-/** Records as rows: each with its length before it, one after the other. */
+/** Packs records into rows, each with its length before it. */
 function* packBatches(
   records: readonly Uint8Array[],
 ): Iterable<{ count: number; body: Uint8Array }> {
@@ -427,7 +438,10 @@ function* packBatches(
   }
 }
 
-/** The records of a row, each alone in its buffer; they are whole, as the row's checksum was right. */
+/**
+ * The records of a row, each in its own buffer; they are complete, because the row's checksum was
+ * right.
+ */
 function* unpackBatch(body: Uint8Array): Iterable<Uint8Array> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   for (let offset = 0; offset < body.byteLength;) {
@@ -458,7 +472,7 @@ function readContents(
   const number = row?.number ?? 0;
   const records: Uint8Array[] = [];
   const batches = database.prepare("SELECT first, count, crc, body FROM batch ORDER BY first");
-  // Not `iterate()`: of a row that cannot be read it makes the end of the rows.
+  // Not `iterate()`: it treats an unreadable row as the end.
   for (const { first, count, crc, body } of batches.all() as unknown as readonly BatchRow[]) {
     const expected = number + records.length + 1;
     if (first !== expected) throw damaged(path, `record ${expected} is missing`);
@@ -476,7 +490,7 @@ function damaged(path: string, what: string): LeatError {
     `${path} is damaged: ${what}. Restore it with its ${
       basename(walOf(path))
     } from a copy, or move ` +
-      `it away with all that is called like it to begin anew (what it recorded is then forgotten)`,
+      `it away with all files of the same prefix to begin anew (what it recorded is then forgotten)`,
   );
 }
 
@@ -485,9 +499,9 @@ const NO_LOG: readonly [LeatErrorCode, string] = [
   "is damaged or no log; restore it from a copy, or move it away to begin anew",
 ];
 
-/** SQLite's primary result codes that mean something to the operator. */
+/** SQLite's primary result codes for which the operator can do something. */
 const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = new Map([
-  // The statements are right, so the tables in the file are not a log's.
+  // The statements are correct, so the tables in the file are not a log's.
   [1, NO_LOG],
   [3, [
     "permission_denied",
@@ -503,7 +517,7 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   [26, NO_LOG],
 ]);
 
-/** What the system says of files, by its own code, and what the operator is to do. */
+/** The system's error codes for files, with the remedy. */
 const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = new Map([
   ["ENOTDIR", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
   ["EEXIST", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
@@ -518,17 +532,19 @@ const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = n
   ]],
 ]);
 
-/** Results that come without their number, from `exec`: by SQLite's own text for them. */
+/** `exec` reports results without their number: this maps SQLite's text to it. */
 const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
   ["attempt to write a readonly database", 8],
   ["disk I/O error", 10],
   ["database or disk is full", 13],
 ]);
 
-/** SQLite's result code for what the disk did not do, and the extended one for a page that the file ends in. */
+/**
+ * SQLite's result code for an I/O error, and the extended one for a page at which the file ends.
+ */
 const IO_ERROR = 10;
 const SHORT_READ = 522;
-/** What is written to see whether there is room: a page of SQLite's. */
+/** Bytes written to find out whether there is space: one SQLite page. */
 const PROBE_BYTES = 4096;
 
 function translate(error: unknown, path: string): LeatError {
@@ -551,7 +567,7 @@ function translate(error: unknown, path: string): LeatError {
   return new LeatError(cause.code, `${path}: ${cause.message}`, { cause: error });
 }
 
-/** To SQLite a used-up quota is a fault of the disk like any other: a new file tells which it is. */
+/** SQLite reports an exhausted quota as an I/O error: writing a new file tells which it is. */
 function isQuotaUsedUp(path: string): boolean {
   const probe = `${path}-probe`;
   try {

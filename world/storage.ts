@@ -1,5 +1,6 @@
 /**
- * Files wherever they are: on this machine, behind URLs, in object stores. What a path begins with says where.
+ * Files in any storage: on this machine, behind URLs, in object stores. The scheme of a path
+ * decides.
  */
 
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -13,30 +14,30 @@ import type { ImageLimits } from "./images.ts";
 import type { RetryTiming } from "./retries.ts";
 import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
 
-/** How far storage is reached. Plain data, so that it can be handed to threads. */
+/** Options of far storage. Plain data, so that it can be sent to threads. */
 export interface StorageOptions {
-  /** The store of `s3://bucket/key`. Default: what the environment says, if the program may read it. */
+  /** The store of `s3://bucket/key`. Default: from the environment, if the program may read it. */
   readonly s3?: S3Options;
   /**
-   * The store of `gs://bucket/key`: Google's, by the interface that it shares with S3, and its HMAC keys. Nothing of it comes from
-   * the environment. Default: public buckets.
+   * The store of `gs://bucket/key`: Google's S3-compatible interface with HMAC keys. It uses
+   * nothing from the environment. Default: public buckets.
    */
   readonly gs?: S3Options;
   /** Files behind `http:` and `https:` URLs. */
   readonly http?: HttpOptions;
-  /** How patient requests are. */
+  /** Timeouts and retries. */
   readonly requests?: RequestOptions;
 }
 
-/** How the pipelines of a worker reach files and other services, and what their images may take. */
+/** How the pipelines of a worker reach files and other services, and the limits of their images. */
 export interface WorkerStorage extends ImageLimits {
-  /** How far storage is reached. Default: as the worker's environment says. */
+  /** How far storage is reached. Default: from the worker's environment. */
   readonly storage?: StorageOptions | undefined;
-  /** Delay added to every open and read of a file, in ms: storage that is farther than it is. Default 0. */
+  /** Delay added to every open and read of a file, in ms, to simulate far storage. Default 0. */
   readonly storageLatencyMs?: number | undefined;
   /**
-   * What opens the services that pipelines begin with, by their addresses: tokens do not travel with
-   * pipelines. Default: nothing.
+   * Credentials of the services that pipelines read from, by address: tokens are not sent with
+   * pipelines. Default: none.
    */
   readonly services?: ServiceCredentials | undefined;
 }
@@ -57,7 +58,7 @@ export function workerFiles(
 /** Where `gs:` files are. */
 export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
 
-/** Files of one kind of storage, which counts what it reads. */
+/** Files of one kind of storage, with counts of reads. */
 type CountingFiles = Files & { stats(): FileStats };
 
 /**
@@ -65,11 +66,11 @@ type CountingFiles = Files & { stats(): FileStats };
  *
  * - a plain path, or a `file:` URL: this machine (`--allow-read`);
  * - `http:` and `https:` URLs, read by ranges (`--allow-net`);
- * - `s3://bucket/key`: an S3-compatible store (`--allow-net`), signed where there are credentials; `gs://bucket/key` likewise. A key is
- *   written as it is, not percent-encoded.
+ * - `s3://bucket/key`: an S3-compatible store (`--allow-net`), signed if there are credentials;
+ *   `gs://bucket/key` likewise. A key is literal, not percent-encoded.
  *
- * Far files are read ahead, at most 16 MiB each; requests that fail for the moment are made again for a while. A file that changes while
- * it is read fails with `failed_precondition`.
+ * Far files are read ahead, at most 16 MiB each; transient failures are retried for a while. A file
+ * that changes while it is read fails with `failed_precondition`.
  *
  * @example
  * ```ts
@@ -85,13 +86,14 @@ export class StorageFiles implements Files {
   readonly #http: HttpClient;
   readonly #mayFollow: MayFollow | undefined;
   readonly #local = new DenoFiles();
-  /** By scheme; what is never read costs nothing. */
+  /** By scheme, created on first use. */
   readonly #kinds = new Map<string, Promise<CountingFiles>>();
   readonly #made: CountingFiles[] = [this.#local];
 
   /**
-   * @param timing the clock and the random numbers of the waits between attempts; default: the machine's.
-   * @param mayFollow See {@linkcode MayFollow}. Object stores are never followed.
+   * @param timing the clock and the random numbers of the waits between attempts; default: the
+   * machine's.
+   * @param mayFollow See {@linkcode MayFollow}. Object stores' redirects are never followed.
    */
   constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {
     this.#options = options;
@@ -99,7 +101,7 @@ export class StorageFiles implements Files {
     this.#http = new HttpClient(options.requests, timing);
   }
 
-  /** What was read so far, wherever it is. */
+  /** What was read so far, from all storage. */
   stats(): FileStats {
     const sum = { bytesRead: 0, reads: 0, opens: 0 };
     for (const files of this.#made) {
@@ -114,8 +116,9 @@ export class StorageFiles implements Files {
   /**
    * Opens a file.
    *
-   * @param signal gives up on far storage.
-   * @throws {LeatError} `not_found`, `permission_denied`, `unavailable`; `unimplemented` for a scheme that nobody knows.
+   * @param signal cancels reading from far storage.
+   * @throws {LeatError} `not_found`, `permission_denied`, `unavailable`; `unimplemented` for an
+   * unknown scheme.
    */
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
     const scheme = schemeOf(path);
@@ -124,7 +127,9 @@ export class StorageFiles implements Files {
     return await (await this.#filesOf(scheme, path)).open(path, signal);
   }
 
-  /** The files that match a glob pattern, sorted by code units. Behind `http:` URLs there are no globs. */
+  /**
+   * The files that match a glob pattern, sorted by code units. `http:` URLs do not support globs.
+   */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     const scheme = schemeOf(pattern);
     if (scheme === undefined) return await this.#local.list(pattern, signal);
@@ -162,12 +167,12 @@ export class StorageFiles implements Files {
     }
     throw new LeatError(
       "unimplemented",
-      `Cannot read ${path}: nothing here knows "${kind}:". Known are plain paths, file:, http:, https:, s3: and gs:.`,
+      `Cannot read ${path}: the scheme "${kind}:" is unknown. Known are plain paths, file:, http:, https:, s3: and gs:.`,
     );
   }
 }
 
-/** Imported when first needed: signing and XML take longer to load than all the rest. */
+/** Loaded lazily: signing and XML take longer to load than everything else. */
 async function s3Files(...args: ConstructorParameters<typeof import("./s3_files.ts").S3Files>) {
   const { S3Files } = await import("./s3_files.ts");
   return new S3Files(...args);
@@ -182,7 +187,7 @@ function schemeOf(path: string): string | undefined {
   return /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
 }
 
-/** The path that a `file:` URL stands for; wildcards and escapes of a pattern are kept. */
+/** The path of a `file:` URL; wildcards and escapes of a pattern are kept. */
 function localPath(url: string): string {
   const literal = url.replace(/[?#\\]/g, (char) => encodeURIComponent(char));
   try {

@@ -1,5 +1,5 @@
 /**
- * The program of a thread that runs a node: it waits to be told which.
+ * The program of a thread that runs a node: it waits for the request to start one.
  *
  * @module
  */
@@ -28,14 +28,14 @@ import { portLink } from "../transport/web_worker.ts";
 import { DenoWorld, type DenoWorldOptions } from "./deno_world.ts";
 import { guardExits } from "./exit_guard.ts";
 
-/** The node of this thread, once it was told to start one. */
+/** The node of this thread, once it was asked to start one. */
 class NodeThread implements ThreadControl {
   readonly #links = new HubLinks();
   #system: ActorSystem | undefined;
   #limits: Partial<LinkLimits> = {};
   #parts: NodeParts = {};
   #kinds: Readonly<Record<string, ActorKind>> = {};
-  /** Held for as long as the thread lives: comlink gives up calls of a proxy nobody holds. */
+  /** Held for the life of the thread: comlink abandons calls of a proxy without references. */
   #introducer: comlink.Remote<Introducer> | undefined;
   #lastThread = 0;
 
@@ -126,10 +126,10 @@ class NodeThread implements ThreadControl {
   }
 }
 
-// Pipelines run here, too, where runners are "inline".
+// With "inline" runners, pipelines run here, too.
 guardExits((call) =>
   `Code on a node's thread called ${call}, which would end the node: have it throw an error instead`
 );
 
-// Before anything that waits: messages that come earlier would be lost.
+// Before the first `await`: messages that arrive earlier would be lost.
 comlink.expose(new NodeThread());

@@ -1,5 +1,5 @@
 /**
- * The file of tokens of a server: who may connect, and as what. It is read again when it changes.
+ * The token file of a server: names, roles and tokens. It is read again when it changes.
  *
  * @module
  */
@@ -8,16 +8,19 @@ import type { Timer, World } from "../actors/runtime/world.ts";
 import { LeatError } from "../core/error.ts";
 import { type AcceptedTokens, type NamedToken, TokenSet } from "../transport/web_socket.ts";
 
-/** How often the file is looked at, in ms. */
+/** How often the file is checked, in ms. */
 const POLL_MS = 1_000;
-/** A token of fewer characters could be guessed by whoever has listened to a proof. */
+/** Shorter tokens could be guessed from a recorded proof. */
 const TOKEN_LENGTH_MIN = 16;
 const NAME = /^[\x21-\x7e]{1,128}$/;
 const TOKEN = /^[\x21-\x7e]{1,4096}$/;
 
-/** A token, the name of who has it, and what they may do. */
+/** A token, and the name and role of its holder. */
 export interface TokenEntry {
-  /** 1 to 128 printable ASCII characters without spaces. One name may have several tokens of one role. */
+  /**
+   * 1 to 128 printable ASCII characters without spaces. One name may have several tokens of one
+   * role.
+   */
   readonly name: string;
   readonly role: AccessRole;
   /** 16 to 4,096 printable ASCII characters without spaces. */
@@ -25,8 +28,8 @@ export interface TokenEntry {
 }
 
 /**
- * Reads the text of such a file: on each line a name, a role and a token, between spaces; empty lines
- * and those that begin with `#` say nothing.
+ * Parses such a file: each line has a name, a role and a token, separated by spaces; empty lines
+ * and those that begin with `#` are ignored.
  *
  * @param path Named in errors, with the line. No error shows a token.
  * @throws LeatError `invalid_argument`.
@@ -57,14 +60,14 @@ export function parseTokens(text: string, path: string): TokenEntry[] {
   return check.entries;
 }
 
-/** Entries as a listener takes them. @throws LeatError `invalid_argument`. */
+/** Entries in the form for a listener. @throws LeatError `invalid_argument`. */
 export function acceptedTokens(entries: readonly TokenEntry[]): TokenSet {
   const check = new EntryCheck();
   for (const [index, entry] of entries.entries()) check.add(entry, `tokens[${index}]`);
   return tokenSet(check.entries);
 }
 
-/** Looks at entries one after the other. */
+/** Checks entries one by one. */
 class EntryCheck {
   readonly entries: TokenEntry[] = [];
   readonly #byName = new Map<string, TokenEntry>();
@@ -105,21 +108,21 @@ function wrong(where: string, why: string): LeatError {
   return new LeatError("invalid_argument", `${where}: ${why}`);
 }
 
-/** The tokens of a file, as it is now. */
+/** The tokens of a file, in its current state. */
 export class TokensFile implements AcceptedTokens {
   readonly #world: World;
   readonly #path: string;
   readonly #pollMs: number;
   readonly #changed = new Set<() => void>();
   #tokens: TokenSet;
-  /** Tells one state of the file from another. */
+  /** Identifies the state of the file. */
   #mark: string | undefined;
   #timer: Timer | undefined;
 
   /**
-   * Reads the file, and looks at it each second from then on.
+   * Reads the file, and checks it every second from then on.
    *
-   * @throws LeatError `invalid_argument` when it is malformed, and what reading it fails with.
+   * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
    */
   constructor(world: World, path: string, pollMs = POLL_MS) {
     this.#world = world;
@@ -139,7 +142,7 @@ export class TokensFile implements AcceptedTokens {
     return () => this.#changed.delete(changed);
   }
 
-  /** Looks at the file no more. */
+  /** Stops checking the file. */
   close(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -153,7 +156,7 @@ export class TokensFile implements AcceptedTokens {
     });
   }
 
-  /** Reads the file if it is another one than before. What is wrong with it is said once. */
+  /** Reads the file if it has changed. Each problem with it is logged once. */
   #look(): void {
     const mark = markOf(this.#path);
     if (mark === this.#mark) return;
@@ -179,7 +182,7 @@ function readFile(path: string): string {
   }
 }
 
-/** What changes with each new content; undefined where there is no file to be read. */
+/** Changes with the content; undefined if the file cannot be read. */
 function markOf(path: string): string | undefined {
   try {
     const { mtime, size, ino, dev } = Deno.statSync(path);

@@ -1,13 +1,14 @@
-/**
- * Libraries that decode images, compiled to WebAssembly: their memory, and what is done when it has grown.
- */
+/** Libraries that decode images, compiled to WebAssembly, and the limit of their memory. */
 
 import { LeatError } from "../core/error.ts";
 
-/** Memory of WebAssembly never shrinks. That of an instance is kept between calls up to this size. */
+/**
+ * WebAssembly memory never shrinks. An instance is kept between calls if its memory is at most this
+ * size.
+ */
 export const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
-/** What every library of this kind exports. */
+/** The exports of every library of this kind. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer };
   malloc(byteLength: number): number;
@@ -15,8 +16,8 @@ interface Exports {
 }
 
 /**
- * One library, called on the calling thread. A call that traps, or leaves much memory behind, is the instance's last: the next one is
- * made by another.
+ * One library, called on the calling thread. An instance that traps, or whose memory has grown
+ * large, is dropped; the next call creates another.
  */
 export class WasmLibrary<E> {
   readonly #module: object;
@@ -33,10 +34,10 @@ export class WasmLibrary<E> {
     return this.#exports?.memory.buffer.byteLength ?? 0;
   }
 
-  /** What `fn` returns. It frees what it allocates, unless it throws. */
+  /** Calls `fn` and returns its result. `fn` frees what it allocates, unless it throws. */
   call<T>(fn: (library: E, memory: WasmMemory) => T): T {
     const exports = this.#exports ?? this.#instance();
-    // Until all has gone well: an instance that has trapped may be in any state.
+    // Restored on success only: an instance that has trapped may be in any state.
     this.#exports = undefined;
     const result = fn(exports, new WasmMemory(exports));
     if (exports.memory.buffer.byteLength <= WASM_BYTES_KEPT_MAX) this.#exports = exports;
@@ -58,7 +59,7 @@ export class WasmMemory {
     this.#exports = exports;
   }
 
-  /** @throws {LeatError} `resource_exhausted` where there is no memory. */
+  /** @throws {LeatError} `resource_exhausted` if there is no memory. */
   allocate(byteLength: number): number {
     const pointer = this.#exports.malloc(byteLength);
     if (pointer !== 0) return pointer;
@@ -72,7 +73,7 @@ export class WasmMemory {
     this.#exports.free(pointer);
   }
 
-  /** A view of the memory, until something is allocated. */
+  /** A view of the memory, valid until the next allocation. */
   view(pointer: number, byteLength: number): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.#exports.memory.buffer, pointer, byteLength);
   }

@@ -1,16 +1,16 @@
 /**
- * WAV files: RIFF chunks with PCM or float samples (Microsoft's and IBM's "Multimedia Programming Interface", 1991, and its
- * WAVE_FORMAT_EXTENSIBLE).
+ * WAV files: RIFF chunks with PCM or float samples (Microsoft's and IBM's "Multimedia Programming
+ * Interface", 1991, and its WAVE_FORMAT_EXTENSIBLE).
  *
- * Read here because the libraries do not do: they refuse 32-bit or extensible files, scale what is above and below zero differently,
- * or believe the counts of chunks that nobody needs.
+ * Decoded here because the libraries have faults: they refuse 32-bit or extensible files, scale
+ * positive and negative samples differently, or trust the counts of irrelevant chunks.
  */
 
 import { LeatError } from "../core/error.ts";
 import { Tensor } from "../core/tensor.ts";
 import type { DecodedAudio } from "../data/host.ts";
 
-/** What the format chunk says of the samples. */
+/** The format chunk. */
 interface WavFormat {
   readonly code: number;
   readonly channels: number;
@@ -23,13 +23,13 @@ const CHUNK_HEADER_BYTES = 8;
 const RIFF_HEADER_BYTES = 12;
 const FORMAT_BYTES_MIN = 16;
 const FORMAT_BYTES_EXTENSIBLE = 40;
-/** Where the code of an extensible format stands. */
+/** The offset of the code of an extensible format. */
 const SUBFORMAT_OFFSET = 24;
 
 const PCM = 1;
 const FLOAT = 3;
 const EXTENSIBLE = 0xfffe;
-/** Other codes that are met, for messages. */
+/** Other codes that occur, for messages. */
 const CODECS: Readonly<Record<number, string>> = {
   2: "Microsoft ADPCM",
   6: "A-law",
@@ -39,7 +39,10 @@ const CODECS: Readonly<Record<number, string>> = {
   85: "MP3",
 };
 
-/** How one sample becomes a number from -1 to 1: below zero one step further than above, as its integers are. */
+/**
+ * Converts a sample to a number from -1 to 1; negative integers reach one step further than
+ * positive ones.
+ */
 type Reader = (view: DataView, at: number) => number;
 
 const READERS: Readonly<Record<string, Reader>> = {
@@ -53,10 +56,12 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 /**
- * The samples of a WAV file as float32 of shape [frames, channels]: integers from -1 to below 1, floats as they are.
+ * The samples of a WAV file as float32 of shape [frames, channels]: integers from -1 to below 1,
+ * floats unchanged.
  *
- * @throws {LeatError} `data_loss` for a damaged or truncated file, `invalid_argument` for what is no WAV file, `unimplemented` for
- * compressed samples and for sizes other than 8, 16, 24 and 32 bits, and 32 and 64 of floats.
+ * @throws {LeatError} `data_loss` for a damaged or truncated file, `invalid_argument` for other
+ * files, `unimplemented` for compressed samples and for sizes other than 8, 16, 24 and 32 bits, and
+ * 32 and 64 of floats.
  */
 export function decodeWav(bytes: Uint8Array): DecodedAudio {
   requireWav(bytes);
@@ -83,7 +88,7 @@ function requireWav(bytes: Uint8Array): void {
   if (bytes.length < RIFF_HEADER_BYTES) throw damaged(bytes, "it is truncated within its header");
 }
 
-/** The chunks in order. One that claims more bytes than there are is damage. */
+/** The chunks in order. A chunk that claims more bytes than there are is damage. */
 function* chunksOf(bytes: Uint8Array): Generator<{ name: string; chunk: DataView }> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = RIFF_HEADER_BYTES; at + CHUNK_HEADER_BYTES <= bytes.length;) {

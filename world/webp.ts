@@ -14,23 +14,28 @@ import {
 } from "./image_format.ts";
 import { WasmLibrary } from "./wasm_library.ts";
 
-/** The part of libwebp that is used: answers where RGBA bytes are, or 0. */
+/** The part of libwebp that is used: returns the address of RGBA bytes, or 0. */
 interface Webp {
   WebPDecodeRGBA(webp: number, byteLength: number, width: number, height: number): number;
 }
 
-/** Of a pixel: ARGB of the lossless format, or planes of the lossy one, and the RGBA that the library gives. */
+/**
+ * Bytes per pixel: ARGB of the lossless format, or planes of the lossy one, and the library's RGBA
+ * output.
+ */
 const PIXEL_BYTES = 4 + RGBA_BYTES;
 
 const RIFF = [0x52, 0x49, 0x46, 0x46];
 const WEBP = [0x57, 0x45, 0x42, 0x50];
 /** RIFF, length, WEBP, the first chunk's type and length. */
 const CHUNK_OFFSET = 20;
-/** Enough of the first chunk, of whatever type, to tell the size. */
+/** Enough of the first chunk, of any type, to tell the size. */
 const HEADER_BYTES = CHUNK_OFFSET + 10;
 const ANIMATION_FLAG = 0x02;
 
-/** Decodes WebPs on the calling thread: lossy and lossless, with alpha or without; no animations. */
+/**
+ * Decodes WebPs on the calling thread: lossy and lossless, with or without alpha; no animations.
+ */
 export class WebpFormat implements ImageFormat {
   readonly name = "WebP";
   #library: WasmLibrary<Webp> | undefined;

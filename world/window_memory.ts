@@ -1,27 +1,27 @@
 /**
- * How much of this machine's memory sharing windows take unless told.
+ * The default memory of sharing windows on this machine.
  *
  * @module
  */
 
-/** No more than this, in bytes, however much memory there is… */
+/** The most of all windows together, in bytes… */
 const WINDOW_BYTES_MAX = 10 * 2 ** 30;
-/** …and no more than this part of it. */
+/** …and the largest share of the machine's memory. */
 const MEMORY_SHARE = 1 / 4;
-/** Where the program may not ask how much memory there is, in bytes. */
+/** The default without permission to read the size of the memory, in bytes. */
 const WINDOW_BYTES_UNKNOWN = 2 ** 30;
-/** Where Linux says what a container may use. */
+/** The files in which Linux tells a container's memory limit. */
 const CONTAINER_LIMITS = [
   "/sys/fs/cgroup/memory.max",
   "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 ];
 
 /**
- * What the windows of one worker may hold: 10 GiB or a quarter of the memory, whichever is less,
- * divided among the workers of this process; 1 GiB instead where the program has no permission to ask
- * (`--allow-sys=systemMemoryInfo`).
+ * The default memory of one worker's windows: 10 GiB or a quarter of the memory, whichever is less,
+ * divided among the workers of this process; 1 GiB instead without permission to read the size of
+ * the memory (`--allow-sys=systemMemoryInfo`).
  *
- * @param workers How many there are in this process.
+ * @param workers The number of workers in this process.
  *
  * @example
  * ```ts
@@ -38,7 +38,7 @@ export function defaultWindowBytes(workers = 1): number {
   return Math.floor(bytes / Math.max(1, workers));
 }
 
-/** What the machine has, or what of it this process may use, in bytes. */
+/** The machine's memory, or the part that this process may use, in bytes. */
 function memoryOfMachine(): number | undefined {
   if (!isGranted({ name: "sys", kind: "systemMemoryInfo" })) return undefined;
   return Math.min(Deno.systemMemoryInfo().total, ...CONTAINER_LIMITS.flatMap(limitIn));
@@ -47,7 +47,7 @@ function memoryOfMachine(): number | undefined {
 function limitIn(path: string): number[] {
   if (!isGranted({ name: "read", path })) return [];
   try {
-    // No limit is written as "max", or as a number no memory has.
+    // No limit is written as "max", or as an impossibly large number.
     const limit = Number(Deno.readTextFileSync(path));
     return limit > 0 ? [limit] : [];
   } catch {
@@ -55,7 +55,7 @@ function limitIn(path: string): number[] {
   }
 }
 
-/** Whether it may be done without asking anybody. */
+/** Whether the permission is granted without a prompt. */
 function isGranted(permission: Deno.PermissionDescriptor): boolean {
   return Deno.permissions.querySync(permission).state === "granted";
 }

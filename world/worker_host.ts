@@ -1,6 +1,4 @@
-/**
- * The host of a worker's pipelines.
- */
+/** The host of a worker's pipelines. */
 
 import { DenoHost } from "./deno_host.ts";
 import type { MayFollow } from "./http_files.ts";
@@ -8,7 +6,7 @@ import { Images } from "./images.ts";
 import { workerFiles, type WorkerStorage } from "./storage.ts";
 
 /**
- * A host with the files that a worker's pipelines reach, and the limit of their images.
+ * A host with the files of a worker's pipelines, and the limit of their images.
  *
  * @param mayFollow See {@linkcode MayFollow}.
  */

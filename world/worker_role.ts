@@ -18,17 +18,17 @@ import type { KernelGuards } from "./sandbox/kernel_guards.ts";
 import type { LateThreads } from "./ending_threads.ts";
 import { FRONT_KINDS } from "./service_kinds.ts";
 
-/** What a worker is given that is no plain data. */
+/** The options of a worker that are not plain data. */
 export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
-  /** Default: runners on threads, as the role says. */
+  /** Default: runners on threads, according to the role. */
   readonly runners?: RunnerFactory;
   /** Starts those threads. Default: below the calling one. */
   readonly startThread?: StartThread;
-  /** Told how many of those threads run on that were told to end, whenever it is one more. */
+  /** Called with the number of runaway threads whenever it grows. */
   readonly onRunaways?: (count: number) => void;
 }
 
-/** Starts the worker, and with it a thread for its first pipeline. */
+/** Starts the worker, and a thread for its first pipeline. */
 export function takeUpWorker(
   system: ActorSystem,
   role: WorkerRole,
@@ -70,7 +70,7 @@ export function takeUpWorker(
   return { actor, close: () => runners.close() };
 }
 
-/** What functions may do where the kernel lacks a guard. */
+/** Warns what functions may do if the kernel lacks a guard. */
 function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
   const missing = [
     ...(landlock > 0 ? [] : [
@@ -86,7 +86,7 @@ function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
   return missing.join(" ");
 }
 
-/** Who is told what an operator should know of runners. */
+/** Callbacks for warnings about runners to the operator. */
 type RunnerWarnings =
   & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
   & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;
@@ -105,7 +105,7 @@ function runnersOf(
   });
 }
 
-/** What this process and those of its runners use. */
+/** The resource usage of this process and its runners' processes. */
 function usageWith(runners: RunnerUsage | undefined, isShared: boolean): ProcessUsage {
   const own = processUsage(isShared);
   if (runners === undefined) return own;

@@ -19,14 +19,14 @@ import type { WorkerStorage } from "./storage.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 import type { takeUpWorker } from "./worker_role.ts";
 
-/** How long saying good-bye to the dispatcher may take, in ms. */
+/** Time limit for deregistering at the dispatcher, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
-/** Beside the time for draining, for the answer to arrive. */
+/** Added to the drain timeout, for the answer to arrive. */
 const DRAIN_MARGIN_MS = 500;
-/** How long its own address may stay out of reach before the worker looks again, in ms. */
+/** How often the worker checks again while it cannot reach its own address, in ms. */
 const SELF_CHECK_MS = 10_000;
 
-/** How a worker is served. */
+/** Options of a worker server. */
 export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">, WorkerStorage {
   /** The dispatcher: `ws://host:port` or `wss://host:port`. */
   readonly dispatcher: string;
@@ -38,96 +38,102 @@ export interface WorkerServerConfig extends Omit<ServiceNodeConfig, "hostname">,
   /** Stable and unique among workers. Default: the advertised address. */
   readonly name?: string;
   /**
-   * Words by which jobs choose workers (`distribute({ targetTags })`), and people tell them apart.
-   * `COLOCATED` leaves this worker to the clients of its own process, unless those of others ask for
-   * `targetWorkers: "any"`.
+   * Tags by which jobs choose workers (`distribute({ targetTags })`), also shown in logs and pages.
+   * `COLOCATED` reserves this worker for the clients of its own process, unless other clients ask
+   * for `targetWorkers: "any"`.
    */
   readonly tags?: readonly string[];
   /**
-   * Serves the clients of this process alone, by direct call: it listens on nothing, so that no
-   * address, port or token of its own has to be found. Together with workers elsewhere it draws from
-   * one service: what it does not produce they do. Default false.
+   * Serves only the clients of this process, by direct call: it does not listen, and needs no
+   * address, port or token of its own. It shares a job with workers elsewhere: they produce the
+   * rest. Default false.
    */
   readonly local?: boolean;
   /** Time between heartbeats, in ms. Default 30,000. */
   readonly heartbeatMs?: number;
-  /** How long a task waits for a split while the dispatcher is away, in ms. Default one hour. */
+  /**
+   * How long a task waits for a split while the dispatcher is unreachable, in ms. Default one hour.
+   */
   readonly dispatcherTimeoutMs?: number;
   /**
-   * What the sliding windows of its shared tasks may hold together, in bytes: each of n gets the n-th
-   * part, and the others' parts grow when one ends. Default: 10 GiB, or a quarter of this host's memory
-   * if that is less (1 GiB where the program may not ask for it).
+   * Most bytes of the sliding windows of its shared tasks together: each of n tasks gets an n-th
+   * part, and the others' parts grow when one ends. Default: 10 GiB, or a quarter of this host's
+   * memory if that is less (1 GiB without permission to read its size).
    */
   readonly windowBytesMax?: number;
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
-   * Coordinated reads: what the rounds of one task may take that wait for consumers that lag, in bytes;
-   * beyond it no later round is begun. Default 256 MiB.
+   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
+   * task starts no later round. Default 256 MiB.
    */
   readonly roundsBytesMax?: number;
   /**
-   * Whether this process serves the worker and does nothing else: then what it uses is what the worker
-   * uses, and shows in the costs of jobs. Default false.
+   * Whether this process only serves the worker: then the costs of jobs include its resource usage.
+   * Default false.
    */
   readonly ownProcess?: boolean;
   /**
-   * Confines the functions of submitted pipelines to what is granted here; `true` is the default of
-   * {@linkcode SandboxOptions}. Each pipeline then runs in a process of its own, so this program needs
-   * `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
+   * Confines the functions of submitted pipelines to the grants here; `true` is the default of
+   * {@linkcode SandboxOptions}. Each pipeline then runs in a process of its own, so this program
+   * needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
    * Default false: functions may do whatever the program may.
    */
   readonly sandbox?: boolean | SandboxOptions;
   /**
-   * Where functions are not confined: gives up, so that the program can be started anew, once so many
-   * threads run on that were told to end. Deno cannot end one whose function never gives way. Default:
-   * never.
+   * For unconfined functions: the worker fails, so that the program can be restarted, once so many
+   * threads ignore the request to end. Deno cannot end a thread whose function never yields.
+   * Default: never.
    */
   readonly runawayThreadsMax?: number;
-  /** After how long a thread that was told to end counts as one of those, in ms. Default two minutes. */
+  /**
+   * How long a thread may ignore the request to end before it counts as one of those, in ms.
+   * Default two minutes.
+   */
   readonly runawayAfterMs?: number;
 }
 
-/** How a worker's server is closed. */
+/** Options of closing a worker's server. */
 export interface WorkerCloseOptions {
   /**
-   * How long clients have to fetch what the worker has produced, and it to finish the splits it holds,
-   * in ms; after that they are lost, as in a crash. Default 0: at once.
+   * Time for the worker to finish its splits, and for clients to fetch what it has produced, in ms;
+   * after that they are lost, as in a crash. Default 0: at once.
    */
   readonly drainTimeoutMs?: number;
 }
 
 /** A worker that listens. */
 export interface WorkerServer extends AsyncDisposable {
-  /** The address that it advertises; of one with `local: true`, a name that leads nowhere. */
+  /** The address that it advertises; with `local: true`, a name that cannot be dialled. */
   readonly address: string;
   readonly name: string;
   /**
-   * Resolves if the worker cannot go on: the dispatcher refuses it (a wrong token, another worker of
-   * its name), its actor died too often, or too many of its threads cannot be ended
-   * (`runawayThreadsMax`). It is to be closed then.
+   * Resolves if the worker cannot continue: the dispatcher refuses it (a wrong token, another
+   * worker with its name), its actor died too often, or too many of its threads cannot be ended
+   * (`runawayThreadsMax`). Close it then.
    */
   readonly failed: Promise<LeatError>;
   /**
-   * Takes no more work, lets clients fetch what is left if there is time for it, says good-bye to
-   * the dispatcher and stops: within two seconds beside the time for draining. Idempotent.
+   * Takes no more work, lets clients fetch the rest within the drain timeout, deregisters at the
+   * dispatcher and stops: within two seconds after draining. Idempotent.
    */
   close(options?: WorkerCloseOptions): Promise<void>;
 }
 
 /**
- * Serves a worker. It registers with its dispatcher as soon as that answers, and waits for it as long
- * as it takes; the log says so every few seconds.
+ * Serves a worker. It registers with its dispatcher as soon as that answers, and waits without a
+ * limit; the log says so every few seconds.
  *
- * The worker dials the address that it advertises, and the dispatcher does so too: whoever finds
- * that it leads nowhere says it at once.
+ * The worker dials the address that it advertises, and the dispatcher does so too: both log at once
+ * if it leads nowhere.
  *
- * Iterators of the same thread read it by direct call, without a socket (`targetWorkers`); a training
- * program that has cores to spare starts one with `local: true` beside the workers of other hosts.
+ * Iterators of the same thread read it by direct call, without a socket (`targetWorkers`); a
+ * training program with spare cores starts one with `local: true` in addition to the workers of
+ * other hosts.
  *
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
- * listen beyond this machine without a token; `invalid_argument` for settings that make no sense;
- * `permission_denied` and `not_found` for a sandbox that would grant what this program does not have.
+ * listen beyond this machine without a token; `invalid_argument` for invalid settings;
+ * `permission_denied` and `not_found` for a sandbox that grants what this program does not have.
  *
  * @example
  * ```ts ignore
@@ -158,7 +164,7 @@ export async function serveWorker(config: WorkerServerConfig): Promise<WorkerSer
     const options = sandbox === true ? {} : sandbox;
     await requireSecretsOutside(options, [{ what: "tokens.file", path: tokens.file }]);
   }
-  // Most programs that could serve never do.
+  // Loaded lazily: most programs never serve.
   const { takeUpWorker } = await import("./worker_role.ts");
   return new Server(config, takeUpWorker);
 }
@@ -178,7 +184,7 @@ class Server implements WorkerServer {
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
     checkTags(config.tags);
-    // Before anything listens: what cannot be granted is the caller's mistake.
+    // Checked before listening: an impossible grant is the caller's mistake.
     const grants = grantsOf(sandbox);
     this.#node = config.local === true ? privateNode(config, dispatcher) : new ServiceNode({
       ...config,
@@ -203,7 +209,7 @@ class Server implements WorkerServer {
   }
 
   async close({ drainTimeoutMs = 0 }: WorkerCloseOptions = {}): Promise<void> {
-    // A second call that does not drain cuts the draining of the first short.
+    // A second call that does not drain ends the draining of the first.
     if (this.#closed === undefined && drainTimeoutMs > 0) {
       await (this.#draining ??= this.#drain(drainTimeoutMs));
     }
@@ -226,7 +232,7 @@ class Server implements WorkerServer {
   async #stop(): Promise<void> {
     const { system } = this.#node;
     this.#selfCheck?.cancel();
-    // If the dispatcher does not hear of it, it finds out by itself.
+    // If this does not arrive, the dispatcher times the worker out.
     await system.ask(workerAt(this.address), "leave", null, { timeoutMs: LEAVE_TIMEOUT_MS })
       .catch(() => null);
     await this.#node.stop();
@@ -234,7 +240,7 @@ class Server implements WorkerServer {
     await this.#playing.close();
   }
 
-  /** Says at once whether the worker itself can reach what it advertises, and later when it can. */
+  /** Logs whether the worker can reach the address it advertises, and later when it can. */
   async #checkOwnAddress(worker: FencedRef<WorkerProtocol>, failures = 0): Promise<void> {
     const { world } = this.#node.system;
     try {
@@ -258,7 +264,7 @@ class Server implements WorkerServer {
   }
 }
 
-/** Where a worker listens unless told: beyond this machine only if its dispatcher is beyond it. */
+/** Where a worker listens by default: beyond this machine only if its dispatcher is beyond it. */
 function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
 }
@@ -271,7 +277,7 @@ function runAway(name: string, count: number): LeatError {
   );
 }
 
-/** What is about listening has no place in a worker that does not. */
+/** A worker that does not listen accepts no options about listening. */
 function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNode {
   const listening = ["hostname", "port", "advertise", "cert", "key", "insecure", "tokens"] as const;
   const given = listening.filter((name) => config[name] !== undefined);
