@@ -25,7 +25,7 @@ import { describeState, type SoftState } from "./describe.ts";
 import { Figures } from "./figures.ts";
 import { openIteration } from "./opening.ts";
 import { checkQuotas } from "./quotas.ts";
-import { namedBySaveFolder } from "./save_folder.ts";
+import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
 import { dispatcherAccess } from "./protocol_access.ts";
@@ -221,7 +221,7 @@ class Dispatcher {
   ): Answer<"openIteration"> {
     const { consumers, clientLinks } = this.#parts;
     return this.#turns.run((turn) => {
-      const request = namedBySaveFolder(asked);
+      const request = modeFor(asked.parameters).named(asked);
       checkQuotas(turn.state, request, sender.name, this.#settings.quotas);
       const answer = openIteration(turn, request, sender, {
         placeOf: (clientId) => consumers.placeOf(clientId),

@@ -13,27 +13,27 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 const PREFIX = "distributedSave ";
 
 /**
- * The same request, under the name that the dispatcher gives to saves to that folder. It is written to
+ * The request of a save, under the name that the dispatcher gives to saves to that folder. It is written to
  * under the path that the name holds.
- *
- * @throws LeatError `invalid_argument` for another job under the name of a save.
  */
 export function namedBySaveFolder(request: OpenRequest): OpenRequest {
-  const { jobName, parameters } = request;
-  const { save } = parameters;
-  if (save === undefined) {
-    if (jobName?.startsWith(PREFIX) !== true) return request;
-    throw new LeatError(
-      "invalid_argument",
-      `jobName must not begin with "${PREFIX}", as those of saves do, got "${jobName}"; choose another`,
-    );
-  }
+  const { parameters } = request;
+  const save = parameters.save!;
   const folder = normalFolder(save.folder);
   return {
     ...request,
     jobName: PREFIX + folder,
     parameters: { ...parameters, save: { ...save, folder } },
   };
+}
+
+/** @throws LeatError `invalid_argument` for another job under the name of a save. */
+export function checkIsNotNamedAsSave({ jobName }: OpenRequest): void {
+  if (jobName?.startsWith(PREFIX) !== true) return;
+  throw new LeatError(
+    "invalid_argument",
+    `jobName must not begin with "${PREFIX}", as those of saves do, got "${jobName}"; choose another`,
+  );
 }
 
 /** A path without empty steps, `.` and `..`, as far as its text tells. */

@@ -28,6 +28,7 @@ import type { DispatcherDescription, DispatcherProtocol, JobParameters } from ".
 import type { ConsumerPlace, RoundsDescription, TaskDescription } from "../protocol_figures.ts";
 import type { RecordOf } from "../records.ts";
 import type { RoundIndex } from "../round_index.ts";
+import { checkIsNotNamedAsSave } from "../save_folder.ts";
 import type { SaveAnswer, SaveRequest } from "../saving.ts";
 import { packSplits } from "../split_table.ts";
 import type { SplitAnswer, SplitRequest } from "../splits.ts";
@@ -101,6 +102,12 @@ export abstract class Mode {
   readonly needsSplits: boolean = false;
   /** Whether the tasks of an iteration that has failed are ended; else they come to an end by themselves. */
   readonly endsFailedTasks: boolean = true;
+
+  /** A request to join under the name that its job has here. @throws {LeatError} for a name of others. */
+  named(request: OpenRequest): OpenRequest {
+    checkIsNotNamedAsSave(request);
+    return request;
+  }
 
   /** @throws {LeatError} for a request to join that the mode does not serve. */
   check({ parameters: { policy, ordered }, runId }: OpenRequest, _facts: JoinFacts): void {

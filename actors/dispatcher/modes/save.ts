@@ -25,6 +25,7 @@ import {
   saveOwner,
   type SaveRequest,
 } from "../saving.ts";
+import { namedBySaveFolder } from "../save_folder.ts";
 import { isSaveOver, loseWork } from "../saving_state.ts";
 import { packSplits, splitCount } from "../split_table.ts";
 import type { Turn } from "../turn.ts";
@@ -43,6 +44,10 @@ import {
 export class SaveMode extends Mode {
   override readonly needsSplits = true;
   override readonly endsFailedTasks = false;
+
+  override named(request: OpenRequest): OpenRequest {
+    return namedBySaveFolder(request);
+  }
 
   override check({ parameters }: OpenRequest, { cardinality }: JoinFacts): void {
     const { processingMode, numConsumers, sharing } = parameters;
